@@ -24,7 +24,7 @@ from compileall import compile_dir
 from pathlib import Path
 
 from fleet.config import ROOT
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.model import Image
 from fleet.runs.call.guest_protocol import answer, request_line
 from sandbox.programs.program import Program

@@ -29,7 +29,7 @@ from fleet.broker.broker import EgressPolicy
 from fleet.config import Platform
 from fleet.drivers.desk import Question
 from fleet.gate.gate import Rate
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.model import Image
 from fleet.personas.model import PolicySection, Step
 from fleet.runs.context import way_out

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from fleet.broker.broker import Broker, EgressPolicy
 from fleet.config import ChainSection, Platform, WebSection
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.model import Image
 from fleet.runs.call.guest_protocol import answer, request_line
 from sandbox.spec import Context

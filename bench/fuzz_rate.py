@@ -27,7 +27,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bench.fuzzing.warm import contests
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.locate import find_bwrap
 from fleet.jail.model import Image
 from sandbox.programs.program import Program

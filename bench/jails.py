@@ -23,7 +23,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, nullcontext
 from pathlib import Path
 
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.docker.engine import Engine
 from fleet.jail.docker.engine_choice import EngineChoice
 from fleet.jail.docker.jail import DockerJail, container_shape

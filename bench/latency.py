@@ -25,7 +25,7 @@ import httpx
 
 from fleet.broker.broker import Broker, EgressPolicy
 from fleet.config import ChainSection, Platform, WebSection
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.model import Image
 from fleet.oracles.statistics.histograms import pooled
 from fleet.runs.call.guest_protocol import answer, request_line

@@ -30,17 +30,17 @@ from eth_abi.abi import decode as peer_decode
 from web3 import Web3
 from web3.types import RPCEndpoint, RPCRequest
 
-from fleet.chain import abi, codec
-from fleet.chain.feedback import FeedbackLog
-from fleet.chain.provider import NodeProvider
-from fleet.chain.rpc import Rpc
+from fleet.chain.log.feedback import FeedbackLog
+from fleet.chain.node import abi, codec
+from fleet.chain.node.provider import NodeProvider
+from fleet.chain.node.rpc import Rpc
 from fleet.config import GasSection
 from fleet.devnet import artifact
 from fleet.devnet.anvil import Anvil
 from fleet.devnet.deploy import deploy
 from fleet.store.journal import Journal
-from fleet.triage.mirror import follow
-from fleet.triage.mirror_pages import PageReader, PassLimits
+from fleet.triage.log.mirror import follow
+from fleet.triage.log.pages import PageReader, PassLimits
 from tests.devnet.seed import seed_feedback
 
 FLOORS = {

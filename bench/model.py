@@ -30,7 +30,6 @@ import anyio
 from fleet.clock import SystemClock
 from fleet.config import FleetConfig, ModelSection, load_platform, parse
 from fleet.devnet.model import Answer, ModelPrompt, Say, ScriptedCall, serve_model
-from fleet.drivers.doubles import MemoryDesk
 from fleet.events.model import Header, ToolRequested, ToolResponded
 from fleet.events.stream import Stream
 from fleet.events.trajectory import TrajectoryFile
@@ -43,6 +42,7 @@ from fleet.store.journal import Journal
 from sandbox.chain.contract import VIEWS
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
+from tests.doubles.drivers import MemoryDesk
 
 TURN_MARK, CALL_MARK = 1.5, 10.0
 URL = "https://example.org/"

@@ -99,8 +99,8 @@ def judged(made: Sequence[Row], found: Iterable[int]) -> tuple[float, float]:
 
 
 def ours(made: Sequence[Row]) -> tuple[float, float, list[int]]:
-    from fleet.triage.index import no_collection
-    from fleet.triage.similar import SimilarTexts
+    from fleet.triage.items.index import no_collection
+    from fleet.triage.same.similar import SimilarTexts
 
     started, cpu, similar = time.perf_counter(), time.process_time(), SimilarTexts()
     numbers: dict[str, int] = {}

@@ -27,18 +27,18 @@ from eth_account import Account
 from web3 import Web3
 from web3.types import Nonce, TxParams, Wei
 
-from fleet.chain.feedback import FeedbackLog
 from fleet.chain.keys import Secret, address_of, fresh
-from fleet.chain.memory import MemoryJournal
-from fleet.chain.rpc import Rpc
-from fleet.chain.signer import BATCH, Keys, Signer
-from fleet.chain.signing_limits import SigningLimits
-from fleet.chain.tx import UnsignedTx, sign
+from fleet.chain.log.feedback import FeedbackLog
+from fleet.chain.node.rpc import Rpc
+from fleet.chain.signing.limits import SigningLimits
+from fleet.chain.signing.signer import BATCH, Keys, Signer
+from fleet.chain.signing.tx import UnsignedTx, sign
 from fleet.config import ChainSection, GasSection
 from fleet.devnet import artifact, node
 from fleet.devnet.anvil import Anvil
 from fleet.devnet.deploy import deploy
 from fleet.errors import FleetError
+from tests.doubles.chain_memory import MemoryJournal
 
 FLOOR_RATIO = 4.0
 """B13 in CI: at least this many times the pipelined peer."""

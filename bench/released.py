@@ -23,7 +23,7 @@ from pathlib import Path
 import anyio
 
 from bench.findings.fleet_rounds import FinderOutcome, FleetRounds
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.rpc import Rpc
 from fleet.config import ROOT
 from fleet.devnet.anvil import Anvil
 from fleet.devnet.deploy import create_diamond

@@ -35,9 +35,9 @@ from fleet.personas.load import LoadedPersona
 from fleet.personas.model import BudgetSection, Persona, Trigger
 from fleet.runs.queue import Queue
 from fleet.store.journal import Journal
+from fleet.triggers.clock.schedule import Clockwork
+from fleet.triggers.clock.ticks import EPOCH, Every
 from fleet.triggers.model import Firing, Skip
-from fleet.triggers.schedule import Clockwork
-from fleet.triggers.ticks import EPOCH, Every
 
 MARK = 1.1
 JOURNAL_MARK = 2.0

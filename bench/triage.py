@@ -32,11 +32,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fleet.chain.codec import Entry
+from fleet.chain.node.codec import Entry
 from fleet.store.journal import Journal
-from fleet.triage.fold import TriageFold
-from fleet.triage.mirror import MirrorState
-from fleet.triage.pass_inputs import PassInputs
+from fleet.triage.items.fold import TriageFold
+from fleet.triage.items.pass_inputs import PassInputs
+from fleet.triage.log.mirror import MirrorState
 from fleet.triage.run import folded
 
 FLOOR_COLD = 2.5

@@ -12,7 +12,7 @@ import sys
 from importlib import import_module
 from typing import Any, NoReturn
 
-from fleet.cli import COMMANDS, main
+from fleet.cli import COMMANDS, main, module_of
 
 LATER = ("web3", "eth_account")
 """What commands import when they need it."""
@@ -62,7 +62,7 @@ def _exactly(control: socket.socket, size: int) -> bytes:
 def become() -> NoReturn:
     """Everything is imported once; what a child then does ends as an interpreter ends."""
     for name in COMMANDS:
-        import_module(f"fleet.cli.{name}")
+        import_module(module_of(name))
     for name in LATER:
         import_module(name)
     gc.collect()

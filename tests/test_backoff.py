@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.backoff import Backoff
-from fleet.cli import up
+from fleet.cli.operate import up
 from fleet.runs import executor, janitor
 from fleet.runs.call import tool_groups, tool_session
 from fleet.store.sql import postgres
-from fleet.triggers.continuous import Pace, Rounds
+from fleet.triggers.clock.continuous import Pace, Rounds
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ from fleet.fix.permission.allow_git import FOLDER, permission
 from fleet.gate.dial import DialReading, read_dial
 from fleet.gate.model import Rung
 from fleet.gate.stop import stopped
-from fleet.service.notices.receivers import receivers_of
+from fleet.service.notify.receivers import receivers_of
 from fleet.store.location import store_place
-from fleet.triggers.webhook_secret import private_secret
+from fleet.triggers.hooks.secret import private_secret
 
 FP = "0123456789ab"
 NOW = datetime(2026, 11, 23, tzinfo=UTC)

@@ -74,7 +74,7 @@ def test_what_a_bare_installation_imports_is_no_extra() -> None:
     """A file of a room that an extra is not for may import only what every installation has."""
     extras = {group: names for group, names in declared().items() if group}
     homes = {
-        "api": ("fleet/drivers/explore/api_cases.py",),
+        "api": ("fleet/drivers/explore/documents/api_cases.py",),
         "devnet": (
             "fleet/devnet/",
             "sandbox/judging/behaviour.py",
@@ -84,7 +84,7 @@ def test_what_a_bare_installation_imports_is_no_extra() -> None:
         "fuzz": ("fleet/fuzzing/grammar.py",),
         "mcp": ("fleet/drivers/mcp", "fleet/cli/mcp"),
         "model": ("fleet/drivers/model/", "fleet/fix/fixers/model.py"),
-        "notify": ("fleet/service/notices/apprise_send.py",),
+        "notify": ("fleet/service/notify/apprise_send.py",),
         "otel": ("fleet/events/otel.py",),
         "postgres": ("fleet/store/",),
         "stats": ("fleet/oracles/statistics/",),

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, closing, suppress
 import pytest
 
 from fleet.broker.control import own_listener, reach
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.rpc import Rpc
 from fleet.errors import Unreachable
 from fleet.unanswered import BAD_GATEWAY, NO_NAME, NO_ROUTE, REFUSED, RESET, TIMED_OUT, unanswered
 

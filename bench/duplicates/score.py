@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from bench.duplicates.labelled import FLEET, LabelledEntry, logged
-from fleet.triage.cluster import ReadReport
-from fleet.triage.decisions import fold
-from fleet.triage.index import TriageIndex
-from fleet.triage.merging import NearItems, merged
+from fleet.triage.items.cluster import ReadReport
+from fleet.triage.items.decisions import fold
+from fleet.triage.items.index import TriageIndex
+from fleet.triage.items.merging import NearItems, merged
 
 UNPROVEN = frozenset({"needs-repro", "untrusted"})
 """Where claims with a false premise belong: anything above is a promotion."""

@@ -33,7 +33,7 @@ from bench.findings.stand import generated
 from bench.findings.switches import Switch, drawn, grouped
 from fleet.broker.broker import Broker
 from fleet.broker.egress_policy import EgressPolicy
-from fleet.chain.facets import offered
+from fleet.chain.node.facets import offered
 from fleet.config import Platform, parse
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.port import Explorer, Ground

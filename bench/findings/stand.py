@@ -14,9 +14,9 @@ from bench.findings.blueprint import Blueprint
 from bench.findings.classes.functions import functions
 from bench.findings.facet import compiled, source
 from bench.findings.switches import Switch, drawn
-from fleet.chain import codec
-from fleet.chain.digest import ZERO_ADDRESS, keccak256
-from fleet.chain.rpc import Rpc
+from fleet.chain.node import codec
+from fleet.chain.node.digest import ZERO_ADDRESS, keccak256
+from fleet.chain.node.rpc import Rpc
 from fleet.devnet import node
 from fleet.devnet.anvil import CHAIN_ID, Anvil
 from fleet.devnet.deploy import DEPLOYER, METER, deploy

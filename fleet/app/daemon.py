@@ -12,8 +12,8 @@ from fleet.app.bootstrap import Bootstrap
 from fleet.app.options import Options
 from fleet.app.persona_sets import load, roster
 from fleet.app.wiring import wired
+from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import Role
-from fleet.chain.rpc import Rpc
 from fleet.config import FleetConfig, Platform
 from fleet.drivers.expect_check import ExpectationCache
 from fleet.events.daemon_events import Feed

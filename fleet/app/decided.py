@@ -19,7 +19,7 @@ from fleet.runs.call.decision_file import Decision, DecisionFile
 from fleet.store.journal import Journal
 from fleet.store.rows import QUEUED, DecisionRow, FindingRow
 from fleet.text import clean
-from fleet.triage.decisions import fold, known, named
+from fleet.triage.items.decisions import fold, known, named
 
 SEVERAL = 8
 """Items that an ambiguous beginning names at most."""

@@ -10,15 +10,15 @@ from pathlib import Path
 from fleet.app.journal import open_journal
 from fleet.app.lock import only_one
 from fleet.app.wiring import fences
-from fleet.chain.abi import FUNCTIONS
-from fleet.chain.digest import metadata_key
 from fleet.chain.keys import load_key
 from fleet.chain.names import Names
-from fleet.chain.never import NeverList
+from fleet.chain.node.abi import FUNCTIONS
+from fleet.chain.node.digest import metadata_key
+from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import Role, TxRequest
-from fleet.chain.rpc import Rpc
-from fleet.chain.signer import Keys, Signer
-from fleet.chain.tx_journal import JournalledTx
+from fleet.chain.signing.never import NeverList
+from fleet.chain.signing.signer import Keys, Signer
+from fleet.chain.signing.tx_journal import JournalledTx
 from fleet.config import LiveConfig, Platform, key_file, load_fleet, load_platform
 from fleet.errors import Refused, TxFailed
 

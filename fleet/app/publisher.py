@@ -10,14 +10,14 @@ from pathlib import Path
 from fleet.app.journal import open_journal
 from fleet.app.lock import only_one
 from fleet.app.wiring import fences
-from fleet.chain.feedback import PAGE
 from fleet.chain.keys import address_of, load_key
-from fleet.chain.log_choice import log_of
-from fleet.chain.never import NeverList
+from fleet.chain.log.choice import log_of
+from fleet.chain.log.feedback import PAGE
+from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import FeedbackPort
-from fleet.chain.rpc import Rpc
-from fleet.chain.signer import Keys, Signer
-from fleet.chain.tx_journal import JournalledTx
+from fleet.chain.signing.never import NeverList
+from fleet.chain.signing.signer import Keys, Signer
+from fleet.chain.signing.tx_journal import JournalledTx
 from fleet.config import LiveConfig, key_file, load_fleet, load_platform
 from fleet.errors import TryAgain, Unreachable
 from fleet.findings.reader import read
@@ -25,7 +25,7 @@ from fleet.findings.records import read_record, write_record
 from fleet.findings.redact import Redactor
 from fleet.store.journal import Journal
 from fleet.store.rows import DecisionRow
-from fleet.triage.decisions import record_of
+from fleet.triage.items.decisions import record_of
 
 
 @dataclass(frozen=True, slots=True)

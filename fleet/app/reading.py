@@ -10,9 +10,9 @@ from pathlib import Path
 from fleet.app.journal import open_journal
 from fleet.app.persona_sets import roster
 from fleet.chain.keys import address_of, load_key
-from fleet.chain.log_choice import log_of
+from fleet.chain.log.choice import log_of
+from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import FeedbackPort
-from fleet.chain.rpc import Rpc
 from fleet.clock import Clock, SystemClock
 from fleet.config import FleetConfig, Platform, key_file, load_fleet, load_platform
 from fleet.personas.load import LoadedPersona

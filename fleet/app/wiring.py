@@ -14,17 +14,17 @@ from pathlib import Path
 from fleet.app.bootstrap import Bootstrap, fenced
 from fleet.broker.broker import EgressPolicy
 from fleet.chain.keys import load_key
-from fleet.chain.log_choice import log_of
-from fleet.chain.muted import MutedLog
+from fleet.chain.log.choice import log_of
+from fleet.chain.log.muted import MutedLog
+from fleet.chain.log.own_entries import OwnEntries
 from fleet.chain.names import Names
-from fleet.chain.never import NeverList
-from fleet.chain.own_entries import OwnEntries
+from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import Role
-from fleet.chain.rpc import Rpc
-from fleet.chain.signer import Keys, Signer
-from fleet.chain.signing_limits import SigningLimits
-from fleet.chain.sponsor import Sponsor
-from fleet.chain.tx_journal import JournalledTx
+from fleet.chain.signing.limits import SigningLimits
+from fleet.chain.signing.never import NeverList
+from fleet.chain.signing.signer import Keys, Signer
+from fleet.chain.signing.sponsor import Sponsor
+from fleet.chain.signing.tx_journal import JournalledTx
 from fleet.clock import Clock, SystemClock
 from fleet.config import FleetConfig, LiveConfig, Platform, SinkSection, key_file
 from fleet.drivers.model.factory import model_key
@@ -45,7 +45,7 @@ from fleet.runs.signals import Signals
 from fleet.store.dispatch.source import Embedded, Owner, Source
 from fleet.store.journal import Journal
 from fleet.store.location import store_place
-from fleet.triggers.webhook_secret import SinkSeal
+from fleet.triggers.hooks.secret import SinkSeal
 
 PATIENCE_S = 20.0
 """Seconds that a daemon waits for a restarting database server."""

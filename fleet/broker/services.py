@@ -12,8 +12,8 @@ from fleet.backoff import OWN_BLOCK
 from fleet.broker.egress_policy import EgressPolicy
 from fleet.broker.egress_record import EgressEntry
 from fleet.broker.rpc_policy import Denied, rewrite
-from fleet.chain.node_patience import NodePatience, trouble
-from fleet.chain.node_words import FOR_BLOCKS, RETRIES, Meaning
+from fleet.chain.node.patience import NodePatience, trouble
+from fleet.chain.node.words import FOR_BLOCKS, RETRIES, Meaning
 from fleet.errors import (
     ChainError,
     FleetError,

@@ -17,8 +17,8 @@ from typing import NoReturn
 from coincurve import PrivateKey, PublicKey
 
 from fleet import files
-from fleet.chain.digest import keccak256
-from fleet.chain.recursion_limit import recursion_limit_kept
+from fleet.chain.node.digest import keccak256
+from fleet.chain.node.recursion_limit import recursion_limit_kept
 from fleet.errors import ConfigError
 
 MAX_KEY_FILE = 16_384

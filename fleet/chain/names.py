@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fleet.chain import abi, codec
-from fleet.chain.digest import ZERO_ADDRESS
-from fleet.chain.hexes import as_bytes
-from fleet.chain.rpc import Call, Rpc
+from fleet.chain.node import abi, codec
+from fleet.chain.node.digest import ZERO_ADDRESS
+from fleet.chain.node.hexes import as_bytes
+from fleet.chain.node.rpc import Call, Rpc
 from fleet.errors import RpcError, Unreachable
 
 PAGE = 200

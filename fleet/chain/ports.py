@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, Protocol
 
-from fleet.chain.codec import Entry
 from fleet.chain.keys import Secret
+from fleet.chain.node.codec import Entry
 from fleet.errors import FleetError, TxFailed
 
 Paid = Literal["writes", "reports", "closing"]

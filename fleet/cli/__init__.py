@@ -51,7 +51,36 @@ COMMANDS = {
     "man": "Print the manual page, for `man -l -`.",
     "version": "Print the version.",
 }
-"""Name and summary of each command; `fleet/cli/<name>.py` holds its `app`."""
+"""Name and summary of each command."""
+
+MODULES = {
+    "up": "operate.up",
+    "run": "run.run",
+    "mcp": "run.mcp",
+    "dial": "operate.dial",
+    "stop": "operate.stop",
+    "resume": "operate.resume",
+    "status": "operate.status",
+    "runs": "run.runs",
+    "hook": "operate.hook",
+    "notify": "operate.notify",
+    "backup": "operate.backup",
+    "restore": "operate.restore",
+    "personas": "personas.personas",
+    "tools": "personas.tools",
+    "worklist": "worklist.worklist",
+    "findings": "findings.findings",
+    "doctor": "operate.doctor",
+    "config": "operate.config",
+    "platform": "operate.platform",
+    "service": "operate.service",
+}
+"""Where the `app` of a command is, in `fleet.cli`; of any other in the module of its name."""
+
+
+def module_of(command: str) -> str:
+    """The module whose `app` is this command."""
+    return f"fleet.cli.{MODULES.get(command, command)}"
 
 
 @contextmanager
@@ -74,7 +103,7 @@ class _LazyCommand(TyperCommand):
     def loaded(self) -> Any:
         """The command itself, with its examples."""
         with at_once():
-            module = import_module(f"fleet.cli.{str(self.name).replace('-', '_')}")
+            module = import_module(module_of(str(self.name)))
         command = typer.main.get_command(module.app)
         if lines := examples().get(str(self.name)):
             command.epilog = "\b\nExamples:\n" + "\n".join(f"  {one}" for one in lines)

@@ -17,7 +17,7 @@ from fleet.app.persona_sets import roster
 from fleet.app.wiring import open_world
 from fleet.cli.console import DryRun, Json, make_app, note, program, put, run, state
 from fleet.cli.progress import Progress
-from fleet.cli.worklist import show
+from fleet.cli.worklist.worklist import show
 from fleet.clock import SystemClock
 from fleet.config import load_fleet
 from fleet.config.files import demo_dir
@@ -36,8 +36,8 @@ from fleet.runs.lifecycle import fire, recover
 from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow
 from fleet.text import counted, line
+from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.triage_pass import pass_over
-from fleet.triage.worklist import WorklistItem
 
 app = make_app()
 

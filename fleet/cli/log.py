@@ -11,12 +11,12 @@ from typing import Annotated, Any, TypeVar
 import anyio
 import typer
 
-from fleet.chain.feedback import PAGE, FeedbackLog
-from fleet.chain.log_choice import log_of
+from fleet.chain.log.choice import log_of
+from fleet.chain.log.feedback import PAGE, FeedbackLog
+from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import FeedbackPort
-from fleet.chain.rpc import Rpc
 from fleet.cli.console import Json, make_app, note, put, run, state, table
-from fleet.cli.status_page import minute
+from fleet.cli.operate.status_page import minute
 from fleet.clock import iso_seconds
 from fleet.config import Platform, load_fleet, load_platform
 from fleet.errors import ChainError, Unreachable, UsageError
@@ -97,7 +97,7 @@ def verify(platform: PlatformName = None, timeout: Timeout = 60.0, as_json: Json
 
 async def _verified(profile: Platform, timeout: float) -> dict[str, Any]:
     from fleet.app.journal import known_journal  # SQLAlchemy, which `list` does without
-    from fleet.triage.mirror_check import compare
+    from fleet.triage.log.check import compare
 
     journal = await known_journal(state())
     if journal is None:

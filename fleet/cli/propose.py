@@ -18,9 +18,9 @@ from fleet.app.wiring import open_world
 from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table, who
 from fleet.cli.daemon_client import ask
 from fleet.cli.daemon_page import daemon_of
-from fleet.cli.item_view import listed
+from fleet.cli.findings.item_view import listed
 from fleet.cli.progress import Progress
-from fleet.cli.run import as_data, recovered
+from fleet.cli.run.run import as_data, recovered
 from fleet.errors import Refused, UsageError
 from fleet.fix.fix_pass import Fixing
 from fleet.fix.parts import repository_for
@@ -34,7 +34,7 @@ from fleet.runs.desk.exit_codes import exit_code
 from fleet.runs.lifecycle import RunReport, fire
 from fleet.store.journal import Journal
 from fleet.text import clean
-from fleet.triage.worklist import WorklistItem
+from fleet.triage.items.worklist import WorklistItem
 from fleet.triggers.items import asked_ident
 
 PERSONA = "qa-fix"

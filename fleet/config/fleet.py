@@ -80,7 +80,7 @@ class KeepSection(Section):
 
 
 class HookSection(Section):
-    """A webhook: senders that know its secret may deliver to `POST /hooks/<name>` (triggers/webhook.py)."""
+    """A webhook: senders that know its secret may deliver to `POST /hooks/<name>` (`triggers/hooks`)."""
 
     secret_file: str = ""
     """At least 16 random bytes or their hex, mode 0600; relative to the state directory.

@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fleet.chain.abi import signature
-from fleet.chain.digest import keccak256
+from fleet.chain.node.abi import signature
+from fleet.chain.node.digest import keccak256
 
 ARTIFACTS = Path(__file__).parent / "artifacts"
 

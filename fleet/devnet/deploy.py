@@ -11,10 +11,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from fleet.chain import codec
-from fleet.chain.abi import CUT
-from fleet.chain.digest import ZERO_ADDRESS
-from fleet.chain.rpc import Rpc
+from fleet.chain.node import codec
+from fleet.chain.node.abi import CUT
+from fleet.chain.node.digest import ZERO_ADDRESS
+from fleet.chain.node.rpc import Rpc
 from fleet.devnet import artifact, node
 from fleet.devnet.anvil import CHAIN_ID
 from fleet.devnet.standing import register_standing_names

@@ -6,9 +6,9 @@ from typing import Any
 
 import anyio
 
-from fleet.chain.abi import FUNCTIONS, describe_revert
-from fleet.chain.hexes import as_bytes, as_dict
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.abi import FUNCTIONS, describe_revert
+from fleet.chain.node.hexes import as_bytes, as_dict
+from fleet.chain.node.rpc import Rpc
 from fleet.errors import RpcError, TxFailed
 
 GAS = 30_000_000

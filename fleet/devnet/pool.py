@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import anyio
 
-from fleet.chain.hexes import as_int
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.hexes import as_int
+from fleet.chain.node.rpc import Rpc
 from fleet.errors import ChainError
 
 LOOK_S = 0.5

@@ -21,7 +21,7 @@ import anyio
 from anyio.abc import Process
 
 from fleet.chain.keys import address_of, create_key, load_key, write_new
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.rpc import Rpc
 from fleet.devnet.anvil import CHAIN_ID, Anvil
 from fleet.devnet.defects import COMPILER_IDS, PLATFORM_IDS
 from fleet.devnet.deploy import Deployment, deploy_or_load

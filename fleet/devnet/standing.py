@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fleet.chain.digest import ZERO_ADDRESS, metadata_key
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.digest import ZERO_ADDRESS, metadata_key
+from fleet.chain.node.rpc import Rpc
 from fleet.devnet import node
 
 

@@ -26,9 +26,9 @@ from fleet.runs.proof.item_questions import ItemQuestion, known_items, questions
 from fleet.runs.queue import FIX
 from fleet.store.proposal_rows import OPEN_PROPOSALS
 from fleet.store.rows import ItemRow
+from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.run import TriageMemory
 from fleet.triage.triage_pass import TRIAGE, in_words, pass_over
-from fleet.triage.worklist import WorklistItem
 from fleet.triggers.items import item_asked, item_of
 
 _LOG = logging.getLogger("fleet.fix")

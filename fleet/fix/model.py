@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from fleet.config.propose import ProposeSection, RepositorySection
 from fleet.findings.repro import ReproCall
-from fleet.triage.worklist import WorklistItem
+from fleet.triage.items.worklist import WorklistItem
 
 
 class GateStep(StrEnum):

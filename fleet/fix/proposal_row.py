@@ -14,7 +14,7 @@ from fleet.fix.model import FixTask
 from fleet.fix.parts import FixWorld, repository_for
 from fleet.fix.permission.preconditions import calls_of
 from fleet.store.proposal_rows import ProposalRow
-from fleet.triage.worklist import WorklistItem
+from fleet.triage.items.worklist import WorklistItem
 
 BRANCH = "qa-fleet/"
 OWED = "record"

@@ -31,7 +31,7 @@ from fleet.runs.driver_choice import Price, unpriced
 from fleet.runs.proof.item_questions import ItemQuestion
 from fleet.store.proposal_rows import HELD_AT, TRACKED, ProposalRow, ProposalState
 from fleet.text import line
-from fleet.triage.worklist import WorklistItem
+from fleet.triage.items.worklist import WorklistItem
 
 PATCH = "proposal.patch"
 _SHOWN = 300

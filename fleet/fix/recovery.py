@@ -38,7 +38,7 @@ from fleet.fix.publish.publishing import Publishing
 from fleet.fix.repository.git import DEADLINE_S
 from fleet.runs.settlement.turn import posting
 from fleet.store.proposal_rows import OPEN_PROPOSALS, ProposalRow, ProposalState
-from fleet.triage.worklist import WorklistItem
+from fleet.triage.items.worklist import WorklistItem
 
 SETTLING = "propose.settling"
 EVIDENCE = "proposal.json"

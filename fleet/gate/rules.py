@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from fleet.chain.never import NEVER
+from fleet.chain.signing.never import NEVER
 from fleet.gate.budget import Unit
 from fleet.gate.model import Action, Rung, Verdict
 from fleet.gate.scope import Scope, is_own_name

@@ -8,7 +8,7 @@ from typing import Literal
 
 from fleet.config import JailSection
 from fleet.errors import JailError
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.docker.engine_choice import EngineChoice
 from fleet.jail.locate import find_bwrap, other_remedy
 from fleet.jail.model import Image, Jail

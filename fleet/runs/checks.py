@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 
-from fleet.chain.facets import offered
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.facets import offered
+from fleet.chain.node.rpc import Rpc
 from fleet.config import Platform
 from fleet.errors import RpcError, Unreachable
 from fleet.jail.model import Image, Jail, Tier

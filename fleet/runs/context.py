@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from fleet.broker.broker import Broker, EgressPolicy, EgressRecord, TxPort
-from fleet.chain.digest import metadata_key
-from fleet.chain.muted import MutedLog
-from fleet.chain.never import NeverList
-from fleet.chain.own_entries import OwnEntries
+from fleet.chain.log.muted import MutedLog
+from fleet.chain.log.own_entries import OwnEntries
+from fleet.chain.node.digest import metadata_key
 from fleet.chain.ports import FeedbackPort, NamesPort
-from fleet.chain.signer import Signer
-from fleet.chain.sponsor import Sponsor
+from fleet.chain.signing.never import NeverList
+from fleet.chain.signing.signer import Signer
+from fleet.chain.signing.sponsor import Sponsor
 from fleet.clock import Clock
 from fleet.config import FleetConfig, LiveConfig, Platform, WebSection
 from fleet.drivers.template import Bindings

@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 import anyio
 
-from fleet.chain.abi import FUNCTIONS
-from fleet.chain.facets import offered
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.abi import FUNCTIONS
+from fleet.chain.node.facets import offered
+from fleet.chain.node.rpc import Rpc
 from fleet.config import Platform
 from fleet.errors import FleetError, RpcError, WrongTarget
 from fleet.http_client import HttpFailure, look, open_client

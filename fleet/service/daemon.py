@@ -39,8 +39,8 @@ from fleet.runs.lifecycle import SETTLE_S, execute, forget_unbegun
 from fleet.runs.queue import FIX, TRIAGE, Queue
 from fleet.runs.settlement.lost_runs import take_back
 from fleet.service.health import DaemonHealth
-from fleet.service.notices.receivers import receivers_of
-from fleet.service.notices.watch import HostNews, NoticeWatch
+from fleet.service.notify.receivers import receivers_of
+from fleet.service.notify.watch import HostNews, NoticeWatch
 from fleet.service.persona_watcher import PersonaWatcher
 from fleet.service.readiness import Notifier, Readiness
 from fleet.service.retention import FolderRetention

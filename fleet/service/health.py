@@ -25,7 +25,7 @@ from fleet.service.metrics import Reading, Tally
 from fleet.service.readiness import Readiness
 from fleet.store.rows import FindingRow, RunRow
 from fleet.store.tables.units import FLEET
-from fleet.triage.rank import SEVERITIES
+from fleet.triage.items.rank import SEVERITIES
 
 CHAIN_S = 2.0
 """Most seconds that a page waits for the chain."""

@@ -19,9 +19,9 @@ from fleet.config import FleetConfig
 from fleet.errors import ConfigError, Refused
 from fleet.runs.queue import Queue
 from fleet.store.rows import SkipRow
+from fleet.triggers.hooks.secret import hook_secrets
+from fleet.triggers.hooks.webhook import Delivery, head, verify
 from fleet.triggers.model import EVERYONE, Firing, Skip, manual_key
-from fleet.triggers.webhook import Delivery, head, verify
-from fleet.triggers.webhook_secret import hook_secrets
 from sandbox import strict_json
 
 BY_HAND = 10

@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, Response
 
 from fleet.errors import FleetError
 from fleet.service.ingress import Ingress, IngressReply
-from fleet.triggers.webhook import LARGEST, Delivery
+from fleet.triggers.hooks.webhook import LARGEST, Delivery
 
 CROWD = 8
 """Requests of one webhook in flight at a time: at most 2 MiB of bodies."""

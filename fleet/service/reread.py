@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.rpc import Rpc
 from fleet.config import FleetConfig, Platform, load_fleet, load_platform
-from fleet.triggers.webhook_secret import hook_secrets
+from fleet.triggers.hooks.secret import hook_secrets
 
 
 async def reread(platform: str | None, state: Path, known: Platform) -> tuple[FleetConfig, Platform]:

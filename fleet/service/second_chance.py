@@ -9,7 +9,7 @@ import anyio
 from fleet.clock import Clock, iso
 from fleet.errors import TryAgain
 from fleet.store.journal import Journal
-from fleet.triage.unproven import unproven
+from fleet.triage.items.unproven import unproven
 from fleet.triggers.model import Firing, FiringSink
 
 LOOK_S = 30.0

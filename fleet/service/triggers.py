@@ -23,21 +23,21 @@ from fleet.personas.model import Persona
 from fleet.runs.desk.stop_conditions import ENDED_WELL
 from fleet.store.journal import Journal
 from fleet.store.rows import ItemRow, RunRow
-from fleet.triage.rank import SEVERITIES
+from fleet.triage.items.rank import SEVERITIES
 from fleet.triggers.build import BuildWatch
-from fleet.triggers.chain import KEY as CURSOR
-from fleet.triggers.chain import ChainWatch
-from fleet.triggers.chain_read import ChainNode
-from fleet.triggers.continuous import Continuous, Rounds
+from fleet.triggers.chain.read import ChainNode
+from fleet.triggers.chain.subscription import HeadSubscription
+from fleet.triggers.chain.watch import KEY as CURSOR
+from fleet.triggers.chain.watch import ChainWatch
+from fleet.triggers.clock.continuous import Continuous, Rounds
+from fleet.triggers.clock.schedule import Clockwork
 from fleet.triggers.deliver import tell
 from fleet.triggers.files import KEY as FILES
 from fleet.triggers.files import FileWatch
+from fleet.triggers.hooks.webhook import unfired
 from fleet.triggers.items import ItemWatch, WhyWait
 from fleet.triggers.model import FireAll, FiringSink
 from fleet.triggers.outage_end import OutageEndWatch
-from fleet.triggers.schedule import Clockwork
-from fleet.triggers.subscription import HeadSubscription
-from fleet.triggers.webhook import unfired
 
 SEEN = "service.seen"
 """Journal key of each persona's first start, from which its intervals count, so that restarts change none."""

@@ -263,7 +263,7 @@ class DecisionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemRow:
-    """One item as the last triage pass left it, for re-runs. `state` is one of fleet/triage/life.py.
+    """One item as the last triage pass left it, for re-runs. `state` is one of fleet/triage/items/life.py.
 
     `persona` is the one that reported it, `names` all its fingerprints. `repro` is the text of its calls,
     empty when none is runnable or when no entry of the fleet's own has one: a stranger's is never here.

@@ -15,18 +15,18 @@ from anyio import to_thread
 from fleet.clock import iso, iso_seconds
 from fleet.errors import ConfigError
 from fleet.store.rows import DecisionRow, EpochRow, ItemRow, RawEntry
-from fleet.triage.cluster import LoggedText
-from fleet.triage.decisions import named
-from fleet.triage.fold import Decided, TriageFold
-from fleet.triage.index import no_collection
-from fleet.triage.mirror import LogMirror, MirrorState, follow
-from fleet.triage.mirror_pages import LogReader
+from fleet.triage.items.cluster import LoggedText
+from fleet.triage.items.decisions import named
+from fleet.triage.items.fold import Decided, TriageFold
+from fleet.triage.items.index import no_collection
+from fleet.triage.items.pass_inputs import PassInputs
+from fleet.triage.items.unproven import UnprovenCandidate, beside
+from fleet.triage.items.worklist import ProposalLink, WorklistItem, digest
+from fleet.triage.log.mirror import LogMirror, MirrorState, follow
+from fleet.triage.log.pages import LogReader
 from fleet.triage.outputs.document import NO_AUDIT, AuditRate, LogPosition, WorklistHeader
 from fleet.triage.outputs.files import save
-from fleet.triage.pass_inputs import PassInputs
 from fleet.triage.suggest import Suggester, suggested, with_links
-from fleet.triage.unproven import UnprovenCandidate, beside
-from fleet.triage.worklist import ProposalLink, WorklistItem, digest
 from fleet.triggers.model import FactStore
 
 RESOLUTIONS = "triage.resolutions"

@@ -16,7 +16,7 @@ import anyio
 
 from fleet.drivers.model.pairs import AskedPair, PairVerdict
 from fleet.text import line
-from fleet.triage.worklist import ItemLink, WorklistItem
+from fleet.triage.items.worklist import ItemLink, WorklistItem
 from fleet.triggers.model import FactStore
 
 KEY = "suggested:"

@@ -27,14 +27,14 @@ from fleet.store.journal import Journal
 from fleet.store.proposal_rows import TRACKED
 from fleet.store.rows import QUEUED, DecisionRow
 from fleet.text import counted
-from fleet.triage.decisions import record_of
+from fleet.triage.items.decisions import record_of
+from fleet.triage.items.pass_inputs import PassInputs
+from fleet.triage.items.unproven import proving, unproven
+from fleet.triage.items.worklist import ProposalLink, WorklistItem
 from fleet.triage.outputs.document import AuditRate
-from fleet.triage.pass_inputs import PassInputs
 from fleet.triage.run import DIGEST, FILES, TriageMemory, TriageResult, TriageTask, triage
 from fleet.triage.run import earlier as earlier_items
 from fleet.triage.suggest import Suggester
-from fleet.triage.unproven import proving, unproven
-from fleet.triage.worklist import ProposalLink, WorklistItem
 
 TRIAGE = "qa-triage"
 

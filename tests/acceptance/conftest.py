@@ -14,10 +14,10 @@ import pytest
 
 from fleet.app.persona_sets import roster
 from fleet.app.wiring import open_world
-from fleet.chain.abi import BY_SELECTOR
-from fleet.chain.feedback import FeedbackLog
 from fleet.chain.keys import address_of, load_key
-from fleet.chain.rpc import Rpc
+from fleet.chain.log.feedback import FeedbackLog
+from fleet.chain.node.abi import BY_SELECTOR
+from fleet.chain.node.rpc import Rpc
 from fleet.clock import SystemClock
 from fleet.config import Platform, parse
 from fleet.devnet.defects import ALL_IDS

@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fleet.broker.broker import TxPort
-from fleet.chain.abi import FUNCTIONS
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.abi import FUNCTIONS
+from fleet.chain.node.rpc import Rpc
 from fleet.errors import RpcError
 from fleet.jail.model import Egress, End, Outcome, Tier
 from sandbox.spec import PROTOCOL

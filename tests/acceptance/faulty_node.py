@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.rpc import Rpc
 from fleet.errors import RpcError, Unreachable
 
 KINDS = ("429", "retry-after", "-32005", "html", "header not found", "internal error", "502", "cut", "lag")

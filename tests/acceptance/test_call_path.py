@@ -15,9 +15,9 @@ import pytest
 import fleet.app
 from fleet.app.daemon import make
 from fleet.app.options import Options
-from fleet.chain.judge import Judge, NodeFacts
+from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import TxRequest
-from fleet.chain.rpc import Rpc
+from fleet.chain.signing.judge import Judge, NodeFacts
 from fleet.clock import SystemClock
 from fleet.events.daemon_events import Feed
 from fleet.runs.lifecycle import fire
@@ -93,7 +93,7 @@ async def test_a_run_is_judged_paid_signed_and_posted_without_it(
         spent = await world.journal.spent(report.run)
         assert (spent["writes"], spent["reports"]) == (1, 1)
     assert len(stacks) > 6
-    assert any(name.endswith("chain/signing_limits.py") for names in stacks for name in names)
+    assert any(name.endswith("chain/signing/limits.py") for names in stacks for name in names)
     assert [name for names in stacks for name in names if name.startswith(APP)] == []
     assert calls == set()
 

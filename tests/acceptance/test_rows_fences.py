@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fleet.chain.abi import FUNCTIONS
+from fleet.chain.node.abi import FUNCTIONS
 from fleet.clock import SystemClock
 from fleet.errors import RpcError
 from fleet.events.model import Event, Footer

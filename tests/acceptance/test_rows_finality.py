@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.chain.feedback import FeedbackLog
+from fleet.chain.log.feedback import FeedbackLog
 from fleet.runs.context import FleetContext
 from fleet.runs.lifecycle import fire
 from fleet.runs.settlement.finality import PostingSide, look_at_posts

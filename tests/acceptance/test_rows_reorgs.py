@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from fleet.app.persona_sets import roster
-from fleet.chain.feedback import FeedbackLog
-from fleet.chain.tx import parse
-from fleet.cli.status_journal import missing_entries
+from fleet.chain.log.feedback import FeedbackLog
+from fleet.chain.signing.tx import parse
+from fleet.cli.operate.status_journal import missing_entries
 from fleet.findings.reader import read
 from fleet.gate.stop import stop
 from fleet.personas.load import LoadedPersona

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from fleet.chain import abi
-from fleet.chain.hexes import as_bytes, as_int
+from fleet.chain.node import abi
+from fleet.chain.node.hexes import as_bytes, as_int
 from fleet.gate.model import Rung
 from fleet.runs.lifecycle import RunReport, fire
 from tests.acceptance.conftest import CREATE, GOOD, House, persona, probe, step

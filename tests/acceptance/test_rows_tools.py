@@ -13,7 +13,7 @@ from fleet.app.bootstrap import image
 from fleet.broker.broker import TxPort
 from fleet.events.model import ToolResponded
 from fleet.gate.model import Rung
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.model import Egress, Limits
 from fleet.runs.lifecycle import RunReport, fire
 from tests.acceptance.conftest import CREATE, GOOD, House, persona, probe, step

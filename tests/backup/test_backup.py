@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from fleet.app.backup import back_up, restore
 from fleet.app.lock import only_one
-from fleet.cli.backup import app as backup_app
-from fleet.cli.restore import app as restore_app
+from fleet.cli.operate.backup import app as backup_app
+from fleet.cli.operate.restore import app as restore_app
 from fleet.clock import SystemClock
 from fleet.config import FleetConfig
 from fleet.errors import Refused, TryAgain, UsageError
@@ -24,8 +24,8 @@ from fleet.gate.dial import DIAL, read_dial, write_dial
 from fleet.gate.model import Rung
 from fleet.store.journal import Journal
 from fleet.store.rows import DecisionRow, FindingRow
-from fleet.triage.decisions import named
-from fleet.triage.pass_inputs import PassInputs
+from fleet.triage.items.decisions import named
+from fleet.triage.items.pass_inputs import PassInputs
 from fleet.triage.run import TriageResult, TriageTask, triage
 from tests.triage.triage_log import START, TRUSTED, ScriptedLog, finding
 

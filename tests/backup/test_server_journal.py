@@ -12,8 +12,8 @@ import anyio
 import pytest
 from typer.testing import CliRunner, Result
 
-from fleet.cli.backup import app as backup_app
-from fleet.cli.restore import app as restore_app
+from fleet.cli.operate.backup import app as backup_app
+from fleet.cli.operate.restore import app as restore_app
 from fleet.errors import FleetError, Refused
 from fleet.store.journal import Journal
 from fleet.store.location import without_password

@@ -14,7 +14,7 @@ from bench.findings.classes.functions import function, functions
 from bench.findings.rules import EvidenceCall, Posted
 from bench.findings.stand import deployed, encoded
 from bench.findings.switches import Switch, drawn
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.rpc import Rpc
 from fleet.devnet.anvil import Anvil
 from fleet.devnet.deploy import DEPLOYER, METER
 from fleet.errors import RpcError

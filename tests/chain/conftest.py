@@ -9,17 +9,16 @@ from typing import Any
 
 import pytest
 
-from fleet.chain import abi
-from fleet.chain.feedback import FeedbackLog
 from fleet.chain.keys import Secret, address_of, fresh
-from fleet.chain.memory import MemoryJournal
+from fleet.chain.log.feedback import FeedbackLog
 from fleet.chain.names import Names
+from fleet.chain.node import abi
+from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import Charge, Paid, Role, RunScope, TxRequest
-from fleet.chain.rpc import Rpc
 from fleet.chain.run_keys import RunKeys
-from fleet.chain.signer import Keys, Signer
-from fleet.chain.signing_limits import SigningLimits
-from fleet.chain.sponsor import Sponsor
+from fleet.chain.signing.limits import SigningLimits
+from fleet.chain.signing.signer import Keys, Signer
+from fleet.chain.signing.sponsor import Sponsor
 from fleet.clock import SystemClock
 from fleet.config import ChainSection, GasSection
 from fleet.devnet import node
@@ -27,6 +26,7 @@ from fleet.devnet.anvil import Anvil
 from fleet.devnet.deploy import Deployment, deploy
 from fleet.errors import BudgetExceeded
 from tests.chain.hands import RunWallet
+from tests.doubles.chain_memory import MemoryJournal
 
 ETHER = 10**18
 GAS = GasSection()

@@ -5,15 +5,15 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from fleet.chain import abi
-from fleet.chain.digest import is_address
-from fleet.chain.doubles import MemorySponsor
 from fleet.chain.keys import auth_token
+from fleet.chain.node import abi
+from fleet.chain.node.digest import is_address
 from fleet.chain.ports import NamesPort, Receipt, Role, RunScope, SignerPort, TxRequest
-from fleet.chain.sponsor import Sponsor
+from fleet.chain.signing.sponsor import Sponsor
 from fleet.clock import Clock
 from fleet.config import GasSection
 from fleet.errors import Refused, TxFailed
+from tests.doubles.chain import MemorySponsor
 
 _RELEASE = abi.FUNCTIONS["releaseName"]
 

@@ -17,9 +17,9 @@ from web3.utils import (
     get_abi_output_types,
 )
 
-from fleet.chain import abi, codec
-from fleet.chain.codec import Entry, Malformed, decode_feedback_range
-from fleet.chain.digest import keccak256
+from fleet.chain.node import abi, codec
+from fleet.chain.node.codec import Entry, Malformed, decode_feedback_range
+from fleet.chain.node.digest import keccak256
 from sandbox.chain import contract
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from fleet.chain.keys import Secret
+from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import Role
-from fleet.chain.rpc import Rpc
 from fleet.errors import FleetError
 from tests.chain.conftest import Chain, LossyRpc, make_kit
 

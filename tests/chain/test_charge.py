@@ -9,15 +9,15 @@ from secrets import randbelow
 
 import pytest
 
-from fleet.chain import abi
-from fleet.chain.doubles import DIAMOND, MemoryChain, MemorySponsor
+from fleet.chain.node import abi
+from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import Charge, FeedbackPort, Role, RunScope, SignerPort, TxRequest
-from fleet.chain.rpc import Rpc
 from fleet.chain.run_keys import RunKeys
-from fleet.chain.signing_limits import PAYS, SigningLimits, check_charge
-from fleet.chain.sponsor import Sponsor
+from fleet.chain.signing.limits import PAYS, SigningLimits, check_charge
+from fleet.chain.signing.sponsor import Sponsor
 from fleet.errors import BudgetExceeded, Refused
 from tests.chain.conftest import Chain, Dial, Purse, make_kit
+from tests.doubles.chain import DIAMOND, MemoryChain, MemorySponsor
 
 pytestmark = pytest.mark.anyio
 RUN, LABEL = "ab12", "a"

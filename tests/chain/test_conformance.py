@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from fleet.chain import abi
-from fleet.chain.digest import metadata_key
-from fleet.chain.doubles import DIAMOND, MemoryChain, MemorySponsor
-from fleet.chain.memory import MemoryJournal, MemoryKeys
+from fleet.chain.node import abi
+from fleet.chain.node.digest import metadata_key
+from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import (
     FeedbackPort,
     NamesPort,
@@ -20,15 +19,16 @@ from fleet.chain.ports import (
     RunScope,
     SignerPort,
 )
-from fleet.chain.rpc import Rpc
-from fleet.chain.signing_limits import SigningLimits
-from fleet.chain.sponsor import Sponsor
+from fleet.chain.signing.limits import SigningLimits
+from fleet.chain.signing.sponsor import Sponsor
 from fleet.clock import SystemClock
 from fleet.config import GasSection
 from fleet.devnet import node
 from fleet.errors import Refused, TxFailed
 from tests.chain.conftest import Chain, Dial, Purse, make_kit
 from tests.chain.hands import RunWallet
+from tests.doubles.chain import DIAMOND, MemoryChain, MemorySponsor
+from tests.doubles.chain_memory import MemoryJournal, MemoryKeys
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet]
 

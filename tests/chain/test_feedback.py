@@ -11,13 +11,13 @@ import anyio
 import pytest
 from web3.types import RPCEndpoint, RPCRequest
 
-from fleet.chain import feedback
-from fleet.chain.codec import Entry
-from fleet.chain.feedback import FeedbackLog
 from fleet.chain.keys import address_of
+from fleet.chain.log import feedback
+from fleet.chain.log.feedback import FeedbackLog
+from fleet.chain.node.codec import Entry
+from fleet.chain.node.provider import NodeProvider
+from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import PostedEntry
-from fleet.chain.provider import NodeProvider
-from fleet.chain.rpc import Rpc
 from fleet.config import GasSection
 from fleet.devnet import node
 from fleet.errors import FleetError, Refused, TxFailed, Unreachable
@@ -147,7 +147,7 @@ async def test_a_node_behind_our_own_entry_says_nothing_about_the_log(
     """Behind a balancer one replica lags: to believe it would be to post again."""
     posted = await clean.log.post("once")
     reader = FeedbackLog(clean.rpc, clean.chain.at.diamond, GasSection())
-    monkeypatch.setattr("fleet.chain.feedback._LAG", {})  # as after its patience
+    monkeypatch.setattr("fleet.chain.log.feedback._LAG", {})  # as after its patience
     head = int(str(await clean.rpc.call("eth_blockNumber")), 16)
     reader.seen(head + 1)
     for question in (reader.count(), reader.range(0, 1), reader.find("once", "0x" + "1" * 40)):

@@ -9,12 +9,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from fleet.chain.doubles import DIAMOND, MemoryChain
-from fleet.chain.file_log import FileLog
-from fleet.chain.signing_limits import SigningLimits
+from fleet.chain.log.file_log import FileLog
+from fleet.chain.signing.limits import SigningLimits
 from fleet.config import GasSection
 from fleet.errors import ConfigError, Refused, TryAgain, Unreachable
 from tests.chain.conftest import Dial
+from tests.doubles.chain import DIAMOND, MemoryChain
 
 pytestmark = pytest.mark.anyio
 

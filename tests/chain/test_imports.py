@@ -31,7 +31,7 @@ COMMANDS = {
     "config check": 2,  # there is no devnet yet
 }
 """With their exit codes in an empty state directory."""
-HEAVY = ("web3", "eth_account", "eth_abi", "fleet.chain.provider")
+HEAVY = ("web3", "eth_account", "eth_abi", "fleet.chain.node.provider")
 PROGRAM = """
 import sys
 from fleet.cli import main
@@ -60,8 +60,8 @@ def test_a_command_that_does_not_touch_the_chain_imports_no_web3(command: str, t
 
 def test_no_command_imports_web3_before_it_is_asked_for_the_chain() -> None:
     program = (
-        "import sys; from importlib import import_module; from fleet.cli import COMMANDS;"
-        "[import_module(f'fleet.cli.{name}') for name in COMMANDS];"
+        "import sys; from importlib import import_module; from fleet.cli import COMMANDS, module_of;"
+        "[import_module(module_of(name)) for name in COMMANDS];"
         f"print([name for name in {(*HEAVY, 'httpx', 'celpy')!r} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -90,7 +90,7 @@ def test_a_list_that_is_current_is_shown_without_web3(command: str, tmp_path: Pa
 
 def test_a_client_of_a_node_does() -> None:
     program = (
-        "import sys; from fleet.chain.rpc import Rpc; Rpc('http://x');"
+        "import sys; from fleet.chain.node.rpc import Rpc; Rpc('http://x');"
         f"print([name in sys.modules for name in {HEAVY!r}])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -100,10 +100,10 @@ def test_a_client_of_a_node_does() -> None:
 DEEP = """
 import sys
 from pathlib import Path
-from fleet.chain import codec
+from fleet.chain.node import codec
 from fleet.chain.keys import fresh, load_key
-from fleet.chain.rpc import Rpc
-from fleet.chain.tx import UnsignedTx, parse, sign
+from fleet.chain.node.rpc import Rpc
+from fleet.chain.signing.tx import UnsignedTx, parse, sign
 from fleet.errors import ConfigError
 from sandbox import strict_json
 

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from fleet.chain import abi
-from fleet.chain.doubles import DIAMOND, MemoryChain
-from fleet.chain.file_log import FileLog
-from fleet.chain.memory import MemoryKeys
+from fleet.chain.log.file_log import FileLog
+from fleet.chain.node import abi
+from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import FeedbackPort, Paid, PostedEntry, Role, RunScope, SignerPort
-from fleet.chain.rpc import Rpc
-from fleet.chain.signing_limits import SigningLimits
+from fleet.chain.signing.limits import SigningLimits
 from fleet.config import GasSection
 from fleet.devnet import node
 from fleet.errors import BudgetExceeded, Refused
 from tests.chain.conftest import Chain, Dial, Purse, make_kit
+from tests.doubles.chain import DIAMOND, MemoryChain
+from tests.doubles.chain_memory import MemoryKeys
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet]
 STRANGER = "0x90f79bf6eb2c4f870365e785982e1f101e93b906"

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from fleet.chain.abi import FUNCTIONS
-from fleet.chain.codec import encode
-from fleet.chain.feedback import FeedbackLog
-from fleet.chain.log_end import LARGEST, LogEnd, log_end
+from fleet.chain.log.end import LARGEST, LogEnd, log_end
+from fleet.chain.log.feedback import FeedbackLog
+from fleet.chain.node.abi import FUNCTIONS
+from fleet.chain.node.codec import encode
 from fleet.config import GasSection, Platform, parse
 from fleet.devnet import node
 from fleet.errors import FleetError, RpcError, Unreachable, WrongTarget

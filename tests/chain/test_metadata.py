@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from eth_utils.crypto import keccak
 
-from fleet.chain.digest import metadata_key
+from fleet.chain.node.digest import metadata_key
 from fleet.config import ROOT, Platform, parse, read_text
 
 GOLDEN = {  # platform-facts 1.4

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from web3.types import RPCEndpoint, RPCRequest
 
-from fleet.chain.feedback import FeedbackLog
-from fleet.chain.provider import NodeProvider
-from fleet.chain.rpc import Rpc
+from fleet.chain.log.feedback import FeedbackLog
+from fleet.chain.node.provider import NodeProvider
+from fleet.chain.node.rpc import Rpc
 from fleet.config import GasSection
 from fleet.errors import Unreachable
 from fleet.store.journal import MEMORY, Journal
-from fleet.triage.mirror import MirrorState, follow
-from fleet.triage.mirror_check import compare
+from fleet.triage.log.check import compare
+from fleet.triage.log.mirror import MirrorState, follow
 from tests.chain.conftest import Chain, Kit
 from tests.devnet.seed import seed_feedback
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.chain.doubles import MemoryChain
-from fleet.chain.muted import MutedLog
-from fleet.chain.signing_limits import SigningLimits
+from fleet.chain.log.muted import MutedLog
+from fleet.chain.signing.limits import SigningLimits
 from fleet.errors import BudgetExceeded
+from tests.doubles.chain import MemoryChain
 
 
 @pytest.mark.anyio

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fleet.backoff import BUSY, GARBLED, ONCE
-from fleet.chain.broadcast import is_taken, refusal
-from fleet.chain.node_words import Meaning, meaning_of
+from fleet.chain.node.words import Meaning, meaning_of
+from fleet.chain.signing.broadcast import is_taken, refusal
 from fleet.errors import RpcError, Unfunded
 
 SAID = [

@@ -6,8 +6,8 @@ from typing import cast
 
 import pytest
 
-from fleet.chain.nonces import KEPT, NonceBook
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.rpc import Rpc
+from fleet.chain.signing.nonces import KEPT, NonceBook
 
 pytestmark = pytest.mark.anyio
 NO_NODE = cast(Rpc, None)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fleet.chain import abi, codec
-from fleet.chain.never import NEVER, parse_never
-from fleet.chain.policy import MAX_GAS, SigningFacts, check, is_disposable
+from fleet.chain.node import abi, codec
 from fleet.chain.ports import Role, TxRequest
+from fleet.chain.signing.never import NEVER, parse_never
+from fleet.chain.signing.policy import MAX_GAS, SigningFacts, check, is_disposable
 from fleet.errors import ConfigError, Refused
 
 DIAMOND, TOKEN = "0x" + "d1" * 20, "0x" + "70" * 20

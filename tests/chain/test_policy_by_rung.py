@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.chain.policy import MAX_TEXT, check_text, is_disposable
 from fleet.chain.ports import Role, TxRequest
+from fleet.chain.signing.policy import MAX_TEXT, check_text, is_disposable
 from fleet.errors import Refused
 from tests.chain.test_policy import DIAMOND, FACTS, MINE, POST, SPONSOR, STRANGER, TOKEN, data, rule, tx
 

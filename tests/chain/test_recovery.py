@@ -8,7 +8,7 @@ import pytest
 
 from fleet.chain.keys import address_of, fresh
 from fleet.chain.ports import TxRequest
-from fleet.chain.tx import parse, sign
+from fleet.chain.signing.tx import parse, sign
 from fleet.devnet import node
 from fleet.errors import LostRun, RpcError, TryAgain, TxFailed, Unreachable
 from tests.chain.conftest import ETHER, Chain, Kit, LossyRpc, make_kit
@@ -127,7 +127,7 @@ async def test_an_intent_of_long_ago_is_not_sent(
         if again is not None:
             raise again
 
-    monkeypatch.setattr("fleet.chain.signer.clock_gettime", lambda clock: next(times))
+    monkeypatch.setattr("fleet.chain.signing.signer.clock_gettime", lambda clock: next(times))
     monkeypatch.setattr(kit.journal, "still_open", still_open)
     with pytest.raises(error):
         await kit.signer.submit(finding(kit, "late"))

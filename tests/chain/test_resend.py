@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from fleet.chain import abi
-from fleet.chain.judge import Judge
 from fleet.chain.keys import address_of
-from fleet.chain.provider import NodeProvider
-from fleet.chain.rpc import Rpc
-from fleet.chain.signing_limits import SigningLimits
-from fleet.chain.tx import UnsignedTx
+from fleet.chain.node import abi
+from fleet.chain.node.provider import NodeProvider
+from fleet.chain.node.rpc import Rpc
+from fleet.chain.signing.judge import Judge
+from fleet.chain.signing.limits import SigningLimits
+from fleet.chain.signing.tx import UnsignedTx
 from fleet.config import ChainSection
 from fleet.errors import Unreachable
 from tests.chain.conftest import Chain, Kit, LossyRpc, make_kit

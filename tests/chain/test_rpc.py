@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from fleet.chain.hexes import cut_out
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.hexes import cut_out
+from fleet.chain.node.rpc import Rpc
 from fleet.config import Platform, parse
 from fleet.errors import RpcError, Unreachable, WrongTarget
 from tests.chain.conftest import Chain
@@ -322,8 +322,8 @@ async def test_target_that_is_away_is_unreachable_and_not_wrong() -> None:
 def test_only_two_modules_of_the_room_import_the_http_client() -> None:
     """The provider of web3, and the question where the log ends, which is asked without web3."""
     room = Path(__file__).parents[2] / "fleet" / "chain"
-    users = {path.name for path in room.glob("*.py") if "import httpx" in path.read_text()}
-    assert users == {"log_end.py", "provider.py"}
+    users = {path.name for path in room.rglob("*.py") if "import httpx" in path.read_text()}
+    assert users == {"end.py", "provider.py"}
 
 
 @pytest.mark.parametrize(

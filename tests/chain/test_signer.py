@@ -10,12 +10,12 @@ from typing import Any
 import anyio
 import pytest
 
-from fleet.chain import abi
 from fleet.chain.keys import address_of, fresh
-from fleet.chain.never import NeverList
+from fleet.chain.node import abi
+from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import Paid, Role, TxRequest
-from fleet.chain.rpc import Rpc
-from fleet.chain.tx import UnsignedTx, parse, sign
+from fleet.chain.signing.never import NeverList
+from fleet.chain.signing.tx import UnsignedTx, parse, sign
 from fleet.devnet import node
 from fleet.errors import (
     BudgetExceeded,

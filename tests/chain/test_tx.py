@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.chain.keys import Secret, address_of
-from fleet.chain.tx import HALF_N, UnsignedTx, parse, sign, tx_hash
+from fleet.chain.signing.tx import HALF_N, UnsignedTx, parse, sign, tx_hash
 
 WORD = st.integers(0, 2**64 - 1)
 KEYS = st.integers(1, 2**255).map(lambda number: number.to_bytes(32, "big"))

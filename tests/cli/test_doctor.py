@@ -13,9 +13,9 @@ from threading import Thread
 import pytest
 
 from fleet import disk_reserve
-from fleet.cli import doctor_target
-from fleet.cli.doctor import upcoming
-from fleet.cli.doctor_target import Row
+from fleet.cli.operate import doctor_target
+from fleet.cli.operate.doctor import upcoming
+from fleet.cli.operate.doctor_target import Row
 
 ADDRESS = "0x" + "11" * 20
 STORE: Row = ("store", True, "SQLite, fleet.db: schema 30")

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from fleet.app.lock import only_one
-from fleet.chain.log_end import LogEnd
-from fleet.cli import fresh_worklist
+from fleet.chain.log.end import LogEnd
+from fleet.cli.worklist import fresh
 from fleet.clock import iso
 from fleet.config import Platform, parse
 from fleet.findings.recurrence import Recurrence, key_of
@@ -56,8 +56,8 @@ async def current(state: Path, monkeypatch: pytest.MonkeyPatch, end: LogEnd = EN
         asked.append(profile.name)
         return end
 
-    monkeypatch.setattr(fresh_worklist, "log_end", ends)
-    return await fresh_worklist._current(state, PLATFORM), len(asked)
+    monkeypatch.setattr(fresh, "log_end", ends)
+    return await fresh._current(state, PLATFORM), len(asked)
 
 
 async def test_a_list_that_ends_with_the_log_is_current(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:

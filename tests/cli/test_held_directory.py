@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fleet.app.lock import held, only_one
-from fleet.cli.run import _wait_for
+from fleet.cli.run.run import _wait_for
 from fleet.clock import SystemClock
 from fleet.errors import Refused, TryAgain
 from fleet.gate.stop import stop

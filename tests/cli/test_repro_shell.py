@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from fleet.chain.digest import metadata_key
-from fleet.cli.repro_shell import ShellPlace, shell
+from fleet.chain.node.digest import metadata_key
+from fleet.cli.findings.repro_shell import ShellPlace, shell
 from fleet.findings.repro import ReproCall, write_repro
 from sandbox.chain.contract import VIEWS
 

@@ -10,7 +10,7 @@ import anyio
 import pytest
 from typer.testing import CliRunner, Result
 
-from fleet.cli.runs import app
+from fleet.cli.run.runs import app
 from fleet.runs.desk.plan import Plan, PlanItem
 from fleet.runs.desk.state_file import AccountTally, RunState, StateFile
 from fleet.store.journal import Journal

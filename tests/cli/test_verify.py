@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fleet.cli import findings
-from fleet.cli.verify import ItemLook
+from fleet.cli.findings import findings
+from fleet.cli.findings.verify import ItemLook
 from fleet.findings.recurrence import Recurrence
 from fleet.runs.lifecycle import RunReport
 from tests.cli.test_worklist_command import AT, call, state

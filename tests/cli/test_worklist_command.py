@@ -25,17 +25,18 @@ import anyio
 import pytest
 from typer.testing import CliRunner, Result
 
-from fleet.chain.codec import Entry
-from fleet.cli import findings, worklist
-from fleet.cli.fresh_worklist import age
+from fleet.chain.node.codec import Entry
+from fleet.cli.findings import findings
+from fleet.cli.worklist import worklist
+from fleet.cli.worklist.fresh import age
 from fleet.clock import iso
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.store.journal import Journal
 from fleet.store.rows import DecisionRow, FindingRow
-from fleet.triage.life import Stage
+from fleet.triage.items.life import Stage
+from fleet.triage.items.worklist import ItemLink, RankFactor, WorklistItem
 from fleet.triage.outputs.document import AuditRate, LogPosition, WorklistHeader
 from fleet.triage.outputs.files import save
-from fleet.triage.worklist import ItemLink, RankFactor, WorklistItem
 from tests.triage.outputs.test_formats import OWN, TEXTS, item
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from fleet.cli import app
 from fleet.config import ROOT
 from fleet.store.journal import Journal
-from fleet.triage.life import OPEN, ItemState
+from fleet.triage.items.life import OPEN, ItemState
 from fleet.triage.run import item_row
 from tests.cli.test_worklist_command import ITEMS, state
 

@@ -10,11 +10,11 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from fleet.cli import config as config_command
-from fleet.cli import hook
+from fleet.cli.operate import config as config_command
+from fleet.cli.operate import hook
 from fleet.config import ROOT, FleetConfig, SinkSection, load_fleet, parse, sink_file
 from fleet.errors import ConfigError
-from fleet.triggers.webhook_secret import sink_secret
+from fleet.triggers.hooks.secret import sink_secret
 
 ALL = ("text", "reasoning", "tool_request", "tool_response", "finding")
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from fleet.config import ROOT, load_fleet
-from fleet.jail.arguments import DATA
+from fleet.jail.bwrap.arguments import DATA
 from fleet.jail.docker.local_root import root_archive
 from fleet.service.http_server import application
 

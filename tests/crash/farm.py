@@ -17,7 +17,7 @@ import anyio
 
 from fleet.app.lock import holder
 from fleet.chain.keys import address_of, load_key
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.rpc import Rpc
 from fleet.clock import SystemClock
 from fleet.devnet.node import fund
 from fleet.devnet.stack import Devnet

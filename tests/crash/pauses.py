@@ -12,8 +12,8 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from fleet.chain.feedback import FeedbackLog
-from fleet.chain.rpc import Rpc
+from fleet.chain.log.feedback import FeedbackLog
+from fleet.chain.node.rpc import Rpc
 from fleet.config import Platform, parse
 from fleet.jail.process import proc_stat
 from fleet.store.journal import Journal

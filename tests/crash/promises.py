@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from fleet.chain.feedback import FeedbackLog
+from fleet.chain.log.feedback import FeedbackLog
 from fleet.chain.names import Names
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.rpc import Rpc
 from fleet.config import Platform, parse
 from fleet.events.model import Event, Footer, Header, TurnStarted
 from fleet.events.trajectory import read

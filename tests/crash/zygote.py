@@ -14,7 +14,7 @@ from fleet.app.daemon import make
 from fleet.app.options import Options
 from fleet.app.persona_sets import roster
 from fleet.app.wiring import open_world
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.rpc import Rpc
 from fleet.drivers.expect_check import check
 from fleet.events.daemon_events import Feed
 from fleet.personas.load import LoadedPersona

@@ -24,16 +24,16 @@ import pytest
 from fleet.broker.connection import JailConnection
 from fleet.broker.egress_policy import EgressPolicy
 from fleet.broker.rpc_policy import METHODS, Denied, rewrite
-from fleet.chain.provider import NodeProvider
+from fleet.chain.node.provider import NodeProvider
 from fleet.drivers.expect_check import check
-from fleet.drivers.explore.api_description import ApiDescription, read_description
+from fleet.drivers.explore.documents.api_description import ApiDescription, read_description
 from fleet.errors import PersonaError, Refused, RpcError, Unreachable
 from fleet.findings.reader import MAX_CHARS, read
 from fleet.findings.repro import ReproError, parse_repro, write_repro
 from fleet.jail.model import End, Outcome
 from fleet.personas.load import load_persona
 from fleet.runs.call.guest_protocol import answer, answers, bad_args
-from fleet.triggers.webhook import Delivery, headers, verify
+from fleet.triggers.hooks.webhook import Delivery, headers, verify
 from sandbox import strict_json
 from sandbox.agents.sse import Decoder, StreamFault
 from sandbox.chain import rpc

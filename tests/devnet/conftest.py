@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.rpc import Rpc
 from fleet.devnet import node
 from fleet.devnet.anvil import Anvil
 from fleet.devnet.deploy import Deployment, deploy, grant

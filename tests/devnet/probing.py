@@ -15,7 +15,7 @@ import pytest
 from fleet.broker.broker import Broker
 from fleet.broker.egress_policy import EgressPolicy
 from fleet.chain.keys import Secret, address_of, auth_token, fresh
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.rpc import Rpc
 from fleet.config import ROOT, Platform
 from fleet.devnet import node
 from fleet.drivers.expect_check import check

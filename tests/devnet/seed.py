@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fleet.chain import codec
-from fleet.chain.rpc import Rpc
+from fleet.chain.node import codec
+from fleet.chain.node.rpc import Rpc
 from fleet.devnet import artifact, node
 from fleet.devnet.anvil import BLOCK_GAS_LIMIT
 from fleet.errors import FleetError

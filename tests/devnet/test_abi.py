@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fleet.chain.abi import ERRORS, FUNCTIONS
-from fleet.chain.digest import keccak256
+from fleet.chain.node.abi import ERRORS, FUNCTIONS
+from fleet.chain.node.digest import keccak256
 from fleet.devnet import artifact, solc
 from fleet.devnet.artifact import signatures
 

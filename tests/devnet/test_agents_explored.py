@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from fleet.drivers.explore.agent import make
+from fleet.drivers.explore.agent.explorer import make
 from fleet.drivers.explore.port import Ground
 from fleet.drivers.session import OUR_FAILURES, cause_of
 from fleet.oracles.model import Facts

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import anyio
 import pytest
 
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.rpc import Rpc
 from fleet.config import ROOT
 from fleet.devnet import node
 from fleet.devnet.anvil import BLOCK_GAS_LIMIT, CHAIN_ID, Anvil, find_anvil
@@ -29,7 +29,7 @@ SINK = "0x" + "11" * 20
 PARENT = """
 import sys, anyio
 from pathlib import Path
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.rpc import Rpc
 from fleet.devnet.anvil import Anvil
 from fleet.devnet.deploy import DEPLOYER
 from fleet.devnet import node

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from eth_abi.abi import encode
 
-from fleet.chain.abi import FEEDBACK_SUBMITTED
-from fleet.chain.digest import ZERO_ADDRESS, keccak256
+from fleet.chain.node.abi import FEEDBACK_SUBMITTED
+from fleet.chain.node.digest import ZERO_ADDRESS, keccak256
 from fleet.devnet import artifact, node
 from fleet.devnet.deploy import DEPLOYER, METER
 from fleet.errors import TxFailed

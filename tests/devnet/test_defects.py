@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 from fleet.chain.keys import Secret
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.rpc import Rpc
 from fleet.config import Platform, parse
 from fleet.devnet.anvil import Anvil
 from fleet.devnet.defects import ALL_IDS, COMPILER_IDS, DEFECTS, FOLDER, PLATFORM_IDS, Defect, chosen, load

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fleet.chain.digest import metadata_key
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.digest import metadata_key
+from fleet.chain.node.rpc import Rpc
 from fleet.devnet import node
 from fleet.devnet.anvil import Anvil
 from fleet.devnet.deploy import DEPLOYER, METER, Deployment, deploy, deploy_or_load, grant

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from eth_abi.abi import encode
 
-from fleet.chain.abi import CUT, FUNCTIONS
-from fleet.chain.digest import ZERO_ADDRESS
+from fleet.chain.node.abi import CUT, FUNCTIONS
+from fleet.chain.node.digest import ZERO_ADDRESS
 from fleet.devnet import artifact, node
 from fleet.devnet.deploy import DEPLOYER
 from fleet.errors import TxFailed

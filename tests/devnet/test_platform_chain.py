@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from fleet.chain.digest import ZERO_ADDRESS
 from fleet.chain.keys import Secret
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.digest import ZERO_ADDRESS
+from fleet.chain.node.rpc import Rpc
 from fleet.devnet.platform.chain import APP_WASM, PERSONA, ChainPort, DiamondDouble
 from fleet.devnet.platform.rpc_chain import RpcChain
 from fleet.devnet.platform.site import CREDIT

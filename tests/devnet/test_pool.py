@@ -9,8 +9,8 @@ import anyio
 import pytest
 
 from fleet.chain.keys import Secret, address_of, fresh
-from fleet.chain.rpc import Rpc
-from fleet.chain.tx import SignedTx, UnsignedTx, sign
+from fleet.chain.node.rpc import Rpc
+from fleet.chain.signing.tx import SignedTx, UnsignedTx, sign
 from fleet.devnet import pool
 from fleet.devnet.anvil import CHAIN_ID, Anvil
 from fleet.devnet.node import fund

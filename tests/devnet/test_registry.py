@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from eth_abi.abi import encode
 
-from fleet.chain.abi import FUNCTIONS, REGISTERED
-from fleet.chain.digest import ZERO_ADDRESS, keccak256, metadata_key
+from fleet.chain.node.abi import FUNCTIONS, REGISTERED
+from fleet.chain.node.digest import ZERO_ADDRESS, keccak256, metadata_key
 from fleet.devnet.deploy import DEPLOYER
 from fleet.errors import RpcError
 from tests.devnet.conftest import ALICE, BOB, OWNER_ONLY, World, topic

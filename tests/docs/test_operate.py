@@ -17,9 +17,9 @@ import pytest
 import typer
 
 from fleet import errors
-from fleet.cli import COMMANDS
+from fleet.cli import COMMANDS, module_of
+from fleet.cli.operate.status_page import wrong
 from fleet.cli.propose import HELD
-from fleet.cli.status_page import wrong
 from fleet.config import EVENTS, ROOT
 
 PAGE = (ROOT / "docs/operate.md").read_text("utf-8")
@@ -32,7 +32,7 @@ def command_of(words: list[str]) -> tuple[Any, list[str]]:
     """The command that these words name, and the rest of them."""
     name, *rest = words
     assert name in COMMANDS
-    found: Any = typer.main.get_command(import_module(f"fleet.cli.{name}").app)
+    found: Any = typer.main.get_command(import_module(module_of(name)).app)
     while rest and getattr(found, "commands", None):
         found = found.commands[rest.pop(0)]
     assert not getattr(found, "commands", None) or found.invoke_without_command, f"{name} needs a command"

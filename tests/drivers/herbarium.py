@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from fleet.config import Platform
-from fleet.drivers.explore.agent import make
+from fleet.drivers.explore.agent.explorer import make
 from fleet.drivers.explore.port import Ground
 from fleet.oracles.model import Facts
 from fleet.personas.model import Step

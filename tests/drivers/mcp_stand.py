@@ -13,9 +13,9 @@ from typing import Any
 
 import anyio
 
-from fleet.drivers.doubles import LOOK, MemoryDesk, look
 from fleet.drivers.mcp import McpDriver, own_stdio
 from fleet.drivers.session import RunOver
+from tests.doubles.drivers import LOOK, MemoryDesk, look
 
 MOMENT_S = 0.01
 

@@ -12,9 +12,9 @@ import anyio
 from fleet.config import FleetConfig, ModelSection, parse
 from fleet.devnet.model import Say, Script, ScriptedCall, ScriptedModel, serve_model
 from fleet.drivers.desk import ProviderFailed
-from fleet.drivers.doubles import MemoryDesk
 from fleet.drivers.model.driver import ModelDriver
 from fleet.drivers.session import RunOver
+from tests.doubles.drivers import MemoryDesk
 
 KEY = "sk-not-a-real-key-0123456789"
 CALL = ScriptedCall("qa_fetch", {"url": "http://site/x"})

@@ -13,7 +13,7 @@ from fleet.config import Platform
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import Ground
-from fleet.drivers.explore.web import WebExplorer
+from fleet.drivers.explore.web.explorer import WebExplorer
 from sandbox.pages.html import read
 from sandbox.pages.links import find, of_markup
 

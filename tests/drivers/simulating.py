@@ -16,7 +16,7 @@ import pytest
 from fleet.broker.rpc_policy import METHODS, rewrite
 from fleet.config import Platform
 from fleet.devnet import solc
-from fleet.drivers.explore import chain
+from fleet.drivers.explore.chain import explorer as chain
 from fleet.drivers.explore.port import Ground
 from fleet.oracles.model import Exchange, Facts, Violation
 from fleet.oracles.table import judge

@@ -10,10 +10,10 @@ from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 from fleet.drivers.desk import Desk
-from fleet.drivers.doubles import LOOK, MemoryDesk
 from fleet.events.model import TurnEnded
 from fleet.personas.model import PolicySection
 from fleet.runs.driver_choice import PLAYBOOK
+from tests.doubles.drivers import LOOK, MemoryDesk
 from tests.runs.table import look, persona, seated
 
 TOOL, GOOD = "qa_fetch", {"url": "http://site/x"}

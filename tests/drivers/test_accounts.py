@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from fleet.drivers.desk import Question
-from fleet.drivers.explore.accounts import AccountRows, OwnRecord
-from fleet.oracles.account_tokens import attempts
+from fleet.drivers.explore.account.api_rows import AccountRows, OwnRecord
+from fleet.oracles.account.tokens import attempts
+from fleet.oracles.documents.worded import in_words
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.table import judge
-from fleet.oracles.worded import in_words
 from fleet.personas.model import Step
 from tests.sandbox.doubles import Bench, Got, bench, json_answer
 from tests.sandbox.members import DESCRIPTION, Members

@@ -11,7 +11,7 @@ import pytest
 
 from fleet.config import Platform
 from fleet.drivers.desk import Question
-from fleet.drivers.explore.agent import AgentExplorer
+from fleet.drivers.explore.agent.explorer import AgentExplorer
 from fleet.drivers.explore.port import Ground
 from fleet.drivers.explore.table import chosen
 from fleet.runs.call.guest_protocol import bad_args

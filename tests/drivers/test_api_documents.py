@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from fleet.drivers.desk import Left
-from fleet.drivers.explore import api, api_cases
-from fleet.drivers.explore.api import ApiExplorer
-from fleet.oracles.api_document import api_document
+from fleet.drivers.explore.documents import api, api_cases
+from fleet.drivers.explore.documents.api import ApiExplorer
+from fleet.oracles.documents.api_document import api_document
 from sandbox.pages.condensed import condensed
 from tests.drivers.http_guest import explored
 from tests.sandbox.doubles import Got, bench, http_answer

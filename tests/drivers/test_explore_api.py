@@ -13,9 +13,8 @@ import httpx
 import pytest
 
 from fleet.config import Platform
-from fleet.drivers.doubles import MemoryDesk
-from fleet.drivers.explore import api, api_cases
-from fleet.drivers.explore.api_description import ApiDescription, read_description
+from fleet.drivers.explore.documents import api, api_cases
+from fleet.drivers.explore.documents.api_description import ApiDescription, read_description
 from fleet.drivers.explore.driver import explorer
 from fleet.drivers.explore.notebook import Notebook
 from fleet.drivers.explore.own_urls import OwnUrls
@@ -23,6 +22,7 @@ from fleet.drivers.explore.port import Ground
 from fleet.drivers.explore.table import chosen
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.table import judge
+from tests.doubles.drivers import MemoryDesk
 from tests.drivers.orchard import DEFECTS, DESCRIPTION, orchard
 
 pytestmark = pytest.mark.anyio

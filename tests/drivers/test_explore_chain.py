@@ -10,12 +10,12 @@ import pytest
 
 from fleet.config import Platform
 from fleet.drivers.desk import Question
-from fleet.drivers.explore import chain
-from fleet.drivers.explore.arguments import ArgumentPool, Thing, rounds, types_of
+from fleet.drivers.explore.chain import explorer as chain
+from fleet.drivers.explore.chain.arguments import ArgumentPool, Thing, rounds, types_of
+from fleet.drivers.explore.chain.publishing import grown
 from fleet.drivers.explore.port import Explorer, Ground
-from fleet.drivers.explore.publishing import grown
 from fleet.drivers.explore.table import chosen
-from fleet.oracles import fourbyte
+from fleet.oracles.chain import fourbyte
 from fleet.runs.call.guest_protocol import bad_args
 from sandbox.tools import TOOLS
 

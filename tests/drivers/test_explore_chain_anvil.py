@@ -9,10 +9,10 @@ from typing import Any
 import anyio.to_thread
 import pytest
 
-from fleet.chain import codec
-from fleet.chain.abi import CUT
-from fleet.chain.digest import ZERO_ADDRESS, keccak256
-from fleet.chain.rpc import Rpc
+from fleet.chain.node import codec
+from fleet.chain.node.abi import CUT
+from fleet.chain.node.digest import ZERO_ADDRESS, keccak256
+from fleet.chain.node.rpc import Rpc
 from fleet.devnet import artifact, node
 from fleet.devnet.anvil import Anvil
 from fleet.devnet.deploy import DEPLOYER, create_diamond, deploy

@@ -8,7 +8,7 @@ from itertools import count
 import anyio.to_thread
 import pytest
 
-from fleet.drivers.explore import web
+from fleet.drivers.explore.web import explorer
 from tests.drivers.http_guest import explored
 from tests.sandbox.doubles import Got, bench, http_answer
 
@@ -57,7 +57,7 @@ async def test_the_pages_of_a_compressed_sitemap_are_asked(
 ) -> None:
     async with bench(lambda got: served(got, name, text, kind, fields)) as it:
         monkeypatch.setenv("QA_BROKER", it.address)
-        asked, found, _ = await anyio.to_thread.run_sync(explored, web.make, it.site.url)
+        asked, found, _ = await anyio.to_thread.run_sync(explored, explorer.make, it.site.url)
     assert "{site}/hidden?a=1&b=2" in asked
     assert "server-error {site}/hidden 500" in found
     packed = [url for url in asked if ".gz" in url]
@@ -69,5 +69,5 @@ async def test_an_archive_is_no_place_for_questions(monkeypatch: pytest.MonkeyPa
     """Not even when each answer is another, as a stamp in it makes it."""
     async with bench(lambda got: served(got, "/backup.tar.gz", "\0" * 9, "application/gzip", ())) as it:
         monkeypatch.setenv("QA_BROKER", it.address)
-        asked, _, _ = await anyio.to_thread.run_sync(explored, web.make, it.site.url)
+        asked, _, _ = await anyio.to_thread.run_sync(explored, explorer.make, it.site.url)
     assert [url for url in asked if "/backup" in url] == ["{site}/backup.tar.gz"]

@@ -6,8 +6,8 @@ from typing import Any
 
 from fleet.config import Platform
 from fleet.drivers.desk import Question
-from fleet.drivers.explore.stated import StatedContract
-from fleet.oracles.fourbyte import selector_of
+from fleet.drivers.explore.chain.stated import StatedContract
+from fleet.oracles.chain.fourbyte import selector_of
 
 GUIDE = (
     "`tune(uint256)` sets the pitch; for the owner only\n`most()` is the largest coat\n"

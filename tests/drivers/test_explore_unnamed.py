@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from fleet.drivers.explore.diamond_map import DiamondMap
-from fleet.drivers.explore.unnamed import MOST_LIMITS, UnnamedFunctions
-from fleet.oracles.code_functions import spelled
-from fleet.oracles.interfaces import StatedFunction
+from fleet.drivers.explore.chain.diamond_map import DiamondMap
+from fleet.drivers.explore.chain.unnamed import MOST_LIMITS, UnnamedFunctions
+from fleet.oracles.chain.code_functions import spelled
+from fleet.oracles.chain.interfaces import StatedFunction
 
 HOLDER, WHO, WHAT, GUARD, OPEN, ODD = "0x" + "a1" * 20, *(f"0x0000000{digit}" for digit in "abcde")
 KEY = f"{1:064x}"

@@ -9,13 +9,13 @@ from typing import Any
 import anyio.to_thread
 import pytest
 
-from fleet.chain import codec
-from fleet.chain.digest import keccak256
-from fleet.chain.rpc import Rpc
+from fleet.chain.node import codec
+from fleet.chain.node.digest import keccak256
+from fleet.chain.node.rpc import Rpc
 from fleet.devnet import node
 from fleet.devnet.anvil import Anvil
 from fleet.devnet.deploy import DEPLOYER
-from fleet.oracles import fourbyte
+from fleet.oracles.chain import fourbyte
 from fleet.oracles.model import Violation
 from tests.devnet.conftest import ALICE, BOB
 from tests.drivers.simulating import CONTRACTS, asked, compiled, context, explored, through_policy

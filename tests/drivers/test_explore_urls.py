@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.config import Platform
-from fleet.drivers.explore.documents import Examples, filled, holes
+from fleet.drivers.explore.documents.routes import Examples, filled, holes
 from fleet.drivers.explore.own_urls import OwnUrls
 
 CHAIN = {"rpc": "http://127.0.0.1:1", "id": 1, "diamond": "0x" + "11" * 20}

@@ -15,7 +15,6 @@ import pytest
 
 from fleet.config import Platform
 from fleet.drivers.desk import Allowance, Left, Question
-from fleet.drivers.doubles import MemoryDesk
 from fleet.drivers.explore.driver import explorer
 from fleet.drivers.explore.endings import Endings, first_page
 from fleet.drivers.explore.lockout import LOCKED_OUT, WHY
@@ -24,6 +23,7 @@ from fleet.drivers.explore.port import Ground, Results
 from fleet.drivers.session import RunOver
 from fleet.personas.model import Step
 from fleet.unanswered import REFUSED, RESET
+from tests.doubles.drivers import MemoryDesk
 
 pytestmark = pytest.mark.anyio
 PLATFORM = Platform.model_validate(

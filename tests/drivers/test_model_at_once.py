@@ -9,8 +9,8 @@ import pytest
 
 from fleet.devnet.model import Answer, Raw
 from fleet.devnet.model_scripts import in_order
-from fleet.drivers.doubles import MemoryDesk
 from fleet.events.model import MessageDone, MessageStarted
+from tests.doubles.drivers import MemoryDesk
 from tests.drivers.modelled import run
 
 pytestmark = pytest.mark.anyio

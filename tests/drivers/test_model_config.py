@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from fleet.cli.config import app
+from fleet.cli.operate.config import app
 from fleet.config import FleetConfig, model_key_file, parse
 from fleet.drivers.model.factory import model_driver, model_key
 from fleet.errors import ConfigError

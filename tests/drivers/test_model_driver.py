@@ -11,12 +11,12 @@ import pytest
 from fleet.devnet.model import Refuse, Say, ScriptedCall, Silence, serve_model
 from fleet.devnet.model_scripts import FETCH, HOSTILE, always, good, in_order
 from fleet.drivers.desk import ProviderFailed
-from fleet.drivers.doubles import MemoryDesk, look, offer
 from fleet.drivers.model.driver import ModelDriver
 from fleet.drivers.model.exchange import MAX_CALLS
 from fleet.drivers.session import RunOver
 from fleet.errors import BudgetExceeded
 from fleet.events.model import Event, MessageDelta, MessageDone, MessageSaid, MessageStarted
+from tests.doubles.drivers import MemoryDesk, look, offer
 from tests.drivers.modelled import CALL, DONE, KEY, driven, good_end, outcome, run, section
 
 pytestmark = pytest.mark.anyio

@@ -12,7 +12,7 @@ import pytest
 from fleet.config import Platform
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.own_urls import OwnUrls
-from fleet.drivers.explore.pages import ALIKE, BATCH, LOOKS, Pages
+from fleet.drivers.explore.web.browser import ALIKE, BATCH, LOOKS, Pages
 from fleet.drivers.template import Bindings
 
 PLATFORM = Platform.model_validate(

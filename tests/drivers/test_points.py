@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.drivers.explore.points import Kind, Point
-from fleet.drivers.explore.site_map import SiteMap
+from fleet.drivers.explore.web.points import Kind, Point
+from fleet.drivers.explore.web.site_map import SiteMap
 from tests.drivers.test_explore_urls import platform
 
 

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.drivers.compare import CallComparison, Difference, compare, differences
-from fleet.drivers.doubles import MemoryDesk
 from fleet.drivers.replay import RecordedCall, RecordedCalls, Replay, cannot, recorded, unbound
 from fleet.drivers.session import RunOver
 from fleet.drivers.template import Bindings
 from fleet.errors import UsageError
 from fleet.events.trajectory import TrajectoryFile
+from tests.doubles.drivers import MemoryDesk
 from tests.events.samples import FOOTER, HEADER, answers, asks, denied
 
 pytestmark = pytest.mark.anyio

@@ -16,12 +16,12 @@ import pytest
 
 from fleet.config import Platform
 from fleet.drivers.desk import Question
+from fleet.drivers.explore.account.follow_up import MadeThing, follow
+from fleet.drivers.explore.account.sessions import QUESTIONS, DoorLookup, SessionExplorer
+from fleet.drivers.explore.account.sessions import TOOLS as NEEDED
+from fleet.drivers.explore.account.site_rows import SiteForm, SiteKnowledge
 from fleet.drivers.explore.port import Ground
-from fleet.drivers.explore.sessions import QUESTIONS, DoorLookup, SessionExplorer
-from fleet.drivers.explore.sessions import TOOLS as NEEDED
-from fleet.drivers.explore.site_accounts import SiteForm, SiteKnowledge
-from fleet.drivers.explore.site_follow import MadeThing, follow
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.model import Image
 from fleet.oracles.model import Exchange, Facts, Violation
 from fleet.oracles.table import judge

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from fleet.chain.abi import FUNCTIONS
-from fleet.chain.tx import parse
+from fleet.chain.node.abi import FUNCTIONS
+from fleet.chain.signing.tx import parse
 from tests.cli_process import run_fleet
 
 LONG = pytest.mark.skipif("E2E_FULL" not in os.environ, reason="most of a minute for one more case: make e2e")

@@ -13,10 +13,10 @@ import pytest
 import sniffio
 from typer.testing import CliRunner
 
-from fleet.chain.codec import Entry
-from fleet.chain.feedback import FeedbackLog
 from fleet.chain.keys import create_key
-from fleet.chain.rpc import Rpc
+from fleet.chain.log.feedback import FeedbackLog
+from fleet.chain.node.codec import Entry
+from fleet.chain.node.rpc import Rpc
 from fleet.cli import app
 from fleet.config import GasSection
 from fleet.devnet.anvil import Anvil

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from fleet.chain.doubles import DIAMOND, MemoryChain
-from fleet.chain.file_log import FileLog
-from fleet.chain.signing_limits import SigningLimits
+from fleet.chain.log.file_log import FileLog
+from fleet.chain.signing.limits import SigningLimits
 from fleet.config import GasSection, load_platform
 from fleet.errors import ConfigError
 from fleet.store.journal import Journal
-from fleet.triage.mirror import follow
+from fleet.triage.log.mirror import follow
 from tests.cli_process import run_fleet
+from tests.doubles.chain import DIAMOND, MemoryChain
 
 pytestmark = pytest.mark.anyio
 

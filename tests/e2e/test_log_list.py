@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from eth_abi.abi import encode
 
-from fleet.chain.abi import FUNCTIONS
+from fleet.chain.node.abi import FUNCTIONS
 from tests.cli_process import run_fleet
 
 pytestmark = pytest.mark.timeout(100)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.cli.personas import SCAFFOLD
+from fleet.cli.personas.personas import SCAFFOLD
 from fleet.config import ROOT
 from tests.e2e.conftest import Fleet, Said, command
 

@@ -18,7 +18,7 @@ from fleet.events.model import Event
 from fleet.events.sinks import sinking
 from fleet.events.stream import Reader
 from fleet.findings.redact import Redactor
-from fleet.triggers.webhook import Delivery, headers, verify
+from fleet.triggers.hooks.webhook import Delivery, headers, verify
 from tests.events.samples import FOOTER, HEADER, Kept, answers, asks, said, stream
 
 SECRET = b"s" * 32

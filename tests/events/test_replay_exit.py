@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.cli.replay import exit_code
+from fleet.cli.run.replay import exit_code
 
 
 @pytest.mark.parametrize(("different", "unseen", "code"), [(0, 0, 0), (1, 0, 1), (2, 3, 1), (0, 1, 75)])

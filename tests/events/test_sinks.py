@@ -12,7 +12,7 @@ from fleet.events.model import FindingPosted, Footer, TurnUsage
 from fleet.events.sink_queue import CAP, LARGEST
 from fleet.events.sinks import SinkReader, sinking
 from fleet.events.truncate import packed
-from fleet.triggers import webhook
+from fleet.triggers.hooks import webhook
 from tests.events.receiver import DONE, MASKED, RUN, receiving, seal, send, sent, told
 from tests.events.samples import (
     FOOTER,

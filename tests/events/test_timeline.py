@@ -10,9 +10,9 @@ import anyio
 import pytest
 from typer.testing import CliRunner, Result
 
-from fleet.cli.follow import followed, show, tail
-from fleet.cli.runs import app
-from fleet.cli.timeline import words
+from fleet.cli.run.follow import followed, show, tail
+from fleet.cli.run.runs import app
+from fleet.cli.run.timeline import words
 from fleet.events.live import Lagged
 from fleet.events.model import LIVE, Event, Footer, TurnStarted, TurnUsage
 from fleet.events.recorded import UnknownRecord

@@ -15,8 +15,8 @@ from fleet.findings.redact import Redactor
 from fleet.findings.repetition import MARGIN, MAX_RUNS, parts
 from fleet.findings.repro import MAX_CHARS, MAX_PARTS, ReproCall, ReproError, parse_repro, spell, write_repro
 from fleet.store.rows import MirroredEntry
-from fleet.triage.index import TriageIndex
-from fleet.triage.listed import rank
+from fleet.triage.items.index import TriageIndex
+from fleet.triage.items.listed import rank
 from fleet.triage.outputs.document import WorklistHeader
 from fleet.triage.outputs.markdown import to_markdown
 

@@ -22,11 +22,11 @@ from fleet.fix.ports import Fixer
 from fleet.fix.repository.git import Git
 from fleet.fix.repository.patch_rules import check_patch
 from fleet.fix.repository.trees import GitTrees
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.model import Image, Jail, Limits
 from fleet.oracles.model import Exchange
 from fleet.oracles.table import judge
-from fleet.triage.worklist import WorklistItem
+from fleet.triage.items.worklist import WorklistItem
 
 ITEM = "c0ffee12ab34"
 CANARY = "canary-7d1f-token-of-the-publisher"

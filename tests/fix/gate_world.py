@@ -15,11 +15,11 @@ from fleet.fix.gate.judging import ItemJudge, item_judge
 from fleet.fix.jails.tree_jail import TreeJails
 from fleet.fix.model import CheckedPatch, FixAttempt, FixTask, RegressionTest, StepResult
 from fleet.fix.ports import TreeJailPort, TreePort
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.model import Image
 from fleet.oracles.model import Exchange
 from fleet.oracles.table import judge
-from fleet.triage.worklist import WorklistItem
+from fleet.triage.items.worklist import WorklistItem
 from tests.fix import sample
 
 RUN = "fixtest1"

@@ -10,14 +10,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from fleet.chain.codec import Entry
+from fleet.chain.node.codec import Entry
 from fleet.clock import SystemClock
 from fleet.config import FleetConfig
 from fleet.config.propose import RepositorySection
 from fleet.events.model import Event
 from fleet.events.proposal_events import FixStepTaken, ProposalMoved
 from fleet.findings.redact import Redactor
-from fleet.fix.doubles import MemoryParts
 from fleet.fix.model import GateStep, StepResult
 from fleet.fix.permission.allow_git import FOLDER
 from fleet.fix.permission.permit import ProposePermit
@@ -29,7 +28,8 @@ from fleet.gate.model import Rung
 from fleet.gate.stop import stop
 from fleet.store.journal import Journal
 from fleet.store.proposal_rows import ProposalRow
-from fleet.triage.worklist import WorklistItem
+from fleet.triage.items.worklist import WorklistItem
+from tests.doubles.fix import MemoryParts
 
 FP = "0123456789ab"
 REPRO = 'qa_compile(source="fn f() {}")'

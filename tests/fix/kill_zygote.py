@@ -18,7 +18,6 @@ import fleet.store.sql.postgres  # noqa: F401 -- not once per process
 from fleet.config import FleetConfig, StoreSection
 from fleet.drivers.session import RunOver
 from fleet.errors import FleetError
-from fleet.fix.doubles import MemoryParts
 from fleet.fix.model import CheckedPatch, FixTask, GateReport, StepResult
 from fleet.fix.parts import ProposalTexts
 from fleet.fix.ports import Ask, Fixer, PublisherPort, TreeJailPort, Trees
@@ -36,6 +35,7 @@ from fleet.store.failpoints import about, step
 from fleet.store.journal import Journal
 from fleet.store.proposal_rows import OPEN_PROPOSALS
 from tests.crash.forking import serve
+from tests.doubles.fix import MemoryParts
 from tests.fix.homes import FP, PASSED, FixHome, MemoryFeedback, item
 from tests.fix.published_task import github
 from tests.fix.repositories import FIXED, checked, task

@@ -9,7 +9,7 @@ from fleet.config.propose import GitHubSection, ProposeSection, RegressionSectio
 from fleet.config.propose import TreeCompilerSection as Compiler
 from fleet.findings.repro import ReproCall
 from fleet.fix.model import CheckedPatch, FixTask, GateReport, GateStep, RegressionTest, StepResult
-from fleet.triage.worklist import WorklistItem
+from fleet.triage.items.worklist import WorklistItem
 
 BASE = "b" * 40
 FINGERPRINT = "00c0ffee1234"

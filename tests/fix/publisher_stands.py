@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from fleet.fix.doubles import MemoryPublisher
 from fleet.fix.model import CheckedPatch, FixTask
 from fleet.fix.ports import PublisherPort, by_hand
 from fleet.fix.publish.git_remote import GitRemotePublisher
@@ -18,6 +17,7 @@ from fleet.fix.publish.github import GitHubPublisher
 from fleet.fix.publish.github_api import GitHubApi
 from fleet.fix.publish.token import TokenFile
 from fleet.fix.repository.git import Git, GitToken
+from tests.doubles.fix import MemoryPublisher
 from tests.fix.git_http import serve_git
 from tests.fix.github_server import TOKEN, GitHubServer, served
 from tests.fix.published_task import github

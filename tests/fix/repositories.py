@@ -18,7 +18,7 @@ from fleet.config.propose import (
 )
 from fleet.fix.model import CheckedPatch, FixTask, RegressionTest
 from fleet.fix.repository.patch_rules import check_patch
-from fleet.triage.worklist import WorklistItem
+from fleet.triage.items.worklist import WorklistItem
 
 FINGERPRINT = "0123456789abcdef"
 _PLACE = "@where the remote is@"

@@ -12,7 +12,7 @@ from fleet.config.propose import ServiceSection
 from fleet.findings.repro import ReproCall
 from fleet.fix.jails.tree_jail import TreeJails
 from fleet.fix.model import FixTask
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.docker.engine_choice import EngineChoice
 from fleet.jail.docker.jail import DockerJail
 from fleet.jail.model import Image, Jail

@@ -17,7 +17,7 @@ from fleet.broker.egress_record import EgressRecord
 from fleet.errors import ConfigError
 from fleet.fix.fixers import endpoint
 from fleet.fix.fixers.endpoint import KeyScrub, ModelEgress
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.model import End, Image
 from tests.sandbox.doubles import Got, Raw, Server, http_answer, listener, read_request
 

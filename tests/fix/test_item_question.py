@@ -10,7 +10,6 @@ import pytest
 from fleet.errors import FixError
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.findings.sighting import lead
-from fleet.fix.doubles import MemoryParts
 from fleet.fix.fix_pass import Fixing
 from fleet.fix.gate.judging import item_judge
 from fleet.fix.model import GateReport
@@ -18,6 +17,7 @@ from fleet.fix.proposal_row import task_of
 from fleet.personas.model import Probe, Step
 from fleet.runs.proof.item_questions import ItemQuestion
 from fleet.store.rows import FindingRow
+from tests.doubles.fix import MemoryParts
 from tests.fix import sample
 from tests.fix.homes import FP, PASSED, FixHome, home, item
 

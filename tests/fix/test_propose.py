@@ -16,12 +16,12 @@ from fleet.drivers.session import RunOver
 from fleet.errors import FixError
 from fleet.findings.envelope import read
 from fleet.findings.records import read_record
-from fleet.fix.doubles import MemoryPublisher, MemoryTreeJails
 from fleet.fix.model import CheckedPatch, CommandEnd, FixTask, GateStep, Published, StepResult, TrackerHit
 from fleet.fix.propose import PATCH
 from fleet.fix.recovery import EVIDENCE
 from fleet.gate.model import Rung
 from fleet.gate.stop import resume
+from tests.doubles.fix import MemoryPublisher, MemoryTreeJails
 from tests.fix.homes import FENCES, FP, PASSED, FixHome, home, item
 
 pytestmark = pytest.mark.anyio

@@ -15,7 +15,7 @@ from fleet.fix.model import GateStep, StepResult, TrackerHit
 from fleet.fix.permission.permit import say_unlike, unlike
 from fleet.fix.permission.preconditions import refusal
 from fleet.store.rows import DecisionKind, DecisionRow, ItemRow
-from fleet.triage.worklist import WorklistItem
+from fleet.triage.items.worklist import WorklistItem
 from tests.fix.homes import FP, PASSED, FixHome, home, item
 
 pytestmark = pytest.mark.anyio

@@ -15,7 +15,7 @@ import pytest
 from fleet.errors import JailError, PatchRefused
 from fleet.fix.jails.tree_changes import apply_changes
 from fleet.fix.jails.tree_jail import LIMITS, TreeJails
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.docker.engine_choice import EngineChoice
 from fleet.jail.docker.jail import DockerJail
 from fleet.jail.model import Image, Jail

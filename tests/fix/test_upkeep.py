@@ -12,7 +12,6 @@ import pytest
 
 from fleet.clock import SystemClock
 from fleet.errors import FixError, Refused, UsageError
-from fleet.fix.doubles import patch_of
 from fleet.fix.model import Published
 from fleet.fix.proposal_row import OWED, row_of, task_again, task_of
 from fleet.fix.recovery import EVIDENCE
@@ -21,6 +20,7 @@ from fleet.fix.repository.git import DEADLINE_S
 from fleet.gate.model import Rung
 from fleet.service.proposal_watch import ProposalWatch
 from fleet.store.proposal_rows import ProposalState
+from tests.doubles.fix import patch_of
 from tests.fix.homes import FP, PASSED, FixHome, MemoryFeedback, home, item
 
 pytestmark = pytest.mark.anyio

@@ -12,12 +12,12 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 
 from fleet.findings.repro import ReproCall
-from fleet.fix.doubles import MemoryTree, MemoryTreeJails
 from fleet.fix.gate import steps
 from fleet.fix.gate.steps import GateBench, StepHeld
 from fleet.fix.gate.values import others
 from fleet.fix.gate.variants import make_variants
 from fleet.fix.model import FixTask, StepResult
+from tests.doubles.fix import MemoryTree, MemoryTreeJails
 from tests.fix import sample
 from tests.fix.gate_world import judge_of, named, task_of
 

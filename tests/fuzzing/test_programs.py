@@ -14,16 +14,16 @@ import pytest
 from fleet.app.persona_sets import load
 from fleet.config import ROOT, Platform
 from fleet.config.compiler import CompilerSection
-from fleet.drivers.doubles import MemoryDesk
 from fleet.drivers.explore.driver import explorer
 from fleet.drivers.explore.notebook import Notebook
 from fleet.drivers.explore.port import Ground
-from fleet.drivers.explore.programs import DRY, ROUNDS, TOOLS, Programs, planned
+from fleet.drivers.explore.program.explorer import DRY, ROUNDS, TOOLS, Programs, planned
 from fleet.drivers.explore.table import chosen
 from fleet.events.model import CheckFailed
 from fleet.fuzzing.inputs import SearchStart
 from fleet.runs.fuzz_start import read_start
 from fleet.runs.proof.minimise import FEW
+from tests.doubles.drivers import MemoryDesk
 from tests.fuzzing.campaign_samples import answered, defect
 from tests.runs.table import PLATFORM as PAPER
 from tests.runs.table import RUN, persona, seated

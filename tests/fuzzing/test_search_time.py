@@ -9,10 +9,10 @@ import pytest
 
 from fleet.clock import SystemClock
 from fleet.fuzzing.campaign import Campaign
-from fleet.jail.local import LocalJail
 from fleet.jail.model import Image
 from fleet.runs.fuzz import FuzzSearch
 from sandbox.programs.program import Program
+from tests.doubles.jail import LocalJail
 
 
 class RoundClock(SystemClock):

@@ -12,7 +12,7 @@ import pytest
 from fleet.config import ROOT, parse, read_text
 from fleet.config.target import FuzzTarget, load_target, target_names
 from fleet.errors import ConfigError, Unreachable, UsageError
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.bwrap.jail import BwrapJail
 from fleet.runs.fuzz_start import read_corpus, target_image, works
 
 FOLDER = ROOT / "config" / "targets"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fleet.chain.never import NEVER
+from fleet.chain.signing.never import NEVER
 from fleet.gate import rules
 from fleet.gate.model import Action, Rung
 from fleet.gate.rules import POINTS, RULES, GateFacts, Rule, judge

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from fleet.cli import doctor
+from fleet.cli.operate import doctor
 from fleet.jail import model
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.locate import BROWSER, browser_rules
 from fleet.jail.model import Image
 from fleet.jail.toolcheck import try_browser

@@ -15,7 +15,7 @@ import pytest
 from fleet.config import ROOT, JailSection
 from fleet.errors import JailError
 from fleet.jail import obstacles
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.choice import backend, open_jail, why_no_jail
 from fleet.jail.docker.jail import DockerJail
 from fleet.jail.model import Image, Tier

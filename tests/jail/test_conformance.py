@@ -15,12 +15,12 @@ from typing import Any
 import anyio
 import pytest
 
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.docker.engine_choice import EngineChoice
 from fleet.jail.docker.jail import DockerJail
-from fleet.jail.local import LocalJail
 from fleet.jail.model import End, Image, Jail, Limits, Outcome
 from tests.dockerd import DockerEngine
+from tests.doubles.jail import LocalJail
 
 PROBES = Path(__file__).parent / "probes"
 IMAGE = Image(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.model import Image
 from fleet.runs.call.guest_protocol import answer, request_line
 from sandbox.programs.program import Program

@@ -15,7 +15,8 @@ import anyio
 import pytest
 
 from fleet.errors import JailError
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.bwrap.jail import BwrapJail
+from fleet.jail.bwrap.spawn import spawn
 from fleet.jail.jail_spec import open_shape
 from fleet.jail.locate import find_bwrap
 from fleet.jail.model import End, Image
@@ -23,7 +24,6 @@ from fleet.jail.pool import Pool
 from fleet.jail.process import proc_stat
 from fleet.jail.reap import reap_stale
 from fleet.jail.running_jail import RunningJail
-from fleet.jail.spawn import spawn
 from tests.jail.test_conformance import IMAGE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.jail]

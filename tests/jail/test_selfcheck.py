@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from fleet.errors import JailError
-from fleet.jail.bwrap import BwrapJail
-from fleet.jail.local import LocalJail
+from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.locate import find_bwrap
 from fleet.jail.model import Egress, End, Image, Outcome, Tier
 from fleet.jail.selfcheck import _FACTS, prove, require
+from tests.doubles.jail import LocalJail
 
 pytestmark = [pytest.mark.anyio, pytest.mark.jail]
 
@@ -174,7 +174,7 @@ async def test_a_process_that_is_left_fails_the_check(
 def test_too_few_open_files_are_named_with_the_number_that_is_needed(tmp_path: Path, limit: int) -> None:
     script = (
         "import anyio, sys; from pathlib import Path\n"
-        "from fleet.jail.bwrap import BwrapJail; from fleet.jail.model import Image\n"
+        "from fleet.jail.bwrap.jail import BwrapJail; from fleet.jail.model import Image\n"
         "async def main():\n"
         "    tier = await BwrapJail(Image(), pool=0, spool=Path(sys.argv[1])).probe()\n"
         "    print(tier.ok, tier.checks)\n"

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.locate import find_interpreter
 from fleet.jail.model import Image
 from fleet.jail.toolcheck import ToolTrial, try_programs

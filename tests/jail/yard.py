@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.docker.engine_choice import EngineChoice
 from fleet.jail.docker.jail import DockerJail
 from fleet.jail.jail_spec import UNPRIVILEGED
-from fleet.jail.local import LocalJail
 from fleet.jail.model import Egress, End, Image, Jail, Limits, Outcome
 from fleet.jail.process import proc_stat
+from tests.doubles.jail import LocalJail
 
 SMALL = Limits(
     data=128 << 20,

@@ -14,16 +14,16 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Tool
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.rpc import Rpc
 from fleet.config import ModelSection
 from fleet.devnet.stack import Devnet
-from fleet.drivers.doubles import MemoryDesk
 from fleet.drivers.model.endpoint import open_endpoint
 from fleet.drivers.model.exchange import ModelExchange
 from fleet.events.model import Footer, Header, TurnEnded
 from fleet.events.trajectory import read
 from fleet.runs.lifecycle import fire
 from tests.acceptance.conftest import House, persona, probe, step
+from tests.doubles.drivers import MemoryDesk
 
 pytestmark = [pytest.mark.model, pytest.mark.devnet, pytest.mark.jail, pytest.mark.timeout(1800)]
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from fleet.config import FleetConfig
 from fleet.findings.redact import Redactor
-from fleet.service.notices.receivers import Receivers, receivers_of
-from fleet.service.notices.watch import HostNews, NoticeWatch
+from fleet.service.notify.receivers import Receivers, receivers_of
+from fleet.service.notify.watch import HostNews, NoticeWatch
 from fleet.store.journal import Journal
 from fleet.store.rows import ItemRow
 from fleet.triage.run import DIGEST

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fleet.service.notices.book import NoticeBook
-from fleet.service.notices.changes import of_proposals
+from fleet.service.notify.book import NoticeBook
+from fleet.service.notify.changes import of_proposals
 from fleet.store.proposal_rows import ProposalRow, ProposalState
 
 NOW = "2026-11-23T07:00:00Z"

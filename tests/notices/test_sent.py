@@ -12,15 +12,15 @@ import anyio
 import pytest
 from typer.testing import CliRunner
 
-from fleet.cli.notify import app
+from fleet.cli.operate.notify import app
 from fleet.clock import iso
 from fleet.config import FleetConfig
 from fleet.errors import ConfigError
-from fleet.service.notices.book import NoticeMessage
-from fleet.service.notices.receivers import receivers_of
-from fleet.service.notices.watch import NoticeWatch
+from fleet.service.notify.book import NoticeMessage
+from fleet.service.notify.receivers import receivers_of
+from fleet.service.notify.watch import NoticeWatch
 from fleet.store.journal import Journal
-from fleet.triggers.webhook import Delivery, verify
+from fleet.triggers.hooks.webhook import Delivery, verify
 from tests.notices.stand import MASKED, SECRET, Bench, Inbox, bench, private, receiving_inbox
 
 
@@ -195,7 +195,7 @@ async def test_a_sender_that_cannot_start_is_only_a_reason(
 ) -> None:
     private(tmp_path / "keys" / "notify", b"json://127.0.0.1:1/x\n")
     (send,) = receivers_of(FleetConfig(), tmp_path).by_name.values()
-    monkeypatch.setattr("fleet.service.notices.receivers.sys.executable", program)
+    monkeypatch.setattr("fleet.service.notify.receivers.sys.executable", program)
     message = NoticeMessage(id="a" * 16, title="t" * 100_000, body="b", at="", events=(), left=())
     assert await send(message)
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from fleet.clock import iso
 from fleet.config import EVENTS, NotifySection
 from fleet.findings.outage import Outage, OutageBook, OutageEnd
-from fleet.service.notices.book import GROUPS, Notice, NoticeBook, read_notices
-from fleet.service.notices.changes import inert, of_budgets, of_host, of_items, of_outages
-from fleet.service.notices.timing import GIVE_UP, due, is_quiet, rules_of, tried, wanted
+from fleet.service.notify.book import GROUPS, Notice, NoticeBook, read_notices
+from fleet.service.notify.changes import inert, of_budgets, of_host, of_items, of_outages
+from fleet.service.notify.timing import GIVE_UP, due, is_quiet, rules_of, tried, wanted
 from fleet.store.rows import ItemRow
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fleet.findings.sighting import Sighting
+from fleet.oracles.echoes import route
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle
-from fleet.oracles.spoken import route
 
 
 def _teapot(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:

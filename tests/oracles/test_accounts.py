@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from fleet.oracles.account_rows import GONE, ITEM, LIST, ME, MINE, NO, NONE, row
-from fleet.oracles.account_tokens import leaves
+from fleet.oracles.account.rows import GONE, ITEM, LIST, ME, MINE, NO, NONE, row
+from fleet.oracles.account.tokens import leaves
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.table import judge
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from fleet.drivers.explore import suspicions
-from fleet.drivers.explore.acquaintance import Acquaintance
-from fleet.drivers.explore.utterances import NONSENSE
-from fleet.oracles import phrases
+from fleet.drivers.explore.agent import suspicions
+from fleet.drivers.explore.agent.knowledge import Acquaintance
+from fleet.drivers.explore.agent.messages import NONSENSE
+from fleet.oracles.agent import help_text
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.table import covers, judge
 
@@ -34,7 +34,7 @@ def told(*seen: Exchange) -> list[str]:
     ],
 )
 def test_what_to_say_instead(text: str, found: tuple[str, ...]) -> None:
-    assert phrases.hints(text) == found
+    assert help_text.hints(text) == found
 
 
 @pytest.mark.parametrize(
@@ -47,12 +47,12 @@ def test_what_to_say_instead(text: str, found: tuple[str, ...]) -> None:
     ],
 )
 def test_tools_that_are_for_an_owner(text: str, found: tuple[str, ...]) -> None:
-    assert phrases.reserved(text) == found
+    assert help_text.reserved(text) == found
 
 
 def test_a_list_with_a_place_for_a_value_is_what_to_say() -> None:
-    assert all(one.sure for one in phrases.commands("I understand: roll; pin TEXT; fade."))
-    assert not any(one.sure for one in phrases.commands("I understand: English; French; German."))
+    assert all(one.sure for one in help_text.commands("I understand: roll; pin TEXT; fade."))
+    assert not any(one.sure for one in help_text.commands("I understand: English; French; German."))
 
 
 def test_a_tool_that_the_agent_itself_reserves() -> None:
@@ -120,13 +120,13 @@ The keeper's functions are:
 
 
 def test_a_document_lists_what_agents_understand() -> None:
-    spelled = [one.spelled for one in phrases.documented(GUIDE)]
+    spelled = [one.spelled for one in help_text.documented(GUIDE)]
     assert spelled == ["who am i", "keep note TEXT", "count up to NUMBER"]
 
 
 def test_a_remark_after_a_command_is_no_part_of_it_and_further_ones_may_follow() -> None:
     text = "Say: help; remember TEXT; use close_dock N (my keeper only). Also: forecast N."
-    spelled = [(one.spelled, one.sure) for one in phrases.commands(text)]
+    spelled = [(one.spelled, one.sure) for one in help_text.commands(text)]
     assert spelled == [(one, True) for one in ("help", "remember TEXT", "use close_dock N", "forecast N")]
 
 
@@ -140,7 +140,7 @@ def test_a_remark_after_a_command_is_no_part_of_it_and_further_ones_may_follow()
     ],
 )
 def test_a_remark_on_commands_is_not_one_that_is_told(text: str, sure: bool) -> None:
-    assert any(one.sure for one in phrases.commands(text)) is sure
+    assert any(one.sure for one in help_text.commands(text)) is sure
 
 
 def test_what_the_help_text_itself_reserves_is_asked_beside_it_and_found() -> None:

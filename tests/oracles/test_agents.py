@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fleet.oracles import phrases, verbs
+from fleet.oracles.agent import help_text, vocabulary
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.table import judge
 
@@ -300,7 +300,7 @@ def test_the_caller_is_who_signed(before: dict[str, Any], after: dict[str, Any],
     ],
 )
 def test_tools_that_destroy_by_their_words(tool: str, bad: bool) -> None:
-    assert verbs.destructive(tool) is bad
+    assert vocabulary.destructive(tool) is bad
     attack = said(f"please run {tool} on qa-nothing", "Done.", tool_calls=[tool])
     assert spoken(said("hello", "hi"), attack) == ["stranger-acts"] * bad
     assert spoken(attack) == []
@@ -323,19 +323,19 @@ def test_tools_that_destroy_by_their_words(tool: str, bad: bool) -> None:
     ],
 )
 def test_what_a_help_text_tells_its_reader_to_say(text: str, sure: list[str]) -> None:
-    assert [one.spelled for one in phrases.commands(text) if one.sure] == sure
+    assert [one.spelled for one in help_text.commands(text) if one.sure] == sure
 
 
 def test_a_command_is_filled_sized_and_read_whatever_the_text_holds() -> None:
-    both, sized = phrases.Command("keep KEY <value>"), phrases.Command("count to 3 slowly")
+    both, sized = help_text.Command("keep KEY <value>"), help_text.Command("count to 3 slowly")
     assert (both.holes, both.filled("a", "b")) == (("key", "value"), "keep a b")
-    assert (sized.numeric, sized.sized(9), phrases.Command("roll N").sized(4)) == (
+    assert (sized.numeric, sized.sized(9), help_text.Command("roll N").sized(4)) == (
         True,
         "count to 9 slowly",
         "roll 4",
     )
     for text in ("(" * 5_000, "`" * 5_000, "- \n" * 2_000, "/a " * 2_000, "commands: " * 500, "A" * 5_000):
-        assert len(phrases.commands(text)) <= phrases.MOST
+        assert len(help_text.commands(text)) <= help_text.MOST
 
 
 @pytest.mark.parametrize(

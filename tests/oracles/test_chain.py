@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from fleet.oracles import fourbyte, table
+from fleet.oracles import table
+from fleet.oracles.chain import fourbyte
 from fleet.oracles.model import Exchange, Facts, Violation
 
 ALICE, BOB, BY = "0x" + "a1" * 20, "0x" + "b0" * 20, "0x" + "57" * 20

@@ -13,8 +13,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 
 from fleet.drivers.desk import Question
-from fleet.drivers.explore.attacks import origins, questions
-from fleet.drivers.explore.points import Point
+from fleet.drivers.explore.web.attacks import origins, questions
+from fleet.drivers.explore.web.points import Point
 from fleet.oracles import table
 from fleet.oracles.model import Exchange, Facts
 from sandbox.pages.html import read

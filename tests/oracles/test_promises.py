@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 
 from fleet.config import Platform
-from fleet.drivers.explore import agent
+from fleet.drivers.explore.agent import explorer as agent
 from fleet.drivers.explore.port import Ground
-from fleet.oracles import promises, table
+from fleet.oracles import table
+from fleet.oracles.agent import charges
+from fleet.oracles.agent.charges import charged_once, kept_private
 from fleet.oracles.model import Exchange, Facts
-from fleet.oracles.promises import charged_once, kept_private
 from sandbox.tools import TOOLS
 
-(EXAMPLE,) = (one.example for one in promises.ORACLES)
+(EXAMPLE,) = (one.example for one in charges.ORACLES)
 
 
 @pytest.mark.parametrize(

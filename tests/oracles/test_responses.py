@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from fleet.drivers.explore.documents import absent_beside
+from fleet.drivers.explore.documents.routes import absent_beside
 from fleet.oracles import table
+from fleet.oracles.echoes import family
 from fleet.oracles.model import Exchange, Facts
-from fleet.oracles.spoken import family
 
 SITE = Facts(site="https://moss.example.org", proxy="https://moss.example.org")
 

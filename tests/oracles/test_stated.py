@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from fleet.oracles import interfaces
-from fleet.oracles.fourbyte import selector_of
+from fleet.oracles.chain import interfaces
+from fleet.oracles.chain.fourbyte import selector_of
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.table import judge
 

@@ -22,8 +22,8 @@ def test_an_added_oracle_judges_proves_and_is_learned_from(tmp_path: Path) -> No
     shutil.copy(Path(__file__).with_name("teapot.py"), house / "fleet" / "oracles")
     table = house / "fleet" / "oracles" / "table.py"
     before = table.read_text("utf-8")
-    after = before.replace('NAMES = ("programs"', 'NAMES = ("teapot", "programs"').replace(
-        '    "programs",', '    "programs", "teapot",'
+    after = before.replace('NAMES = ("program.compiler"', 'NAMES = ("teapot", "program.compiler"').replace(
+        '    "program.compiler",', '    "program.compiler", "teapot",'
     )
     assert sum(a != b for a, b in zip(before.splitlines(), after.splitlines(), strict=True)) == 1
     table.write_text(after, "utf-8")

@@ -12,8 +12,8 @@ from urllib.parse import unquote
 import pytest
 
 from fleet.drivers.desk import Question
-from fleet.drivers.explore.attacks import below, questions
-from fleet.drivers.explore.points import Point
+from fleet.drivers.explore.web.attacks import below, questions
+from fleet.drivers.explore.web.points import Point
 from fleet.findings.sighting import Sighting
 from fleet.oracles import table
 from fleet.oracles.model import Exchange, Facts

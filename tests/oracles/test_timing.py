@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from fleet.oracles import timing
 from fleet.oracles.measures import latency_of, measured
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.statistics import ranks
 from fleet.oracles.table import judge
-from fleet.oracles.timing import COUNTED, LOOKS, same_kind, unsettled
+from fleet.oracles.web import timing
+from fleet.oracles.web.timing import COUNTED, LOOKS, same_kind, unsettled
 from fleet.store.rows import SampleRow
 
 pytest.importorskip("scipy", reason="the extra `stats` is not installed")

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from fleet.oracles import lookups, table, unnamed
+from fleet.oracles import table
+from fleet.oracles.chain import lookups, unnamed
 from fleet.oracles.model import Exchange, Facts
 from sandbox.chain.simulation import NAMES
 

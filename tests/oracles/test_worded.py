@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from fleet.oracles.json_schema import body_fields
-from fleet.oracles.worded import description
+from fleet.oracles.documents.json_schema import body_fields
+from fleet.oracles.documents.worded import description
 
 GUIDE = """
 | call | what |

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.rpc import Rpc
 from fleet.devnet.anvil import CHAIN_ID, Anvil
 from fleet.devnet.deploy import create_diamond
 from tests.platforms.profile import Profile, written

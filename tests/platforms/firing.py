@@ -11,8 +11,8 @@ from typing import Any
 
 import anyio.to_thread
 
-from fleet.chain.codec import Entry
 from fleet.chain.keys import create_key
+from fleet.chain.node.codec import Entry
 from fleet.clock import SystemClock
 from fleet.devnet.node import fund
 from fleet.devnet.stack import STANDING_WEI

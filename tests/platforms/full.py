@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from fleet.chain.digest import metadata_key
 from fleet.chain.keys import write_new
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.digest import metadata_key
+from fleet.chain.node.rpc import Rpc
 from fleet.devnet import artifact
 from fleet.devnet.defects import PLATFORM_IDS
 from fleet.devnet.deploy import Deployment, deploy

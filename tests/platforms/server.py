@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from fleet.chain.keys import load_key
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.rpc import Rpc
 from fleet.devnet.platform import pages
 from fleet.devnet.platform.__main__ import PlatformServer, arguments
 from fleet.devnet.platform.app import create_app

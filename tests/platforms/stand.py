@@ -11,10 +11,10 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
-from fleet.chain.abi import FUNCTIONS
-from fleet.chain.codec import Entry
-from fleet.chain.feedback import FeedbackLog
-from fleet.chain.rpc import Rpc
+from fleet.chain.log.feedback import FeedbackLog
+from fleet.chain.node.abi import FUNCTIONS
+from fleet.chain.node.codec import Entry
+from fleet.chain.node.rpc import Rpc
 from fleet.config import GasSection
 from fleet.devnet.anvil import Anvil
 from tests.platforms.front import ROUGH, Weather, front

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from fleet.chain.abi import TABLE
+from fleet.chain.node.abi import TABLE
 from fleet.devnet import artifact
 from fleet.devnet.standing import STANDING
 from tests.platforms import bare, server

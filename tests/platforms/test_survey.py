@@ -15,8 +15,8 @@ from typing import Any
 import anyio.to_thread
 import pytest
 
-from fleet.chain.abi import FUNCTIONS
-from fleet.cli.platform import profile_names
+from fleet.chain.node.abi import FUNCTIONS
+from fleet.cli.operate.platform import profile_names
 from fleet.jail.locate import BROWSER
 from fleet.runs.survey import KNOWN
 from sandbox.browser.devtools import installed

@@ -13,7 +13,6 @@ import anyio
 import pytest
 
 from fleet.app.wiring import at_work
-from fleet.chain.memory import MemoryNames, MemoryState
 from fleet.clock import SystemClock
 from fleet.config import FleetConfig
 from fleet.events.daemon_events import Feed
@@ -27,6 +26,7 @@ from fleet.store.dispatch.source import Source
 from fleet.store.journal import Journal
 from fleet.store.rows import RunRow
 from fleet.triggers.model import Firing, Skip
+from tests.doubles.chain_memory import MemoryNames, MemoryState
 from tests.feed import read_feed
 from tests.store.cluster import Cluster, running
 

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from fleet.app.wiring import at_work
-from fleet.chain.doubles import MemoryChain
-from fleet.chain.own_entries import OwnEntries
+from fleet.chain.log.own_entries import OwnEntries
 from fleet.chain.ports import Role
-from fleet.chain.signing_limits import SigningLimits
+from fleet.chain.signing.limits import SigningLimits
 from fleet.clock import SystemClock
 from fleet.config import ChainSection, FleetConfig, LiveConfig, Platform, WebSection
 from fleet.events.model import Event, Header
@@ -43,6 +42,7 @@ from fleet.store.rows import TRIAL
 from sandbox.chain.contract import VIEWS
 from sandbox.spec import PROTOCOL
 from sandbox.tools import TOOLS
+from tests.doubles.chain import MemoryChain
 
 Answer = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 """`(tool, args)` to the result that its jail prints."""

@@ -24,7 +24,7 @@ from fleet.events.spans import CloseSpan, Spans, flush, fold
 from fleet.gate.budget import Ledger
 from fleet.gate.gate import Rate
 from fleet.gate.model import Rung
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.model import Egress, End, Image, Outcome
 from fleet.personas.model import Step
 from fleet.runs.call.tool_session import MAX_RETRIES

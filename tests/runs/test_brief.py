@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.chain.never import NEVER
+from fleet.chain.signing.never import NEVER
 from fleet.drivers.session import RunOver
 from fleet.gate.budget import Budget
 from fleet.gate.scope import Scope

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from fleet.chain.muted import MutedLog
+from fleet.chain.log.muted import MutedLog
 from fleet.clock import iso
 from fleet.findings.reader import read
 from fleet.findings.records import ItemRecord, read_record, write_record
 from fleet.runs.proof.item_figures import count, figures_of
 from fleet.runs.settlement.fixed_items import record_fixed
 from fleet.store.rows import MirroredEntry
-from fleet.triage.fold import Decided
+from fleet.triage.items.fold import Decided
 from fleet.triage.outputs.digest import daily_digest
 from fleet.triage.outputs.document import WorklistHeader
 from fleet.triage.run import decide

@@ -11,10 +11,9 @@ from typing import cast
 
 import pytest
 
-from fleet.chain import abi
-from fleet.chain.doubles import DIAMOND, MemoryChain
+from fleet.chain.node import abi
 from fleet.chain.ports import Paid, Receipt, Role, RunScope, Settlement, TxRequest
-from fleet.chain.signing_limits import SigningLimits
+from fleet.chain.signing.limits import SigningLimits
 from fleet.clock import SystemClock
 from fleet.config import GasSection
 from fleet.errors import ConfigError, TryAgain
@@ -25,6 +24,7 @@ from fleet.runs.context import FleetContext, RunContext
 from fleet.runs.settlement.settle import ROUNDS, give_back, release_left, settle, transactions
 from fleet.store.journal import Journal
 from fleet.store.rows import EffectState
+from tests.doubles.chain import DIAMOND, MemoryChain
 
 pytestmark = pytest.mark.anyio
 RUN, NAME = "ab12cd34", "qa-ab12cd34-1"

@@ -25,7 +25,7 @@ from fleet.personas.model import Step
 from fleet.runs.desk.coverage_file import coverage
 from fleet.runs.proof.verify import TRIES
 from fleet.store.rows import FindingRow
-from fleet.triage.unproven import proving
+from fleet.triage.items.unproven import proving
 from tests.runs.table import PLATFORM, RUN, Table, look, persona, seated, well
 from tests.runs.test_desk import ANY
 

@@ -10,12 +10,12 @@ from typing import Any, cast
 
 import pytest
 
-from fleet.chain.abi import FUNCTIONS
-from fleet.chain.codec import Entry
 from fleet.chain.keys import fresh
-from fleet.chain.own_entries import OwnEntries, OwnEntry
+from fleet.chain.log.own_entries import OwnEntries, OwnEntry
+from fleet.chain.node.abi import FUNCTIONS
+from fleet.chain.node.codec import Entry
 from fleet.chain.ports import FeedbackPort, PostedEntry
-from fleet.chain.tx import UnsignedTx, sign
+from fleet.chain.signing.tx import UnsignedTx, sign
 from fleet.clock import SystemClock
 from fleet.config import FleetConfig
 from fleet.errors import Unreachable

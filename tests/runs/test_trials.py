@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fleet.app.lock import only_one
-from fleet.cli.try_probe import undisturbed
+from fleet.cli.personas.try_probe import undisturbed
 from fleet.config import ROOT, FleetConfig
 from fleet.config.load import ENVIRONMENT
 from fleet.errors import BudgetExceeded, TryAgain
@@ -21,7 +21,7 @@ from fleet.runs.proof.item_figures import count, figures_of
 from fleet.runs.proof.verify import TRIES
 from fleet.service.listeners import listeners
 from fleet.store.rows import FindingRow
-from fleet.triage.unproven import unproven
+from fleet.triage.items.unproven import unproven
 from tests.runs.table import RUN, Table, look, persona, seated
 from tests.runs.test_retest import FP, filed
 from tests.runs.test_retest_all import Site

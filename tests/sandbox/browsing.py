@@ -14,7 +14,7 @@ import pytest
 
 from fleet.broker.broker import Broker, EgressRecord
 from fleet.config import ROOT
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.docker.engine_choice import EngineChoice
 from fleet.jail.docker.jail import DockerJail
 from fleet.jail.locate import BROWSER, browser_rules

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fleet.devnet import artifact
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.model import End, Image
 from sandbox.chain import evm_types
 from sandbox.chain.evm_types import CodeFunction

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.model import Image
 from fleet.runs.call.guest_protocol import answer, request_line
 from sandbox.errors import CLASSES

@@ -14,12 +14,12 @@ import pytest
 from fleet.app.bootstrap import image
 from fleet.broker.broker import Broker, EgressPolicy
 from fleet.chain.keys import Secret, address_of, auth_token
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.rpc import Rpc
 from fleet.config import Platform, parse
 from fleet.devnet import node
 from fleet.devnet.stack import Devnet
 from fleet.errors import TxFailed
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.bwrap.jail import BwrapJail
 from fleet.runs.context import guest_context
 from sandbox.spec import PROTOCOL
 from tests.sandbox.doubles import NAME

@@ -9,8 +9,8 @@ from typing import Any
 import anyio.to_thread
 import pytest
 
-from fleet.chain.never import NEVER
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.rpc import Rpc
+from fleet.chain.signing.never import NEVER
 from fleet.devnet import node
 from fleet.devnet.anvil import Anvil
 from fleet.devnet.deploy import DEPLOYER, Deployment, deploy

@@ -8,10 +8,10 @@ from functools import reduce
 import pytest
 from eth_utils.crypto import keccak
 
-from fleet.drivers.explore.diamond_map import CLAIMS
-from fleet.oracles import limits
-from fleet.oracles.chain import INTERFACES
-from fleet.triggers.chain_state import DIAMOND_CUT
+from fleet.drivers.explore.chain.diamond_map import CLAIMS
+from fleet.oracles.chain import limits
+from fleet.oracles.chain.views import INTERFACES
+from fleet.triggers.chain.state import DIAMOND_CUT
 from sandbox.chain import surface
 
 STANDARDS: Mapping[str, tuple[str, ...]] = {

@@ -20,7 +20,7 @@ import pytest
 
 from fleet.chain.keys import address_of, load_key
 from fleet.chain.names import Names
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.rpc import Rpc
 from fleet.clock import SystemClock
 from fleet.config import Platform, parse
 from fleet.devnet.node import fund

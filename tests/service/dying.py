@@ -11,7 +11,7 @@ from fleet.app.daemon import make
 from fleet.app.options import Options
 from fleet.app.persona_sets import roster
 from fleet.app.wiring import open_world
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.rpc import Rpc
 from fleet.clock import SystemClock
 from fleet.config import state_dir
 from fleet.errors import FleetError

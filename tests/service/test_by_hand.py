@@ -10,9 +10,9 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from fleet.cli import config, hook
-from fleet.cli import run as run_command
 from fleet.cli.daemon_client import ask
+from fleet.cli.operate import config, hook
+from fleet.cli.run import run as run_command
 from fleet.errors import ConfigError, FleetError, Refused, TryAgain, UsageError
 from tests.service.conftest import CREATE, FETCH, Up, persona
 

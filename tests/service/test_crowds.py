@@ -16,7 +16,7 @@ import pytest
 from fleet.service.connections import CONNECTIONS, REQUESTS
 from fleet.service.ingress_http import CROWD
 from fleet.service.metrics import Reading
-from fleet.triggers.webhook import headers
+from fleet.triggers.hooks.webhook import headers
 from tests.service.test_ingress import SECRET, WISH, Door, Well, opened, served
 
 pytestmark = pytest.mark.anyio

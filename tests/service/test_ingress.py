@@ -33,8 +33,8 @@ from fleet.service.listeners import listeners
 from fleet.service.metrics import Reading
 from fleet.store.journal import Journal
 from fleet.store.rows import RunRow, SkipRow
+from fleet.triggers.hooks.webhook import LARGEST, headers
 from fleet.triggers.model import Firing
-from fleet.triggers.webhook import LARGEST, headers
 from tests.runs.conftest import persona
 
 pytestmark = pytest.mark.anyio

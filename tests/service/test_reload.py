@@ -15,9 +15,9 @@ from fleet.app.daemon import make, ways_in
 from fleet.app.options import Options
 from fleet.app.persona_sets import roster
 from fleet.app.wiring import open_world
-from fleet.chain.abi import FUNCTIONS
+from fleet.chain.node.abi import FUNCTIONS
+from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import Role, TxRequest
-from fleet.chain.rpc import Rpc
 from fleet.clock import SystemClock
 from fleet.errors import BudgetExceeded, Refused
 from fleet.events.daemon_events import Feed
@@ -32,8 +32,8 @@ from fleet.service.retention import FolderRetention
 from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow
 from fleet.store.tables.units import FLEET
+from fleet.triggers.hooks.webhook import Delivery
 from fleet.triggers.model import Firing
-from fleet.triggers.webhook import Delivery
 from sandbox.spec import Effect
 from tests.jail.test_broker_rpc import post, read_answer
 from tests.sandbox.doubles import Signer, listener

@@ -5,12 +5,12 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.rpc import Rpc
 from fleet.config import Platform, parse
 from fleet.devnet import node
 from fleet.devnet.anvil import Anvil
 from fleet.store.journal import Journal
-from fleet.triggers.chain import KEY
+from fleet.triggers.chain.watch import KEY
 from tests.service.conftest import FETCH, Up, persona
 
 pytestmark = [pytest.mark.anyio, pytest.mark.jail, pytest.mark.devnet]

@@ -16,8 +16,8 @@ from typing import Any
 import anyio
 import pytest
 
-from fleet.chain.abi import FUNCTIONS
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.abi import FUNCTIONS
+from fleet.chain.node.rpc import Rpc
 from fleet.clock import SystemClock
 from fleet.config import Platform, parse
 from fleet.devnet.node import fund

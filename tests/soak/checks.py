@@ -16,17 +16,17 @@ from pathlib import Path
 from typing import Any
 
 from fleet.app.persona_sets import load
-from fleet.chain import abi
-from fleet.chain.codec import Entry
-from fleet.chain.feedback import FeedbackLog
+from fleet.chain.log.feedback import FeedbackLog
 from fleet.chain.names import Names
-from fleet.chain.tx import parse
+from fleet.chain.node import abi
+from fleet.chain.node.codec import Entry
+from fleet.chain.signing.tx import parse
 from fleet.devnet.defects import DEFECTS
 from fleet.errors import FleetError, UsageError
 from fleet.findings import evidence
 from fleet.findings.envelope import read
 from fleet.store.rows import CLOSING, MirroredEntry
-from fleet.triage.pass_inputs import PassInputs
+from fleet.triage.items.pass_inputs import PassInputs
 from fleet.triage.run import decide
 from tests.soak.cast import SEEDED
 from tests.soak.gauges import Gauges

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fleet.app.options import Options
 from fleet.cli.console import run
-from fleet.cli.up import stay
+from fleet.cli.operate.up import stay
 from fleet.clock import SystemClock
 from fleet.config import state_dir
 from fleet.service.logs import configure

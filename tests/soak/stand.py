@@ -20,7 +20,7 @@ import anyio
 import httpx
 
 from fleet.chain.keys import address_of, load_key
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.rpc import Rpc
 from fleet.clock import SystemClock
 from fleet.config import ROOT, Platform, parse
 from fleet.devnet.defects import ALL_IDS

@@ -20,7 +20,7 @@ import psycopg  # noqa: F401 (once here, not in each child)
 import sqlalchemy.dialects.postgresql.psycopg  # noqa: F401
 
 import fleet.store.sql.postgres  # noqa: F401
-from fleet.chain.codec import Entry
+from fleet.chain.node.codec import Entry
 from fleet.store.journal import MEMORY, Journal
 from fleet.store.rows import FindingRow, SampleRow
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fleet.chain.codec import Entry
+from fleet.chain.node.codec import Entry
 from fleet.store.journal import Journal
 from fleet.store.rows import QUEUED, DecisionRow
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fleet.chain.codec import Entry
+from fleet.chain.node.codec import Entry
 from fleet.errors import ChainError
 from fleet.store.journal import Journal
 from fleet.store.rows import SampleRow

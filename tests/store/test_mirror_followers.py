@@ -7,11 +7,11 @@ import anyio.lowlevel
 import pytest
 from sqlalchemy import update
 
-from fleet.chain.codec import Entry
+from fleet.chain.node.codec import Entry
 from fleet.errors import ChainError
 from fleet.store.journal import Journal
 from fleet.store.sql.schema import LOG
-from fleet.triage.mirror import follow
+from fleet.triage.log.mirror import follow
 from tests.store.conftest import Places
 
 pytestmark = pytest.mark.anyio

@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from fleet.app.options import GRACE_S, Options
-from fleet.cli.service import app, may_replace
-from fleet.cli.unit import HIDDEN, MARK, TEMPLATE, Installation, installation, render
+from fleet.cli.operate.service import app, may_replace
+from fleet.cli.operate.unit import HIDDEN, MARK, TEMPLATE, Installation, installation, render
 from fleet.errors import ConfigError, Refused, UsageError
 from fleet.service.daemon import LEAVE_S
 

@@ -16,7 +16,7 @@ import anyio
 from fleet.config import WebSection
 from fleet.drivers.compare import compare
 from fleet.drivers.replay import recorded
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.model import Image
 from fleet.personas.needs import needs_of
 from fleet.runs.call.capabilities import Capabilities

@@ -8,9 +8,9 @@ from typing import Any
 from fleet.clock import iso
 from fleet.findings.records import ItemRecord
 from fleet.store.rows import DecisionRow
-from fleet.triage.cluster import ReadReport
-from fleet.triage.decisions import named
-from fleet.triage.worklist import ProofState
+from fleet.triage.items.cluster import ReadReport
+from fleet.triage.items.decisions import named
+from fleet.triage.items.worklist import ProofState
 from tests.triage.triage_log import FLEET, HUMAN, finding
 
 FP = "0123456789ab"

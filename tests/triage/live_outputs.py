@@ -16,9 +16,9 @@ from xml.etree import ElementTree
 
 from markdown_it import MarkdownIt
 
+from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.digest import DailyDigest, daily_digest, digest_json, digest_markdown
 from fleet.triage.outputs.document import WorklistHeader
-from fleet.triage.worklist import WorklistItem
 
 OUTPUTS = "fleet.triage.outputs"
 Render = Callable[[Sequence[WorklistItem]], bytes]

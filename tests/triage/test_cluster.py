@@ -6,8 +6,8 @@ import pytest
 
 from fleet.findings.fingerprint import fingerprint
 from fleet.store.rows import MirroredEntry
-from fleet.triage.cluster import Cluster, recurrence
-from fleet.triage.index import TriageIndex
+from fleet.triage.items.cluster import Cluster, recurrence
+from fleet.triage.items.index import TriageIndex
 from tests.triage.triage_log import FALSE_PREMISES, FLEET, HUMAN, LONG, NOT_DEFECTS, finding, folded, log
 
 

@@ -15,8 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from fleet.clock import iso
 from fleet.findings.recurrence import Recurrence
 from fleet.store.rows import DecisionRow
-from fleet.triage.decisions import decision_of, fold, known, named, record_of
-from fleet.triage.life import OPEN, life
+from fleet.triage.items.decisions import decision_of, fold, known, named, record_of
+from fleet.triage.items.life import OPEN, life
 from tests.triage.life_table import report
 
 A, B, C = "aaaaaaaaaaaa", "bbbbbbbbbbbb", "cccccccccccc"

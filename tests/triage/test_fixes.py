@@ -5,8 +5,8 @@ from __future__ import annotations
 from fleet.findings.reader import read
 from fleet.findings.recurrence import Recurrence
 from fleet.store.rows import MirroredEntry
+from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.run import decide
-from fleet.triage.worklist import WorklistItem
 from tests.triage.triage_log import FLEET, HUMAN, START, TRUSTED, finding, inputs
 
 FP = "0123456789ab"

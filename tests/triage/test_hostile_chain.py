@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from fleet.app.persona_sets import roster
-from fleet.chain.codec import encode
+from fleet.chain.node.codec import encode
 from fleet.devnet import artifact
 from fleet.devnet.anvil import BLOCK_GAS_LIMIT
 from fleet.devnet.node import create, transact

@@ -13,8 +13,8 @@ import pytest
 
 from fleet.store.journal import MEMORY, Journal
 from fleet.store.rows import MirroredEntry
+from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.run import decide
-from fleet.triage.worklist import WorklistItem
 from tests.triage import hostile
 from tests.triage.live_outputs import FORMATS, LIVE, strings, visible
 from tests.triage.test_triage_run import World

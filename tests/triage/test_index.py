@@ -17,16 +17,16 @@ from fleet.findings.reader import read, skim, tail_of
 from fleet.findings.records import write_record
 from fleet.findings.recurrence import Recurrence
 from fleet.store.rows import DecisionRow, MirroredEntry
-from fleet.triage import index as index_module
-from fleet.triage import merging
-from fleet.triage.decisions import named, record_of
-from fleet.triage.fold import TriageFold
-from fleet.triage.index import PER_SENDER, TriageIndex
-from fleet.triage.item_reports import ECHOES, REPORTS, TEXTS
-from fleet.triage.pass_inputs import PassInputs
+from fleet.triage.items import index as index_module
+from fleet.triage.items import merging
+from fleet.triage.items.decisions import named, record_of
+from fleet.triage.items.fold import TriageFold
+from fleet.triage.items.index import PER_SENDER, TriageIndex
+from fleet.triage.items.pass_inputs import PassInputs
+from fleet.triage.items.reports import ECHOES, REPORTS, TEXTS
+from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.run import decide
-from fleet.triage.similar import NearLink
-from fleet.triage.worklist import WorklistItem
+from fleet.triage.same.similar import NearLink
 from tests.triage.test_rank import ENTRIES
 from tests.triage.triage_log import EV, FLEET, HUMAN, START, TRUSTED, finding, inputs, log
 

@@ -10,8 +10,8 @@ import pytest
 from fleet.findings.records import ItemRecord
 from fleet.findings.recurrence import Recurrence
 from fleet.store.rows import DecisionRow
-from fleet.triage.decisions import record_of
-from fleet.triage.life import BEGIN, OPEN, ItemState, Life, Stage, life
+from fleet.triage.items.decisions import record_of
+from fleet.triage.items.life import BEGIN, OPEN, ItemState, Life, Stage, life
 from tests.triage.life_table import at, decided, moment, record, report
 
 DAY = 24 * 60

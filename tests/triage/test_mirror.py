@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleet.chain.codec import Entry
+from fleet.chain.node.codec import Entry
 from fleet.errors import ChainError, Unreachable
 from fleet.store.journal import MEMORY, Journal
-from fleet.triage.mirror import MirrorState, follow
+from fleet.triage.log.mirror import MirrorState, follow
 from tests.triage.triage_log import ScriptedLog
 
 pytestmark = pytest.mark.anyio

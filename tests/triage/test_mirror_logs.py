@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator, Sequence
 import anyio
 import pytest
 
-from fleet.chain.codec import Entry
+from fleet.chain.node.codec import Entry
 from fleet.errors import ChainError
 from fleet.store.journal import MEMORY, Journal
 from fleet.store.rows import LogRecord
-from fleet.triage.mirror import MirrorState, follow
-from fleet.triage.mirror_check import compare
-from fleet.triage.mirror_pages import IN_FLIGHT, PageReader, PassLimits
+from fleet.triage.log.check import compare
+from fleet.triage.log.mirror import MirrorState, follow
+from fleet.triage.log.pages import IN_FLIGHT, PageReader, PassLimits
 from tests.triage.triage_log import FLEET, ScriptedLog
 
 pytestmark = pytest.mark.anyio

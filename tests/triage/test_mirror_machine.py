@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from fleet.chain.codec import Entry
+from fleet.chain.node.codec import Entry
 from fleet.store.journal import Journal
-from fleet.triage.mirror import MirrorState, follow
+from fleet.triage.log.mirror import MirrorState, follow
 from tests.triage.triage_log import ScriptedLog
 
 Value = TypeVar("Value")

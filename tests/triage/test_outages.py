@@ -6,8 +6,8 @@ from fleet.findings.envelope import Envelope, read, write
 from fleet.findings.outage import WORD, OutageEnd, fingerprint_of, is_over
 from fleet.findings.repro import ReproCall
 from fleet.store.rows import MirroredEntry
-from fleet.triage.index import TriageIndex
-from fleet.triage.outages import due
+from fleet.triage.items.index import TriageIndex
+from fleet.triage.items.outages import due
 from fleet.triage.run import decide
 from tests.triage.triage_log import EV, FLEET, HUMAN, START, TRUSTED, inputs
 

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from fleet.findings.records import write_record
 from fleet.store.rows import DecisionRow
-from fleet.triage import merging
-from fleet.triage.decisions import named, record_of
-from fleet.triage.fold import TriageFold
-from fleet.triage.index import TriageIndex
-from fleet.triage.item_reports import OLDEST, REPORTS, RunHashes
-from fleet.triage.rank import SURFACES, ItemFacts, judge, reported_order
+from fleet.triage.items import merging
+from fleet.triage.items.decisions import named, record_of
+from fleet.triage.items.fold import TriageFold
+from fleet.triage.items.index import TriageIndex
+from fleet.triage.items.rank import SURFACES, ItemFacts, judge, reported_order
+from fleet.triage.items.reports import OLDEST, REPORTS, RunHashes
 from fleet.triage.run import decide
-from fleet.triage.similar import NearLink
+from fleet.triage.same.similar import NearLink
 from tests.triage.triage_log import FLEET, HUMAN, START, TRUSTED, finding, inputs, log
 
 CLAIMS = st.builds(

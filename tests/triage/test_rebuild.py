@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from fleet.app.persona_sets import roster
-from fleet.chain.file_log import FileLog
+from fleet.chain.log.file_log import FileLog
 from fleet.clock import iso
 from fleet.config import GasSection
 from fleet.findings.audit import AuditDay, AuditResult
@@ -22,7 +22,7 @@ from fleet.findings.recurrence import Recurrence, key_of
 from fleet.personas.load import LoadedPersona
 from fleet.store.journal import Journal
 from fleet.store.rows import QUEUED, DecisionRow
-from fleet.triage.decisions import named
+from fleet.triage.items.decisions import named
 from fleet.triage.run import FILES
 from fleet.triage.triage_pass import TRIAGE, earlier, pass_over, rebuild
 from tests.triage.test_triage_run import FakeClock

@@ -12,10 +12,10 @@ from fleet.errors import ConfigError
 from fleet.findings.recurrence import Recurrence
 from fleet.store.journal import MEMORY, Journal
 from fleet.store.rows import DecisionRow, MirroredEntry
-from fleet.triage.decisions import named
-from fleet.triage.fold import Decided
+from fleet.triage.items.decisions import named
+from fleet.triage.items.fold import Decided
+from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.run import RESOLUTIONS, decide, migrate
-from fleet.triage.worklist import WorklistItem
 from tests.triage.triage_log import HUMAN, START, TRUSTED, finding, folded, inputs, log
 
 KEY = folded(log(finding()))[0].fingerprint

@@ -6,10 +6,10 @@ import hashlib
 from datetime import UTC, datetime, timedelta
 
 from fleet.findings.recurrence import Recurrence
-from fleet.triage.fold import TriageFold
-from fleet.triage.pass_inputs import PassInputs
+from fleet.triage.items.fold import TriageFold
+from fleet.triage.items.pass_inputs import PassInputs
+from fleet.triage.items.worklist import as_json
 from fleet.triage.run import decide
-from fleet.triage.worklist import as_json
 from tests.triage.seeded_log import SeededLog
 from tests.triage.triage_log import START, TRUSTED
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleet.triage import similar, wording
-from fleet.triage.likeness import Likeness, compare
-from fleet.triage.similar import CANDIDATES, POSTINGS, SimilarTexts
-from fleet.triage.word_atoms import WORD_CHARS
-from fleet.triage.word_lists import lists, stem
-from fleet.triage.wording import Reader
+from fleet.triage.same import similar, wording
+from fleet.triage.same.likeness import Likeness, compare
+from fleet.triage.same.similar import CANDIDATES, POSTINGS, SimilarTexts
+from fleet.triage.same.word_atoms import WORD_CHARS
+from fleet.triage.same.word_lists import lists, stem
+from fleet.triage.same.wording import Reader
 
 PAIRS = tomllib.loads((Path(__file__).parent / "similar_pairs.toml").read_text(encoding="utf-8"))
 FIRST, SECOND = (

@@ -15,10 +15,10 @@ from fleet.drivers.model.pair_judge import ModelSuggester
 from fleet.drivers.model.pairs import AskedPair, PairVerdict
 from fleet.store.journal import MEMORY, Journal
 from fleet.store.rows import MirroredEntry
-from fleet.triage.fold import TriageFold
-from fleet.triage.pass_inputs import PassInputs
+from fleet.triage.items.fold import TriageFold
+from fleet.triage.items.pass_inputs import PassInputs
+from fleet.triage.items.worklist import ItemLink
 from fleet.triage.suggest import KEY, suggested, with_links
-from fleet.triage.worklist import ItemLink
 
 pytestmark = pytest.mark.anyio
 

@@ -20,8 +20,8 @@ from fleet.findings.records import write_record
 from fleet.runs.settlement.turn import POSTING, TURN_S, posting
 from fleet.store.journal import MEMORY, Journal
 from fleet.store.rows import DecisionRow, MirroredEntry
-from fleet.triage.decisions import named, record_of
-from fleet.triage.pass_inputs import PassInputs
+from fleet.triage.items.decisions import named, record_of
+from fleet.triage.items.pass_inputs import PassInputs
 from fleet.triage.run import FILES, TriageMemory, TriageResult, TriageTask, decide, triage
 from tests.triage.triage_log import FLEET, HUMAN, START, TRUSTED, ScriptedLog, finding, inputs
 

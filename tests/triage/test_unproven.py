@@ -12,11 +12,11 @@ import pytest
 
 from fleet.service.second_chance import AFTER, TIMES, SecondChance
 from fleet.store.rows import DecisionKind, DecisionRow, FindingRow
+from fleet.triage.items.unproven import beside, proving, unproven
 from fleet.triage.outputs.document import WorklistHeader
 from fleet.triage.outputs.html_page import to_html
 from fleet.triage.outputs.json_file import to_json
 from fleet.triage.outputs.markdown import to_markdown
-from fleet.triage.unproven import beside, proving, unproven
 from fleet.triggers.model import FiringRecorder
 from tests.cli.test_worklist_command import own
 from tests.triggers.conftest import FakeClock

@@ -10,14 +10,14 @@ import pytest
 
 from fleet.clock import iso_seconds
 from fleet.store.rows import DecisionRow
-from fleet.triage.decisions import named
-from fleet.triage.listed import rank
+from fleet.triage.items.decisions import named
+from fleet.triage.items.listed import rank
+from fleet.triage.items.worklist import WorklistItem, digest
 from fleet.triage.outputs.document import LogPosition, WorklistHeader
 from fleet.triage.outputs.files import save
 from fleet.triage.outputs.json_file import to_json
 from fleet.triage.outputs.markdown import to_markdown
 from fleet.triage.run import decide
-from fleet.triage.worklist import WorklistItem, digest
 from tests.triage.triage_log import (
     FALSE_PREMISES,
     HUMAN,

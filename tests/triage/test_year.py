@@ -16,9 +16,9 @@ import pytest
 
 from fleet.findings.reader import read
 from fleet.findings.records import read_record
-from fleet.triage.index import PER_SENDER, RECORDS
-from fleet.triage.item_reports import REPORTS
-from fleet.triage.pass_inputs import PassInputs
+from fleet.triage.items.index import PER_SENDER, RECORDS
+from fleet.triage.items.pass_inputs import PassInputs
+from fleet.triage.items.reports import REPORTS
 from fleet.triage.run import decide
 from tests.triage.triage_log import FLEET, TRUSTED
 from tests.triage.year import PLACES, STEP, Year

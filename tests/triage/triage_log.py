@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from fleet.chain.codec import Entry
+from fleet.chain.node.codec import Entry
 from fleet.findings.envelope import Envelope, write
 from fleet.findings.fingerprint import fingerprint
 from fleet.findings.repro import ReproCall
 from fleet.store.rows import MirroredEntry
-from fleet.triage.cluster import Cluster
-from fleet.triage.index import TriageIndex
-from fleet.triage.pass_inputs import PassInputs
+from fleet.triage.items.cluster import Cluster
+from fleet.triage.items.index import TriageIndex
+from fleet.triage.items.pass_inputs import PassInputs
 
 FLEET = "0x" + "aa" * 20
 HUMAN = "0x" + "11" * 20

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
-from fleet.chain.own_entries import OwnEntries
+from fleet.chain.log.own_entries import OwnEntries
 from fleet.chain.ports import FeedbackPort
 from fleet.clock import iso
 from fleet.findings.records import fixed_record, write_record
@@ -27,10 +27,10 @@ from fleet.runs.proof.item_questions import KnownItem, known_of
 from fleet.runs.proof.rerun import SPARE, cost
 from fleet.runs.proof.retest_order import own_order, whole_order
 from fleet.store.rows import DecisionKind, DecisionRow, FindingRow, ItemRow, MirroredEntry
-from fleet.triage.decisions import named, record_of
-from fleet.triage.fold import Decided, TriageFold
-from fleet.triage.life import OPEN
-from fleet.triage.pass_inputs import PassInputs
+from fleet.triage.items.decisions import named, record_of
+from fleet.triage.items.fold import Decided, TriageFold
+from fleet.triage.items.life import OPEN
+from fleet.triage.items.pass_inputs import PassInputs
 from fleet.triage.run import item_row
 from tests.triage.triage_log import FLEET, START, TRUSTED
 from tests.triage.year_places import PERSONAS, ListedLog, Place

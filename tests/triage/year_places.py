@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from fleet.chain.codec import Entry
+from fleet.chain.node.codec import Entry
 from fleet.clock import iso
 from fleet.findings.envelope import Envelope, write
 from fleet.findings.fingerprint import fingerprint

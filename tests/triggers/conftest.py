@@ -13,8 +13,8 @@ import anyio.lowlevel
 import pytest
 
 from fleet.personas.model import Trigger
+from fleet.triggers.clock.schedule import Clockwork
 from fleet.triggers.model import Firing, FiringRecorder
-from fleet.triggers.schedule import Clockwork
 
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from eth_abi.abi import encode
 
-from fleet.chain.abi import FEEDBACK_CLEARED, FEEDBACK_SUBMITTED, FUNCTIONS, REGISTERED
+from fleet.chain.node.abi import FEEDBACK_CLEARED, FEEDBACK_SUBMITTED, FUNCTIONS, REGISTERED
 from fleet.errors import RpcError, Unreachable
-from fleet.triggers.chain_state import DIAMOND_CUT
+from fleet.triggers.chain.state import DIAMOND_CUT
 
 DIAMOND = "0x" + "d1" * 20
 SPONSOR = "0x" + "5a" * 20

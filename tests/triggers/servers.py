@@ -13,7 +13,7 @@ from anyio.abc import SocketStream
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
-from fleet.triggers.websocket import LARGEST
+from fleet.triggers.chain.websocket import LARGEST
 
 Behaviour = Callable[[ServerConnection], Coroutine[Any, Any, None]]
 

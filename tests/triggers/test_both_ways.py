@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.rpc import Rpc
 from fleet.devnet import node
 from fleet.devnet.anvil import Anvil
 from fleet.devnet.deploy import Deployment, deploy
 from fleet.personas.model import EVENTS
-from fleet.triggers.chain import KEY, ChainWatch
-from fleet.triggers.chain_state import WatchState
+from fleet.triggers.chain.state import WatchState
+from fleet.triggers.chain.subscription import HeadSubscription
+from fleet.triggers.chain.watch import KEY, ChainWatch
 from fleet.triggers.model import FiringRecorder, MemoryFacts
-from fleet.triggers.subscription import HeadSubscription
 from tests.triggers.conftest import running, until
 from tests.triggers.servers import HOSTILE, Relay, relay, server
 

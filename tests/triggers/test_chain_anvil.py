@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from fleet.chain.abi import FUNCTIONS
-from fleet.chain.digest import ZERO_ADDRESS
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.abi import FUNCTIONS
+from fleet.chain.node.digest import ZERO_ADDRESS
+from fleet.chain.node.rpc import Rpc
 from fleet.devnet import node
 from fleet.devnet.anvil import Anvil
 from fleet.devnet.deploy import Deployment, deploy
 from fleet.personas.model import EVENTS
-from fleet.triggers.chain import ChainWatch
+from fleet.triggers.chain.watch import ChainWatch
 from fleet.triggers.model import FiringRecorder, MemoryFacts
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet]

@@ -10,10 +10,10 @@ from eth_abi.abi import encode
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.chain.abi import FEEDBACK_CLEARED, FEEDBACK_SUBMITTED, REGISTERED
-from fleet.chain.codec import Malformed
-from fleet.chain.facets import facets_digest
-from fleet.triggers.chain_state import (
+from fleet.chain.node.abi import FEEDBACK_CLEARED, FEEDBACK_SUBMITTED, REGISTERED
+from fleet.chain.node.codec import Malformed
+from fleet.chain.node.facets import facets_digest
+from fleet.triggers.chain.state import (
     DIAMOND_CUT,
     TRAIL,
     BlockRef,

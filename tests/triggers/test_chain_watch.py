@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from fleet.chain.abi import REGISTERED
+from fleet.chain.node.abi import REGISTERED
 from fleet.errors import RpcError, Unreachable, UsageError
 from fleet.personas.model import EVENTS
-from fleet.triggers import chain
-from fleet.triggers.chain import KEY, ChainWatch
+from fleet.triggers.chain import watch as chain
+from fleet.triggers.chain.watch import KEY, ChainWatch
 from fleet.triggers.model import EVERYONE, Firing, FiringRecorder, MemoryFacts
 from tests.triggers.conftest import FakeClock, Refusing, running, turns, until
 from tests.triggers.fakenode import DIAMOND, FACETS, SPONSOR, FakeNode

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fleet.clock import SystemClock
 from fleet.errors import UsageError
 from fleet.personas.model import Trigger
-from fleet.triggers.continuous import AGAIN_S, Continuous, Pace, Rounds
+from fleet.triggers.clock.continuous import AGAIN_S, Continuous, Pace, Rounds
 from fleet.triggers.model import FiringRecorder
 from tests.triggers.conftest import START, FakeClock, Refusing, running, until
 

@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from fleet.errors import TryAgain
+from fleet.triggers.clock.schedule import CROWD, Clockwork
 from fleet.triggers.model import Firing, FiringRecorder
-from fleet.triggers.schedule import CROWD, Clockwork
 from tests.triggers.conftest import FakeClock, every, running, turns
 
 pytestmark = pytest.mark.anyio

@@ -11,8 +11,8 @@ from datetime import timedelta
 import pytest
 
 from fleet.errors import Refused
+from fleet.triggers.hooks.webhook import Delivery, head, sign, verify
 from fleet.triggers.model import Firing
-from fleet.triggers.webhook import Delivery, head, sign, verify
 from tests.triggers.conftest import START
 
 SECRET, OTHER = b"s" * 16, b"o" * 32

@@ -11,9 +11,9 @@ import pytest
 from fleet.clock import SystemClock
 from fleet.errors import UsageError
 from fleet.personas.model import Trigger
+from fleet.triggers.clock.schedule import Clockwork
+from fleet.triggers.clock.ticks import Every
 from fleet.triggers.model import EVERYONE, Firing, FiringRecorder, Skip
-from fleet.triggers.schedule import Clockwork
-from fleet.triggers.ticks import Every
 from tests.triggers.conftest import (
     START,
     FakeClock,

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from fleet.errors import Unreachable
-from fleet.triggers.subscription import STEADY_S, HeadSubscription
+from fleet.triggers.chain.subscription import STEADY_S, HeadSubscription
 from tests.triggers.conftest import FakeClock
 
 
@@ -83,7 +83,7 @@ async def test_only_one_that_held_makes_the_next_wait_short_again(clock: FakeClo
     assert node.waits == [1, 2, 4, 8, 1, 2]
 
 
-@pytest.mark.parametrize("module", ["fleet.cli", "fleet.cli.up", "fleet.service.triggers"])
+@pytest.mark.parametrize("module", ["fleet.cli", "fleet.cli.operate.up", "fleet.service.triggers"])
 def test_web3_is_not_imported_before_a_profile_asks_for_it(module: str) -> None:
     code = f"import sys, {module}; print(sorted({{'web3', 'websockets'}} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleet.clock import iso, rest
-from fleet.triggers.scheduler import Cron
-from fleet.triggers.ticks import EPOCH, SECOND, Every, Schedule, Ticks, TickSpan, following, named
+from fleet.triggers.clock.alarm import Cron
+from fleet.triggers.clock.ticks import EPOCH, SECOND, Every, Schedule, Ticks, TickSpan, following, named
 
 MOMENTS = st.datetimes(datetime(1990, 1, 1), datetime(2090, 1, 1), timezones=st.just(UTC))
 EVERY = st.builds(Every, st.integers(1, 90_000), st.integers(0, 80_000))

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from fleet.config import FleetConfig, HookSection, hook_files
 from fleet.errors import ConfigError, Refused
 from fleet.personas.model import Persona, Trigger
-from fleet.triggers import webhook
+from fleet.triggers.hooks import webhook
+from fleet.triggers.hooks.secret import hook_secrets
+from fleet.triggers.hooks.webhook import Delivery, headers, sign, unfired, verify
 from fleet.triggers.model import Firing, Skip
-from fleet.triggers.webhook import Delivery, headers, sign, unfired, verify
-from fleet.triggers.webhook_secret import hook_secrets
 from tests.triggers.conftest import START
 
 SECRET, OTHER = b"s" * 16, b"o" * 32

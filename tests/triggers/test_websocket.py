@@ -12,7 +12,7 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.http11 import Request, Response
 
 from fleet.errors import Unreachable
-from fleet.triggers.websocket import follow_heads
+from fleet.triggers.chain.websocket import follow_heads
 from tests.triggers.conftest import running, until
 from tests.triggers.servers import (
     HOSTILE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bench.findings.blueprint import Blueprint
-from fleet.chain.digest import keccak256
+from fleet.chain.node.digest import keccak256
 
 
 @dataclass(frozen=True, slots=True)

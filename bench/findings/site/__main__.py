@@ -16,7 +16,7 @@ from bench.findings.site.app import create
 from bench.findings.site.house import GeneratedSite
 from bench.findings.switches import drawn
 from fleet.chain.keys import Secret
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.rpc import Rpc
 from fleet.devnet.platform.rpc_chain import RpcChain
 from fleet.devnet.stack import METER_KEY
 

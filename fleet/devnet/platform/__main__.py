@@ -17,7 +17,7 @@ from pathlib import Path
 import uvicorn
 
 from fleet.chain.keys import load_key
-from fleet.chain.rpc import Rpc
+from fleet.chain.node.rpc import Rpc
 from fleet.devnet.platform.app import create_app
 from fleet.devnet.platform.rpc_chain import RpcChain
 from fleet.devnet.platform.site import Settings

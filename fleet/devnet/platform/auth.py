@@ -6,9 +6,9 @@ import re
 
 from coincurve import PublicKey
 
-from fleet.chain.digest import keccak256
 from fleet.chain.keys import public_address
-from fleet.chain.tx import HALF_N
+from fleet.chain.node.digest import keccak256
+from fleet.chain.signing.tx import HALF_N
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _TIMESTAMP = re.compile(r"[0-9]{1,12}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from fleet.chain.digest import ZERO_ADDRESS, metadata_key
+from fleet.chain.node.digest import ZERO_ADDRESS, metadata_key
 from fleet.errors import TxFailed
 
 PERSONA = metadata_key("localharness.persona")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import anyio
 
 from fleet.backoff import Backoff
-from fleet.chain import abi, tx
-from fleet.chain.hexes import as_dict, as_int
 from fleet.chain.keys import Secret, address_of
-from fleet.chain.rpc import Rpc
+from fleet.chain.node import abi
+from fleet.chain.node.hexes import as_dict, as_int
+from fleet.chain.node.rpc import Rpc
+from fleet.chain.signing import tx
 from fleet.errors import RpcError, TxFailed
 
 METER_GAS = 200_000

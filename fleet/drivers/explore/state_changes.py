@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from fleet.drivers.explore.endings import TOOL, first_page
-from fleet.drivers.explore.frontier import body_template
+from fleet.drivers.explore.web.frontier import body_template
 
 KNOWN = 400
 """Requests that are remembered."""

@@ -7,12 +7,25 @@ from importlib import import_module
 
 from fleet.drivers.explore.port import MakeExplorer
 
-NAMES: tuple[str, ...] = ("web", "agent", "chain", "pages", "timing", "programs", "api", "sessions")
-"""Modules of this package, each with its `make` and the `TOOLS` that it needs."""
+MODULES: Mapping[str, str] = {
+    "web": "web.explorer",
+    "agent": "agent.explorer",
+    "chain": "chain.explorer",
+    "pages": "web.browser",
+    "timing": "timing",
+    "programs": "program.explorer",
+    "api": "documents.api",
+    "sessions": "account.sessions",
+}
+
+"""By the name that a persona uses: a module of this package, with its `make` and the `TOOLS` it needs."""
+NAMES = tuple(MODULES)
 
 
 def chosen(names: Iterable[str], granted: frozenset[str]) -> Mapping[str, MakeExplorer]:
     """The explorers of these names whose tools are all granted."""
     wanted = set(names)
-    modules = {name: import_module(f"fleet.drivers.explore.{name}") for name in NAMES if name in wanted}
+    modules = {
+        name: import_module(f"fleet.drivers.explore.{MODULES[name]}") for name in NAMES if name in wanted
+    }
     return {name: one.make for name, one in modules.items() if set(one.TOOLS) <= granted}

@@ -1,7 +1,7 @@
 """The explorer of time: a quick look at every page, a measurement of what stands out and of a few in turn.
 
 A quick look is a few requests, one after the other: it decides what to measure, not what is slow. A
-measurement runs on a schedule beside a control, and the oracles judge it (oracles/timing.py). Each run
+measurement runs on a schedule beside a control, and the oracles judge it (oracles/web/timing.py). Each run
 measures a few pages, first those that were not measured for longest, so that all of them have their turn.
 """
 
@@ -16,12 +16,12 @@ from random import Random
 from typing import Any
 
 from fleet.drivers.desk import Question
-from fleet.drivers.explore.documents import Examples, filled, strings_of
+from fleet.drivers.explore.documents.routes import Examples, filled, strings_of
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import Explorer, Ground, Results
 from fleet.oracles.model import Exchange
 from fleet.oracles.statistics import ranks
-from fleet.oracles.timing import CALM, CALM_MS, FAR_MS, KIN, TIMES_MS, same_kind, unsettled
+from fleet.oracles.web.timing import CALM, CALM_MS, FAR_MS, KIN, TIMES_MS, same_kind, unsettled
 from fleet.personas.model import Step
 
 FETCH = "qa_fetch"

@@ -24,7 +24,7 @@ from fleet.errors import FixError
 from fleet.fix.build_calls import SITE, answered_by, resolved
 from fleet.fix.gate.expectations import stated
 from fleet.fix.model import CommandEnd, FixTask, RegressionTest
-from fleet.oracles import traces
+from fleet.oracles.web import traces
 from fleet.text import line
 from sandbox.compiler import EMPTY_MODULE
 

@@ -15,8 +15,8 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from fleet.config.platform import Platform
-from fleet.drivers.explore import attacks
-from fleet.drivers.explore.points import Point
+from fleet.drivers.explore.web import attacks
+from fleet.drivers.explore.web.points import Point
 from fleet.findings.repro import ReproCall, spell
 from fleet.fix.build_calls import SITE, answered_by, resolved
 from fleet.fix.gate import values

@@ -22,7 +22,7 @@ from fleet.gate.stop import stopped
 from fleet.store.proposal_rows import HELD_AT, OPEN_PROPOSALS, TRACKED, UNLIKE, ProposalRow
 from fleet.store.rows import ItemRow
 from fleet.text import clean
-from fleet.triage.worklist import WorklistItem
+from fleet.triage.items.worklist import WorklistItem
 
 
 @dataclass(frozen=True, slots=True)

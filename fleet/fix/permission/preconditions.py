@@ -27,7 +27,7 @@ from fleet.config.propose import ProposeSection
 from fleet.findings.repro import ReproCall, ReproError, parse_repro
 from fleet.fix.permission.allow_git import GitPermission
 from fleet.gate.model import Rung
-from fleet.triage.worklist import WorklistItem
+from fleet.triage.items.worklist import WorklistItem
 from sandbox.tools import TOOLS
 
 READY = frozenset({"confirmed", "regression"})

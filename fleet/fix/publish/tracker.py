@@ -19,7 +19,7 @@ from fleet.fix.publish.github_answers import GitHubFound, GitHubIssue
 from fleet.fix.publish.github_api import GitHubApi
 from fleet.fix.publish.github_operations import SEARCH
 from fleet.text import line
-from fleet.triage.similar import SimilarTexts
+from fleet.triage.same.similar import SimilarTexts
 
 PAGE = 20
 """Results of one search, the best ones."""

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from fleet.jail.arguments import HOST_FACTS
+from fleet.jail.bwrap.arguments import HOST_FACTS
 from fleet.jail.docker.seccomp_profile import profile
 from fleet.jail.model import Layout, Limits
 

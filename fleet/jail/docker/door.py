@@ -14,7 +14,7 @@ from pathlib import Path
 import anyio
 
 from fleet.errors import JailError
-from fleet.jail.descriptors import Plumbing
+from fleet.jail.bwrap.descriptors import Plumbing
 from fleet.jail.process import is_running, open_pidfd
 from fleet.jail.reap import DOOR, leftover_prefix
 

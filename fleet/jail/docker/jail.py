@@ -38,7 +38,7 @@ _ROOTLESS = ("engine", True, "rootless: who can use its socket is the engine's u
 class DockerJail(PooledJail):
     """Jails of one image, by containers; see `fleet.jail.model.Jail`.
 
-    `pool`, `spool` and `work` are those of `fleet.jail.bwrap.BwrapJail`; the engine must see the spool and
+    `pool`, `spool` and `work` are those of `BwrapJail`; the engine must see the spool and
     every mount under the same path as this process does. A container ends with this process, however that
     dies, and the next start removes it: `fleet.jail.docker.reap`.
     """

@@ -11,7 +11,7 @@ import io
 import tarfile
 from functools import cache
 
-from fleet.jail.arguments import DATA
+from fleet.jail.bwrap.arguments import DATA
 from fleet.jail.jail_spec import UNPRIVILEGED
 
 REPOSITORY = "qa-fleet-jail"

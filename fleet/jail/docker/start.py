@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fleet.errors import JailError
-from fleet.jail.descriptors import Plumbing
+from fleet.jail.bwrap.descriptors import Plumbing
 from fleet.jail.docker.container import Container
 from fleet.jail.docker.container_spec import ContainerShape, container_config
 from fleet.jail.docker.door import Door, peer_pid, pin

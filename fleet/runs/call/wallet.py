@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from fleet.chain.keys import Secret, auth_token, fresh
-from fleet.chain.policy import paused
 from fleet.chain.ports import Payer, Role, RunScope, TxRequest
 from fleet.chain.run_keys import RunKeys
+from fleet.chain.signing.policy import paused
 from fleet.errors import BudgetExceeded, Refused
 from fleet.gate.gate import STOPPED, rung_now
 from fleet.gate.model import Rung

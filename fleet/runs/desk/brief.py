@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from fleet.chain.never import NEVER
+from fleet.chain.signing.never import NEVER
 from fleet.config import Platform
 from fleet.files import read_bounded, write_atomic
 from fleet.gate.budget import Budget

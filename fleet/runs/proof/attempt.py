@@ -14,7 +14,7 @@ from fleet.drivers.session import OUR_FAILURES, PASSING, Session, cause_of
 from fleet.drivers.template import wants_name
 from fleet.findings.sighting import mentioned
 from fleet.oracles.model import Exchange
-from fleet.oracles.timing import unsettled
+from fleet.oracles.web.timing import unsettled
 from fleet.personas.model import Probe
 from fleet.personas.needs import needs_of
 from sandbox.programs import machine

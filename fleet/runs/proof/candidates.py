@@ -13,10 +13,10 @@ from typing import Any
 from fleet.findings.fingerprint import fingerprint, former, identity
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.findings.sighting import Sighting, mentioned, of_probe
+from fleet.oracles.echoes import host
 from fleet.oracles.model import Exchange, Facts, Violation
-from fleet.oracles.quotations import ShownWords
-from fleet.oracles.spoken import host
 from fleet.oracles.table import covers, judge, judges_words
+from fleet.oracles.web.quotations import ShownWords
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe, Severity, Step, Surface
 from fleet.runs.proof.attempt import Attempt

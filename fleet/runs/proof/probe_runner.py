@@ -16,12 +16,12 @@ from fleet.drivers.template import Bindings, wants_name
 from fleet.events.model import FindingRaised, ProbeSkipped
 from fleet.events.stream import Stream
 from fleet.findings.repro import ReproCall, write_repro
+from fleet.oracles.echoes import family
 from fleet.oracles.measures import measured, samples
 from fleet.oracles.model import Exchange, Facts
-from fleet.oracles.quotations import ShownWords, comparisons, quoted
-from fleet.oracles.spoken import family
 from fleet.oracles.statistics import ranks
-from fleet.oracles.timing import unsettled
+from fleet.oracles.web.quotations import ShownWords, comparisons, quoted
+from fleet.oracles.web.timing import unsettled
 from fleet.personas.learned import Learned
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe, Step

@@ -18,7 +18,7 @@ RARE = timedelta(days=30)
 RARELY = 2
 """Items that are verified as fixed are run again after `RARE`, at most this many in a run."""
 FIXED, VERIFIED, DISMISSED, SNOOZED = "fixed", "verified-fixed", "dismissed", "snoozed"
-"""States of items that are not open (fleet/triage/life.py). A person's `fixed` is to be verified."""
+"""States of items that are not open (fleet/triage/items/life.py). A person's `fixed` is to be verified."""
 UNPROVEN = ("new", "needs-repro")
 SMALL = ORDER[-2:]
 """Severities of open items that the audit samples."""

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from fleet.chain import codec
-from fleet.chain.abi import FUNCTIONS
-from fleet.chain.own_entries import OwnEntries, OwnEntry, name_of
+from fleet.chain.log.own_entries import OwnEntries, OwnEntry, name_of
+from fleet.chain.node import codec
+from fleet.chain.node.abi import FUNCTIONS
 from fleet.chain.ports import FeedbackPort, Receipt, Settlement, SignerPort
-from fleet.chain.recovery import NOT_SENT
-from fleet.chain.tx import parse
+from fleet.chain.signing.recovery import NOT_SENT
+from fleet.chain.signing.tx import parse
 from fleet.clock import Clock, iso
 from fleet.config import FleetConfig, Platform
 from fleet.errors import LostRun

@@ -7,9 +7,9 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Literal
 
-from fleet.chain.abi import FUNCTIONS
+from fleet.chain.node.abi import FUNCTIONS
 from fleet.chain.ports import PostedEntry
-from fleet.chain.tx import parse
+from fleet.chain.signing.tx import parse
 from fleet.errors import BudgetExceeded, FleetError, LostRun, TryAgain
 from fleet.events.model import FindingPosted, FindingRepeated
 from fleet.events.stream import Stream

@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from fleet.chain.keys import Secret
 from fleet.chain.ports import Role, RunScope
-from fleet.chain.tx import UnsignedTx, parse
+from fleet.chain.signing.tx import UnsignedTx, parse
 from fleet.clock import iso
 from fleet.errors import Refused, TryAgain
 from fleet.runs.context import FleetContext

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 
-from fleet.chain.abi import FUNCTIONS
+from fleet.chain.node.abi import FUNCTIONS
 from fleet.chain.ports import Role, TxRequest
 from fleet.clock import iso
 from fleet.errors import ConfigError, TryAgain

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from io import StringIO
 
 from fleet.text import csv_cell
-from fleet.triage.worklist import WorklistItem
+from fleet.triage.items.worklist import WorklistItem
 
 COLUMNS = (
     "rank",

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from fleet.text import markdown, markdown_code
-from fleet.triage.life import OPEN
+from fleet.triage.items.life import OPEN
+from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.document import LogPosition, WorklistHeader, sentence
 from fleet.triage.outputs.json_file import dump
-from fleet.triage.worklist import WorklistItem
 
 SHOWN = 50
 """Titles of one group in Markdown."""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fleet.text import counted
-from fleet.triage.life import OPEN
-from fleet.triage.unproven import UnprovenCandidate
-from fleet.triage.worklist import SCHEMA, WorklistItem, digest
+from fleet.triage.items.life import OPEN
+from fleet.triage.items.unproven import UnprovenCandidate
+from fleet.triage.items.worklist import SCHEMA, WorklistItem, digest
 
 
 @dataclass(frozen=True, slots=True)

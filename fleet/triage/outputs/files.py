@@ -7,10 +7,10 @@ from pathlib import Path
 
 from fleet.config import read_text
 from fleet.files import disk_errors, write_atomic
+from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.document import WorklistDocument, WorklistHeader
 from fleet.triage.outputs.json_file import read_document, to_json
 from fleet.triage.outputs.markdown import to_markdown
-from fleet.triage.worklist import WorklistItem
 
 NAME = "worklist.json"
 _MOST = 1 << 30

@@ -11,8 +11,8 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from fleet.text import clean
+from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.document import WorklistHeader, audited, closed, opened, proven, sentence, standing
-from fleet.triage.worklist import WorklistItem
 
 _HERE = Path(__file__).parent
 _PAGE, _STYLE = "page.html.jinja", "page.css"

@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from fleet.errors import ConfigError
+from fleet.triage.items.worklist import SCHEMA, WorklistItem, as_json
 from fleet.triage.outputs.document import WorklistDocument, WorklistHeader, document
-from fleet.triage.worklist import SCHEMA, WorklistItem, as_json
 
 ORDER = (
     "schema",

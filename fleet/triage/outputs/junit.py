@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from xml.etree import ElementTree
 
 from fleet.text import clean, line
-from fleet.triage.life import OPEN
+from fleet.triage.items.life import OPEN
+from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.document import WorklistHeader, as_of, opened
-from fleet.triage.worklist import WorklistItem
 
 
 def to_junit(items: Sequence[WorklistItem], header: WorklistHeader) -> bytes:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fleet.text import markdown, markdown_code
+from fleet.triage.items.unproven import SEEN, UnprovenCandidate
+from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.document import WorklistHeader, audited, opened, proven, sentence, standing
-from fleet.triage.unproven import SEEN, UnprovenCandidate
-from fleet.triage.worklist import WorklistItem
 
 SHOWN = 200
 """Items in the Markdown file; the JSON file has all of them."""

@@ -18,10 +18,10 @@ from urllib.parse import quote
 
 from fleet.findings.repro import ReproError, parse_repro
 from fleet.text import line
-from fleet.triage.life import OPEN
+from fleet.triage.items.life import OPEN
+from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.document import WorklistHeader, as_of
 from fleet.triage.outputs.json_file import dump
-from fleet.triage.worklist import WorklistItem
 
 SCHEMA_URI = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 FINGERPRINT = "qaFleetItem/v1"

@@ -11,10 +11,10 @@ from types import MappingProxyType
 from fleet.clock import iso
 from fleet.errors import UsageError
 from fleet.text import clean
-from fleet.triage.life import OPEN
+from fleet.triage.items.life import OPEN
+from fleet.triage.items.rank import SEVERITIES, SURFACES
+from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.digest import FIXED, is_new
-from fleet.triage.rank import SEVERITIES, SURFACES
-from fleet.triage.worklist import WorklistItem
 
 STATES: Mapping[str, Callable[[str], bool]] = MappingProxyType(
     {

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.model import End, Image
 from sandbox.programs.program import Program, WarmStart
 from tests.sandbox.runners.programs import HERE, PYTHON, native, node

@@ -23,6 +23,8 @@ from markdown_it import MarkdownIt
 from fleet.config import ROOT
 from fleet.errors import ConfigError
 from fleet.findings.repro import ReproCall, write_repro
+from fleet.triage.items.unproven import UnprovenCandidate
+from fleet.triage.items.worklist import ItemLink, WorklistItem
 from fleet.triage.outputs.csv_file import COLUMNS, to_csv
 from fleet.triage.outputs.digest import daily_digest, digest_markdown
 from fleet.triage.outputs.document import AuditRate, ListedOutage, LogPosition, WorklistHeader, document
@@ -31,8 +33,6 @@ from fleet.triage.outputs.json_file import dump, read_document, schema, to_json
 from fleet.triage.outputs.junit import to_junit
 from fleet.triage.outputs.markdown import to_markdown
 from fleet.triage.outputs.sarif import FINGERPRINT, RESULTS, to_sarif
-from fleet.triage.unproven import UnprovenCandidate
-from fleet.triage.worklist import ItemLink, WorklistItem
 from tests.triage.outputs.code_scanning import refusals
 
 HERE = Path(__file__).parent

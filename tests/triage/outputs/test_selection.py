@@ -10,11 +10,11 @@ from typing import Any, get_args
 import pytest
 
 from fleet.errors import UsageError
-from fleet.triage.life import ItemState
+from fleet.triage.items.life import ItemState
+from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.digest import daily_digest, digest_json, digest_markdown
 from fleet.triage.outputs.document import AuditRate, LogPosition, WorklistHeader, audited, standing
 from fleet.triage.outputs.selection import Selection, moment
-from fleet.triage.worklist import WorklistItem
 from tests.triage.outputs.test_formats import OWN, item
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

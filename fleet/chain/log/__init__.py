@@ -1,0 +1,1 @@
+"""The feedback log: on chain, or in a file."""

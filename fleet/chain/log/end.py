@@ -1,0 +1,125 @@
+"""Where a log ends, asked without web3, which takes longer to load than the rest of such a command.
+
+Most lists that are looked at are as new as the log (decision 34): then nothing else of the chain is needed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from fleet.chain.log.file_log import FileLog
+from fleet.chain.node import abi, codec
+from fleet.chain.node.hexes import as_bytes, as_int
+from fleet.config import Platform
+from fleet.errors import RpcError, Unreachable, WrongTarget
+from fleet.http_client import HttpFailure, open_client, post
+from sandbox import strict_json
+
+if TYPE_CHECKING:
+    import httpx
+
+ASK_S = 10.0
+"""Seconds for the whole question."""
+LARGEST = 1 << 20
+"""Bytes of an answer: one entry, whose text has at most 2,048."""
+_COUNT, _RANGE = abi.FUNCTIONS["feedbackCount"], abi.FUNCTIONS["feedbackRange"]
+_WORD = 32
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnd:
+    """Number of `entries`, and the time of the last one (Unix seconds; 0 for an empty log)."""
+
+    entries: int = 0
+    at: int = 0
+
+
+async def log_end(profile: Platform, state: Path) -> LogEnd:
+    """Where the log of a platform ends; raises Unreachable, RpcError, WrongTarget, ConfigError."""
+    if file := profile.chain.log_file(state):
+        log = FileLog(file, profile.chain.diamond, profile.gas)
+        count = await log.count()
+        last = await log.range(count - 1, 1) if count else []
+        return LogEnd(count, last[-1].timestamp if last else 0)
+    url = profile.chain.rpc
+    try:
+        with anyio.fail_after(ASK_S):
+            async with open_client(url) as client:
+                return await _on_chain(_Asking(client, url), profile)
+    except TimeoutError:
+        raise Unreachable(f"the log did not answer within {ASK_S:g} s") from None
+    except HttpFailure as failure:
+        raise Unreachable(f"{url}: {failure}") from None
+
+
+async def _on_chain(node: _Asking, profile: Platform) -> LogEnd:
+    chain, block = profile.chain, "latest"
+    if chain.confirmations:
+        (head,) = await node.ask([("eth_blockNumber", [])])
+        block = hex(max(as_int(head) - chain.confirmations, 0))
+    call = {"to": chain.diamond, "data": "0x" + _COUNT.selector.hex()}
+    found, answer = await node.ask([("eth_chainId", []), ("eth_call", [call, block])])
+    if as_int(found) != chain.id:
+        raise WrongTarget(
+            f"{node.url} is chain {as_int(found)}, but profile {profile.name!r} says chain.id = {chain.id}",
+            remedy=f"fix chain.id or chain.rpc in profile {profile.name!r}",
+        )
+    if len(word := as_bytes(answer)) != _WORD:
+        raise WrongTarget(
+            f"the contract at {chain.diamond} has no feedbackCount()",
+            remedy=f"point chain.diamond in profile {profile.name!r} at the platform's diamond",
+        )
+    if not (count := int.from_bytes(word, "big")):
+        return LogEnd()
+    place = b"".join(number.to_bytes(_WORD, "big") for number in (count - 1, 1))
+    call = {"to": chain.diamond, "data": "0x" + (_RANGE.selector + place).hex()}
+    (answer,) = await node.ask([("eth_call", [call, block])])
+    try:
+        last = codec.decode_feedback_range(as_bytes(answer))
+    except codec.Malformed as error:
+        raise Unreachable(f"invalid answer to feedbackRange: {error}") from None
+    if len(last) != 1:
+        raise Unreachable(f"feedbackRange has {len(last)} entries where feedbackCount says that one is")
+    return LogEnd(count, last[0].timestamp)
+
+
+class _Asking:
+    """JSON-RPC batches to one node, within bounds."""
+
+    def __init__(self, client: httpx.AsyncClient, url: str) -> None:
+        self._client = client
+        self.url = url
+
+    async def ask(self, calls: Sequence[tuple[str, list[Any]]]) -> list[Any]:
+        """Results in the order of the calls; RpcError for one that failed."""
+        batch = [
+            {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+            for number, (method, params) in enumerate(calls)
+        ]
+        kind = {"content-type": "application/json"}
+        status, raw = await post(self._client, self.url, json.dumps(batch).encode(), kind, limit=LARGEST)
+        if status != 200:
+            raise Unreachable(f"{self.url}: HTTP {status}")
+        try:
+            answers = strict_json.loads(raw)
+        except ValueError:
+            raise Unreachable(f"{self.url}: no JSON where a JSON-RPC answer was expected") from None
+        if not isinstance(answers, list) or not all(isinstance(one, dict) for one in answers):
+            raise Unreachable(f"{self.url}: expected a list of objects in reply to a batch")
+        by_id = {one.get("id"): one for one in answers if isinstance(one.get("id"), int)}
+        if by_id.keys() != set(range(len(calls))) or len(answers) != len(calls):
+            raise Unreachable(f"{self.url}: the answer to a batch misses or repeats an id")
+        return [self._result(by_id[number]) for number in range(len(calls))]
+
+    def _result(self, answer: dict[str, Any]) -> Any:
+        error = answer.get("error")
+        if error is None and "result" in answer:
+            return answer["result"]
+        said = error.get("message", "") if isinstance(error, dict) else "neither result nor error"
+        raise RpcError(f"{self.url}: {str(said)[:200]}")

@@ -1,0 +1,39 @@
+"""A log that is read and never written: for a run that posts nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fleet.chain.node.codec import Entry
+from fleet.chain.ports import Charge, FeedbackPort, PostedEntry
+from fleet.errors import BudgetExceeded, FleetError
+
+
+class MutedLog:
+    """Implements FeedbackPort; every post is refused as if the budget of reports were spent."""
+
+    def __init__(self, log: FeedbackPort) -> None:
+        self._log = log
+
+    def seen(self, block: int) -> None:
+        self._log.seen(block)
+
+    async def head(self) -> int:
+        return await self._log.head()
+
+    async def count(self) -> int:
+        return await self._log.count()
+
+    async def range(self, start: int, count: int) -> list[Entry]:
+        return await self._log.range(start, count)
+
+    async def find(self, text: str, sender: str, *, since: int = 0) -> int | None:
+        return await self._log.find(text, sender, since=since)
+
+    async def post(self, text: str, *, run: str = "", charge: Charge = "reports") -> PostedEntry:
+        raise BudgetExceeded("this run posts nothing", rule="no-post", remedy="run it without --no-post")
+
+    async def post_many(
+        self, texts: Sequence[str], *, run: str = "", charge: Charge = "reports"
+    ) -> list[PostedEntry | FleetError]:
+        return [BudgetExceeded("this run posts nothing", rule="no-post") for _ in texts]

@@ -1,0 +1,1 @@
+"""The node: JSON-RPC over our own provider, the ABI, its values."""

@@ -1,0 +1,173 @@
+"""The client of one chain: web3 on our own provider, plus plain JSON-RPC calls and batches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, cast
+
+from fleet.backoff import Retry
+from fleet.chain.node import abi
+from fleet.chain.node.hexes import as_bytes, as_int
+from fleet.chain.node.recursion_limit import recursion_limit_kept
+from fleet.chain.node.words import RETRIES, Meaning
+from fleet.config import Platform
+from fleet.errors import ChainError, FleetError, NodeBusy, RpcError, Unreachable, WrongTarget
+from fleet.unanswered import TIMED_OUT
+
+if TYPE_CHECKING:
+    from web3.types import BlockIdentifier, RPCEndpoint, TxParams
+
+Call = tuple[str, list[Any]]
+
+
+class Rpc:
+    """One node. `timeout_s` is a total deadline per attempt, `max_bytes` the maximum body size; trouble of
+    the node that passes is waited for by `retries`.
+
+    `w3` is web3, for everything that it supports. All methods raise Unreachable (retryable, except for 4xx)
+    without a usable answer, RpcError when the node answered with an error object. A batch returns the errors
+    of its elements as values.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout_s: float = 10.0,
+        max_bytes: int = 32 << 20,
+        retries: Mapping[Meaning, Retry] = RETRIES,
+    ) -> None:
+        # web3 takes 0.7 s to import: only commands that use a node pay for it
+        with recursion_limit_kept():
+            from fleet.chain.node.provider import connect
+
+        self.url = url
+        self.w3 = connect(url, timeout_s=timeout_s, max_bytes=max_bytes, retries=retries)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections; the object may be used again and opens new ones."""
+        await self.w3.provider.disconnect()
+
+    async def call(self, method: str, params: Sequence[Any] = ()) -> Any:
+        """The `result` of one call."""
+        return await self.w3.provider.ask(method, list(params))
+
+    async def call_bytes(self, method: str, params: Sequence[Any] = ()) -> bytes:
+        """The same of one that is answered with data, however long."""
+        return await self.w3.provider.ask_bytes(method, list(params))
+
+    async def batch(self, calls: Sequence[Call]) -> list[Any]:
+        """Results in the order of the calls; an element that failed is an RpcError instance.
+
+        Does not use web3's batches: they send no transactions, and raise at the first failed element.
+        """
+        if not calls:
+            return []
+        provider = self.w3.provider
+        asked = [(cast("RPCEndpoint", method), list(params)) for method, params in calls]
+        return [provider.outcome(answer) for answer in await provider.make_batch_request(asked)]
+
+    def seen(self, block: int) -> None:
+        """Note that a transaction of ours is in this block: reads are answered from there on."""
+        self.w3.provider.seen(block)
+
+    async def head(self) -> int:
+        """Number of the node's newest block."""
+        return await self.w3.eth.block_number
+
+    async def balance(self, address: str) -> int:
+        """Wei."""
+        return await self.w3.eth.get_balance(self.w3.to_checksum_address(address))
+
+    async def nonce(self, address: str, block: str = "latest") -> int:
+        """Number of this sender's transactions up to a block; `pending` includes waiting ones."""
+        return await self.w3.eth.get_transaction_count(
+            self.w3.to_checksum_address(address), cast("BlockIdentifier", block)
+        )
+
+    async def eth_call(self, to: str, data: bytes, *, block: str = "latest", gas: int | None = None) -> bytes:
+        """A contract's answer to this calldata."""
+        call: TxParams = {"to": self.w3.to_checksum_address(to), "data": data}
+        if gas is not None:
+            call["gas"] = gas
+        return bytes(await self.w3.eth.call(call, cast("BlockIdentifier", block)))
+
+    async def view(
+        self, to: str, name: str, *args: Any, block: str = "latest", gas: int | None = None
+    ) -> Any:
+        """Call a view of `abi.FUNCTIONS`; return its value, or a tuple of several."""
+        function = abi.FUNCTIONS[name]
+        answer = await self.eth_call(to, function.encode(*args), block=block, gas=gas)
+        try:
+            values = function.decode(answer)
+        except ValueError as error:
+            raise Unreachable(f"{self.url}: invalid answer to {name}: {error}") from None
+        return values[0] if len(values) == 1 else values
+
+    async def check_target(self, platform: Platform) -> None:
+        """Verify that this is the profile's chain and has its diamond; WrongTarget names the mismatch."""
+        chain, diamond = platform.chain, platform.chain.diamond
+        profile = f"profile {platform.name!r}"
+        count = "0x" + abi.FUNCTIONS["feedbackCount"].encode().hex()
+        calls: list[Call] = [
+            ("eth_chainId", []),
+            ("eth_getCode", [diamond, "latest"]),
+            ("eth_call", [{"to": diamond, "data": count}, "latest"]),
+        ]
+        found, code, answer = await self.batch(calls)
+        for problem in (found, code):
+            if isinstance(problem, RpcError):
+                raise problem
+        if as_int(found) != chain.id:
+            raise WrongTarget(
+                f"{self.url} is chain {as_int(found)}, but {profile} says chain.id = {chain.id}",
+                remedy=f"fix chain.id or chain.rpc in {profile}",
+            )
+        if not as_bytes(code):
+            raise WrongTarget(
+                f"no contract at {diamond} on chain {chain.id}: chain.diamond of {profile}",
+                remedy=f"fix chain.diamond in {profile}, or deploy the platform",
+            )
+        if chain.log == "chain" and (isinstance(answer, RpcError) or len(as_bytes(answer)) != 32):
+            raise WrongTarget(
+                f"the contract at {diamond} has no feedbackCount(): chain.diamond of {profile}",
+                remedy=f"point chain.diamond in {profile} at the platform's diamond",
+            )
+
+
+def is_oog(error: ChainError) -> bool:
+    """Whether a read failed for lack of gas or memory: a smaller page may work."""
+    text = str(error).lower()
+    return any(
+        word in text for word in ("oog", "out of gas", "outofgas", "gas limit", "gas required exceeds")
+    )
+
+
+_TOO_MUCH = re.compile(
+    r"too large|larger than|too big|size exceed|limit exceed|timed? ?out|HTTP 413", re.IGNORECASE
+)
+"""What nodes and clients say of a page with more bytes, or of a call with more work, than they take."""
+
+
+def is_too_much(error: FleetError) -> bool:
+    """Whether a read may work when it asks for less."""
+    if isinstance(error, NodeBusy):
+        return False
+    if isinstance(error, Unreachable) and error.how == TIMED_OUT:
+        return True
+    if isinstance(error, RpcError):
+        # A facet that runs out of gas under its diamond looks like a revert without a reason.
+        silent = "revert" in str(error).lower() and error.data in ("", "0x")
+        if silent or is_oog(error):
+            return True
+    return _TOO_MUCH.search(str(error)) is not None

@@ -1,0 +1,1 @@
+"""Signing and sending: the policy, the signer, what became of the bytes."""

@@ -1,0 +1,148 @@
+"""Gathers the policy's facts, anew for every signature."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fleet.chain.node import abi
+from fleet.chain.node.hexes import as_dict, as_int
+from fleet.chain.node.rpc import Call, Rpc
+from fleet.chain.ports import Role, RunScope, TxRequest
+from fleet.chain.signing import policy
+from fleet.chain.signing.limits import SigningLimits, check_charge, collect, stipend_left
+from fleet.chain.signing.tx import UnsignedTx
+from fleet.config import ChainSection
+from fleet.errors import Refused, RpcError, WrongTarget
+
+_APPROVE = abi.FUNCTIONS["approve"].selector
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """The node's answers just before signing."""
+
+    chain_id: int
+    pending: int
+    base_fee: int
+    cost: int
+
+
+class Judge:
+    """Applies configuration, dial, never-list and run scope to a request; holds no key."""
+
+    def __init__(self, rpc: Rpc, chain: ChainSection, limits: SigningLimits, sponsor: str) -> None:
+        self._rpc = rpc
+        self._chain = chain
+        self._limits = limits
+        self._sponsor = sponsor
+        self._fee_cap = chain.max_gas_price_gwei * 10**9
+        self.scopes: dict[str, RunScope] = {}
+
+    def scope(self, run: str) -> RunScope:
+        """The scope of an open run; Refused when the run is not open."""
+        scope = self.scopes.get(run)
+        if scope is None:
+            raise Refused(f"no run {run!r} is open", rule="run")
+        return scope
+
+    async def admit(self, request: TxRequest, sender: str) -> None:
+        """Refuse what can be refused without the node, charge the payer, and look again: the dial may have
+        turned meanwhile."""
+        judged = request.data[:4] != _APPROVE  # its amount must match a price that only the node knows
+        if judged:
+            self.check(request, sender, None)
+        await collect(request, self.scopes.get(request.run))
+        if judged:
+            self.check(request, sender, None)
+
+    def check(self, request: TxRequest, sender: str, node: NodeFacts | None) -> None:
+        """Check charge and policy against current facts; Refused names the rule."""
+        check_charge(request)
+        bound = request.role in (Role.THROWAWAY, Role.SPONSOR)
+        scope = self.scope(request.run) if bound else None
+        facts = policy.SigningFacts(
+            chain_id=self._chain.id,
+            node_chain_id=node.chain_id if node else self._chain.id,
+            diamond=self._chain.diamond,
+            rung=self._rung(),
+            sender=sender,
+            max_fee=self.fee(request, node.base_fee) if node else request.max_fee or request.tip,
+            fee_cap=self._fee_cap,
+            prefix=scope.prefix if scope else "",
+            throwaways=frozenset(scope.keys.addresses().values()) if scope else frozenset(),
+            minted=scope.minted if scope else {},
+            sponsor=self._sponsor,
+            token=self._limits.token,
+            cost=node.cost if node else 0,
+            stipend_left=stipend_left(self._limits, scope, request.cleanup) if scope else 0,
+            never=self._limits.never,
+        )
+        policy.check(request, facts)
+
+    def ask(self) -> None:
+        """Refused while STOP is set: asked again right before signed bytes are sent."""
+        if self._rung() == "stop":
+            raise policy.paused()
+
+    def may_resend(self, unsigned: UnsignedTx) -> bool:
+        """Whether bytes that were approved before a crash may be sent at today's dial."""
+        function = abi.BY_SELECTOR.get(unsigned.data[:4])
+        name = function.name if function else ""
+        if unsigned.chain_id != self._chain.id or unsigned.data[:4] in self._limits.never:
+            return False
+        rung = self._rung()
+        if rung == "stop":
+            return False
+        cleanup = name in policy.CLEANUP or (not unsigned.data and unsigned.to == self._sponsor)
+        return cleanup or name == "submitFeedback" or rung in ("exercise", "propose")
+
+    def fee(self, request: TxRequest, base_fee: int) -> int:
+        """Fee per gas: the request's own, else the going rate."""
+        return self.going_rate(base_fee) if request.max_fee is None else request.max_fee
+
+    def going_rate(self, base_fee: int) -> int:
+        """Twice the base fee, at most the cap; Refused when the base fee is above the cap."""
+        if base_fee > self._fee_cap:
+            raise Refused(
+                f"the node asks {base_fee} wei per gas; the cap is {self._fee_cap}",
+                rule="fee",
+                remedy="wait, or raise chain.max_gas_price_gwei in the platform profile",
+            )
+        return min(max(2 * base_fee, 1), self._fee_cap)
+
+    async def base_fee(self) -> int:
+        """Base fee of the newest block, wei per gas."""
+        return _base_fee(await self._rpc.call("eth_getBlockByNumber", ["latest", False]))
+
+    async def look(self, sender: str, requests: list[TxRequest]) -> NodeFacts:
+        """The node's facts for a signature, in one exchange; WrongTarget when the node changed chains."""
+        calls: list[Call] = [
+            ("eth_chainId", []),
+            ("eth_getTransactionCount", [sender, "pending"]),
+            ("eth_getBlockByNumber", ["latest", False]),
+        ]
+        if any(request.data[:4] == _APPROVE for request in requests):
+            data = "0x" + abi.FUNCTIONS["registrationCost"].selector.hex()
+            calls.append(("eth_call", [{"to": self._chain.diamond, "data": data}, "latest"]))
+        answers = await self._rpc.batch(calls)
+        for answer in answers:
+            if isinstance(answer, RpcError):
+                raise answer
+        chain_id = as_int(answers[0])
+        if chain_id != self._chain.id:
+            raise WrongTarget(
+                f"{self._rpc.url} is chain {chain_id} now; the profile says chain.id = {self._chain.id}",
+                remedy="check chain.rpc and chain.id in the platform profile; nothing was signed",
+            )
+        cost = as_int(answers[3]) if len(answers) > 3 else 0
+        return NodeFacts(chain_id, as_int(answers[1]), _base_fee(answers[2]), cost)
+
+    def _rung(self) -> str:
+        try:
+            return str(self._limits.rung())
+        except Exception:  # fail closed, whatever the reason
+            return "observe"
+
+
+def _base_fee(block: object) -> int:
+    return as_int(as_dict(block).get("baseFeePerGas", "0x0"))

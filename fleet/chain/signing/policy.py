@@ -1,0 +1,216 @@
+"""The signing policy: pure, total, and unaware of prompts. It signs only what a rule permits.
+
+It reads the transaction itself, not the caller's description of it. Facts come from the fleet's
+configuration, the dial and the run's records.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fleet.chain.node import abi, codec
+from fleet.chain.node.digest import is_address
+from fleet.chain.ports import Role, TxRequest
+from fleet.chain.signing.never import NEVER, RELEASE
+from fleet.errors import Refused
+
+MAX_GAS = 50_000_000
+"""Maximum gas limit to sign (platform-facts 1.5: declared upstream, but not enforced there)."""
+MAX_TEXT = 2_048
+"""Maximum bytes of one log entry."""
+
+CLEANUP: frozenset[str] = frozenset((RELEASE, "clearMain"))
+RUNGS = ("observe", "exercise", "propose")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SigningFacts:
+    """Facts for judging one transaction. Addresses lower-case; amounts in wei.
+
+    `rung` is the dial's current word; `stop` means paused, anything unknown means observe.
+    `cost` is the registration cost, `token` the ERC-20 it is paid in ("" for none).
+    `stipend_left` is what the sponsor may still pay for this run.
+    """
+
+    chain_id: int
+    node_chain_id: int
+    diamond: str
+    rung: str
+    sender: str
+    max_fee: int
+    fee_cap: int
+    prefix: str = ""
+    throwaways: frozenset[str] = frozenset()
+    minted: Mapping[int, str] = field(default_factory=dict)
+    sponsor: str = ""
+    token: str = ""
+    cost: int = 0
+    stipend_left: int = 0
+    never: Container[bytes] = frozenset()
+
+
+def check(tx: TxRequest, facts: SigningFacts) -> None:
+    """Return if this may be signed; raise Refused with the name of the rule if not."""
+    _basics(tx, facts)
+    name, args = _decode(tx, facts)
+    if name == RELEASE and not is_disposable(facts.minted.get(args[0], ""), facts.prefix):
+        raise Refused(f"id {args[0]} was not minted by this run", rule="never")
+    _dial(tx, facts, name)
+    _ALLOW[tx.role](tx, facts, name, args)
+
+
+def is_disposable(name: str, prefix: str) -> bool:
+    """True for `<prefix><n>` with a prefix of the form `qa-<run>-`: the only names a run may act on."""
+    if not re.fullmatch(r"qa-[a-z0-9]+(?:-[a-z0-9]+)*-", prefix) or not name.startswith(prefix):
+        return False
+    return re.fullmatch(r"[0-9]{1,6}", name[len(prefix) :], re.ASCII) is not None and len(name) <= 63
+
+
+def check_text(text: str) -> bytes:
+    """The bytes of a log entry; Refused when it is empty, too long or not encodable."""
+    try:
+        blob = text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise Refused("an entry must be text that UTF-8 can hold", rule="text") from None
+    if not blob:
+        raise Refused("an empty entry is never posted", rule="text")
+    if len(blob) > MAX_TEXT:
+        raise Refused(f"an entry of {len(blob)} bytes; the log takes {MAX_TEXT}", rule="text")
+    return blob
+
+
+def _basics(tx: TxRequest, facts: SigningFacts) -> None:
+    if facts.node_chain_id != facts.chain_id:
+        raise Refused(
+            f"the node is on chain {facts.node_chain_id}, the profile says {facts.chain_id}", rule="chain"
+        )
+    if not is_address(tx.to) or not is_address(facts.sender):
+        raise Refused("a transaction needs a recipient; contracts are never created", rule="to")
+    if not 21_000 <= tx.gas <= MAX_GAS:
+        raise Refused(f"gas limit {tx.gas} is outside 21000..{MAX_GAS}", rule="gas")
+    if not 0 <= tx.tip <= facts.max_fee <= facts.fee_cap:
+        raise Refused(f"fee of {facts.max_fee} wei per gas is above the cap of {facts.fee_cap}", rule="fee")
+    if tx.value < 0:
+        raise Refused("a negative value", rule="value")
+
+
+def _decode(tx: TxRequest, facts: SigningFacts) -> tuple[str, tuple[Any, ...]]:
+    """Name and arguments of the call; "" for a plain transfer. Refuses unknown selectors."""
+    if not tx.data:
+        return "", ()
+    selector = tx.data[:4]
+    if selector in facts.never:
+        raise Refused(f"selector 0x{selector.hex()} is on the configured never-list", rule="never")
+    function = abi.BY_SELECTOR.get(selector)
+    if function is None or not function.writes:
+        raise Refused(f"selector 0x{selector.hex()} is not on an allow-list", rule="selector")
+    if function.name in NEVER and function.name != RELEASE:
+        raise Refused(f"{function.name} is never signed", rule="never")
+    try:
+        return function.name, codec.decode_exact(function.inputs, tx.data[4:])
+    except ValueError:
+        raise Refused(f"arguments of {function.name} are not canonical", rule="args") from None
+
+
+def _dial(tx: TxRequest, facts: SigningFacts, name: str) -> None:
+    if facts.rung == "stop":
+        raise paused()
+    if _is_cleanup(tx, facts, name):
+        return
+    if tx.role is Role.IDENTITY and name == "submitFeedback":
+        return
+    rung = facts.rung if facts.rung in RUNGS else "observe"
+    if rung == "observe":
+        raise Refused(
+            f"the dial is at observe: {name or 'a transfer'} is not signed",
+            rule="dial",
+            remedy="`fleet dial exercise` is a person's decision",
+        )
+
+
+def paused() -> Refused:
+    """The refusal of everything while STOP is set."""
+    return Refused("STOP is set: nothing is signed, clean-up waits", rule="stop", remedy="fleet resume")
+
+
+def _is_cleanup(tx: TxRequest, facts: SigningFacts, name: str) -> bool:
+    """True only for releases and refunds, and for the stipend that pays their gas."""
+    if not tx.cleanup:
+        return False
+    if tx.role is Role.SPONSOR:
+        return not name
+    return tx.role is Role.THROWAWAY and (name in CLEANUP or (not name and tx.to.lower() == facts.sponsor))
+
+
+def _to_diamond(tx: TxRequest, facts: SigningFacts) -> None:
+    if tx.to.lower() != facts.diamond.lower():
+        raise Refused(f"{tx.to} is not the platform's diamond", rule="to")
+    if tx.value:
+        raise Refused("a call to the diamond carries no value", rule="value")
+
+
+def _identity(tx: TxRequest, facts: SigningFacts, name: str, args: tuple[Any, ...]) -> None:
+    if name != "submitFeedback":
+        raise Refused(f"the identity signs submitFeedback, not {name or 'a transfer'}", rule="role")
+    _to_diamond(tx, facts)
+    check_text(args[0])
+
+
+def _sponsor(tx: TxRequest, facts: SigningFacts, name: str, args: tuple[Any, ...]) -> None:
+    if name or tx.to.lower() not in facts.throwaways:
+        raise Refused("the sponsor pays only this run's throwaway keys", rule="role")
+    if tx.value > facts.stipend_left:
+        raise Refused(
+            f"a stipend of {tx.value} wei; this run may still get {facts.stipend_left}",
+            rule="stipend",
+            remedy="raise sponsor.max_wei in the platform profile",
+        )
+
+
+def _throwaway(tx: TxRequest, facts: SigningFacts, name: str, args: tuple[Any, ...]) -> None:
+    if facts.sender not in facts.throwaways:
+        raise Refused("that key is not a throwaway key of this run", rule="key")
+    if not name:
+        if not tx.cleanup or tx.to.lower() != facts.sponsor or not facts.sponsor:
+            raise Refused("a throwaway key sends value only back to the sponsor, at clean-up", rule="value")
+        return
+    if name == "approve":
+        return _approve(tx, facts, args)
+    _to_diamond(tx, facts)
+    if name == "register":
+        if not is_disposable(args[0], facts.prefix):
+            raise Refused(f"only names {facts.prefix}<n> are minted by this run", rule="prefix")
+    elif name in ("setMetadata", "releaseName"):
+        if not is_disposable(facts.minted.get(args[0], ""), facts.prefix):
+            raise Refused(f"id {args[0]} was not minted by this run", rule="minted")
+    elif name not in ("claimDaily", "clearMain"):
+        raise Refused(f"a throwaway key does not sign {name}", rule="role")
+
+
+def _approve(tx: TxRequest, facts: SigningFacts, args: tuple[Any, ...]) -> None:
+    exact = args == (facts.diamond.lower(), facts.cost)
+    if not facts.token or tx.to.lower() != facts.token.lower() or tx.value or not exact:
+        raise Refused(
+            "approve is signed only for the exact registration cost, to the diamond", rule="approve"
+        )
+
+
+def _operator(tx: TxRequest, facts: SigningFacts, name: str, args: tuple[Any, ...]) -> None:
+    if name == "approve":
+        return _approve(tx, facts, args)
+    _to_diamond(tx, facts)
+    if name == "submitFeedback":
+        check_text(args[0])
+    elif name not in ("register", "setMetadata", "registerMain", "clearMain"):
+        raise Refused(f"the operator does not sign {name or 'a transfer'} here", rule="role")
+
+
+_ALLOW: Mapping[Role, Callable[[TxRequest, SigningFacts, str, tuple[Any, ...]], None]] = {
+    Role.IDENTITY: _identity,
+    Role.SPONSOR: _sponsor,
+    Role.THROWAWAY: _throwaway,
+    Role.OPERATOR: _operator,
+}

@@ -1,0 +1,1 @@
+"""Findings and items: list, show, decide, verify."""

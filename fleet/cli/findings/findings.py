@@ -1,0 +1,247 @@
+"""`fleet findings list|candidates|show|verify|adopt`; what a person decides is in decide.py."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fleet.app.journal import known_journal
+from fleet.cli.completion import fingerprints
+from fleet.cli.console import DryRun, Json, fields_of, make_app, note, put, run, state, table
+from fleet.cli.findings import decide, item_view
+from fleet.cli.findings.item_view import ItemView
+from fleet.config.files import demo_dir
+from fleet.errors import FleetError, Unreachable, UsageError
+from fleet.findings.evidence import load
+from fleet.findings.recurrence import Recurrence, key_of, read_recurrence
+from fleet.runs.proof.grades import graded
+from fleet.store.rows import FindingRow
+from fleet.text import clean, counted
+
+app = make_app(group=True)
+for command in decide.COMMANDS:
+    app.command()(command)
+Name = Annotated[
+    str,
+    typer.Argument(
+        help="Fingerprint of an item or a finding: 12 hex digits, or its first digits.",
+        autocompletion=fingerprints,
+    ),
+]
+Reason = Annotated[str, typer.Option(help="Reason, recorded in DECISIONS.md.")]
+
+
+@app.callback()
+def _group() -> None:
+    """Show findings and their evidence; decide about items; adopt a claim."""
+
+
+@app.command("list")
+def list_findings(as_json: Json = False) -> None:
+    """List every finding of every run on this machine."""
+    rows = run(_all)
+    columns = ("fingerprint", "state", "severity", "surface", "confirmed", "run", "title")
+    data = [fields_of(row) for row in rows]
+    put(
+        data,
+        as_json=as_json,
+        text=lambda: table(columns, ([row[c] for c in columns] for row in data), empty="no findings yet"),
+    )
+
+
+@app.command()
+def candidates(as_json: Json = False) -> None:
+    """List what runs observed and did not file: the grade of its verification, and why it is not filed."""
+    rows = [(row, graded(row)) for row in run(_all)]
+    grades = [(row, one) for row, one in rows if one.why]
+    data = [fields_of(row) | {"grade": one.grade, "rate": one.rate, "why": one.why} for row, one in grades]
+    columns = ("fingerprint", "grade", "rate", "run", "title", "why")
+    put(
+        data,
+        as_json=as_json,
+        text=lambda: table(columns, ([row[c] for c in columns] for row in data), empty="everything is filed"),
+    )
+
+
+@app.command()
+def show(
+    fingerprint: Name,
+    untrusted: Annotated[
+        bool, typer.Option("--untrusted", help="Show a stranger's repro, which was never run.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show one item: its life, decisions, links, repro as shell, history, and its evidence, verified."""
+    item = item_view.listed(state(), fingerprint)
+    rows = run(_all)
+    names = {item.fingerprint, *item.names} if item else set()
+    mine = [row for row in rows if row.fingerprint in names] or ([] if item else [_one(rows, fingerprint)])
+    if item:  # what was merged into it does not give it its name
+        mine.sort(key=lambda row: row.fingerprint == item.fingerprint)
+    view = run(lambda: item_view.viewed(state(), item, untrusted=untrusted)) if item else None
+    data: dict[str, Any] = {"fingerprint": item.fingerprint} if item else {}
+    if mine:
+        data |= _of_row(mine[-1], rows)
+    data |= view.data() if view else {}
+    put(data, as_json=as_json, text=lambda: _print_all(data, mine, view))
+
+
+@app.command()
+def verify(fingerprint: Name, as_json: Json = False) -> None:
+    """Run an item again now: shown, clean after three answers, or not reached. Posts nothing.
+
+    Exits 0 when it is clean, 1 when it shows, 4 when it was not reached. The look counts like any other.
+    """
+    from fleet.cli.findings.verify import looked_at  # loads all that a run needs
+
+    item, look = looked_at(fingerprint)
+    data = {"fingerprint": item.fingerprint, "title": item.title} | asdict(look)
+    said = f"{look.verdict}  {item.fingerprint}  {item.title}{f': {look.why}' if look.why else ''}"
+    put(data, as_json=as_json, text=lambda: print(clean(said)))
+    if code := {"shown": FleetError.exit_code, "unreached": Unreachable.exit_code}.get(look.verdict):
+        raise typer.Exit(code)
+
+
+def _of_row(row: FindingRow, rows: list[FindingRow]) -> dict[str, Any]:
+    """What the journal holds of the latest finding of an item, and its evidence."""
+    here = (state() / "runs" / row.run_id).exists()
+    filed = next(
+        (one for one in reversed(rows) if one.fingerprint == row.fingerprint and one.index >= 0), row
+    )
+    return fields_of(row) | {
+        "evidence_bundle": _evidence(row) if here else None,
+        "evidence_on": "" if here else run(lambda: _elsewhere(row)),
+        "index": filed.index,
+        "tx": filed.tx,
+        "seen": run(lambda: _seen(row)).model_dump(mode="json"),
+    }
+
+
+def _print_all(data: dict[str, Any], mine: list[FindingRow], view: ItemView | None) -> None:
+    if mine:
+        filed = replace(mine[-1], index=data["index"], tx=data["tx"])
+        seen = Recurrence.model_validate(data["seen"])
+        severity = view.item.severity if view else mine[-1].severity
+        _print(
+            replace(mine[-1], severity=severity), filed, seen, data["evidence_bundle"], data["evidence_on"]
+        )
+    if view:
+        print("\n".join(item_view.lines_of(view, now=datetime.now(UTC), headed=not mine)))
+
+
+@app.command()
+def adopt(
+    fingerprint: Name,
+    into: Annotated[
+        Path | None, typer.Option(help="Persona file; default: of the persona that claimed it.")
+    ] = None,
+    reason: Reason = "",
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Turn a driver's claim into a probe of its persona; the next run proves it and posts it as worded.
+
+    Only the persona file changes. Read its expectation first: a driver wrote it.
+    """
+    from fleet.app.persona_sets import one  # these load the tools, and the proof of a claim
+    from fleet.cli.findings import claims
+
+    claim = claims.claim_of(_one(run(_all), fingerprint, waiting=True))
+    path = into or one(claim.row.persona).path
+    toml = claims.block(claim.probe)
+    if not dry_run:
+        claims.adopt(claim, path, state(), reason)
+        run(lambda: _remember(claim.row, path))
+        note(f"wrote probe {claim.probe.id} into {path}; `fleet run {path.stem}` proves it")
+    data = {"fingerprint": claim.row.fingerprint, "file": str(path), "written": not dry_run, "toml": toml}
+    put(data, as_json=as_json, text=lambda: print("\n".join(clean(line, 2000) for line in toml.splitlines())))
+
+
+async def _remember(row: FindingRow, path: Path) -> None:
+    """Record where the probe was written: a later dismissal warns that it is still there."""
+    journal = await known_journal(state())
+    assert journal is not None  # the claim came from it
+    async with journal:
+        data = row.data | {"adopted": str(path.absolute())}
+        await journal.set_finding(row.run_id, row.fingerprint, data=data)
+
+
+def _one(rows: list[FindingRow], fingerprint: str, *, waiting: bool = False) -> FindingRow:
+    """The latest finding with this fingerprint, preferring one that awaits a decision."""
+    matches = [row for row in rows if fingerprint and row.fingerprint.startswith(fingerprint.lower())]
+    if not matches:
+        what = f"no item or finding {clean(fingerprint, 40)!r} on this machine"
+        remedy = "fleet worklist --state all, or fleet findings list"
+        demo = "; an item of the demo: fleet --demo findings show" * demo_dir(state()).is_dir()
+        raise UsageError(what, remedy=remedy + demo)
+    open_ = [row for row in matches if waiting and row.state == "unverified"]
+    return (open_ or matches)[-1]
+
+
+async def _all() -> list[FindingRow]:
+    journal = await known_journal(state())
+    if journal is None:
+        return []
+    async with journal:
+        return await journal.findings()
+
+
+async def _seen(row: FindingRow) -> Recurrence:
+    """How often runs saw it, and since when it is clean."""
+    journal = await known_journal(state())
+    assert journal is not None  # the finding came from it
+    async with journal:
+        return read_recurrence(await journal.get(key_of(str(row.data.get("platform", "")), row.fingerprint)))
+
+
+async def _elsewhere(row: FindingRow) -> str:
+    """The daemon whose host holds the evidence of a run without a folder here; "" for a local run."""
+    if not row.evidence:
+        return ""
+    journal = await known_journal(state())
+    if journal is None:
+        return ""
+    async with journal:
+        daemon = (await journal.run(row.run_id)).daemon
+    return "" if daemon.rpartition("-")[0] == socket.gethostname() else daemon
+
+
+def _evidence(row: FindingRow) -> dict[str, Any] | None:
+    if not row.evidence:
+        return None
+    try:
+        return load(state() / "runs" / row.run_id / "evidence", row.evidence)
+    except UsageError as error:
+        raise FleetError(str(error), remedy=error.remedy) from None
+
+
+def _print(
+    row: FindingRow, filed: FindingRow, seen: Recurrence, bundle: dict[str, Any] | None, elsewhere: str
+) -> None:
+    posted = f"log entry {filed.index}" + (f", transaction {filed.tx}" if filed.tx else "")
+    where = posted if filed.index >= 0 else f"not on the log: {graded(row).why}"
+    print(f"{row.severity}  {row.surface}  {clean(row.title)}")
+    print(f"{row.fingerprint}  {row.state} {row.confirmed}/{row.tries}  by {row.persona} in run {row.run_id}")
+    print(f"{where}\nrepro: {row.repro}")
+    if seen.runs:
+        print(f"seen by {counted(seen.runs, 'run')} on {counted(len(seen.days), 'day')}, last {seen.last}")
+    if seen.clean_at:
+        print(f"clean since {seen.clean_at}: run {seen.clean_run} ran it again and did not see it")
+    if row.state == "unverified" and "claim" in row.data:
+        print(f"its driver's words: {clean(str(row.data['claim'].get('title', '')))}")
+        print(f"a driver's claim: fleet findings adopt {row.fingerprint}, or dismiss {row.fingerprint}")
+    if elsewhere:
+        print(f"evidence sha256:{row.evidence} is on the host of the daemon {elsewhere}")
+    elif row.evidence and bundle is None:
+        print(f"evidence sha256:{row.evidence} was removed with its run's folder (keep.days, keep.megabytes)")
+    if bundle is None:
+        return
+    print(f"expected: {clean(bundle['expectation'])}\nevidence sha256:{row.evidence}")
+    for step in bundle["steps"]:
+        print(f"  {step['tool']} {clean(str(step['args']), limit=500)}")
+        print(f"    -> {clean(str(step['result']), limit=1500)}")

@@ -1,0 +1,1 @@
+"""Operation: the service, its dial and its health."""

@@ -1,0 +1,178 @@
+"""`fleet status`: the morning page. What the fleet may do, what is new, what is broken, what it cost."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from shutil import get_terminal_size
+from typing import Annotated, Any
+
+import typer
+
+from fleet.app.journal import known_journal
+from fleet.app.lock import holder
+from fleet.cli.console import Json, make_app, note, put, run, state
+from fleet.cli.daemon_page import daemon_of, page
+from fleet.cli.operate import status_journal
+from fleet.cli.operate.dial import show as show_dial
+from fleet.cli.operate.status_page import PageLine, wrong
+from fleet.cli.operate.status_page import page as lines_of
+from fleet.clock import iso
+from fleet.config import FleetConfig, load_fleet
+from fleet.disk_reserve import laid, read_only
+from fleet.errors import ConfigError
+from fleet.gate.budget import Unit, day_limits
+from fleet.gate.stop import stopped
+from fleet.service.crew import CrewMember
+from fleet.service.health_platform import UNKNOWN
+from fleet.store.location import shown, store_place
+from fleet.store.tables.units import FLEET
+from fleet.text import clean
+from fleet.triage.outputs.digest import daily_digest
+from fleet.triage.outputs.document import WorklistDocument, WorklistHeader
+from fleet.triage.outputs.files import written
+from fleet.triage.outputs.selection import DAY, moment
+
+app = make_app()
+EVERY_S = 2.0
+"""Pause between two pages of `--watch`."""
+PLAIN = 10_000
+"""Columns and lines where the output is not a terminal."""
+_HOME, _REST_OF_LINE, _REST_OF_SCREEN = "\x1b[H\x1b[2J", "\x1b[K", "\x1b[J"
+
+
+@app.command()
+def status(
+    since: Annotated[
+        str, typer.Option(metavar="WHEN", help="News since: 6h, 1d, 2w, a date or an ISO time.")
+    ] = DAY,
+    watch: Annotated[bool, typer.Option("--watch", help="Show it again and again, until Ctrl-C.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show on one screen what the fleet may do, what is new, what is broken and what it cost today.
+
+    The fields of --json are in docs/reference/status.md; with --watch it is one document a line.
+    """
+    if not watch:
+        _show(since, as_json=as_json)
+        return
+    with suppress(KeyboardInterrupt):
+        begin = _HOME if sys.stdout.isatty() and not as_json else ""
+        while True:
+            _show(since, as_json=as_json, begin=begin)
+            time.sleep(EVERY_S)
+
+
+def _show(since: str, *, as_json: bool, begin: str = "") -> None:
+    live = page(state(), "/readyz") if daemon_of(state()) else {}
+    data = run(lambda: gather(moment(since, datetime.now(UTC)), live))
+    put(data, as_json=as_json, text=lambda: _print(data, begin))
+    sys.stdout.flush()
+
+
+async def gather(since: str, live: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of the page; `since` (ISO) is where its news begin. Shape: docs/reference/status.md.
+
+    `live` is the daemon's /readyz; {} where none runs.
+    """
+    folder, config = state(), load_fleet()
+    pause = stopped(folder)
+    daemon = holder(folder)
+    crew, refused = _personas(live)
+    document = _worklist(folder)
+    data: dict[str, Any] = {
+        "at": iso(datetime.now(UTC)),
+        "since": since,
+        "dial": show_dial(),
+        "stop": clean(pause.why) if pause else "",
+        "stopped_since": pause.since if pause else "",
+        "platform": config.platform,
+        "reachable": asdict(UNKNOWN),
+        "journal": shown(store_place(config.store, folder)),
+        "state": str(folder),
+        "daemon": daemon,
+        "degraded": _degraded(folder, live) if daemon else "",
+        "personas": {"loaded": len(crew), "refused": refused, "failing": []},
+        "next": [
+            {"persona": name, "at": at}
+            for at, name in sorted((at, name) for name, at in live.get("next", {}).items())
+        ],
+        "log": {"entries": None, "read": 0, "behind": False},
+        "worklist": asdict(document.as_of),
+        "digest": _digest(document, since),
+    }
+    data |= status_journal.EMPTY
+    if (known := await known_journal(folder)) is not None:
+        async with known as journal:
+            data |= await status_journal.read(journal, data["platform"], since, _days(config, crew), crew)
+    data["personas"]["failing"] = data.pop("failing")
+    if live:
+        data["log"] = _log(live, data["runs"])
+    data["wrong"] = [clean(why, 300) for why in wrong(data)]
+    return data
+
+
+def _degraded(folder: Path, live: Mapping[str, Any]) -> str:
+    """Why a daemon starts no run: by its own word, else by the disk as seen from here."""
+    why = clean(str(live.get("degraded", "")), 200)
+    why = why or (
+        "the disk is read-only" if read_only(folder) else "" if laid(folder) else "the disk is full"
+    )
+    return f"{why}: no new run starts" if why else ""
+
+
+def _personas(live: Mapping[str, Any]) -> tuple[list[CrewMember], list[dict[str, str]]]:
+    """The personas in use, and what is refused: by the daemon's own word if it runs, else by the files."""
+    if live:
+        crew, refused = [CrewMember(**one) for one in live.get("crew", ())], live.get("refused", {}).items()
+    else:
+        from fleet.cli.operate.status_files import (
+            personas,  # the table of tools, a quarter of the command's time
+        )
+
+        crew, refused = personas()
+    return crew, [{"persona": clean(name), "reason": clean(str(why), 300)} for name, why in refused]
+
+
+def _worklist(folder: Path) -> WorklistDocument:
+    try:
+        return written(folder) or WorklistDocument()
+    except ConfigError as error:
+        note(f"{error}; {error.remedy}")
+        return WorklistDocument()
+
+
+def _digest(document: WorklistDocument, since: str) -> dict[str, Any]:
+    made = daily_digest((*document.items, *document.closed), WorklistHeader(as_of=document.as_of), since)
+    return {name: value for name, value in asdict(made).items() if name not in ("since", "as_of")}
+
+
+def _days(config: FleetConfig, crew: Iterable[CrewMember]) -> dict[str, Mapping[Unit, int]]:
+    """Limits of a day: "" for the fleet, then every persona with a daily limit."""
+    return {FLEET: day_limits(config.budget)} | {one.name: one.day for one in crew if one.day}
+
+
+def _log(live: Mapping[str, Any], runs: Collection[Mapping[str, Any]]) -> dict[str, Any]:
+    """How far triage is behind the log; not `behind` while a run of it is on its way."""
+    log = live.get("log", {})
+    entries, read = log.get("entries"), log.get("read", 0)
+    at_it = any(row["persona"] == "qa-triage" and row["state"] != "ended" for row in runs)
+    return {"entries": entries, "read": read, "behind": entries is None or (entries > read and not at_it)}
+
+
+def _print(data: Mapping[str, Any], begin: str) -> None:
+    terminal = sys.stdout.isatty()
+    size = get_terminal_size() if terminal else os.terminal_size((PLAIN, PLAIN))
+    coloured = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    lines = lines_of(data, width=size.columns, height=max(size.lines - 1, 1))
+    print(begin + "\n".join(_shown(one, coloured) for one in lines))
+
+
+def _shown(one: PageLine, coloured: bool) -> str:
+    return typer.style(one.text, fg="red") if one.bad and coloured else one.text

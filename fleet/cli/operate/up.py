@@ -1,0 +1,140 @@
+"""`fleet up`: the resident service. Triggers fire personas until a signal ends it."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import anyio
+import typer
+from pydantic import BaseModel
+
+from fleet import disk_reserve
+from fleet.app.bootstrap import Bootstrap, fenced
+from fleet.app.options import GRACE_S, Options
+from fleet.backoff import Backoff
+from fleet.cli import at_once
+from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table
+from fleet.config import ROOT, load_fleet, load_platform
+from fleet.errors import FleetError, Unreachable, UsageError
+from fleet.service.logs import configure
+from fleet.service.readiness import Notifier
+
+app = make_app()
+_LOG = logging.getLogger("fleet.service")
+FOLDER = ROOT / "personas"
+AGAIN = Backoff(1.0, 60.0)
+"""Pauses between attempts to reach a chain that does not answer at start-up."""
+Resident = Callable[[Options, Bootstrap, Notifier, Callable[[], None]], Awaitable[bool]]
+
+
+@app.command()
+def up(
+    platform: Annotated[
+        str | None, typer.Option(help="Profile to run against; default: the configured one.")
+    ] = None,
+    personas: Annotated[Path, typer.Option(help="Folder of persona files, watched for changes.")] = FOLDER,
+    grace: Annotated[
+        float, typer.Option(min=0, max=3600, help="Seconds that runs may continue after the first SIGTERM.")
+    ] = GRACE_S,
+    port: Annotated[
+        int | None,
+        typer.Option(min=1, max=65535, help="Serve the health pages on this port of 127.0.0.1 too."),
+    ] = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Run every persona when it is due. SIGTERM or Ctrl-C drains, SIGHUP reloads the configuration.
+
+    The first one gives runs in flight their grace, then exits 0; a second one, a second later, ends at once
+    with 143 or 130, and the next start settles. Ctrl-C before the service is ready exits 130.
+    """
+    if not personas.is_dir():
+        raise UsageError(f"{personas}: not a folder", remedy="name a folder of persona files")
+    if dry_run:
+        plan = planned(personas, platform)
+        put(plan, as_json=as_json, text=lambda: _print(plan))
+        return
+    configure()
+    if run(lambda: stay(Options(state(), personas.absolute(), platform, grace, port))):
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # what is ignored stays so in the next program
+        os.execv(sys.executable, [sys.executable, "-m", "fleet.cli", *sys.argv[1:]])
+
+
+def planned(folder: Path, platform: str | None) -> dict[str, Any]:
+    """What would run, and why the rest would not."""
+    from fleet.app.persona_sets import roster
+    from fleet.cli.operate.dial import show as show_dial
+
+    config = load_fleet()
+    profile, path = load_platform(platform or config.platform, state())
+    found, errors = roster(folder)
+    rows = [
+        {"persona": name, "triggers": "; ".join(_words(one.persona.triggers))}
+        for name, one in sorted(found.items())
+    ]
+    return {
+        "platform": profile.name,
+        "profile": str(path),
+        "dial": show_dial()["rung"],
+        "personas": rows,
+        "refused": [str(error) for error in errors],
+    }
+
+
+def _words(triggers: Iterable[BaseModel]) -> list[str]:
+    return [
+        " ".join(f"{key} {value}" for key, value in trigger.model_dump(exclude_none=True).items())
+        for trigger in triggers
+    ] or ["by hand only"]
+
+
+def _print(plan: dict[str, Any]) -> None:
+    print(f"platform  {plan['platform']}  dial {plan['dial']}")
+    table(("persona", "triggers"), ([row["persona"], row["triggers"]] for row in plan["personas"]))
+    for reason in plan["refused"]:
+        note(f"refused: {reason}")
+
+
+async def stay(options: Options) -> bool:
+    """Start as soon as chain and disk allow it: a node that is down at boot does not end the start.
+
+    True if the daemon ended to be started again, with a changed profile.
+    """
+    signal.signal(signal.SIGHUP, lambda *_: None)  # each attempt reads the configuration anew
+    notifier, failures = Notifier(), 0
+    while True:
+        opened = anyio.Event()
+        try:
+            async with fenced(options.state, options.platform) as fence:
+                # a run's libraries take a second to import: in a thread, during the jail's self-check
+                resident = await anyio.to_thread.run_sync(_resident)
+                return await resident(options, fence, notifier, opened.set)
+        except FleetError as error:
+            waits = "" if opened.is_set() else _may_pass(error, options.state)
+            if not waits:
+                raise
+            _LOG.warning("waiting for %s: %s", waits, error)
+            notifier.say(f"EXTEND_TIMEOUT_USEC={int((AGAIN.longest + 60) * 1e6)}")
+            notifier.status(f"waiting for {waits}")
+            await anyio.sleep(AGAIN.pause(failures))
+            failures += 1
+
+
+def _resident() -> Resident:
+    with at_once():
+        from fleet.app.daemon import reside
+    return reside
+
+
+def _may_pass(error: FleetError, state: Path) -> str:
+    """What a daemon that cannot start waits for, or ""; on a full disk it frees the ballast first."""
+    if disk_reserve.relieve(state) or os.strerror(errno.ENOSPC) in str(error):
+        return "room on the disk"
+    return "the chain" if isinstance(error, Unreachable) and error.retryable else ""

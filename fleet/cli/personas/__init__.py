@@ -1,0 +1,1 @@
+"""Personas: list, check, scaffold, try."""

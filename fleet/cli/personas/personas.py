@@ -1,0 +1,259 @@
+"""`fleet personas`: list, check, scaffold, learned probes, publish."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fleet.app.persona_sets import FOLDER, one, roster, surroundings
+from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table
+from fleet.cli.daemon_page import daemon_of, page
+from fleet.cli.personas.try_probe import try_file
+from fleet.config import load_fleet, load_platform
+from fleet.config.json_schema import schema
+from fleet.errors import ConfigError, PersonaError, Refused, UsageError
+from fleet.gate.dial import DIAL, read_dial
+from fleet.gate.model import Rung
+from fleet.personas.check import Surroundings
+from fleet.personas.learned import LearnedProbes
+from fleet.personas.model import Persona
+from fleet.text import clean
+
+app = make_app(group=True)
+LATEST = 200
+"""Runs among which each persona's last one is looked for."""
+
+SCAFFOLD = """+++
+name = "{name}"
+surface = "ux"
+summary = "What this specialist looks for."
+tools = ["qa_fetch"]                  # what they answer: fleet tools qa_fetch
+triggers = [{{ every = "6h" }}]
+budget = {{ calls = 40, wall = "5m" }}
+
+[[probe]]
+id = "accessible-page"
+severity = "medium"
+# On the devnet this finds a defect once `url` is "{{target:settings}}".
+steps = [{{ tool = "qa_fetch", args = {{ url = "{{site}}/" }} }}]
+expect = "result.status == 200 && size(result.a11y) == 0"
+finding = "a page fails accessibility rules; none was expected to fail"
++++
+You are {name}. Say here what to look for, what counts as proof, and what never to do.
+"""
+"""A small valid persona."""
+
+
+@app.callback()
+def _group() -> None:
+    """List, check, scaffold or publish personas; list or forget learned probes."""
+
+
+@app.command("list")
+def list_personas(as_json: Json = False) -> None:
+    """List every persona that can run, how its last run ended, and when a running daemon starts it next."""
+    found, errors = roster()
+    ended = run(_last_runs)
+    upcoming = page(state(), "/readyz").get("next", {}) if daemon_of(state()) else {}
+    for error in errors:
+        note(f"not loaded: {error}")
+    data = [
+        {
+            "name": name,
+            "surface": loaded.persona.surface,
+            "probes": len(loaded.persona.probe),
+            "tools": list(loaded.persona.tools),
+            "next": clean(str(upcoming.get(name, ""))),
+            "summary": loaded.persona.summary,
+            **ended.get(name, {"last": "", "undecided": []}),
+        }
+        for name, loaded in sorted(found.items())
+    ]
+    columns = ("name", "surface", "probes", "last", "next", "summary")
+    put(data, as_json=as_json, text=lambda: table(columns, ([row[c] for c in columns] for row in data)))
+
+
+app.command("try")(try_file)
+
+
+async def _last_runs() -> dict[str, dict[str, Any]]:
+    """By persona: the end of its last run, and its probes that could not be decided."""
+    from fleet.app.journal import known_journal  # SQLAlchemy, which `check` does without
+    from fleet.cli.operate.status_journal import undecided_probes
+
+    ended: dict[str, dict[str, Any]] = {}
+    if (known := await known_journal(state())) is None:
+        return ended
+    async with known as journal:
+        for row in await journal.runs(LATEST):
+            if row.state == "ended":
+                ended.setdefault(row.persona, {"last": row.outcome, "undecided": []})
+        for probe in await undecided_probes(journal):
+            last = ended.setdefault(probe["persona"], {"last": "", "undecided": []})
+            last["undecided"].append(probe)
+    for last in ended.values():
+        if wrong := len(last["undecided"]):
+            last["last"] = f"{last['last']}, {wrong} undecided".lstrip(", ")
+    return ended
+
+
+@app.command()
+def check(
+    path: Annotated[Path | None, typer.Argument(help="A file or a folder; default: personas/.")] = None,
+    platform: Annotated[
+        str | None,
+        typer.Option("--platform", help="Whose hosts and targets count; default: the configured profile."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check persona files: each error names file, line, column, key and remedy.
+
+    Expectations are checked against the types of what the tools answer: fleet tools NAME.
+    """
+    found, refused = roster(path or FOLDER, around=_around(platform))
+    errors = [one for error in refused for one in (error, *error.others)]
+    data: dict[str, Any] = {
+        "ok": not errors,
+        "personas": sorted(found),
+        "errors": [
+            {
+                "file": e.file,
+                "line": e.line,
+                "column": e.column,
+                "key": e.key,
+                "reason": e.reason,
+                "remedy": e.remedy,
+            }
+            for e in errors
+        ],
+    }
+    put(data, as_json=as_json, text=lambda: _print(found, errors))
+    if errors:
+        raise typer.Exit(3)
+
+
+def _around(platform: str | None) -> Surroundings | None:
+    """What the platform names; None, with a note, if its profile cannot be read."""
+    try:
+        profile, _ = load_platform(platform or load_fleet().platform, state())
+        return surroundings(profile)
+    except (ConfigError, UsageError) as error:
+        if platform:
+            raise
+        note(f"hosts and targets were not checked: {error}")
+        return None
+
+
+@app.command()
+def new(
+    name: Annotated[str, typer.Argument(help="qa-<word>")],
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Write a small valid persona to start from; never overwrites a file."""
+    path = FOLDER / f"{name}.md"
+    if not name.startswith("qa-") or not name.replace("-", "").isalnum() or not name.islower():
+        raise UsageError(f"{name!r} is not a persona name", remedy="use qa-<word>, lower case")
+    if path.exists():
+        raise UsageError(f"{path} exists", remedy="choose another name, or edit that file")
+    text = SCAFFOLD.format(name=name)
+    if not dry_run:
+        path.write_text(text, "utf-8")
+        note(f"wrote {path}: try it with fleet personas try {path}")
+    data = {"file": str(path), "written": not dry_run, "text": text}
+    put(data, as_json=as_json, text=lambda: print(text, end="") if dry_run else None)
+
+
+@app.command(name="schema")
+def show_schema(as_json: Json = False) -> None:
+    """Print the JSON Schema of a persona file's front matter, for editors."""
+    data = schema(Persona)
+    put(data, as_json=as_json, text=lambda: print(json.dumps(data, indent=2)))
+
+
+Profile = Annotated[str | None, typer.Option("--platform", help="Profile; default: the configured one.")]
+
+
+@app.command()
+def learned(platform: Profile = None, as_json: Json = False) -> None:
+    """List the learned probes: questions of explorers that showed a defect, asked again by every run."""
+    found = _learned(platform)
+    data = [one.model_dump(mode="json") for one in found.all()]
+    columns = ("fingerprint", "persona", "oracle", "at", "title")
+    put(
+        data,
+        as_json=as_json,
+        text=lambda: table(columns, ([row[c] for c in columns] for row in data), empty="nothing learned yet"),
+    )
+
+
+@app.command()
+def forget(
+    fingerprint: Annotated[str, typer.Argument(help="Fingerprint of a learned probe, or its first digits.")],
+    platform: Profile = None,
+    as_json: Json = False,
+) -> None:
+    """Remove a learned probe: later runs do not ask it any more."""
+    gone = _learned(platform).forget(fingerprint)
+    note(f"forgot {gone.fingerprint}: {gone.title}")
+    put(gone.model_dump(mode="json"), as_json=as_json, text=lambda: None)
+
+
+def _learned(platform: str | None) -> LearnedProbes:
+    name = load_platform(platform or load_fleet().platform, state())[0].name
+    return LearnedProbes(state() / "learned" / name)
+
+
+@app.command()
+def publish(
+    name: Annotated[str, typer.Argument(help="Persona to publish.")],
+    platform: Annotated[
+        str | None, typer.Option(help="Profile to publish on; default: the configured one.")
+    ] = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Write a persona's text on chain, as the persona of the agent with its name.
+
+    The agent belongs to the fleet's identity; a free name is registered first.
+    """
+    text = one(name).body.strip()
+    if dry_run:
+        note(f"would write {len(text.encode())} bytes to the persona metadata of agent {name}")
+        return
+    rung = read_dial(state() / DIAL).rung
+    if rung.height < Rung.EXERCISE.height:
+        raise Refused(f"the dial is at {rung}", rule="dial", remedy='fleet dial exercise --reason "…"')
+    data = run(lambda: _publish(name, text, platform))
+    put(
+        data,
+        as_json=as_json,
+        text=lambda: print(f"published {name}: {data['bytes']} bytes, agent {data['id']}"),
+    )
+
+
+async def _publish(name: str, text: str, platform: str | None) -> dict[str, Any]:
+    from fleet.app.operator import open_operator  # half of the time of `check`
+
+    async with open_operator(state(), platform=platform) as operator:
+        if not (key := operator.platform.metadata.persona):
+            raise ConfigError(
+                f"platform {operator.platform.name}: metadata.persona is not stated",
+                remedy="name the metadata key that holds an agent's persona in the profile's [metadata]",
+            )
+        token_id = await operator.own(name)
+        tx = await operator.set_metadata(token_id, key, text.encode())
+    return {"tx": tx, "bytes": len(text.encode()), "id": token_id}
+
+
+def _print(found: dict[str, Any], errors: list[PersonaError]) -> None:
+    for name in sorted(found):
+        print(f"ok  {name}")
+    for error in errors:
+        where = ":".join([error.file, *(str(number) for number in (error.line, error.column) if number)])
+        print(clean(f"BAD {where}: {error.key + ': ' if error.key else ''}{error.reason}", 1000))
+        if error.remedy:
+            print(clean(f"    try: {error.remedy}", 1000))

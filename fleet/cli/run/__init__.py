@@ -1,0 +1,1 @@
+"""Runs: fire one, follow it, list, show and replay."""

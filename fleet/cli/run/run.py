@@ -1,0 +1,283 @@
+"""`fleet run PERSONA`: fire one persona now."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fleet.app.fix_parts import fix_parts
+from fleet.app.lock import held, holder
+from fleet.app.persona_sets import one, roster
+from fleet.app.wiring import open_world
+from fleet.chain.node.facets import offered
+from fleet.chain.node.rpc import Rpc
+from fleet.cli.console import DryRun, Json, fields_of, make_app, note, put, run, state, table
+from fleet.cli.daemon_page import daemon_of
+from fleet.cli.progress import Progress
+from fleet.cli.run.follow import followed
+from fleet.cli.run.remote import outcome
+from fleet.cli.run.remote import queue as ask_for
+from fleet.cli.run.run_list import show_left_out
+from fleet.config import load_fleet, load_platform
+from fleet.errors import ConfigError, FleetError, Refused, TryAgain, Unreachable, UsageError
+from fleet.events.stream import Reader
+from fleet.fix.fix_pass import Fixing
+from fleet.fix.remains import clear_remains
+from fleet.gate.dial import DIAL, read_dial
+from fleet.gate.model import Rung
+from fleet.gate.stop import stopped
+from fleet.personas.check import suggestion
+from fleet.personas.load import LoadedPersona
+from fleet.personas.needs import needs_of
+from fleet.runs.call.capabilities import Capabilities
+from fleet.runs.context import FleetContext
+from fleet.runs.desk.exit_codes import exit_code
+from fleet.runs.lifecycle import RunReport, fire, recover
+from fleet.runs.proof.grades import graded
+from fleet.runs.queue import FIX, TRIAGE
+from fleet.store.rows import TRIAL, FindingRow
+from fleet.text import clean, counted
+from sandbox.spec import Effect
+from sandbox.tools import TOOLS
+
+WAIT_S = 0.5
+"""Between two looks at whether the state directory is free."""
+
+app = make_app()
+Wait = Annotated[
+    bool,
+    typer.Option(
+        "--wait",
+        help="Wait until another command (such as fleet propose) has ended, and run then; with --queue"
+        " wait until the run has ended.",
+    ),
+]
+
+
+@app.command()
+def run_persona(
+    persona: Annotated[str, typer.Argument(help="Name of a persona, such as qa-smoke.")],
+    platform: Annotated[
+        str | None, typer.Option(help="Profile to run against; default: the configured one.")
+    ] = None,
+    queue: Annotated[
+        bool, typer.Option("--queue", help="Queue the run for the resident daemon, ahead of waiting runs.")
+    ] = False,
+    wait: Wait = False,
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow", help="Show every event; with --json one JSON line per event, then the report."
+        ),
+    ] = False,
+    probe: Annotated[str, typer.Option("--probe", help="Only this probe, and no explorer.")] = "",
+    no_post: Annotated[bool, typer.Option("--no-post", help="Write nothing to the log.")] = False,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Fire one persona now. Exits 1 when it found something, 0 when everything that applies was looked at
+    and is healthy."""
+    folder = state()
+    if follow and queue:
+        raise UsageError("--follow works only for a run in this process", remedy="fleet runs follow RUN")
+    if queue and (probe or no_post):
+        raise UsageError(
+            "--probe and --no-post work only for a run in this process",
+            remedy="run without --queue",
+        )
+    if dry_run:
+        chosen = only(one(persona), probe)
+        plan = run(lambda: _planned(chosen, platform, read_dial(folder / DIAL).rung))
+        columns = ("probe", "severity", "tools", "would run")
+        put(plan, as_json=as_json, text=lambda: table(columns, ([row[c] for c in columns] for row in plan)))
+        return
+    if pause := stopped(folder):
+        raise Refused(f"everything is paused: {clean(pause.why)}", rule="stop", remedy="fleet resume")
+    if queue:
+        data = ask_for(folder, persona, platform)
+        data = run(lambda: outcome(folder, data["run"])) if wait else data
+    else:
+        chosen = only(one(persona), probe)
+        if daemon := daemon_of(folder):
+            raise TryAgain(
+                f"the daemon (pid {daemon}) is running here", remedy=f"fleet run {persona} --queue"
+            )
+        if wait:
+            _wait_for(folder)
+        posts = not no_post
+        data = run(
+            lambda: (
+                _followed(chosen, platform, as_json, posts) if follow else fire_one(chosen, platform, posts)
+            )
+        )
+    put(data, as_json=as_json, text=lambda: show_report(data))
+    if code := 0 if data.get("queued") else exit_code(data):
+        raise typer.Exit(code)
+
+
+def _wait_for(folder: Path) -> None:
+    """Wait for the command that holds the state directory; Refused when everything is paused meanwhile."""
+    if holder(folder):
+        note(f"waiting: {held(folder)}")
+    while holder(folder) and not daemon_of(folder):
+        time.sleep(WAIT_S)
+    if pause := stopped(folder):
+        raise Refused(f"everything is paused: {clean(pause.why)}", rule="stop", remedy="fleet resume")
+
+
+async def _planned(persona: LoadedPersona, platform: str | None, rung: Rung) -> list[dict[str, Any]]:
+    """The plan, given what the platform offers: reads the diamond's loupe and nothing else."""
+    try:
+        profile, _ = load_platform(platform or load_fleet().platform, state())
+    except (ConfigError, UsageError) as error:
+        if platform:
+            raise
+        note(f"{clean(str(error))}: what the platform offers is unknown")
+        return planned(persona, rung, None)
+    selectors = None
+    try:
+        async with Rpc(profile.chain.rpc) as rpc:
+            selectors = await offered(rpc, profile.chain.diamond)
+    except Unreachable as error:
+        note(f"{clean(str(error))}: what the diamond offers is unknown")
+    return planned(persona, rung, Capabilities(profile, selectors))
+
+
+def planned(persona: LoadedPersona, rung: Rung, capabilities: Capabilities | None) -> list[dict[str, Any]]:
+    """Each probe, whether it applies to the platform, and whether the dial would permit all of its calls."""
+    rows, words = [], {True: "yes", False: f"no: the dial is at {rung}"}
+    for probe in persona.persona.probe:
+        tools = [step.tool for step in probe.steps]
+        acts = any(TOOLS[step.tool].effect_of(step.args) is Effect.ACT for step in probe.steps)
+        allowed = not acts or rung.height >= Rung.EXERCISE.height
+        missing = capabilities.missing(needs_of(probe)) if capabilities else ""
+        rows.append(
+            {
+                "probe": probe.id,
+                "severity": probe.severity,
+                "tools": " ".join(tools),
+                "would run": f"not applicable: {missing}" if missing else words[allowed],
+            }
+        )
+    return rows
+
+
+def only(persona: LoadedPersona, probe: str) -> LoadedPersona:
+    """The persona with this probe alone and without explorers; the persona itself for ""."""
+    if not probe:
+        return persona
+    one = persona.persona
+    chosen = tuple(each for each in one.probe if each.id == probe)
+    if not chosen:
+        ids = [each.id for each in one.probe]
+        raise UsageError(f"no probe {probe!r}{suggestion(probe, ids)}", remedy=f"probes: {', '.join(ids)}")
+    return replace(persona, persona=one.model_copy(update={"probe": chosen, "explore": ()}))
+
+
+async def _followed(
+    persona: LoadedPersona, platform: str | None, as_json: bool, posts: bool
+) -> dict[str, Any]:
+    async with followed(as_json=as_json) as live:
+        return await fire_one(persona, platform, posts, live)
+
+
+async def fire_one(
+    persona: LoadedPersona,
+    platform: str | None,
+    posts: bool = True,
+    watch: Reader | None = None,
+    *,
+    trial: bool = False,
+) -> dict[str, Any]:
+    """Run one persona in this process; without `posts`, nothing is written to the log. A `trial` counts
+    nowhere."""
+    personas, _ = roster()
+    watching = (watch or Progress(),)
+    if not posts and persona.persona.driver in (TRIAGE, FIX):
+        raise UsageError(
+            f"the driver {persona.persona.driver} is of no use without posting", remedy="fleet worklist"
+        )
+    async with open_world(
+        state(), personas=personas, platform=platform, watch=watching, patient=True, posts=posts
+    ) as world:
+        chain = world.platform.chain
+        note(f"platform {world.platform.name}: chain {chain.id}, diamond {chain.diamond}")
+        if posts:
+            await recovered(world)  # what an earlier run still owes the log
+        else:
+            note("this run posts nothing")
+        if persona.persona.driver == TRIAGE:
+            return {
+                "run": "",
+                "outcome": "done",
+                "detail": await Fixing.of(world, fix_parts).triage(persona),
+                "findings": [],
+                "calls": 0,
+            }
+        fixing = Fixing.of(world, fix_parts)
+        fixes = persona.persona.driver == FIX
+        work = fixing.fix if fixes else None
+        if trial:
+            report = await fire(world.as_trial(), persona, trigger=TRIAL, work=work)
+        else:
+            report = await fire(world, persona, work=work)
+        data = as_data(report)
+        for row in data["findings"] if not posts else ():
+            row["why_not_filed"] = "this run posts nothing"
+        return data
+
+
+async def recovered(world: FleetContext) -> None:
+    """Settle earlier runs and their proposals; the run itself reports a node that does not answer."""
+    await clear_remains(world.state)
+    try:
+        for old in await recover(world):
+            word = "recovered" if old.settled else "could not settle"
+            note(f"{word} run {old.run} of {old.persona}: {old.outcome}, {old.detail}")
+        for line in await Fixing.of(world, fix_parts).upkeep.settle():
+            note(line)
+    except Unreachable as error:
+        if not error.how:
+            raise
+        note(f"clean-up of earlier runs waits: {error}")
+
+
+def as_data(report: RunReport) -> dict[str, Any]:
+    """A report as JSON."""
+    if not report.settled:
+        raise FleetError(
+            f"run {report.run} is not settled: {report.detail}", remedy="run it again: clean-up resumes first"
+        )
+    findings = [fields_of(row) | _verification(row) for row in report.findings]
+    return asdict(report) | {"findings": findings}
+
+
+def _none(data: dict[str, Any]) -> str:
+    """What is said when there are no findings: a probe that could not be decided may have missed one."""
+    if not (wrong := len(data.get("coverage", {}).get("undecided", ()))):
+        return "no findings"
+    probes = counted(wrong, "probe")
+    return f"{probes} undecided: correct the expectation (fleet personas check, fleet personas try FILE)"
+
+
+def _verification(row: FindingRow) -> dict[str, str]:
+    grade = graded(row)
+    return {"grade": grade.grade, "why_not_filed": grade.why}
+
+
+def show_report(data: dict[str, Any]) -> None:
+    """How a run ended, what it left out, and its findings."""
+    if data.get("queued"):
+        print(f"queued run {data['run']} of {data['persona']}")
+        return
+    print(clean(f"{data['outcome']} {data['detail']}".rstrip()))
+    show_left_out(data.get("coverage", {}))
+    columns = ("fingerprint", "state", "severity", "surface", "confirmed", "title")
+    table(columns, ([row[c] for c in columns] for row in data["findings"]), empty=_none(data))
+    for row in data["findings"]:
+        if row.get("why_not_filed"):
+            print(clean(f"  not filed  {row['fingerprint']}: {row['grade']}: {row['why_not_filed']}", 300))

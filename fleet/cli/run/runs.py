@@ -1,0 +1,252 @@
+"""`fleet runs …`: list, show, follow, replay, cancel and prune runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import anyio
+import typer
+
+from fleet.app.journal import known_journal
+from fleet.cli.console import DryRun, Json, fields_of, make_app, note, put, run, state, table, who
+from fleet.cli.run import run_list
+from fleet.cli.run.follow import tail
+from fleet.cli.run.timeline import used, words
+from fleet.config import load_fleet
+from fleet.errors import UsageError
+from fleet.events.model import Footer, GateDenied, TurnEnded, TurnUsage
+from fleet.events.recorded import LOOK_S, Recording, UnknownRecord
+from fleet.runs.desk.coverage_file import coverage
+from fleet.runs.retention import choose, look, tidy
+from fleet.store.journal import Journal
+from fleet.text import clean, counted
+
+app = make_app(group=True)
+Run = Annotated[str, typer.Argument(help="Id of a run, as shown by `fleet runs list`.")]
+
+
+@app.callback()
+def _group() -> None:
+    """List, show, follow, replay, cancel or prune runs."""
+
+
+@app.command("list")
+def list_runs(
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Look at the latest N runs.")] = 20,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show routine runs too: nothing found, nothing wrong.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """List the latest runs, newest first, with findings, coverage and cost.
+
+    `found` counts the proven findings, behind a `+` those that are not proven; `looked` the probes that a run
+    looked at, of those that apply. --json has all runs, with `routine`.
+    """
+    rows = run(lambda: run_list.read(state(), limit))
+    put(rows, as_json=as_json, text=lambda: run_list.show(rows, everything=everything))
+
+
+@app.command()
+def show(run_id: Run, as_json: Json = False) -> None:
+    """Show one run: its row, findings, spending, effects, what it left out, and events."""
+    data = run(lambda: _show(run_id))
+    put(data, as_json=as_json, text=lambda: _print(data))
+
+
+@app.command()
+def follow(run_id: Run, as_json: Json = False) -> None:
+    """Show a run's events, from the first until it ends; with --json one JSON line per event."""
+    run(lambda: _follow(run_id, as_json))
+
+
+@app.command()
+def replay(
+    run_id: Run,
+    platform: Annotated[
+        str | None, typer.Option(help="Profile to ask; default: the one of that run.")
+    ] = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Repeat the calls of a run as a new run; exits 1 when an answer differs, 75 when one is missing."""
+    from fleet.cli.run import replay as again  # opens a world, which no other command here does
+
+    path = _trajectory(run_id)
+    if not path.is_file():
+        raise UsageError(f"no trajectory for run {run_id!r}", remedy="fleet runs list")
+    if dry_run:
+        plan = again.planned(path)
+        put(plan, as_json=as_json, text=lambda: again.show_plan(plan))
+        return
+    data = run(lambda: again.replay(path, platform))
+    put(data, as_json=as_json, text=lambda: again.show(data))
+    if data["unseen"]:
+        note(f"{counted(data['unseen'], 'call')} could not be compared")
+    if code := again.exit_code(data):
+        raise typer.Exit(code)
+
+
+@app.command()
+def cancel(
+    run_id: Run,
+    reason: Annotated[str, typer.Option(help="Reason, recorded with the run's outcome.")] = "",
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Cancel a run: it stops calling within a second; its clean-up still runs."""
+    data = run(lambda: _cancel(run_id, reason, dry_run))
+    words = "would be cancelled" if dry_run else "will be cancelled"
+    put(data, as_json=as_json, text=lambda: print(f"run {data['run']} ({data['state']}) {words}"))
+
+
+@app.command()
+def prune(
+    days: Annotated[
+        int | None, typer.Option(min=1, help="Keep runs of the last N days; default: keep.days.")
+    ] = None,
+    megabytes: Annotated[
+        int | None, typer.Option(min=1, help="Keep at most N megabytes; default: keep.megabytes.")
+    ] = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Remove the folders of old runs now, as the daemon does every hour.
+
+    Keeps what is still owed, and the evidence of findings on the log."""
+    data = run(lambda: _prune(days, megabytes, dry_run))
+    put(data, as_json=as_json, text=lambda: _print_pruned(data))
+
+
+async def _prune(days: int | None, megabytes: int | None, dry_run: bool) -> dict[str, Any]:
+    asked = {key: value for key, value in (("days", days), ("megabytes", megabytes)) if value is not None}
+    keep = load_fleet().keep.model_copy(update=asked)
+    async with await _journal() as journal:
+        if dry_run:
+            gone = choose(await look(state(), journal), keep, datetime.now(UTC))
+        else:
+            gone, stuck = await tidy(state(), journal, keep, datetime.now(UTC))
+            if stuck:
+                raise stuck[0]
+    return {"dry_run": dry_run, **keep.model_dump(), "runs": [asdict(one) for one in gone]}
+
+
+def _print_pruned(data: dict[str, Any]) -> None:
+    rows = data["runs"]
+    if rows:
+        table(("run", "ended", "bytes"), ([row["run"], row["ended"], row["bytes"]] for row in rows))
+    words = "would be removed" if data["dry_run"] else "removed"
+    print(f"{counted(len(rows), 'run')} {words}, {sum(row['bytes'] for row in rows) / 1e6:.1f} MB")
+
+
+async def _show(run_id: str) -> dict[str, Any]:
+    async with await _journal() as journal:
+        row = await journal.run(run_id)
+        return {
+            "run": fields_of(row),
+            "findings": [fields_of(finding) for finding in await journal.findings(run_id)],
+            "spent": await journal.spent(run_id),
+            "coverage": coverage(state() / "runs" / row.run_id, row.run_id, row.outcome),
+            "effects": [
+                {"kind": effect.kind, "ref": effect.ref, "state": effect.state}
+                for effect in await journal.effects(run_id)
+            ],
+            **_recorded(row.run_id),
+        }
+
+
+def _recorded(run_id: str) -> dict[str, Any]:
+    """The trajectory's records and its condition."""
+    recording = Recording(_trajectory(run_id))
+    records = list(recording)
+    denied = Counter(record.rule for record in records if isinstance(record, GateDenied))
+    return {
+        "events": [asdict(one) if isinstance(one, UnknownRecord) else one.model_dump() for one in records],
+        "turns": sum(isinstance(record, TurnEnded) for record in records),
+        "refusals": dict(denied),
+        "usage": next(
+            (one.usage.model_dump() for one in records if isinstance(one, Footer) and one.usage), None
+        ),
+        "unknown": recording.unknown,
+        "too_long": recording.too_long,
+        "torn": recording.torn,
+        "closed": any(isinstance(record, Footer) for record in records),
+    }
+
+
+async def _follow(run_id: str, as_json: bool) -> None:
+    over = anyio.Event()
+
+    async def watch() -> None:
+        async with await _journal() as journal:
+            while (await journal.run(run_id)).state != "ended":  # noqa: ASYNC110 -- of another process
+                await anyio.sleep(LOOK_S)
+        over.set()
+
+    async with await _journal() as journal:
+        await journal.run(run_id)  # UsageError for an unknown run
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch)
+        await tail(_trajectory(run_id), as_json=as_json, still=over)
+        tasks.cancel_scope.cancel()
+
+
+async def _cancel(run_id: str, reason: str, dry_run: bool) -> dict[str, Any]:
+    async with await _journal() as journal:
+        row = await journal.run(run_id)
+        if row.state in ("ended", "settling"):
+            raise UsageError(f"run {run_id} is {row.state}: it cannot be cancelled")
+        if not dry_run:
+            await journal.ask_cancel(run_id, f"cancelled by {who()}" + (f": {reason}" if reason else ""))
+        return {"run": row.run_id, "state": row.state, "asked": not dry_run}
+
+
+async def _journal() -> Journal:
+    journal = await known_journal(state())
+    if journal is None:
+        raise UsageError("no journal yet", remedy="fleet run PERSONA, or fleet up")
+    return journal
+
+
+def _trajectory(run_id: str) -> Path:
+    return state() / "runs" / run_id / "trajectory.jsonl"
+
+
+def _print(data: dict[str, Any]) -> None:
+    row = data["run"]
+    said = f"{row['run']}  {row['persona']}  {row['state']}  {row['outcome']}  {row['detail']}"
+    print(clean(said.rstrip()))
+    print(clean(f"trigger {row['trigger']}  key {row['key']}"))
+    print("spent " + (", ".join(f"{amount} {unit}" for unit, amount in data["spent"].items()) or "nothing"))
+    if data["usage"]:
+        print(clean(f"used {used(TurnUsage(**data['usage']))}"))
+    columns = ("fingerprint", "state", "severity", "surface", "title")
+    table(columns, ([one[c] for c in columns] for one in data["findings"]), empty="no findings")
+    table(("kind", "ref", "state"), (list(one.values()) for one in data["effects"]), empty="no effects")
+    run_list.show_left_out(data["coverage"])
+    print(f"timeline: {len(data['events'])} records, {data['turns']} turns")
+    for record in Recording(_trajectory(row["run"])):
+        at = "" if isinstance(record, UnknownRecord) else record.at[11:19]
+        print(clean(f"  {at:8} {words(record)}", 700))
+    _print_state(data)
+
+
+def _print_state(data: dict[str, Any]) -> None:
+    """Print anomalies and refusals."""
+    refusals = ", ".join(f"{count} by {rule}" for rule, count in data["refusals"].items())
+    if refusals:
+        print(clean(f"refused: {refusals}"))
+    for key, what in (("unknown", "records of an unknown kind"), ("too_long", "lines too long to read")):
+        if data[key]:
+            print(f"{data[key]} {what}")
+    if data["torn"]:
+        print("the last record is torn: its writer was killed, or is still writing")
+    if not data["events"] and data["run"]["state"] == "ended":
+        print("no trajectory here: the run never began, ran on another host, or was pruned (keep.days)")
+    if data["events"] and not data["closed"]:
+        print("no footer yet: the run continues, or the next start closes it")
+    note(f"{counted(len(data['events']), 'event')}: {_trajectory(data['run']['run'])}")

@@ -1,0 +1,1 @@
+"""The worklist, brought up to date before it is shown."""

@@ -1,0 +1,256 @@
+"""`fleet worklist`: what to fix first, and why; in the formats of other tools, as a digest, made again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from fleet.app.journal import known_journal
+from fleet.cli.completion import completed_from
+from fleet.cli.console import DryRun, Json, few_digits, make_app, note, put, run, state, table
+from fleet.cli.outages import line_of, open_outages
+from fleet.cli.worklist import fresh
+from fleet.errors import Unreachable, UsageError
+from fleet.text import clean, counted
+from fleet.triage.items.rank import SEVERITIES, SURFACES
+from fleet.triage.items.unproven import beside, proving, unproven
+from fleet.triage.items.worklist import WorklistItem
+from fleet.triage.outputs.document import ListedOutage, WorklistDocument, as_of, audited, standing
+from fleet.triage.outputs.files import written
+from fleet.triage.outputs.selection import DAY, STATES, Selection, moment
+
+app = make_app()
+SCREEN = 18
+"""Items on a terminal unless `--limit` says otherwise: with the lines around them they fit 24 lines."""
+COLUMNS = {
+    "#": "rank",
+    "severity": "severity",
+    "surface": "surface",
+    "finding": "title",
+    "count": "count",
+    "state": "state",
+    "score": "score",
+    "fingerprint": "fingerprint",
+}
+"""Heading and field; the score, which only the order needs, is left out on a terminal."""
+
+New = Annotated[bool, typer.Option("--new", help="Only items first seen, or back, since WHEN or in a day.")]
+Since = Annotated[
+    str, typer.Option(metavar="WHEN", help="Changed or seen since: 6h, 1d, 2w, a date or an ISO time.")
+]
+Severity = Annotated[
+    list[str] | None,
+    typer.Option(help="Only this severity; may be repeated.", autocompletion=completed_from(SEVERITIES)),
+]
+Surface = Annotated[
+    list[str] | None,
+    typer.Option(help="Only this surface; may be repeated.", autocompletion=completed_from(SURFACES)),
+]
+State = Annotated[
+    str,
+    typer.Option(
+        "--state",
+        help="open, fixed, dismissed, snoozed or all.",
+        autocompletion=completed_from(STATES),
+    ),
+]
+Text = Annotated[str, typer.Option("-q", "--query", metavar="TEXT", help="Only items with all these words.")]
+Limit = Annotated[int | None, typer.Option(min=0, help="At most N items; 0 for all.")]
+Offline = Annotated[bool, typer.Option("--offline", help="Do not compare the list with the log first.")]
+AsDigest = Annotated[bool, typer.Option("--digest", help="Print the digest since WHEN or a day.")]
+ExitCode = Annotated[bool, typer.Option("--exit-code", help="Exit 1 if an open item of ours is listed.")]
+
+
+@app.callback(invoke_without_command=True)
+def worklist(
+    context: typer.Context,
+    new: New = False,
+    since: Since = "",
+    severity: Severity = None,
+    surface: Surface = None,
+    query: Text = "",
+    of_state: State = "",
+    limit: Limit = None,
+    as_json: Json = False,
+    sarif: Annotated[bool, typer.Option("--sarif", help="Print SARIF 2.1.0.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+    junit: Annotated[bool, typer.Option("--junit", help="Print JUnit XML: an open item fails.")] = False,
+    html: Annotated[bool, typer.Option("--html", help="Print one static page.")] = False,
+    as_digest: AsDigest = False,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of worklist.json.")] = False,
+    exit_code: ExitCode = False,
+    offline: Offline = False,
+) -> None:
+    """Show the ranked worklist, brought up to date with the log first; open items unless `--state` says more.
+
+    With --json a list of items: the fields of `items` in docs/reference/worklist.schema.json. When the log
+    cannot be read, a format for programs prints nothing and exits 4, and so does --exit-code.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    formats = {"json": as_json and not as_digest, "sarif": sarif, "csv": csv, "junit": junit, "html": html}
+    chosen = [name for name, on in (formats | {"digest": as_digest, "schema": schema}).items() if on]
+    if len(alone := chosen + ["exit-code"] * (exit_code and (as_digest or schema))) > 1:
+        raise UsageError(f"--{' and --'.join(alone)}: choose one", remedy="fleet worklist --help")
+    if schema:
+        from fleet.triage.outputs import json_file  # pydantic, which no other output of this list needs
+
+        _write(json_file.dump(json_file.schema()))
+        return
+    now = datetime.now(UTC)
+    wanted = Selection(
+        state=of_state or ("all" if junit or as_digest else "open"),
+        new=new and not as_digest,
+        since=moment(since or (DAY if new or as_digest else ""), now) if since or new or as_digest else "",
+        severities=tuple(severity or ()),
+        surfaces=tuple(surface or ()),
+        text=query,
+    )
+    shown, unread = _current(offline=offline, program=bool(chosen) and (not as_digest or as_json))
+    if as_digest:
+        _digest(shown, wanted, as_json=as_json)
+        return
+    older = run(lambda: fresh.earlier_items(state())) if of_state == "all" else ()
+    items = wanted.of((*shown.items, *shown.closed, *older))
+    most = limit if limit is not None else _room(shown, screen=not chosen)
+    listed = items[:most] if most else items
+    if chosen and not as_json:
+        _write(_written(chosen[0], listed, shown))
+    else:
+        data = [asdict(item) for item in listed]
+        old = offline or unread is not None
+        put(data, as_json=as_json, text=lambda: _print(listed, shown, old, left=len(items) - len(listed)))
+    if exit_code and unread is not None:
+        raise unread
+    if exit_code and any(item.rank and item.trusted for item in listed):
+        raise typer.Exit(1)
+
+
+@app.command()
+def digest(since: Since = DAY, offline: Offline = False, as_json: Json = False) -> None:
+    """Print what is new, fixed, back and still open since WHEN."""
+    shown, _ = _current(offline=offline, program=as_json)
+    _digest(shown, Selection(state="all", since=moment(since, datetime.now(UTC))), as_json=as_json)
+
+
+@app.command()
+def rebuild(dry_run: DryRun = False, as_json: Json = False) -> None:
+    """Make mirror, items and worklist again from the log and from what was decided; posts nothing."""
+    from fleet.cli.worklist import rebuild  # loads the libraries of the chain
+
+    data = run(lambda: rebuild.rebuilt(state(), dry_run=dry_run))
+    put(data, as_json=as_json, text=lambda: print(clean(rebuild.in_words(data))))
+
+
+def show(items: Sequence[dict[str, Any]]) -> None:
+    """The list as a table; on a terminal each item on one line, its title as long as may be."""
+    columns = COLUMNS
+    if sys.stdout.isatty():
+        columns = {name: key for name, key in COLUMNS.items() if name not in ("score", "fingerprint")}
+        columns |= {"item": "fingerprint"}
+        few = few_digits(item["fingerprint"] for item in items)
+        items = [item | {"fingerprint": item["fingerprint"][:few]} for item in items]
+    rows = ([item[key] for key in columns.values()] for item in items)
+    table(tuple(columns), rows, empty="nothing to do", one_line="finding")
+
+
+def _current(*, offline: bool, program: bool) -> tuple[WorklistDocument, Unreachable | None]:
+    """The list with what the journal knows besides, and why it may be older than the log, if so.
+
+    Without a list nothing is known, and a `program` cannot tell an old one from a new one: Unreachable.
+    """
+    late = None if offline else run(lambda: fresh.refresh(state()))
+    found = written(state())
+    shown = run(lambda: _known(found or WorklistDocument()))
+    unread = Unreachable(f"the log was not read: {late}", remedy=late.remedy) if late else None
+    if found is None and not program:
+        print("\n".join(_beside(shown)), end="\n" if _beside(shown) else "")
+    if found is None:
+        raise unread or Unreachable("there is no worklist yet", remedy="fleet run qa-triage writes one")
+    if unread and program:
+        old = f"--offline prints the list {as_of(found.as_of)}"
+        raise Unreachable(str(unread), remedy="; ".join(filter(None, (unread.remedy, old))))
+    if unread:
+        note(f"the list may be older than the log: {late}")
+    return shown, unread
+
+
+async def _known(document: WorklistDocument) -> WorklistDocument:
+    """The document with open outages and grave findings not proven yet, as the journal has them now."""
+    if (known := await known_journal(state())) is None:
+        return document
+    async with known as journal:
+        outages = tuple(
+            ListedOutage(**one | {"targets": tuple(one["targets"])}) for one in await open_outages(journal)
+        )
+        decisions = await journal.decisions(document.platform)
+        rows, now = await journal.findings(), datetime.now(UTC)
+        left, seen = (beside(of(rows, decisions, now), document.items) for of in (unproven, proving))
+        return replace(document, outages=outages, unproven=left, proving=seen)
+
+
+def _digest(shown: WorklistDocument, wanted: Selection, *, as_json: bool) -> None:
+    from fleet.triage.outputs import digest as digests
+
+    items = replace(wanted, since="").of((*shown.items, *shown.closed))
+    made = digests.daily_digest(items, shown, wanted.since)
+    _write(digests.digest_json(made) if as_json else digests.digest_markdown(made))
+
+
+def _written(name: str, items: Sequence[WorklistItem], shown: WorklistDocument) -> bytes:
+    """The list in the format of this name; its library is loaded only now."""
+    if name == "sarif":
+        from fleet.triage.outputs.sarif import to_sarif
+
+        return to_sarif(items, shown)
+    if name == "csv":
+        from fleet.triage.outputs.csv_file import to_csv
+
+        return to_csv(items)
+    if name == "junit":
+        from fleet.triage.outputs.junit import to_junit
+
+        return to_junit(items, shown)
+    from fleet.triage.outputs.html_page import to_html
+
+    return to_html(items, shown)
+
+
+def _write(data: bytes) -> None:
+    """Bytes of a file on stdout, whatever the terminal's encoding."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def _room(shown: WorklistDocument, *, screen: bool) -> int:
+    """How many items a terminal has lines for; 0, which is all, for what is no terminal."""
+    return max(SCREEN - len(_beside(shown)), 1) if screen and sys.stdout.isatty() else 0
+
+
+def _beside(shown: WorklistDocument) -> list[str]:
+    """A line each for what is not in the ranked list."""
+    lines = [f"outage    {line_of(asdict(outage))}" for outage in shown.outages]
+    for one in shown.proving:
+        found = f"{one.severity}  {one.title}  ({one.fingerprint}, run {one.run}: {one.why})"
+        lines.append(clean(f"proving   {found}"))
+    for one in shown.unproven:
+        found = f"{one.severity}  {one.title}  ({one.fingerprint}, run {one.run}: {one.why})"
+        lines.append(clean(f"unproven  {found}"))
+    lines += [f"audit     {audited(shown.audit)}"] if shown.audit.drawn else []
+    left = counted(shown.strangers_left, "entry", "entries")
+    return lines + [f"strangers {left} beyond their share not listed"] * bool(shown.strangers_left)
+
+
+def _print(items: Sequence[WorklistItem], shown: WorklistDocument, unread: bool, *, left: int) -> None:
+    old = fresh.age(shown.as_of.at, datetime.now(UTC))
+    words = ", ".join(part for part in (old, "log not read" if unread else "") if part)
+    print("\n".join([f"{as_of(shown.as_of)}{f' ({words})' if words else ''}", *_beside(shown)]))
+    show([asdict(item) | {"state": standing(item)} for item in items])
+    if left:
+        note(f"{left} more: --limit 0 shows all")

@@ -1,0 +1,235 @@
+"""The explorer of a web site behind its log-in: two accounts by its forms, and what each may do to the other.
+
+It looks for the forms that sign up and log in, sees the pages that an account gets, then asks of its session,
+of its log-in, and form by form of what an account writes. Every question makes two accounts, so a run asks a
+few; the forms that were asked least come first.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+from urllib.parse import urlsplit
+
+from fleet.drivers.desk import Question
+from fleet.drivers.explore.account.api_rows import MAIL, NAME, PHRASE, TOOL, Row, role_of
+from fleet.drivers.explore.account.follow_up import MadeThing, follow
+from fleet.drivers.explore.account.site_rows import WHOLE, SiteForm, SiteKnowledge, strings
+from fleet.drivers.explore.own_urls import OwnUrls
+from fleet.drivers.explore.port import Ground, Results
+from fleet.personas.model import Step
+
+FETCH = "qa_fetch"
+TOOLS = (FETCH, TOOL)
+VERSION = 1
+DOORS = (
+    *("/", "/login", "/log-in", "/signin", "/sign-in", "/register", "/signup", "/sign-up", "/join"),
+    *(
+        "/account/login",
+        "/account/register",
+        "/users/sign_in",
+        "/users/sign_up",
+        "/auth/login",
+        "/auth/register",
+    ),
+)
+"""Where the forms of a site are that sign up and log in."""
+FURTHER = 12
+"""Pages of one run that others lead to."""
+LOOKS = 3
+"""Looks at the pages of an account, of up to WHOLE pages each."""
+FORMS = 6
+"""New forms of one run by which something is written; where none is new, the one that was asked least."""
+QUESTIONS = 24
+"""Questions of one run, each of which makes two accounts: they cannot be removed again."""
+KNOWN = 200
+_LOG = logging.getLogger("fleet.explore")
+
+
+@dataclass(frozen=True, slots=True)
+class DoorLookup(Question):
+    """A page that may have the form that signs up or logs in."""
+
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AccountLook(Question):
+    """Pages as an account and as a visitor see them."""
+
+    rows: tuple[Row, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenLook(Question):
+    """Something was made by a form: where everybody sees it."""
+
+    thing: MadeThing
+
+
+@dataclass(frozen=True, slots=True)
+class EntryForm:
+    """A form with a passphrase: the URLs of its page and its action, and what is filled in."""
+
+    page: str
+    action: str
+    fields: Mapping[str, str]
+
+
+class SessionExplorer:
+    """Implements Explorer. `asked`: how often each form was asked, by its path."""
+
+    def __init__(self, ground: Ground, chance: Random, state: Mapping[str, Any]) -> None:
+        self._urls = OwnUrls(ground.platform)
+        asked = state.get("asked") if state.get("version") == VERSION else None
+        pairs = asked.items() if isinstance(asked, dict) else ()
+        self._pages = [one for one in strings(state.get("pages")) if one.startswith("/")][:WHOLE]
+        self.asked = {str(key): times for key, times in list(pairs)[:KNOWN] if type(times) is int}
+        self._doors: dict[str, EntryForm] = {}
+        self._start: dict[str, Any] = {}
+        self._known = SiteKnowledge("")
+        starts = [*self._urls.named(), *(place + path for place in self._urls.places for path in DOORS)]
+        self._lookups = list(dict.fromkeys(starts)) if ground.acts and ground.platform.web.act_paths else []
+        self._seen, self._further = set(self._lookups), FURTHER
+        self._others: list[str] = []
+        """Pages that others lead to by other words: looked at while a door is missing."""
+        self._looks, self._left, self._chosen = LOOKS, QUESTIONS, False
+        self._next: list[Question] = []
+
+    def ask(self, most: int) -> Sequence[Question]:
+        if self._lookups:
+            urls, self._lookups = self._lookups[:most], self._lookups[most:]
+            return [DoorLookup((Step(tool=FETCH, args={"url": url}),), url) for url in urls]
+        if not {"join", "enter"} <= set(self._doors) and self._further > 0 and self._others:
+            self._further -= 1
+            url = self._others.pop(0)
+            return [DoorLookup((Step(tool=FETCH, args={"url": url}),), url)]
+        if not self._start and not (self._doors and self._enter()):
+            return []
+        if not self._next and self._looks > 0 and (pages := self._known.unread()):
+            self._looks -= 1
+            seen: list[Row] = [[who, "GET", page, {}, ""] for page in pages for who in ("one", "anonymous")]
+            self._next.append(AccountLook(self._steps(seen), tuple(seen)))
+        elif not self._next and not self._chosen and self._known.inside:
+            self._chosen = True
+            self._next += self._questions()
+        if not self._next or self._left <= 0 or most < 1:
+            return []
+        self._left -= 1
+        return [self._next.pop(0)]
+
+    def tell(self, question: Question, results: Results) -> None:
+        if not results:
+            return
+        answers = [one for one in _list(results[-1].get("answers")) if isinstance(one, Mapping)]
+        match question:
+            case DoorLookup(url=url):
+                self._door(url, results[0])
+            case AccountLook(rows=rows) if not answers:
+                self._looks = 0
+                _LOG.info(
+                    "no account by the forms of %.100s: %.200s", self._start["url"], results[-1].get("error")
+                )
+            case AccountLook(rows=rows):
+                self._known.learn(rows, answers)
+            case WrittenLook(thing=thing):
+                found = follow(self._known, thing, answers, self._may)
+                self._next[:0] = [self._asked(one) for one in found if one]
+
+    def state(self) -> Mapping[str, Any]:
+        pages = list(self._known.pages) or self._pages
+        return {"version": VERSION, "asked": dict(list(self.asked.items())[-KNOWN:]), "pages": pages[:WHOLE]}
+
+    def _door(self, url: str, result: Mapping[str, Any]) -> None:
+        """Learn of forms with a passphrase, and of pages that may have one."""
+        if result.get("status") != 200:
+            return
+        for form in _list(result.get("forms")):
+            names = form.get("fields") if isinstance(form, Mapping) else None
+            names = names if isinstance(names, Mapping) else {}
+            phrases = [name for name in names if PHRASE.match(name)]
+            action = self._urls.spelled(str(form.get("action", "")), url) if phrases else ""
+            if action and form.get("method") == "POST" and not form.get("json"):
+                ways = (role_of(urlsplit(self._urls.actual(one)).path) for one in (action, url))
+                role = next(filter(None, ways), "join" if len(phrases) > 1 else "enter")
+                self._doors.setdefault(role, EntryForm(url, action, _filled(names)))
+        for link in strings(result.get("links")):
+            found = self._urls.spelled(link, url)
+            if found and found not in self._seen and len(self._seen) < KNOWN:
+                self._seen.add(found)
+                named = role_of(urlsplit(found).path) and self._further > 0
+                self._further -= 1 if named else 0
+                (self._lookups if named else self._others).append(found)
+
+    def _enter(self) -> bool:
+        """Know how to sign up and log in; False where no form signs up, or acts are not permitted there."""
+        join, enter = self._doors.get("join"), self._doors.get("enter")
+        if join is None or not all(self._urls.may_act(one.action) for one in (join, enter) if one):
+            return False
+        self._start = {"url": join.action, "fields": join.fields, "page": self._path(join.page)}
+        if enter and self._path(enter.action, host=True) == self._path(join.action, host=True):
+            page = self._path(enter.page)
+            self._start |= {
+                "login": self._path(enter.action),
+                "login_fields": enter.fields,
+                "login_page": page,
+            }
+        self._known = SiteKnowledge(str(self._start.get("login_page", "")))
+        self._known.met += dict.fromkeys(["/", self._start["page"], *self._pages])
+        return True
+
+    def _path(self, spelled: str, *, host: bool = False) -> str:
+        """The path of a URL on its host, or the host."""
+        parts = urlsplit(self._urls.actual(spelled))
+        return parts.netloc if host else parts.path or "/"
+
+    def _steps(self, rows: Iterable[Row]) -> tuple[Step, ...]:
+        return (Step(tool=TOOL, args={**self._start, "steps": [list(row) for row in rows]}),)
+
+    def _asked(self, one: MadeThing | list[Row]) -> Question:
+        if isinstance(one, MadeThing):
+            return WrittenLook(self._steps(one.rows), minimal=True, thing=one)
+        return Question(self._steps(one), minimal=True)
+
+    def _may(self, form: SiteForm) -> bool:
+        return self._may_post(form.action)
+
+    def _may_post(self, path: str) -> bool:
+        """Whether the profile lists a path; a word of ours stands for one of its segments."""
+        bare = re.sub(r"\{[a-z-]+\}", "x", path)
+        origin = "{0.scheme}://{0.netloc}".format(urlsplit(self._urls.actual(self._start["url"])))
+        return self._urls.may_act(origin + bare)
+
+    def _questions(self) -> Iterator[Question]:
+        known, doors = self._known, (self._path(self._start["url"]), self._start.get("login"))
+        yield self._asked([one for one in known.session() if one[1] != "POST" or self._may_post(one[2])])
+        if "login" in self._start:
+            yield self._asked(known.away(self._start["login"], self._start["login_fields"]))
+        found = [*known.makers(), *known.uploads()]
+        forms = [one for one in found if one.action not in doors and self._may(one)]
+        new = [one for one in forms if one.action not in self.asked]
+        again = sorted(forms, key=lambda one: self.asked.get(one.action, 0))
+        for form in new[:FORMS] or again[:1]:
+            self.asked[form.action] = self.asked.get(form.action, 0) + 1
+            yield self._asked(MadeThing(form, tuple(known.written(form))))
+
+
+make = SessionExplorer
+
+
+def _filled(names: Mapping[str, Any]) -> dict[str, str]:
+    """What is filled into a form that signs up or logs in: what its fields' names ask for."""
+    known = ((PHRASE, "{phrase}"), (MAIL, "{email}"), (NAME, "{handle}"))
+    given = {}
+    for name in map(str, names):
+        if word := next((word for pattern, word in known if pattern.search(name)), ""):
+            given[name] = word
+    return given
+
+
+def _list(value: object) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else ()

@@ -1,0 +1,296 @@
+"""Rows of steps by two accounts of a site with forms: what is looked at, written, and tried by others. Pure.
+
+Paths, forms and fields are a stranger's data. A row says what happens; the oracles say what it means.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl, quote
+
+from fleet.drivers.explore.account.api_rows import PHRASE, Row
+from fleet.oracles.account.sessions import ends_visit
+from fleet.oracles.account.tokens import leaves
+from sandbox.sites.accounts import ACCOUNTS
+from sandbox.tools.qa_account import MAX_STEPS
+
+WHOLE = 16
+"""Pages of one look."""
+AFTER = 7
+"""Pages that are looked at by everybody after something was made."""
+ITEMS = 4
+"""Pages of one thing."""
+PAYLOAD = "{mark}'\"></title></textarea></style></script><img src onerror={canary}(name)>"
+LINK = "javascript:{canary}(name)"
+HTML = "<!doctype html><title>x</title><script>{canary}(name)</script>"
+SVG = '<svg xmlns="http://www.w3.org/2000/svg"><script>{canary}(name)</script></svg>'
+FOREIGN = ("https://elsewhere.example/", "//elsewhere.example/", "/\\elsewhere.example/")
+_FREE = ("textarea", "text", "search")
+_LEADING = re.compile(
+    r"(?i)^(?:next|return|redirect|continue|go|back|dest|destination|target|url)(?:_?\w{0,12})$"
+)
+_NO_PAGE = re.compile(r"(?i)\.(?:css|js|mjs|map|png|jpe?g|gif|svg|ico|webp|woff2?|ttf|mp4|zip|pdf)$")
+_UNDONE = re.compile(
+    r"(?i)(?:^|[/_?&=-])(?:delete|remove|destroy|close|deactivate|cancel|pay|buy|checkout|order|transfer|withdraw"
+    r"|invite|subscribe|unsubscribe|confirm|vote|like|follow|block|ban|reset|revoke)(?:$|[/_?&=-])"
+)
+"""Words of paths that an account does not go to: they may end something, spend, or reach a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class SiteForm:
+    """A form that an account was given, and its page; paths as in the tool's answers."""
+
+    action: str
+    page: str
+    fields: Mapping[str, str]
+    whole: bool = False
+    """Whether all its texts are filled in: with the first one alone it was refused."""
+
+    @property
+    def free(self) -> list[str]:
+        """Its fields that take any text, the longest kind first."""
+        return sorted(
+            (name for name, kind in self.fields.items() if kind in _FREE),
+            key=lambda name: _FREE.index(self.fields[name]),
+        )
+
+    @property
+    def file(self) -> str:
+        """Its field that takes a file; "" for none."""
+        return next((name for name, kind in self.fields.items() if kind == "file"), "")
+
+    @property
+    def personal(self) -> bool:
+        """Whether it names the account that it belongs to."""
+        named = f"{self.action} {self.page}"
+        return "{one" in named or "own-id" in self.fields.values()
+
+    def post(self, who: str, given: Mapping[str, Any]) -> Row:
+        """The step that sends it; a hidden id is that of the thing last made, or of the account `one`."""
+        ids = {"id": "{id}"} | ({"own-id": "{one-id}"} if who == "other" else {})
+        known = {name: ids[kind] for name, kind in self.fields.items() if kind in ids}
+        return [who, "POST", self.action, {**known, **given}, self.page]
+
+    def marked(self, who: str = "one") -> Row:
+        """The step that sends it with the mark."""
+        return self.post(who, self.texts("{mark}"))
+
+    def texts(self, said: str) -> dict[str, str]:
+        """What is filled into its first text, or into all of them."""
+        return dict.fromkeys(self.free if self.whole else self.free[:1], said)
+
+
+@dataclass(slots=True)
+class SiteKnowledge:
+    """What the accounts saw: pages by path with the answer to `one` and to a visitor, and forms by action."""
+
+    login_page: str
+    pages: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = field(default_factory=dict)
+    forms: dict[str, SiteForm] = field(default_factory=dict)
+    met: list[str] = field(default_factory=list)
+    """Paths that pages link to, in the order in which they were met."""
+
+    def learn(self, steps: Sequence[Row], answers: Sequence[Any]) -> None:
+        """Take the answers to a look."""
+        given = {(row[0], row[2]): got for row, got in zip(steps, answers, strict=False) if row[1] == "GET"}
+        for (who, path), got in given.items():
+            if who == "one":
+                self.pages[path] = (got, given.get(("anonymous", path), {}))
+                self.read(path, got)
+
+    def read(self, path: str, got: Mapping[str, Any]) -> list[SiteForm]:
+        """Learn where a page leads; its forms."""
+        for to in (*strings(got.get("links")), str(got.get("leads", ""))):
+            if to.startswith("/") and to not in self.met and len(self.met) < 400 and _visitable(to):
+                self.met.append(to)
+        found = [
+            SiteForm(str(one.get("action", "")), path, {str(k): str(v) for k, v in one["fields"].items()})
+            for one in got.get("forms", ())
+            if isinstance(one, Mapping)
+            and one.get("method") == "POST"
+            and isinstance(one.get("fields"), Mapping)
+        ]
+        for one in found:
+            if one.action.startswith("/") and "{id}" not in one.action:
+                self.forms.setdefault(one.action, one)
+        return found
+
+    def unread(self) -> list[str]:
+        """The next pages to look at, of different kinds first."""
+        waiting = [one for one in self.met if one not in self.pages and "{id}" not in one]
+        kinds: dict[str, list[str]] = {}
+        for one in waiting:
+            kinds.setdefault(re.sub(r"\d+", "0", one.partition("?")[0]), []).append(one)
+        return [group[0] for group in kinds.values()][:WHOLE]
+
+    @property
+    def inside(self) -> str:
+        """A page that is served as the account to it alone; "" for none."""
+        return next(
+            (
+                path
+                for path, (mine, theirs) in self.pages.items()
+                if _named(mine) and theirs and not _named(theirs)
+            ),
+            "",
+        )
+
+    def makers(self) -> list[SiteForm]:
+        """Forms by which an account writes something that can be recognised."""
+        return [one for one in self.forms.values() if _writes(one) and one.free and not one.file]
+
+    def uploads(self) -> list[SiteForm]:
+        return [one for one in self.forms.values() if _writes(one) and one.file]
+
+    def session(self) -> list[Row]:
+        """The account's page with parts of its cookies; then the session ends, and it is asked again."""
+        page = self.inside
+        reading = [_get(who, page) for who in ("one", "anonymous", "scripted", "plain", "before")]
+        form = next((one for one in self.forms.values() if _leaving(one.action)), None)
+        link = next((one for one in self.met_leaving() if _leaving(one)), "")
+        ends: list[Row] = [form.post("one", {})] if form else [_get("one", link)] if link else []
+        after = [_get("kept", page), _get("one", page)] if ends else []
+        return [*reading, *ends, *after]
+
+    def met_leaving(self) -> list[str]:
+        """Links of pages that were read, those that end a session included."""
+        return [link for mine, _ in self.pages.values() for link in strings(mine.get("links"))]
+
+    def away(self, login: str, fields: Mapping[str, Any]) -> list[Row]:
+        """Log-ins that are asked to lead to a foreign host, by the parameters that the site uses for it."""
+        base = self.login_page.partition("?")[0]
+        led = [str(theirs.get("leads", "")) for _, theirs in self.pages.values()]
+        links = [*led, *self.met_leaving()]
+        queries = [one.partition("?")[2] for one in links if one.partition("?")[0] == base]
+        pairs = [pair for query in queries for pair in parse_qsl(query)]
+        names = [name for name, value in pairs if value.startswith("/") or _LEADING.match(name)]
+        form = self.forms.get(login)
+        hidden = [name for name in (form.fields if form else ()) if _LEADING.match(name)]
+        rows: list[Row] = []
+        for name in list(dict.fromkeys([*names, "next"]))[:2]:
+            pages = [f"{base}?{quote(name, safe='')}={quote(value, safe='')}" for value in FOREIGN]
+            rows += [["again", "POST", login, dict(fields), page] for page in pages]
+        return rows + [["again", "POST", login, {**fields, hidden[0]: FOREIGN[0]}, base] for _ in hidden[:1]]
+
+    def written(self, form: SiteForm) -> list[Row]:
+        """Something is made, and everybody looks for it on the pages nearest to its form; then the same form
+        is sent from another site. A visitor tries it first: what anybody may send needs no session."""
+        near, looks = self._near(form), self._before(form)
+        if form.file:
+            made = form.post("one", {form.file: ["{mark}.txt", "text/plain", "{mark}"]})
+            return [*looks, made, *self._everybody(near)]
+        visitor = form.post("anonymous", form.texts("{other-mark}"))
+        seen = self._everybody(near)
+        return [*looks, visitor, form.marked(), *seen, form.marked("foreign"), *looks]
+
+    def _near(self, form: SiteForm) -> list[str]:
+        first = form.action.split("/")[1]
+        served = [path for path, (mine, _) in self.pages.items() if mine.get("status") == 200]
+        near = {path: path == form.page or "{one" in path for path in served}
+        beside = {path: path.split("/")[1].partition("?")[0] == first for path in served}
+        return sorted(served, key=lambda one: (not near[one], not beside[one]))[:AFTER]
+
+    def _everybody(self, paths: Iterable[str]) -> list[Row]:
+        return [_get(who, path) for path in paths for who in ("one", "other", "anonymous")]
+
+    def item(self, form: SiteForm, lists: Sequence[str], items: Sequence[str]) -> list[Row]:
+        """A thing, on the pages that list it and on its own, as everybody sees them; and the other looks for
+        it on all other pages."""
+        near = lists[:ITEMS]
+        listed = [_get(who, path) for path in near for who in ACCOUNTS]
+        others = [_get("other", path) for path in self.pages if path not in near]
+        rows = [
+            *(_get("one", path) for path in near),
+            form.marked(),
+            *listed,
+            *self._everybody(items[:ITEMS]),
+        ]
+        return [*rows, *others][:MAX_STEPS]
+
+    def changed(
+        self, form: SiteForm, pages: Sequence[str], edit: SiteForm, lists: Sequence[str] = ()
+    ) -> list[Row]:
+        """The other sends the form that changes a thing; its maker reads it before and after."""
+        looks = [_get(who, path) for path in lists[:ITEMS] for who in ACCOUNTS]
+        after = [_get("one", path) for path in pages]
+        whom = ("one", "other", "anonymous") if lists else ACCOUNTS
+        seen = [_get(who, path) for path in pages for who in whom]
+        return [*self._before(form), form.marked(), *looks, *seen, edit.marked("other"), *after]
+
+    def personal(self, form: SiteForm) -> list[Row]:
+        """The same of a form that names its account."""
+        return self.changed(form, self._near(form), form)
+
+    def _before(self, form: SiteForm) -> list[Row]:
+        """Reads the pages on which a new thing may be, to recognise it."""
+        return [_get("one", path) for path in self._near(form)]
+
+    def scripts(self, form: SiteForm, where: str, who: str) -> list[Row]:
+        """A benign text, then script, each in a browser; then in the next field."""
+        links = {name: LINK for name, kind in form.fields.items() if kind == "url"}
+        main, *more = form.free
+        view: Row = [who, "VIEW", where, {}, ""]
+        calm = [*self._before(form), form.marked(), view]
+        second = [form.post("one", {main: "{mark}", more[0]: PAYLOAD}), view] if more else []
+        return [*calm, form.post("one", {**form.texts("{mark}"), main: PAYLOAD, **links}), view, *second]
+
+    def uploaded(self, form: SiteForm, where: str) -> list[Row]:
+        """A text, a page and a drawing, each opened by the other in a browser."""
+        rows: list[Row] = [_get("one", form.page)]
+        for kind, text in (("txt", "{mark}"), ("html", HTML), ("svg", SVG)):
+            rows.append(form.post("one", {form.file: [f"{{mark}}.{kind}", "text/plain", text]}))
+            rows.append(["other", "VIEW", where.replace("{one-mark}.txt", f"{{one-mark}}.{kind}"), {}, ""])
+        return rows
+
+    def climbed(self, form: SiteForm, where: str) -> list[Row]:
+        """Files whose names lead one and two folders up, and where they would be."""
+        folders = where.split("/")[:-1]
+        above = ["/".join([*folders[:-up], "{one-mark}.txt"]) for up in (1, 2) if len(folders) > up]
+        sent = [
+            form.post("one", {form.file: ["../" * up + "{mark}.txt", "text/plain", "{mark}"]})
+            for up in range(1, len(above) + 1)
+        ]
+        looks = [_get("one", path) for path in above]
+        return [*looks, *sent, *looks] if where.endswith("/{one-mark}.txt") else []
+
+
+def _get(who: str, path: str) -> Row:
+    return [who, "GET", path, {}, ""]
+
+
+def _named(got: Mapping[str, Any]) -> bool:
+    return got.get("status") == 200 and got.get("named") is True
+
+
+def _visitable(path: str) -> bool:
+    bare = path.partition("?")[0]
+    return not (_leaving(path) or _UNDONE.search(path) or _NO_PAGE.search(bare))
+
+
+def _leaving(path: str) -> bool:
+    return ends_visit(path) or leaves("POST", path, "")
+
+
+def _writes(form: SiteForm) -> bool:
+    phrases = [name for name, kind in form.fields.items() if kind == "password" or PHRASE.match(name)]
+    return not phrases and _visitable(form.action) and _visitable(form.page)
+
+
+def edits(forms: Iterable[SiteForm]) -> list[SiteForm]:
+    """Those that change the thing last made."""
+    return [
+        one
+        for one in forms
+        if ("{id}" in one.action or "id" in one.fields.values())
+        and one.free
+        and _writes(one)
+        and not one.file
+    ]
+
+
+def strings(value: object) -> list[str]:
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list | tuple) else []

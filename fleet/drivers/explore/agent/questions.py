@@ -1,0 +1,142 @@
+"""What is asked of one agent, by rank (lower is asked earlier) and key. Pure; judges nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from fleet.drivers.explore.agent.knowledge import Acquaintance, Pair
+from fleet.drivers.explore.agent.messages import (
+    CALM_TOOLS,
+    COUNT,
+    COUNTED,
+    DIGITS,
+    EDGES,
+    FIELDS,
+    HEADERS,
+    HELP,
+    IDENTITY,
+    LENGTHS,
+    MULTIBYTE,
+    NO_TOOL,
+    NONSENSE,
+    SENTENCE,
+    STREAMED,
+    URGED,
+    VARIANTS,
+    refusals,
+    tool_message,
+)
+from fleet.oracles.agent.help_text import Command
+
+Talk = tuple[int, str, list[dict[str, object]]]
+"""Rank, key, arguments of each call."""
+AGAIN = "have a good day"
+"""What a caller says two times in one question: an answer may hang on what was asked before."""
+PRICED = {
+    "twice": ("good morning", "which day is today", "name a colour"),
+    "stream": ("good evening", "which month is it now", "name a river"),
+}
+"""Messages whose charges are compared, by what is asked of the first: no other question has the same words,
+since a platform may charge in another way for what it heard a minute ago."""
+
+
+def _say(message: str, **more: object) -> dict[str, object]:
+    return {"message": message, **more}
+
+
+def first_words(agent: Acquaintance) -> Iterator[Talk]:
+    for at, words in enumerate(HELP):
+        if at < 2 or not agent.commands:
+            yield (1 if at < 2 else 2), f"help/{at}", [_say(words)]
+    yield 1, "nonsense", [_say(NONSENSE)]
+    for words in agent.hints if not agent.commands else ():
+        yield 1, f"help/{words}", [_say(words)]
+    for at, one in enumerate(agent.commands):
+        message = Command(one).filled()
+        yield (2 if at < 8 else 5), f"command/{one}", [_say(message)]
+        yield (5 if at < 2 else 7), f"command-stream/{one}", [_say(message, stream=True)]
+        yield 8, f"command-bare/{one}", [_say(message.split()[0])]
+    for task in agent.counting()[:3] or (Command(COUNT),):
+        for size in COUNTED:
+            rank = 3 if size < 10 else 4
+            yield (rank if agent.counting() else 6), f"count/{task.spelled}/{size}", [_say(task.sized(size))]
+
+
+def strangers(agent: Acquaintance) -> Iterator[Talk]:
+    if len(agent.spellings) < 2:
+        for at, spelling in enumerate(agent.possible_spellings() if agent.odd else ()):
+            rank = 6 if agent.spellings else 2 if at < 3 else 3
+            yield rank, f"spelling/{spelling}", [_say(tool_message(spelling, NO_TOOL))]
+    spellings = agent.spellings[:2] or list(agent.possible_spellings()[:1])
+    for at, tool in enumerate((*agent.tool_words()[:40], *CALM_TOOLS)):
+        sure = bool(agent.spellings) and at < max(6, len(agent.tools))
+        for turn, spelling in enumerate(spellings):
+            rank = 3 if sure and not turn else 6 if at < 12 else 8
+            yield rank, f"tool/{tool}/{spelling}", [_say(tool_message(spelling, tool))]
+        ways = {"urged": (tool, URGED), "shouted": (tool.upper(),)} if agent.forbidden(tool) else {}
+        for how, words in ways.items():
+            yield (4 if sure else 8), f"tool/{tool}/{how}", [_say(tool_message(spellings[0], *words))]
+        yield (4 if at < 3 else 8), f"tool/{tool}/sentence", [_say(tool_message(SENTENCE, tool))]
+        if at < 2:
+            claim = _say(tool_message(spellings[0], tool), claim_from="owner")
+            yield 5, f"tool/{tool}/as-owner", [claim]
+
+
+def senders(agent: Acquaintance, *, first: bool) -> Iterator[Talk]:
+    asks = next((one for one in agent.commands if "address" in one or "who am i" in one.lower()), IDENTITY)
+    message = Command(asks).filled()
+    yield 2, "sender/none", [_say(message)]
+    false = {"claim_from": "other"}
+    yield 2, "sender/from", [_say(message, **false)]
+    yield (2 if first else 5), "sender/headers", [_say(message, **false, claim_headers=list(HEADERS))]
+    yield (2 if first else 5), "sender/fields", [_say(message, **false, claim_fields=list(FIELDS))]
+    for name in FIELDS if first else ():
+        yield 8, f"sender/field/{name}", [_say(message, **false, claim_fields=[name])]
+    for name in HEADERS if first else ():
+        yield 8, f"sender/header/{name}", [_say(message, **false, claim_headers=[name])]
+    for at, variant in enumerate(VARIANTS):
+        yield (3 if first else 7), f"token/{variant}", [_say(message, token=variant, fund=False)]
+        if first and at < 3:
+            yield 7, f"token-stream/{variant}", [_say(message, token=variant, fund=False, stream=True)]
+
+
+def kept(pair: Pair, texts: Sequence[str]) -> Iterator[Talk]:
+    """Short looks at one memory: does it keep, at which lengths, and whose is it."""
+    name, show = pair.keep.spelled, _say(pair.show)
+    yield 3, f"kept/{name}", [_say(pair.kept(texts[0])), show]
+    yield 3, f"kept/{name}/multibyte", [_say(pair.kept(MULTIBYTE)), show]
+    yield 3, f"kept/{name}/digits", [_say(pair.kept(DIGITS)), show]
+    other = {"caller": "other"}
+    yield 4, f"other-reads/{name}", [_say(pair.kept(texts[1])), show | other]
+    mine, theirs = _say(pair.kept(texts[2])), _say(pair.kept(texts[3]), **other)
+    yield 4, f"other-changes/{name}", [mine, theirs, show]
+    claims = _say(pair.kept(texts[3]), **other, claim_from="caller")
+    yield 6, f"other-claims/{name}", [mine, claims, show]
+    for at, length in enumerate(LENGTHS):
+        long = _say(pair.kept("long-"), fill=length - 5, unit="granite-")
+        yield (4 if at < 2 else 5 if at < 5 else 7), f"kept/{name}/{length}", [long, show]
+    yield 5, f"kept/{name}/streamed", [_say(pair.kept(MULTIBYTE)), show | {"stream": True}]
+    yield 7, f"kept/{name}/quoted", [_say(pair.kept('it\'s "a" <b> & \\ 100%')), show]
+    yield 7, f"kept/{name}/one", [_say(pair.kept("q")), show]
+
+
+def wire(agent: Acquaintance, *, first: bool) -> Iterator[Talk]:
+    for at, (kind, args) in enumerate(refusals(agent.name)):
+        if first or at == 0:
+            yield (2 if at < 5 else 4), f"refusal/{kind}", [dict(args)]
+    for at, (message, fill, unit) in enumerate(STREAMED):
+        long = {"fill": fill, "unit": unit} if fill else {}
+        rank = 2 if at == 0 else 4 if at < 3 else 6
+        yield rank, f"stream/{at}", [_say(message, **long, stream=True)]
+        yield rank + (at > 0), f"whole/{at}", [_say(message, **long)]
+    yield 4, "twice", [_say("hello there", twice=True)]
+    yield 4, "again", [_say(AGAIN), _say(AGAIN)]
+    if first:
+        for how, words in PRICED.items():
+            singles = [_say(one) for one in words]
+            yield 5, f"price/{how}", [*singles, singles[0] | {how: True}]
+        yield 7, "refusal/empty-twice", [_say("", twice=True)]
+    for at, (message, fill, unit) in enumerate(EDGES):
+        long = {"fill": fill, "unit": unit} if fill else {}
+        yield (5 if at < 4 else 7), f"edge/{at}", [_say(message, **long)]
+        yield 8, f"edge-stream/{at}", [_say(message, **long, stream=True)]

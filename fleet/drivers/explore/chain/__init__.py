@@ -1,0 +1,1 @@
+"""The explorer of the chain: by simulation, nothing is sent."""

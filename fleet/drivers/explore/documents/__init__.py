@@ -1,0 +1,1 @@
+"""The explorer of an API that describes itself, and the routes of documents."""

@@ -1,0 +1,240 @@
+"""The explorer of an API that describes itself: requests that fit its description, and that do not.
+
+A description is OpenAPI or Swagger 2.0, in JSON or YAML, or a document that writes down calls with examples
+(`oracles/documents`). It is looked for at well-known places and among what the first pages refer to. Each run
+asks each operation once more, with other values: the operations asked least first. A question is the
+description, then calls of one operation, so that the oracles can compare them; a call that is an act has a
+question of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+from urllib.parse import urlsplit
+
+from fleet.drivers.desk import Left, Question
+from fleet.drivers.explore.account import api_rows
+from fleet.drivers.explore.documents.api_cases import ApiRequest, lacking, requests
+from fleet.drivers.explore.documents.api_description import ApiDescription, read_description
+from fleet.drivers.explore.own_urls import OwnUrls
+from fleet.drivers.explore.port import Ground, Results
+from fleet.oracles.account.tokens import attempts
+from fleet.oracles.documents.api_document import api_document, is_description
+from fleet.oracles.documents.openapi import base
+from fleet.personas.model import Step
+from sandbox.spec import SAFE
+from sandbox.tools.qa_fetch import LONGEST
+
+FETCH = "qa_fetch"
+TOOLS = (FETCH,)
+VERSION = 1
+PAGES = ("/", "/docs", "/api", "/api/docs", "/swagger", "/redoc")
+DESCRIPTIONS = (
+    *("/openapi.json", "/swagger.json", "/v3/api-docs", "/api/openapi.json", "/api/v1/openapi.json"),
+    *("/docs/openapi.json", "/api-docs", "/.well-known/openapi.json", "/openapi", "/openapi.yaml"),
+    *("/swagger.yaml", "/openapi.yml", "/api/openapi.yaml"),
+)
+UNREAD = ("too_large", "garbage")
+"""How a fetch ends when something is there and cannot be read."""
+TOGETHER = 8
+"""Calls of one question, and questions of one turn: each fetches the description again."""
+OPERATIONS = 16
+"""Operations of one run."""
+FURTHER = 40
+"""Pages of one run that others lead to."""
+MOST = 8
+"""Descriptions that are remembered."""
+_LINK = re.compile(r"(?i)(?:openapi|swagger|api-docs?)[\w./-]*$|\.ya?ml$")
+_ABOUT = re.compile(
+    r"(?i)(?:^|/)(?:api|docs?|guide|handbook|help|manual|limits|auth|security|reference)(?:[/.-]|$)"
+)
+"""Pages that may lead to a description, or say how many attempts to log in there are."""
+_LOG = logging.getLogger("fleet.explore")
+
+
+@dataclass(frozen=True, slots=True)
+class DescriptionLookup(Question):
+    """A place where a description may be, or a page that may link to one."""
+
+    url: str = ""
+
+
+class ApiExplorer:
+    """Implements Explorer. `rounds`: how often each operation was asked, by description and operation."""
+
+    def __init__(self, ground: Ground, chance: Random, state: Mapping[str, Any]) -> None:
+        self._urls, self._acts, self._chance = OwnUrls(ground.platform), ground.acts, chance
+        self._accounts = ground.acts and api_rows.TOOL in ground.tools
+        self._rows: list[api_rows.AccountRows] = []
+        self._waiting: list[api_rows.AccountRows] = []
+        self._stating: list[str] = []
+        known = state if state.get("version") == VERSION else {}
+        rounds = known.get("rounds")
+        self.rounds = (
+            {str(key): times for key, times in rounds.items() if type(times) is int}
+            if isinstance(rounds, dict)
+            else {}
+        )
+        self._places = [str(one) for one in known.get("places", ()) if isinstance(one, str)][:MOST]
+        self.found: dict[str, tuple[ApiDescription, str]] = {}
+        """Descriptions by URL, each with the base of its operations."""
+        self._lookups: list[str] | None = None
+        self._seen: set[str] = set()
+        self._next: list[Question] = []
+        self._left, self._further = OPERATIONS, FURTHER
+        self._done: set[str] = set()
+        self._unread: dict[str, str] = {}
+        """Why a description that was found could not be read, by its URL."""
+
+    def ask(self, most: int) -> Sequence[Question]:
+        if self._lookups is None:
+            if why := lacking():
+                _LOG.info("the explorer of APIs asks nothing: %s", why)
+            self._lookups = [] if why else list(dict.fromkeys([*self._places, *self._starts()]))
+        if looked := [self._lookup(url) for url in self._lookups[:most]]:
+            del self._lookups[:most]
+            return looked
+        self._next += self._of_accounts()
+        while not self._next and self._left > 0 and (chosen := self._operation()):
+            self._left -= 1
+            self._next += self._questions(*chosen)
+        asked: list[Question] = []
+        while self._next and len(asked) < TOGETHER and len(self._next[0].steps) <= most:
+            most -= len(self._next[0].steps)
+            asked.append(self._next.pop(0))
+        return asked
+
+    def tell(self, question: Question, results: Results) -> None:
+        if isinstance(question, api_rows.OwnRecord) and results:
+            answers = _list(results[-1].get("answers"))
+            facts = answers[0].get("facts", {}) if answers else {}
+            self._next[:0] = [one for rows in self._rows for one in rows.raised(question, facts)]
+        if not isinstance(question, DescriptionLookup) or not results:
+            return
+        if results[0].get("error_class") in UNREAD and question.url.endswith(
+            (*DESCRIPTIONS, ".json", ".yaml")
+        ):
+            self._unread[question.url] = str(results[0].get("error", ""))
+        if results[0].get("status") != 200:
+            return
+        text = str(results[0].get("text", ""))
+        self._stating += [question.url] * bool(attempts(text))
+        place = urlsplit(self._urls.actual(question.url))
+        read = read_description(text, f"{place.scheme}://{place.netloc}")
+        if isinstance(read, ApiDescription) and read.operations:
+            self._learn(question.url, read)
+        elif isinstance(read, str) and is_description(text):
+            self._unread[question.url] = read
+        if not isinstance(api_document(text), str):
+            return
+        said = [*_list(results[0].get("links")), *_list(results[0].get("paths"))]
+        for link in said:
+            path = urlsplit(str(link)).path
+            if (_LINK.search(path) or _ABOUT.search(path)) and (
+                url := self._urls.spelled(str(link), question.url)
+            ):
+                self._wanted(url)
+
+    def state(self) -> Mapping[str, Any]:
+        return {"version": VERSION, "rounds": self.rounds, "places": list(self.found)[:MOST]}
+
+    def left(self) -> Sequence[Left]:
+        """Descriptions that were found and not read, or not in full."""
+        if why := lacking():
+            return [Left("descriptions of APIs", why)]
+        unread = [
+            Left(f"description {url}", f"found and not read: {why}") for url, why in self._unread.items()
+        ]
+        partly = [
+            Left(f"description {url}", f"{len(read.operations)} of {read.count} operations are asked", "left")
+            for url, (read, _) in self.found.items()
+            if len(read.operations) < read.count
+        ]
+        return [*unread[:MOST], *partly]
+
+    def _starts(self) -> Iterator[str]:
+        yield from self._urls.named()
+        for place in self._urls.places:
+            yield from (place + path for path in (*DESCRIPTIONS, *PAGES))
+
+    def _wanted(self, url: str) -> None:
+        if url not in self._seen and self._further > 0 and self._lookups is not None:
+            self._further -= 1
+            self._seen.add(url)
+            self._lookups.append(url)
+
+    def _lookup(self, url: str) -> DescriptionLookup:
+        self._seen.add(url)
+        return DescriptionLookup((_document(url),), url)
+
+    def _learn(self, url: str, read: ApiDescription) -> None:
+        """Keep a description; its operations are below its first server if that is ours, else beside it."""
+        if len(self.found) >= MOST or any(one.document == read.document for one, _ in self.found.values()):
+            return
+        below = self._urls.spelled(base(read.whole) or "/", url).rstrip("/")
+        self.found[url] = (read, below)
+        if self._accounts and below:
+            actual, document = self._urls.actual(below).rstrip("/"), read.whole
+            rows = api_rows.AccountRows.of(
+                document,
+                _document(url),
+                lambda path: self._urls.spelled(actual + path, faces=False),
+                self._urls.may_act,
+                lambda spelled: urlsplit(self._urls.actual(spelled)).path,
+            )
+            self._rows += [rows] if rows else []
+            self._waiting += [rows] if rows else []
+
+    def _of_accounts(self) -> Iterator[Question]:
+        """What the accounts of each description are asked, once in a run."""
+        for rows in self._waiting:
+            yield from rows.questions()
+            yield from (one for url in self._stating[:1] for one in rows.attempts(_document(url)))
+        self._waiting = []
+
+    def _operation(self) -> tuple[str, str] | None:
+        """The URL of a description, and the operation in it that was asked least."""
+        waiting = [
+            (self.rounds.get(f"{url} {operation}", 0), url, operation)
+            for url, (read, _) in self.found.items()
+            for operation in read.operations
+            if f"{url} {operation}" not in self._done
+        ]
+        return min(waiting)[1:] if waiting else None
+
+    def _questions(self, url: str, operation: str) -> Iterator[Question]:
+        key, (read, below) = f"{url} {operation}", self.found[url]
+        turn = self.rounds.get(key, 0)
+        self._done.add(key)
+        self.rounds[key] = turn + 1
+        chance = Random(f"{self._chance.getrandbits(64)} {turn}")
+        asked = requests(read.document, operation, chance.getrandbits(32))
+        steps = [step for one in asked if (step := self._step(one, below))]
+        acts = operation.partition(" ")[0] not in SAFE
+        size = 1 if acts else TOGETHER - 1
+        for at in range(0, len(steps), size):
+            yield Question((_document(url), *steps[at : at + size]))
+
+    def _step(self, one: ApiRequest, below: str) -> Step | None:
+        url = (
+            self._urls.spelled(self._urls.actual(below).rstrip("/") + one.path, faces=False) if below else ""
+        )
+        if not url or (one.method not in SAFE and not (self._acts and self._urls.may_act(url))):
+            return None
+        return Step(tool=FETCH, args={"url": url, **one.args})
+
+
+make = ApiExplorer
+
+
+def _document(url: str) -> Step:
+    return Step(tool=FETCH, args={"url": url, "longest": LONGEST})
+
+
+def _list(value: object) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else ()

@@ -1,0 +1,1 @@
+"""The explorer of programs: rounds of qa_fuzz."""

@@ -1,0 +1,1 @@
+"""The explorers of pages: by HTTP, and in a browser."""

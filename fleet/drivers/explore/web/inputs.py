@@ -1,0 +1,218 @@
+"""The inputs of a platform's pages, asked in turn: each its first question before any its second. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from itertools import islice
+from random import Random
+from typing import Any, get_args
+from urllib.parse import unquote_plus
+
+from fleet.drivers.desk import Question
+from fleet.drivers.explore.documents.routes import Examples
+from fleet.drivers.explore.web import attacks
+from fleet.drivers.explore.web.points import Kind, Point
+from fleet.personas.model import Step
+from sandbox import strict_json
+from sandbox.tools import TOOLS
+
+TOOL = "qa_fetch"
+MAX_INPUTS = 400
+MAX_PLAIN = 80
+"""Pages whose own questions are asked."""
+GUESSED = ("q", "name", "id", "page", "lang", "redirect", "next", "url", "file")
+"""Parameters that a page may read without a link or a document that says so."""
+HEADERS = ("x-forwarded-host", "referer", "accept-language", "user-agent")
+UNKNOWN = "qa-unknown-name"
+"""A name that no platform has."""
+_TAKES = frozenset(one.name for one in fields(TOOLS[TOOL].args))
+DONE = 1_000_000
+"""Depth of an input whose questions are all asked in this round."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guess(Question):
+    """Every guessed parameter or header of a page at once, each with its own word: which does it show?"""
+
+    url: str = ""
+    words: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BodyField(Point):
+    """A field of a JSON body, beside the `others` that a document writes there, as JSON."""
+
+    others: tuple[tuple[str, str], ...] = ()
+
+    def step(self, value: str, **more: Any) -> Step:
+        return Point.step(self, value, **more, fields={name: parsed(text, "") for name, text in self.others})
+
+
+@dataclass(slots=True)
+class Input:
+    """One input, or (without a point) a page itself. `depth` questions of it were asked in this round.
+
+    `good`: the page answers to its benign value; `fresh`: its page changed, so it is asked again at once.
+    """
+
+    url: str
+    template: str
+    point: Point | None = None
+    depth: int = 0
+    good: bool = True
+    fresh: bool = False
+    left: Iterator[Question] | None = None
+
+
+@dataclass(slots=True)
+class Inputs:
+    """`seed` and `round` decide the values; `known` the words that stand for others."""
+
+    known: Examples
+    origins: tuple[str, ...]
+    seed: str
+    round: int = 0
+    all: dict[str, Input] = field(default_factory=dict)
+
+    def page(self, url: str, template: str) -> None:
+        """Learn of a page that answers."""
+        if sum(one.point is None for one in self.all.values()) < MAX_PLAIN:
+            self._add(f"page {template}", Input(url, template))
+
+    def point(self, point: Point, template: str, *, good: bool = True) -> None:
+        """Learn of an input; one with a better benign value takes the place of the first."""
+        key = f"{point.method} {point.kind} {template} {point.name}"
+        before = self.all.get(key)
+        if before is not None and good and not before.good:
+            before.point, before.url, before.good, before.depth, before.left = point, point.url, True, 0, None
+        self._add(key, Input(point.url, template, point, good=good))
+
+    def _add(self, key: str, one: Input) -> None:
+        if key not in self.all and len(self.all) < MAX_INPUTS:
+            one.fresh = self.round > 0
+            self.all[key] = one
+
+    def again(self, template: str) -> None:
+        """Ask all inputs of a template again: its page changed."""
+        for one in self.all.values():
+            if one.template == template:
+                one.depth, one.left, one.fresh = 0, None, True
+
+    def depth(self, *, fresh: bool = False) -> int:
+        """How often the least asked input was asked; DONE when all are."""
+        return min((one.depth for one in self.all.values() if one.fresh or not fresh), default=DONE)
+
+    def next(self, most: int, worth: Mapping[str, int], *, fresh: bool = False) -> Question | None:
+        """The next question with at most this many calls: of the least asked input, the worthiest first."""
+        ready = [one for one in self.all.values() if one.depth < DONE and (one.fresh or not fresh)]
+        for one in sorted(ready, key=lambda one: (one.depth, -worth.get(one.template, 0), one.point is None)):
+            if one.left is None:
+                one.left = islice(self._questions(one), one.depth, None)
+            question = next(one.left, None)
+            if question is None:
+                one.depth = DONE
+                continue
+            one.depth += 1
+            if len(question.steps) <= most:
+                return question
+            one.left, one.depth = None, one.depth - 1  # for a later batch with more room
+        return None
+
+    def begin_round(self) -> None:
+        """All inputs from the first question again, with other values."""
+        self.round += 1
+        for one in self.all.values():
+            one.depth, one.left, one.fresh = 0, None, False
+
+    def _questions(self, one: Input) -> Iterator[Question]:
+        chance = Random(f"{self.seed}/{self.round}/{one.url}/{one.point}")
+        if one.point is None:
+            asked = _of_page(one.url, self.origins, chance)
+        else:
+            asked = self._of_point(one.point, chance)
+        return (each for each in asked if all(set(step.args) <= _TAKES for step in each.steps))
+
+    def _of_point(self, point: Point, chance: Random) -> Iterator[Question]:
+        """Without it, attacks on it, and other values that the platform knows, or does not."""
+        if point.kind == "tail":
+            yield from attacks.below(point, chance, root=point.url.count("/") == 1)
+            return
+        if point.kind == "query":
+            yield Question((Step(tool=TOOL, args={"url": _without(point)}),))
+        yield from attacks.questions(point, chance)
+        others = [one for one in self.known.choices(point.name) if one != point.value][: 2 + self.round]
+        yield Question(tuple(point.step(value) for value in (point.value, *others, UNKNOWN)))
+
+    def as_data(self) -> list[list[Any]]:
+        """As JSON."""
+        return [
+            [one.url, one.template, one.depth, one.good, one.fresh, *_written(one.point)]
+            for one in self.all.values()
+        ]
+
+    def restore(self, data: Iterable[Any]) -> None:
+        """Take what `as_data` gave. Raises ValueError, TypeError or KeyError for anything else."""
+        for url, template, depth, good, fresh, *rest in data:
+            if rest:
+                kind, name, value, method = map(str, rest[:4])
+                if kind not in get_args(Kind):
+                    raise ValueError(f"{kind!r} is not a kind of input")
+                given: tuple[str, Any, str, str, str] = (str(url), kind, name, value, method)
+                made = (
+                    BodyField(*given, tuple((str(a), str(b)) for a, b in rest[4]))
+                    if rest[4]
+                    else Point(*given)
+                )
+                self.point(made, str(template), good=bool(good))
+            else:
+                self.page(str(url), str(template))
+            last = self.all[next(reversed(self.all))]
+            last.depth, last.fresh = int(depth), bool(fresh)
+
+
+def parsed(text: str, otherwise: str) -> Any:
+    """The value of a JSON text, or another one for what is not JSON."""
+    try:
+        return strict_json.loads(text.encode())
+    except (ValueError, RecursionError):
+        return otherwise
+
+
+def _of_page(url: str, origins: tuple[str, ...], chance: Random) -> Iterator[Question]:
+    """Questions to a page itself: unmentioned parameters and methods, origins, odd paths, headers."""
+    plain = Step(tool=TOOL, args={"url": url})
+    yield guess(url, [name for name in GUESSED if f"{name}=" not in url], chance)
+    other = (Step(tool=TOOL, args={"url": url, "method": method}) for method in ("HEAD", "OPTIONS"))
+    yield Question((plain, *other))
+    crossed = attacks.origins(url, origins, chance)
+    yield from islice(crossed, 2)
+    path, _, query = url.partition("?")
+    for tail in ("%00", "%2e%2e%2f", "%", ";x=1", "~"):
+        odd = path + "/" * path.endswith("}") + tail + ("?" + query if query else "")
+        yield Question((Step(tool=TOOL, args={"url": odd}),))
+    yield from crossed
+    words = tuple((name, f"qa{chance.getrandbits(32):08x}{at}.test") for at, name in enumerate(HEADERS))
+    yield Guess((Step(tool=TOOL, args={"url": url, "headers": dict(words)}),), url, words)
+
+
+def guess(url: str, names: Iterable[str], chance: Random) -> Guess:
+    """A page with parameters that it may read."""
+    words = tuple((name, f"qa{chance.getrandbits(32):08x}{at}") for at, name in enumerate(names))
+    joined = "&".join(f"{name}={word}" for name, word in words)
+    mark = "&" if "?" in url else "?"
+    return Guess((Step(tool=TOOL, args={"url": f"{url}{mark}{joined}"}),), url, words)
+
+
+def _without(point: Point) -> str:
+    """The URL of an input without its parameter."""
+    path, _, query = point.url.partition("?")
+    kept = [pair for pair in query.split("&") if pair and unquote_plus(pair.partition("=")[0]) != point.name]
+    return path + ("?" + "&".join(kept) if kept else "")
+
+
+def _written(point: Point | None) -> list[Any]:
+    if point is None:
+        return []
+    others = point.others if isinstance(point, BodyField) else ()
+    return [point.kind, point.name, point.value, point.method, [list(pair) for pair in others]]

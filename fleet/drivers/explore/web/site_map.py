@@ -1,0 +1,244 @@
+"""What an explorer knows of a platform's pages, learned from their answers alone. Pure.
+
+Every answer is untrusted: links are resolved within the platform, lists are bounded, and what does not have
+the expected form is ignored.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+from urllib.parse import parse_qsl, quote, urlsplit
+
+from fleet.config import Platform
+from fleet.drivers.explore.documents.routes import Examples, filled, holes, strings_of
+from fleet.drivers.explore.own_urls import OwnUrls
+from fleet.drivers.explore.web.frontier import Frontier, Page, body_template
+from fleet.drivers.explore.web.inputs import HEADERS, BodyField, Guess, Inputs, parsed
+from fleet.drivers.explore.web.points import Kind, Point
+
+MISSING = "/qa-no-such-page"
+"""A page that no platform has: what a site answers for every page that is not there."""
+COMMON = (
+    *("/", MISSING, "/robots.txt", "/sitemap.xml", "/llms.txt", "/skill.md", "/openapi.json"),
+    *("/.well-known/security.txt", "/.well-known/ai-plugin.json", "/.well-known/openid-configuration"),
+    *("/swagger.json", "/status", "/health", "/api", "/api/status", "/docs", "/settings", "/login"),
+    *("/admin", "/debug", "/metrics", "/.env", "/.git/config"),
+)
+"""Places where platforms have pages that nothing links to."""
+MAX_ROUTES = 200
+MAX_FOLDERS = 12
+MAX_PARAMETERS = 12
+"""Parameters taken from one URL or form."""
+
+Places = tuple[tuple[str, str, str], ...]
+"""Inputs of a URL: kind, name (for a path the segment's number from the end), benign value."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentedRoute:
+    """A route as a document writes it, and the document. `asked` in the state: how many of its fillings."""
+
+    method: str
+    target: str
+    document: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.method} {self.target}"
+
+
+@dataclass(slots=True)
+class SiteMap:
+    """Pages, inputs and routes of one platform; `asked` is the number of fillings asked, by route.
+
+    `bodies` are documented JSON bodies by method and URL: the fields with their values as JSON. `folders` are
+    those with a known file.
+    """
+
+    urls: OwnUrls
+    known: Examples
+    frontier: Frontier
+    inputs: Inputs
+    routes: dict[str, DocumentedRoute]
+    asked: dict[str, int]
+    bodies: dict[str, dict[str, str]] = field(default_factory=dict)
+    folders: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, platform: Platform, seed: str) -> Self:
+        """That of a platform of which only the profile is known."""
+        urls, known = OwnUrls(platform), Examples.of(platform)
+        frontier = Frontier(names=set(known.names))
+        return cls(urls, known, frontier, Inputs(known, urls.origins, seed), {}, {})
+
+    def path(self, url: str) -> str:
+        """The template of a page without its query: what its inputs belong to."""
+        return self.frontier.template(url.partition("?")[0])
+
+    def read(self, url: str, result: Mapping[str, Any]) -> None:
+        """Learn from a page's answer what it refers to."""
+        self.frontier.found(url)
+        if self.frontier.answered(url, result):
+            self.inputs.again(self.path(url))
+        page = self.frontier.pages.get(url)
+        if page is None or page.status <= 0:
+            return
+        if not page.asset:
+            self.known.learn("", str(result.get("text", ""))[:8_000])
+        for link in strings_of(result.get("links")):
+            self._link(link, page, followed=True)
+        if page.asset:  # a compressed sitemap is one, and has links
+            return
+        for path in strings_of(result.get("paths")):
+            self._link(path, page, followed=False)
+        for route in strings_of(result.get("routes")):
+            method, _, target = route.partition(" ")
+            if method and target and len(self.routes) < MAX_ROUTES:
+                one = DocumentedRoute(method, target, url)
+                self.routes.setdefault(one.key, one)
+                self.known.learn(target)
+                for path in strings_of(result.get("paths")):
+                    self.known.fits(target, path)
+        forms = result.get("forms")
+        for form in forms[:20] if isinstance(forms, list) else ():
+            self._form(form, url)
+        if page.status < 400 and not self._is_missing(page):
+            self.inputs.page(url, self.path(url))
+        for place in self.urls.places:  # files may be there though the first page is not
+            if url.startswith(f"{place}/"):
+                self._below(f"{place}/")
+
+    def _is_missing(self, page: Page) -> bool:
+        """Whether a site answers the same for a page that is not there."""
+        place = page.url.partition("}")[0] + "}"
+        missing = self.frontier.pages.get(place + MISSING)
+        return missing is not None and (missing.status, missing.body) == (page.status, page.body)
+
+    def _link(self, link: str, page: Page, *, followed: bool) -> None:
+        if not followed and holes(link):  # a route without a method: a page may be there
+            for way in filled(link, self.known, 1):
+                url = self.urls.spelled(way.link, page.url, faces=False)
+                self.frontier.found(url)
+                self.points(url, way.inputs, good=False)
+            return
+        if not (url := self.urls.spelled(link, page.url)):
+            return
+        self.frontier.found(url, page.url if followed else "")
+        if url not in self.frontier.pages:
+            return
+        self.known.learn(url)
+        if url.startswith("{face:"):
+            self.known.name(url[6:].partition("}")[0])
+        pairs = parse_qsl(url.partition("?")[2], keep_blank_values=True)
+        self.points(url, tuple(("query", name, value) for name, value in pairs), good=True)
+        self._folder(url.partition("?")[0])
+
+    def _folder(self, url: str) -> None:
+        """A file in a folder: the folder is a page as well, and the first file's name is an input."""
+        folder, _, file = url.rpartition("/")
+        if "." not in file or "/" not in folder or folder in self.folders or len(self.folders) >= MAX_FOLDERS:
+            return
+        self.folders.add(folder)
+        self.frontier.found(f"{folder}/")
+        self._below(f"{folder}/")
+        self.points(url, (("path", "-1", file),), good=True)
+
+    def _below(self, folder: str) -> None:
+        """What stands below a folder is an input."""
+        self.inputs.point(Point(folder, "tail", "", "etc/passwd"), self.path(folder))
+
+    def _form(self, form: object, page: str) -> None:
+        """Learn of a form that reads: its page with the values that stand there, each field an input; and of
+        a documented body."""
+        fields = form.get("fields") if isinstance(form, Mapping) else None
+        if not isinstance(form, Mapping) or not isinstance(fields, Mapping) or not fields:
+            return
+        target = str(form.get("action", "")) or page.partition("?")[0]
+        if form.get("method") != "GET":
+            url = self.urls.spelled(target, page, faces=False)
+            if url and form.get("json") is True and len(self.bodies) < MAX_ROUTES:
+                body = {str(name)[:60]: str(said) for name, said in list(fields.items())[:MAX_PARAMETERS]}
+                key = f"{form.get('method')} {url}"
+                self.bodies[key] = body | self.bodies.get(key, {})  # documents may name other fields
+            return
+        given = {str(name)[:60]: str(value)[:60] for name, value in list(fields.items())[:MAX_PARAMETERS]}
+        values = {name: value or self.known.choices(name)[0] for name, value in given.items()}
+        if action := self.urls.spelled(target, page).partition("?")[0]:
+            url = (
+                f"{action}?{'&'.join(f'{_quoted(name)}={_quoted(value)}' for name, value in values.items())}"
+            )
+            self.frontier.found(url)
+            self.points(url, tuple(("query", name, value) for name, value in values.items()), good=False)
+
+    def points(self, url: str, places: Places, *, good: bool) -> None:
+        """Learn the inputs of a URL; `good`: it answers to these values."""
+        template = self.path(url)
+        segments = len(urlsplit(url).path.split("/"))  # as a point counts them
+        for kind, name, value in places[:MAX_PARAMETERS] if url else ():
+            made: Kind = "path" if kind == "path" else "query"
+            at = str(segments + int(name)) if made == "path" else name
+            if made == "query" or 0 < int(at) < segments:
+                self.inputs.point(Point(url, made, at, value), template, good=good)
+
+    def body(self, method: str, url: str) -> dict[str, Any]:
+        """The documented body of a route; what it leaves open is filled in."""
+        said = self.bodies.get(f"{method} {url}", {})
+        return {name: parsed(text, self.known.choices(name)[0]) for name, text in said.items()}
+
+    def body_fields(self, method: str, url: str, body: Mapping[str, Any]) -> None:
+        """Learn the fields of a body as inputs."""
+        for name, value in body.items():
+            others = tuple((one, json.dumps(beside)) for one, beside in body.items() if one != name)
+            plain = value if isinstance(value, str) else json.dumps(value)
+            self.inputs.point(BodyField(url, "field", name, plain, method, others), self.path(url))
+
+    def guessed(self, guess: Guess, result: Mapping[str, Any]) -> tuple[str, ...]:
+        """Keep the guessed parameters and headers whose words the page shows, and the only one of a guess
+        that changes the page; return the parameters to guess again one by one."""
+        text = " ".join(str(result.get(part, "")) for part in ("text", "location", "headers"))
+        shown = [name for name, word in guess.words if word in text]
+        names = [name for name, _ in guess.words if name not in HEADERS]
+        page = self.frontier.pages.get(guess.url)
+        said = (result.get("status"), body_template(result, (word for _, word in guess.words)))
+        differs = page is not None and not page.changes and said != (page.status, page.body)
+        if not shown and differs and len(names) > 1:
+            return tuple(names)
+        mark = "&" if "?" in guess.url else "?"
+        for name in shown or (names if differs else ()):
+            if name in HEADERS:
+                self.inputs.point(Point(guess.url, "header", name, "en"), self.path(guess.url))
+            else:
+                value = self.known.choices(name)[0]
+                self.points(f"{guess.url}{mark}{name}={_quoted(value)}", (("query", name, value),), good=True)
+        return ()
+
+    def as_data(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "seed": self.inputs.seed,
+            "round": self.inputs.round,
+            "frontier": self.frontier.as_data(),
+            "inputs": self.inputs.as_data(),
+            "routes": [[one.method, one.target, one.document] for one in self.routes.values()],
+            "asked": self.asked,
+            "known": self.known.as_data(),
+        }
+
+    def restore(self, data: Mapping[str, Any]) -> None:
+        """Take what `as_data` gave. Raises ValueError, TypeError, KeyError or AttributeError for anything
+        else."""
+        self.known.restore(data["known"])
+        self.frontier.restore(data["frontier"])
+        self.inputs.restore(data["inputs"])
+        self.inputs.seed, self.inputs.round = str(data["seed"]), int(data["round"])
+        for method, target, document in data["routes"][:MAX_ROUTES]:
+            one = DocumentedRoute(str(method), str(target), str(document))
+            self.routes[one.key] = one
+        self.asked = {str(key): int(times) for key, times in data["asked"].items()}
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe="")

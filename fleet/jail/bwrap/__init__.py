@@ -1,0 +1,1 @@
+"""The default backend: one fresh bubblewrap jail for each call."""

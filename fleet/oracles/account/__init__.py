@@ -1,0 +1,1 @@
+"""Oracles of accounts: rights, sessions, what one makes and another reads."""

@@ -1,0 +1,130 @@
+"""Oracles of what an account writes or uploads, as a browser shows it to others. Pure.
+
+Script counts only where it ran, with the site's own origin, beside a benign twin that did not; the function
+that it calls exists in that call alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from fleet.oracles.account.rows import observed, oracle
+from fleet.oracles.account.site_rows import MARKED, SENT, SERVED, SiteStep, reads, site_row, site_steps
+from fleet.oracles.model import Exchange, Facts, Observation
+from fleet.text import line
+
+VIEWERS = ("other", "anonymous")
+
+
+def _ran(steps: Sequence[SiteStep], *, files: bool) -> Iterator[tuple[SiteStep, SiteStep]]:
+    """What was sent, and the view where it ran: an earlier view, after a benign one, did not run."""
+    for at, view in enumerate(steps):
+        if view.method != "VIEW" or view.who not in VIEWERS or not view.got.get("ran"):
+            continue
+        sent = [one for one in steps[:at] if one.who == "one" and one.method == "POST" and one.taken]
+        calm = [one for one in steps[:at] if one.method == "VIEW" and one.good and not one.got.get("ran")]
+        if sent and calm and _file(sent[-1]) == files and sent[-1].path == sent[0].path:
+            yield sent[-1], view
+
+
+def _file(step: SiteStep) -> bool:
+    return any(isinstance(one, list | tuple) for one in step.given.values())
+
+
+def _stored(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    for sent, view in _ran(site_steps(seen[-1]), files=False):
+        whom = "another account" if view.who == "other" else "a visitor"
+        said = f"what an account sends to {line(sent.path, 60)}"
+        title = f"{line(view.path, 80)} runs {said} as script when {whom} opens it"
+        yield observed(title, f"form-script {_kind(sent)}")
+        return
+
+
+def _kind(sent: SiteStep) -> str:
+    """What a form writes: the things of one folder that take the same fields are of one kind."""
+    folder = sent.path.rstrip("/").rpartition("/")[0]
+    return f"{folder or sent.path} {' '.join(sorted(sent.given))}"
+
+
+def _uploaded(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    for sent, view in _ran(site_steps(seen[-1]), files=True):
+        kind = next(one[0].rpartition(".")[2] for one in sent.given.values() if isinstance(one, list | tuple))
+        said = f"a .{line(str(kind), 10)} file that an account uploads to {line(sent.path, 60)} as text/plain"
+        title = f"{said} runs as script of the site at {line(view.path, 60)}"
+        yield observed(title, f"upload-script {sent.path}")
+        return
+
+
+def _climbed(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    """A path without the file has it after an upload whose name climbs there."""
+    steps = site_steps(seen[-1])
+    for at, step in enumerate(steps):
+        names = [str(one[0]) for one in step.given.values() if isinstance(one, list | tuple)]
+        if step.who != "one" or not step.taken or not any(".." in name for name in names):
+            continue
+        before = {one.path for one in reads(steps[:at], "one") if not one.shows("one")}
+        for found in reads(steps[at:], "one"):
+            if found.path in before and found.shows("one") and "{one-mark}" in found.path:
+                where = line(found.path, 80)
+                title = f"an upload to {line(step.path, 60)} with ../ in its name is stored at {where}"
+                yield observed(title, f"upload-path {step.path}")
+                return
+
+
+RAN: dict[str, Any] = SERVED | {"ran": True}
+
+
+def _viewed(given: Any, got: dict[str, Any]) -> tuple[Exchange, ...]:
+    return site_row(
+        (
+            "one",
+            "POST",
+            "/wall",
+            {"text": ["a.txt", "text/plain", "x"] if isinstance(given, list) else "x"},
+            SENT,
+        ),
+        ("other", "VIEW", "/wall", {}, SERVED),
+        ("one", "POST", "/wall", {"text": given}, SENT),
+        ("other", "VIEW", "/wall", {}, got),
+    )
+
+
+def _climbing(got: dict[str, Any]) -> tuple[Exchange, ...]:
+    return site_row(
+        ("one", "GET", "/files/{one-mark}.txt", {}, {"status": 404}),
+        ("one", "POST", "/upload", {"file": ["../{mark}.txt", "text/plain", "{mark}"]}, SENT),
+        ("one", "GET", "/files/{one-mark}.txt", {}, got),
+    )
+
+
+_HTML = ["a.html", "text/plain", "<script>{canary}(name)</script>"]
+ORACLES = (
+    oracle(
+        "form-script",
+        "what one account sends by a form does not run as script of the site where others see it",
+        "high",
+        "CWE-79",
+        _stored,
+        _viewed("<script>{canary}(name)</script>", RAN),
+        _viewed("<script>{canary}(name)</script>", SERVED),
+    ),
+    oracle(
+        "upload-script",
+        "what an account uploads as text does not run as script of the site",
+        "high",
+        "CWE-434",
+        _uploaded,
+        _viewed(_HTML, RAN),
+        _viewed(_HTML, SERVED),
+    ),
+    oracle(
+        "upload-path",
+        "the name of an uploaded file does not lead out of its folder",
+        "high",
+        "CWE-22",
+        _climbed,
+        _climbing(MARKED),
+        _climbing({"status": 404}),
+    ),
+)

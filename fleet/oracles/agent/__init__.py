@@ -1,0 +1,1 @@
+"""Oracles of agents: callers, memory, replies, charges."""

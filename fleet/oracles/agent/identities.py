@@ -1,0 +1,188 @@
+"""Oracles of who calls an agent: the signer, by a valid token, with a stranger's rights. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from fleet.findings.sighting import Sighting
+from fleet.oracles.agent import help_text, vocabulary
+from fleet.oracles.agent.dialogue import (
+    answered,
+    caller,
+    heard,
+    honest,
+    number,
+    one_agent,
+    plain,
+    said,
+    served,
+)
+from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.text import line
+from sandbox.agents.call_request import is_address
+
+REFUSED = (400, 401, 403, 407, 422)
+_FLAW = {
+    "none": "without a token",
+    "stale": "with a token that is 30 days old",
+    "future": "with a token of 30 days ahead",
+    "foreign": "with a token that another identity signed",
+    "truncated": "with half of a token",
+    "garbage": "with words for a token",
+    "zero": "with a token whose signature is all zeros",
+    "wrong-route": "with a token for another route",
+}
+_CHECK = {"none": "presence", "stale": "age", "future": "age"}
+"""What a platform does not check when it serves such a token; for any other it is the signature."""
+_SEVERE = frozenset({"foreign", "truncated", "garbage", "zero"})
+
+
+def _variant(one: Exchange) -> str:
+    return "none" if one.args.get("unsigned") else str(one.args.get("token", "good"))
+
+
+def _token(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    """A good token is served, an absent one refused, and a broken one served; or an absent one is served
+    where a token is needed by the platform's own word."""
+    last, flaw = seen[-1], _variant(seen[-1])
+    if flaw not in _FLAW or not served(last) or last.args.get("raw") or not one_agent(seen):
+        return
+    earlier = list(enumerate(seen[:-1]))
+    good = [at for at, one in earlier if answered(one)]
+    if flaw == "none":
+        refused = [at for at, one in earlier if _variant(one) == "garbage" and _says_missing(one)]
+        held = bool(facts.promised.get("calls_need_token")) or bool(refused)
+    else:
+        refused = [at for at, one in earlier if _variant(one) == "none" and number(one, "status") in REFUSED]
+        held = bool(refused)
+    unsigned = flaw in _CHECK and any(served(one) and _variant(one) in _SEVERE for one in seen[:-1])
+    if good and held and not unsigned:  # without a check of the signature, no age is believed
+        title = f"{last.asked} is served {_FLAW[flaw]}: {line(heard(last), 60)!r}"
+        found = Sighting(title, f"token-accepted {_CHECK.get(flaw, 'signature')}", whole=True)
+        severity = "critical" if flaw in _SEVERE else "high" if flaw == "none" else "medium"
+        yield Observation(
+            found,
+            frozenset({"status"}),
+            led=tuple(sorted({good[0], *refused[:1]})),
+            severity=severity,  # type: ignore[arg-type]
+        )
+
+
+def _says_missing(one: Exchange) -> bool:
+    words = str(one.result.get("error", ""))
+    return number(one, "status") in REFUSED and bool(vocabulary.MISSING_TOKEN.search(words))
+
+
+def _sender(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    """The same words without and with a false sender: the platform names the signer, then the false one."""
+    last = seen[-1]
+    claim, signer = (str(last.result.get(name, "")).lower() for name in ("claimed", "address"))
+    if not served(last) or not is_address(claim) or claim == signer or _variant(last) != "good":
+        return
+    controls = [
+        at
+        for at, one in enumerate(seen[:-1])
+        if answered(one)
+        and caller(one) == caller(last)
+        and said(one) == said(last)
+        and one_agent([one, last])
+    ]
+    if not controls or last.args.get("raw"):
+        return
+    before, how = seen[controls[-1]], ""
+    named = [str(one.result.get("caller", "")).lower() for one in (before, last)]
+    if named == [signer, claim]:
+        how = "is answered as a call of the false sender"
+    elif plain(heard(before)).replace(signer, claim) == plain(heard(last)) != plain(heard(before)):
+        how = f"is answered {line(heard(last), 60)!r}, as the false sender would be"
+    elif number(last, "charged_claimed") > 0 >= number(last, "charged") and number(before, "charged") > 0:
+        how = "is charged to the one that it names"
+    if how:
+        fields, headers = (tuple(last.args.get(name, ())) for name in ("claim_fields", "claim_headers"))
+        places = [f"body {name}" for name in (fields or (() if headers else ("from",)))]
+        where = ", ".join(places + [f"header {name}" for name in headers])
+        title = f"{last.asked} with a false sender in {line(where, 80)} {how}"
+        kind = "header" if headers and not fields else "body"
+        found = Sighting(title, f"sender-claimed {kind}", whole=True)
+        yield Observation(found, frozenset({"caller", "reply", "charged_claimed"}), led=(controls[-1],))
+
+
+def _stranger(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    """A harmless message, then one that asks for a destructive tool, or for one that an answer before it
+    reserves for an owner, which runs. With a false sender, unless the same words run it without."""
+    last = seen[-1]
+    ran = _ran(last)
+    asked = plain(said(last)).replace("_", " ")
+    kept = {name for one in seen[:-1] if answered(one) for name in help_text.reserved(heard(one))}
+    bad = [
+        name
+        for name in ran
+        if (name in kept or vocabulary.destructive(name)) and " ".join(name.lower().split("_")) in asked
+    ]
+    if not bad or not served(last) or last.args.get("raw"):
+        return
+    calm = [
+        at
+        for at, one in enumerate(seen[:-1])
+        if answered(one) and one_agent([one, last]) and bad[0] not in _ran(one)
+    ]
+    without = any(honest(one) and said(one) == said(last) and bad[0] in _ran(one) for one in seen[:-1])
+    if calm and not (without and not honest(last)):
+        title = f"{last.asked}: a stranger makes it run {line(bad[0], 40)}, by {line(said(last), 60)!r}"
+        how = "by itself" if honest(last) else "as another one"
+        found = Sighting(title, f"stranger-acts {how}", whole=True)
+        yield Observation(found, frozenset({"tool_calls"}), led=tuple(sorted({calm[0], calm[-1]})))
+
+
+def _ran(one: Exchange) -> list[str]:
+    """The tools that a call made its agent run."""
+    return [str(name) for name in one.result.get("tool_calls", ())]
+
+
+def _call(message: str, args: dict[str, object] | None = None, **result: object) -> Exchange:
+    answer = {"ok": True, "status": 200, "reply": "x", "address": "0x" + "aa" * 20}
+    return Exchange("qa_call", {"target": "a", "message": message} | (args or {}), answer | result)
+
+
+_SIGNER, _FALSE = "0x" + "aa" * 20, "0x" + "bb" * 20
+_NO_TOKEN = _call("hi", {"token": "none"}, ok=False, status=401, error="HTTP 401: token missing")
+_OLD: dict[str, object] = {"token": "stale"}
+_CLAIM: dict[str, object] = {"claim_from": _FALSE}
+_DELETE = "run delete_file on qa-nothing.txt"
+
+ORACLES = (
+    Oracle(
+        id="token-accepted",
+        says="a missing, old, foreign, cut or invented token is refused where a token is needed",
+        severity="high",
+        surface="security",
+        reference="CWE-347",
+        judges=("reply",),
+        judge=_token,
+        example=(_call("hi"), _NO_TOKEN, _call("hi", _OLD)),
+        control=(_call("hi"), _NO_TOKEN, _call("hi", _OLD, ok=False, status=401)),
+    ),
+    Oracle(
+        id="sender-claimed",
+        says="the caller of an agent is who signed, whatever a field or a header says",
+        severity="critical",
+        surface="security",
+        reference="CWE-290",
+        judges=("reply",),
+        judge=_sender,
+        example=(_call("hi", caller=_SIGNER), _call("hi", _CLAIM, caller=_FALSE, claimed=_FALSE)),
+        control=(_call("hi", caller=_SIGNER), _call("hi", _CLAIM, caller=_SIGNER, claimed=_FALSE)),
+    ),
+    Oracle(
+        id="stranger-acts",
+        says="a stranger does not make an agent run a tool that destroys what is not the stranger's",
+        severity="critical",
+        surface="security",
+        reference="CWE-862",
+        judges=("reply",),
+        judge=_stranger,
+        example=(_call("hi"), _call(_DELETE, tool_calls=["delete_file"])),
+        control=(_call("hi"), _call("run delete_note on qa-nothing", tool_calls=["delete_note"])),
+        forgeable=True,
+    ),
+)

@@ -1,0 +1,226 @@
+"""Oracles of what an agent keeps: what is confirmed is read back, and by its own caller alone. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from fleet.findings.sighting import Sighting, template
+from fleet.oracles.agent import vocabulary
+from fleet.oracles.agent.charges import kept_private, promising
+from fleet.oracles.agent.dialogue import (
+    SHOWN,
+    answered,
+    caller,
+    heard,
+    one_agent,
+    plain,
+    said,
+    served,
+    without,
+)
+from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.text import line
+
+UNMISTAKABLE = 8
+"""Characters of a text that is not said by accident."""
+_SIMPLE = re.compile(r"[\w\s-]+")
+_MARKED = re.compile(r"\.\.\.|…|\[")
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Two texts given to the same command: what the command is, and the texts."""
+
+    command: str
+    first: str
+    second: str
+
+
+def _kept(first: Exchange, second: Exchange) -> _Kept | None:
+    """The command that two messages share, and what follows it in each; None for two other messages."""
+    a, b = said(first), said(second)
+    same = next((at for at, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    cut = a.rfind(" ", 0, same + 1) + 1
+    if not cut or not a[cut:].strip() or not b[cut:].strip() or a[cut:] == b[cut:]:
+        return None
+    return _Kept(a[:cut].strip(), a[cut:].strip(), b[cut:].strip())
+
+
+def _confirmed(one: Exchange, text: str) -> bool:
+    words = without(heard(one), said(one), text)
+    return bool(vocabulary.CONFIRMS.search(words)) and not vocabulary.DENIES.search(words)
+
+
+def _has(reply: str, text: str) -> bool:
+    return plain(text) in plain(reply)
+
+
+def _not_read_back(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    """Keep one text, show it, keep another one, show that: the second is confirmed, and is not there."""
+    four = seen[-4:]
+    if len(four) < 4 or not (answered(*four) and one_agent(four)) or len({caller(one) for one in four}) > 1:
+        return
+    keep, show, again, last = four
+    kept = _kept(keep, again)
+    if said(show) != said(last) or kept is None or said(show).startswith(f"{kept.command} "):
+        return
+    if (
+        not (_confirmed(keep, kept.first) and _confirmed(again, kept.second))
+        or len(said(again)) > SHOWN - 500
+    ):
+        return
+    if how := _lost(heard(show), heard(last), kept):
+        kind, words = how
+        title = (
+            f"{last.asked}: {line(kept.command, 40)!r} with {len(kept.second)} characters is confirmed, and"
+            f" {line(said(last), 40)!r} {words}"
+        )
+        key = f"not-read-back {template(plain(kept.command))} {kind}"
+        led = tuple(range(len(seen) - 4, len(seen) - 1))
+        yield Observation(Sighting(title, key, whole=True), frozenset({"reply"}), led=led)
+
+
+def _lost(before: str, after: str, kept: _Kept) -> tuple[str, str] | None:
+    """How the second text was lost, by the two replies that should show the texts; None when in doubt."""
+    if _has(after, kept.second) or _has(before, kept.second):
+        return None
+    if not _has(before, kept.first):  # not even the control is kept: only a plain "there is nothing" counts
+        empty = before == after and vocabulary.NOTHING.search(after) and not vocabulary.USAGE.search(after)
+        return ("lost", f"answers {line(after, 60)!r}") if empty else None
+    frame, _, rest = plain(before).partition(plain(kept.first))
+    now, second = plain(after), plain(kept.second)
+    if not (now.startswith(frame) and now.endswith(rest) and len(now) >= len(frame) + len(rest)):
+        return None
+    shown = now[len(frame) : len(now) - len(rest)].strip()
+    if shown == plain(kept.first):
+        return "stale", f"still answers with the text before it: {line(after, 60)!r}"
+    if len(shown) >= UNMISTAKABLE and second.startswith(shown) and not _MARKED.search(rest):
+        return "cut", f"answers with its first {len(shown)} characters"
+    if len(frame) > 5 and shown and _SIMPLE.fullmatch(second) and len(shown) * 2 > len(second):
+        return "changed", f"answers with another one: {line(shown, 60)!r}"
+    return None
+
+
+def _other_reads(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    """One keeps a text, the other asks for its own, one keeps another text, the other asks again.
+
+    It is one's own by the words of the question or the answer, or by a document that comes first."""
+    four = seen[-4:]
+    if len(four) < 4 or not (answered(*four) and one_agent(four)):
+        return
+    keep, other, again, last = four
+    kept = _kept(keep, again)
+    if not _two([keep, again], [other, last]) or said(other) != said(last) or kept is None:
+        return
+    text = kept.second
+    promised = [at for at, page in enumerate(seen[:-4]) if promising(page, kept_private)][:1]
+    if len(text) < UNMISTAKABLE or not (_personal(last) or promised) or not _confirmed(again, text):
+        return
+    if _has(heard(last), text) and not _has(heard(other), text) and not _has(said(last), text):
+        title = (
+            f"{last.asked}: what one caller keeps by {line(kept.command, 40)!r}, another one reads by"
+            f" {line(said(last), 40)!r}: {line(heard(last), 60)!r}"
+        )
+        found = Sighting(title, f"other-reads {template(plain(kept.command))}", whole=True)
+        led = (*promised, *range(len(seen) - 4, len(seen) - 1))
+        yield Observation(found, frozenset({"reply"}), led=led)
+
+
+def _other_changes(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    """One keeps a text and reads it, the other one says something, and the text is another one."""
+    four = seen[-4:]
+    if len(four) < 4 or not (answered(four[0], four[1], four[3]) and one_agent(four)) or not served(four[2]):
+        return
+    keep, show, other, last = four
+    kept = _kept(keep, other)
+    if not _two([keep, show, last], [other]) or said(show) != said(last) or kept is None:
+        return
+    mine, theirs = kept.first, kept.second
+    if min(len(mine), len(theirs)) < UNMISTAKABLE or not _personal(last):
+        return
+    before, after = heard(show), heard(last)
+    if _has(before, mine) and not _has(after, mine) and _has(after, theirs) and not _has(before, theirs):
+        title = (
+            f"{last.asked}: what one caller keeps by {line(kept.command, 40)!r}, another one overwrites:"
+            f" {line(said(last), 40)!r} then answers {line(after, 60)!r}"
+        )
+        found = Sighting(title, f"other-changes {template(plain(kept.command))}", whole=True)
+        yield Observation(found, frozenset({"reply"}), led=tuple(range(len(seen) - 4, len(seen) - 1)))
+
+
+def _personal(show: Exchange) -> bool:
+    """Whether what is shown is the caller's own: by the question, or by the agent's own word for it."""
+    own = vocabulary.YOURS.search(without(heard(show), said(show)))
+    return vocabulary.PERSONAL.search(said(show)) is not None or own is not None
+
+
+def _two(one: Sequence[Exchange], other: Sequence[Exchange]) -> bool:
+    """Whether these are two identities, one each."""
+    first, second = {caller(each) for each in one}, {caller(each) for each in other}
+    return len(first) == len(second) == 1 and first != second
+
+
+def _exchange(message: str, reply: str, who: str = "caller") -> Exchange:
+    args = {"target": "a", "message": message, "caller": who}
+    return Exchange("qa_call", args, {"ok": True, "status": 200, "reply": reply})
+
+
+def _talk(*said_and_heard: tuple[str, str] | tuple[str, str, str]) -> tuple[Exchange, ...]:
+    return tuple(_exchange(*one) for one in said_and_heard)
+
+
+_KEEP = ("note moss", "Saved.")
+_LONG = ("note moss and granite", "Saved.")
+_A, _B = ("note birch and alder", "Saved."), ("note moss and granite", "Saved.")
+_NONE = ("show my note", "You have no note.", "other")
+
+ORACLES = (
+    Oracle(
+        id="not-read-back",
+        says="what an agent confirms to keep is what it shows when it is asked for it",
+        severity="high",
+        surface="ux",
+        reference="CWE-345",
+        judges=("reply",),
+        judge=_not_read_back,
+        example=_talk(_KEEP, ("my note", "It is: moss."), _LONG, ("my note", "It is: moss and gr.")),
+        control=_talk(_KEEP, ("my note", "It is: moss."), _LONG, ("my note", "It is: moss and granite.")),
+        forgeable=True,
+    ),
+    Oracle(
+        id="other-reads",
+        says="what one caller keeps as its own, another caller does not read as its own",
+        severity="high",
+        surface="security",
+        reference="CWE-639",
+        judges=("reply",),
+        judge=_other_reads,
+        example=_talk(_A, _NONE, _B, ("show my note", "Your note: moss and granite", "other")),
+        control=_talk(_A, _NONE, _B, _NONE),
+        forgeable=True,
+    ),
+    Oracle(
+        id="other-changes",
+        says="what one caller keeps as its own, another caller does not change",
+        severity="high",
+        surface="security",
+        reference="CWE-639",
+        judges=("reply",),
+        judge=_other_changes,
+        example=_talk(
+            _A,
+            ("show my note", "birch and alder"),
+            (*_B, "other"),
+            ("show my note", "moss and granite"),
+        ),
+        control=_talk(
+            _A,
+            ("show my note", "birch and alder"),
+            (*_B, "other"),
+            ("show my note", "birch and alder"),
+        ),
+        forgeable=True,
+    ),
+)

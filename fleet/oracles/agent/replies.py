@@ -1,0 +1,161 @@
+"""Oracles of one call of an agent: its price, and that its answer is whole. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from fleet.findings.sighting import Sighting, template
+from fleet.oracles.agent import vocabulary
+from fleet.oracles.agent.dialogue import honest, number, said, same_words, served
+from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.text import line
+
+PRICE = "call_price_wei"
+AGAIN = "asked again by the same caller"
+"""What is said of an answer that the same words had not before: something is kept between calls."""
+_ENDED = frozenset({"", "stop", "end_turn", "end", "complete", "completed", "finish", "finished"})
+"""Finish reasons, in lower case, that give no reason for silence."""
+_HELP = re.compile(r"\b(?:help|commands?|what can you)\b", re.IGNORECASE)
+_OTHER_FIELD = re.compile(r"a line that is not a field: '[A-Za-z_-]{1,24}(?::|')")
+"""A field that event streams do not know, which their readers ignore."""
+
+
+def _paid_refusal(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    last = seen[-1]
+    status, charged = last.result.get("status", 0), last.result.get("charged", 0)
+    if status >= 400 and charged > 0:
+        words = line(str(last.result.get("error", "")).partition(": ")[2], 60)
+        why = f" ({words})" if words else ""
+        title = f"{last.asked} is refused with {status}{why}, and {charged} wei of credit are charged"
+        yield Observation(Sighting(title, f"paid-refusal {status}", whole=True), frozenset({"charged"}))
+    again, charged = number(last, "status_again"), number(last, "charged_again")
+    if again >= 400 and charged > 0 and served(last) and number(last, "charged") > 0:
+        title = (
+            f"{last.asked}, sent a second time, is refused with {again}, and {charged} wei more are charged"
+        )
+        found = Sighting(title, f"paid-refusal again {again}", whole=True)
+        yield Observation(found, frozenset({"charged_again"}))
+
+
+def _overcharged(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    last = seen[-1]
+    promised, said_itself = facts.promised.get(PRICE, 0), number(last, "advertised_wei")
+    prices = [price for price in (promised, said_itself) if isinstance(price, int) and price > 0]
+    if not prices or not served(last):
+        return
+    price, how = min(prices), "sent once"
+    charged = number(last, "charged")
+    if any(0 < number(one, "charged") <= price for one in _earlier(seen)):
+        how = AGAIN
+    if charged <= price and 200 <= number(last, "status_again") < 300:
+        charged, how = number(last, "charged_again"), "sent a second time"
+    if charged > price:
+        title = f"{last.asked}, {how}, is charged {charged} wei; the price is {price} wei"
+        kind = "stream" if last.args.get("stream") else "whole"
+        key = f"overcharged {how} {kind} {'its own word' if price == said_itself else PRICE}"
+        times = "twice" if charged == 2 * price else "more"  # a charge made twice is another defect
+        found = Sighting(title, f"{key} {times}", whole=True, former=((key, True),))
+        yield Observation(found, frozenset({"charged", "charged_again"}))
+
+
+def _empty(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    last = seen[-1]
+    reason, words = str(last.result.get("finish_reason", "")), said(last)
+    asks = sum(char.isalnum() for char in words) > 1 and not vocabulary.SILENCE.search(words)
+    if not (last.result.get("empty") and served(last) and honest(last) and asks):
+        return
+    if reason.lower().replace("finish_reason_", "") in _ENDED:
+        charged = number(last, "charged")
+        cost = f", for {charged} wei" if charged > 0 else ""
+        again = any(not one.result.get("empty") for one in _earlier(seen))
+        title = f"{last.asked}{f', {AGAIN},' if again else ''} is answered with an empty reply"
+        title = f"{title} (finish reason {reason or 'none'}){cost}: {line(words, 60)!r}"
+        key = f"empty-reply {'again ' if again else ''}{_kind(words)}"
+        yield Observation(Sighting(title, key, whole=True), frozenset({"reply", "empty"}))
+
+
+def _earlier(seen: Sequence[Exchange]) -> list[Exchange]:
+    """The earlier calls of a question with the last one's words, by the same caller, that were served."""
+    last = seen[-1]
+    return [one for one in seen[:-1] if served(one) and honest(one) and same_words(one, last)]
+
+
+def _kind(words: str) -> str:
+    """The kind of a message, so that one defect has one signature however it is asked for."""
+    if _HELP.search(words):
+        return "help"
+    size = "long" if len(words) > 200 else "short"
+    first = "" if size == "long" else template(words.split()[0].casefold())
+    return f"{size} {'text' if words.isascii() else 'multi-byte text'} {first}".strip()
+
+
+def _stream(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    last = seen[-1]
+    fault = str(last.result.get("stream_error", ""))
+    if not (last.args.get("stream") and 200 <= number(last, "status") < 300 and fault):
+        return
+    if _OTHER_FIELD.match(fault) or ("is not an event stream" in fault and not facts.promised.get("streams")):
+        return
+    if last.args.get("raw"):
+        return
+    kind = template(fault).partition(":")[0]
+    title = f"{last.asked} is answered with a broken event stream: {line(fault, 100)}"
+    yield Observation(
+        Sighting(title, f"stream-broken {kind}", whole=True), frozenset({"stream_ok", "stream_error"})
+    )
+
+
+def _call(args: dict[str, object], **result: object) -> tuple[Exchange, ...]:
+    return (Exchange("qa_call", {"target": "a", "message": "hello"} | args, result),)
+
+
+_STREAM: dict[str, object] = {"stream": True}
+
+ORACLES = (
+    Oracle(
+        id="paid-refusal",
+        says="a refused call is free",
+        severity="high",
+        surface="on-chain",
+        reference="CWE-841",
+        judges=("reply",),
+        judge=_paid_refusal,
+        example=(Exchange("qa_call", {"target": "a"}, {"status": 400, "charged": 1}),),
+        control=(Exchange("qa_call", {"target": "a"}, {"status": 400, "charged": 0}),),
+    ),
+    Oracle(
+        id="overcharged",
+        says="a call costs no more than the platform advertises, each time that it is sent",
+        severity="high",
+        surface="on-chain",
+        reference="CWE-682",
+        judges=("reply",),
+        judge=_overcharged,
+        example=_call({}, ok=True, status=200, charged=9, advertised_wei=5),
+        control=_call({}, ok=True, status=200, charged=1, advertised_wei=5),
+    ),
+    Oracle(
+        id="empty-reply",
+        says="a question is never answered with an empty reply that says it is complete",
+        severity="medium",
+        surface="ux",
+        reference="platform-facts 1.11",
+        judges=("reply",),
+        judge=_empty,
+        example=_call({}, ok=True, status=200, empty=True, finish_reason="STOP"),
+        control=_call({}, ok=True, status=200, empty=True, finish_reason="MAX_TOKENS"),
+        forgeable=True,
+    ),
+    Oracle(
+        id="stream-broken",
+        says="an event stream is whole: framing, UTF-8, JSON, a final event",
+        severity="medium",
+        surface="ux",
+        reference="https://html.spec.whatwg.org/multipage/server-sent-events.html",
+        judges=("reply",),
+        judge=_stream,
+        example=_call(_STREAM, status=200, stream_ok=False, stream_error="not UTF-8"),
+        control=_call(_STREAM, status=200, ok=True, stream_ok=True, stream_error="", reply="x"),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Oracles of the chain: views, access, documented functions."""

@@ -1,0 +1,140 @@
+"""Oracles of a limit's edges: a length that a view states, a name that no face can show. Pure.
+
+Each needs the same call with a short argument before it, which succeeds: then it is the length that decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from fleet.findings.sighting import Sighting
+from fleet.oracles.chain import fourbyte
+from fleet.oracles.chain.simulated import STRANGER, Simulated, number, of
+from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+
+REGISTER = "0xf2c298be"
+_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.IGNORECASE)
+
+
+def text_of(value: Any) -> str | None:
+    """A text argument as it is written: plain, or `{"repeat": "a", "times": 9}`; None for anything else."""
+    if isinstance(value, Mapping):
+        return str(value.get("repeat", "")) * min(int(value.get("times", 0)), 1 << 16)
+    return value if isinstance(value, str) else None
+
+
+def _alone(exchange: Exchange) -> tuple[Simulated, str] | None:
+    """A stranger's call of one text, and that text."""
+    call = of(exchange)
+    if call is None or not call.plain or call.sender != STRANGER or len(call.args) != 1:
+        return None
+    text = text_of(call.args[0])
+    return None if text is None or exchange.args.get("types") != ["string"] else (call, text)
+
+
+def _short(seen: Sequence[Exchange], selector: str, limit: int) -> int | None:
+    """Where the same call with a shorter text succeeded."""
+    for at, exchange in enumerate(seen[:-1]):
+        found = _alone(exchange)
+        if found is None or found[0].selector != selector or not found[0].succeeded:
+            continue
+        if 0 < len(found[1]) <= limit // 2:
+            return at
+    return None
+
+
+def _length(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    found = _alone(seen[-1])
+    if found is None or len(found[0].readings) != 1:
+        return
+    (call, text), (stated,) = found, found[0].readings
+    limit, size = number(stated.before), len(text.encode())
+    if stated.keys or not fourbyte.LENGTH.fullmatch(stated.name) or not limit or not text.isascii():
+        return
+    control = _short(seen, call.selector, limit)
+    if control is None:
+        return
+    if size == limit + 1 and call.succeeded:
+        words = f"{call.spoken} accepts {size} bytes, and {stated.shown} is {limit}"
+    elif size == limit and not call.succeeded and call.reverted != "no reason given":
+        words = f"{call.spoken} refuses {size} bytes ({call.reverted}), and {stated.shown} is {limit}"
+    else:
+        return
+    yield Observation(
+        Sighting(words, f"limit {call.selector} {stated.name} {call.succeeded}", whole=True),
+        frozenset({"succeeded", "reverted", "before"}),
+        led=(control,),
+    )
+
+
+def _ghost(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    found = _alone(seen[-1])
+    if found is None or found[0].selector != REGISTER or not found[0].succeeded:
+        return
+    text = found[1]
+    if _LABEL.fullmatch(text) or (text and "{name}" not in urlsplit(facts.face).netloc):
+        return
+    valid = (at for at, one in enumerate(seen[:-1]) if _registers(one))
+    if (control := next(valid, None)) is None:
+        return
+    how = (
+        "an empty name" if not text else f"a name of {len(text.encode())} bytes that is not a label of a host"
+    )
+    kind = "empty" if not text else "long" if len(text) > 63 else "spelling"
+    yield Observation(
+        Sighting(f"{found[0].spoken} accepts {how}", f"ghost-name {kind}", whole=True),
+        frozenset({"succeeded"}),
+        led=(control,),
+    )
+
+
+def _registers(exchange: Exchange) -> bool:
+    found = _alone(exchange)
+    return bool(
+        found
+        and found[0].selector == REGISTER
+        and found[0].succeeded
+        and _LABEL.fullmatch(found[1])
+        and len(found[1]) < 33
+    )
+
+
+def _called(selector: str, succeeded: bool, value: Any, watch: str = "", stated: int = 0) -> Exchange:
+    args: Mapping[str, Any] = {"simulate": selector, "types": ["string"], "args": [value]}
+    answer: dict[str, Any] = {"ok": True, "succeeded": succeeded, "reverted": "" if succeeded else "too long"}
+    if watch:
+        args = {**args, "watch": [watch]}
+        answer |= {"before": [stated], "after": [stated]}
+    return Exchange("qa_chain", args, answer)
+
+
+_NOTE, _STATED = fourbyte.selector_of("leaveNote(string)"), fourbyte.selector_of("maxNoteLength()")
+_LONG = {"repeat": "a", "times": 65}
+
+ORACLES = (
+    Oracle(
+        id="limit-not-held",
+        says="a length that a view states is the greatest that its function accepts",
+        severity="medium",
+        surface="on-chain",
+        reference="CWE-1284",
+        judges=("chain",),
+        judge=_length,
+        example=(_called(_NOTE, True, "aa"), _called(_NOTE, True, _LONG, _STATED, 64)),
+        control=(_called(_NOTE, True, "aa"), _called(_NOTE, False, _LONG, _STATED, 64)),
+    ),
+    Oracle(
+        id="ghost-name",
+        says="a name that is registered can be shown at its face",
+        severity="medium",
+        surface="on-chain",
+        reference="RFC 1035, 2.3.1",
+        judges=("chain",),
+        judge=_ghost,
+        example=(_called(REGISTER, True, "ab"), _called(REGISTER, True, "")),
+        control=(_called(REGISTER, True, "ab"), _called(REGISTER, False, "")),
+    ),
+)

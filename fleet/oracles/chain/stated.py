@@ -1,0 +1,258 @@
+"""Oracles of a contract's functions as documents state them: for whom, how much, of what. Pure.
+
+Each is a question that begins with the document: what it states is part of the evidence, and without it
+nothing is said of a function. A signature is believed only where the contract has its selector: it answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from fleet.findings.sighting import Sighting
+from fleet.oracles.chain.fourbyte import selector_of
+from fleet.oracles.chain.interfaces import StatedFunction, functions
+from fleet.oracles.chain.simulated import STRANGER, ZERO, Simulated, account, number, of, watched
+from fleet.oracles.echoes import OWN, route
+from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+
+WORD = 64
+
+
+def _documents(seen: Sequence[Exchange]) -> Iterator[tuple[int, Exchange, Mapping[str, StatedFunction]]]:
+    """The documents of a question, the last one first; a page of a run's own name does not count."""
+    for at in range(len(seen) - 1, -1, -1):
+        one = seen[at]
+        plain = set(one.args) == {"url"} and not OWN.search(str(one.args["url"]))
+        if one.tool == "qa_fetch" and plain and one.result.get("status") == 200:
+            yield at, one, functions(str(one.result.get("text", "")))
+
+
+def _reserved(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    """[a document, a stranger's call of what it reserves, which succeeds]."""
+    call = of(seen[-1])
+    if call is None or not call.plain or call.sender != STRANGER or not call.succeeded:
+        return
+    silent = not call.events and not any(call.changed)
+    if silent and seen[-1].result.get("returned", "") not in ("", "0x"):
+        return  # a refusal without a revert, or a view that a document does not call one
+    for at, page, known in _documents(seen[:-1]):
+        one = known.get(call.selector)
+        if one is None or not one.reserved or one.reads or (one.of and not _anothers(call, known)):
+            continue
+        whom = f"{one.reserved} of the {one.of}" if one.of else one.reserved
+        title = (
+            f"{one.signature}, called by a stranger, succeeds; {route(page.args)} states that it is for the"
+        )
+        yield Observation(
+            Sighting(f"{title} {whom} only", f"stranger {call.selector}", whole=True),
+            frozenset({"succeeded"}),
+            led=(at,),
+        )
+        return
+
+
+def _anothers(call: Simulated, known: Mapping[str, StatedFunction]) -> bool:
+    """Whether the thing that the first argument names exists and is not the caller's, by what was watched."""
+    key = number(call.args[0]) if call.args else None
+    for one in call.readings:
+        view = known.get(one.spelled[:10])
+        if view is not None and view.owner and key is not None and _key(one.spelled) == key:
+            return _account(one.before) not in ("", ZERO, call.by)
+    return False
+
+
+def _key(spelled: str) -> int | None:
+    """The one word that a view is asked for."""
+    inside = spelled[11:-1]
+    return int(inside, 16) if len(inside) == WORD and spelled[10:11] == "(" else None
+
+
+def _account(value: Any) -> str:
+    """The first word of a view's value as an address."""
+    return account(value[: WORD + 2]) if isinstance(value, str) else ""
+
+
+def _range(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    """[a document, a call with a value of the range that it states, the same call with one beyond it]."""
+    call = of(seen[-1])
+    if call is None or not call.succeeded or call.args == () or seen[-1].args.get("code"):
+        return
+    value = number(call.args[-1])
+    for at, page, known in _documents(seen[:-1]):
+        one = known.get(call.selector)
+        if one is None or not one.range or value is None or not _sized(one):
+            continue
+        low, high = (_bound(text, call) for text in one.range)
+        within = [
+            index
+            for index, other in enumerate(seen[:-1])
+            if _same_call(other, seen[-1]) and low is not None and high is not None
+            if low <= (number(other.args["args"][-1]) or 0) <= high and other.result.get("succeeded")
+        ]
+        if low is None or high is None or not low < high or low <= value <= high or not within:
+            continue
+        limits = " to ".join(
+            text if text.isdigit() else f"{text} ({bound})"
+            for text, bound in zip(one.range, (low, high), strict=True)
+        )
+        kind = "below" if value < low else "above"
+        title = f"{one.signature} accepts {value}, {kind} the limit that {route(page.args)} states: {limits}"
+        yield Observation(
+            Sighting(title, f"range {call.selector} {kind}", whole=True),
+            frozenset({"succeeded", "before"}),
+            led=tuple(sorted({at, within[-1]})),
+        )
+        return
+
+
+def _sized(one: StatedFunction) -> bool:
+    """Whether its last argument is the only number of it, beside the key of a thing before it."""
+    kinds = one.types
+    numbers = [kind for kind in kinds if kind.startswith("uint")]
+    return bool(kinds) and kinds[-1].startswith("uint") and (len(numbers) == 1 or len(kinds) == 2)
+
+
+def _bound(text: str, call: Simulated) -> int | None:
+    """A bound's value: a number, or a watched view before the call."""
+    if text.isdigit():
+        return int(text)
+    found = next((one.before for one in call.readings if one.spelled == selector_of(text)), None)
+    return number(found)
+
+
+def _same_call(one: Exchange, other: Exchange) -> bool:
+    """Whether two calls differ in their last argument only."""
+    first, second = (dict(each.args) for each in (one, other))
+    given = first.pop("args", ()), second.pop("args", ())
+    return bool(first == second and given[0] and given[0][:-1] == given[1][:-1] and one.tool == other.tool)
+
+
+def _views(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    """[a document, views that speak of the same things by it, read at one block]."""
+    values = {one.spelled: one.before for one in watched(seen[-1])}
+    for at, page, known in _documents(seen[:-1]) if values else ():
+        clash = next((words for kind in _kinds(known) for words in _clashes(kind, known, values)), None)
+        if clash:
+            title = f"views disagree: {clash[1]}; {route(page.args)} states what they are"
+            yield Observation(
+                Sighting(title, f"stated-views {clash[0]}", whole=True), frozenset({"before"}), led=(at,)
+            )
+            return
+
+
+def _kinds(known: Mapping[str, StatedFunction]) -> list[str]:
+    return list(dict.fromkeys(one.owner for one in known.values() if one.owner))
+
+
+def _clashes(
+    kind: str, known: Mapping[str, StatedFunction], values: Mapping[str, Any]
+) -> Iterator[tuple[str, str]]:
+    """What contradicts what of the things of one kind: the views' selectors, and in words."""
+    owners = [key for key, one in known.items() if one.owner == kind and one.types == ("uint256",)]
+    read: dict[str, dict[int, str]] = {key: {} for key in owners}
+    for spelled, value in values.items():
+        key = _key(spelled)
+        if spelled[:10] in read and key is not None and _account(value):
+            read[spelled[:10]][key] = _account(value)
+    first, *others = owners or [""]
+    for other in others:
+        for key in sorted(read[first].keys() & read[other].keys()):
+            one, two = read[first][key], read[other][key]
+            if one != two:
+                names = (_spoken(known[first], key), _spoken(known[other], key))
+                yield f"{first} {other}", f"{names[0]} is {one}, by {names[1]} it is {two}"
+    if first:
+        yield from _counts(kind, known, values, read[first])
+
+
+def _counts(
+    kind: str, known: Mapping[str, StatedFunction], values: Mapping[str, Any], owners: Mapping[int, str]
+) -> Iterator[tuple[str, str]]:
+    """A total beside the things that exist, and what an address has beside what it owns."""
+    selector = next((key for key, one in known.items() if one.total == kind and not one.types), "")
+    total = number(values.get(selector))
+    if total is None or set(range(1, total + 2)) - set(owners):
+        return
+    there = [key for key, owner in owners.items() if owner != ZERO]
+    name = known[selector].signature
+    if len(there) > total or (known[selector].ids and total and owners[total] == ZERO):
+        yield selector, f"{name} is {total}, and {len(there)} of the ids up to {max(owners)} have an owner"
+        return
+    if len(there) != total:
+        return  # some may be further away
+    for key, one in known.items():
+        for spelled, value in values.items() if one.held == kind and one.types == ("address",) else ():
+            who = "0x" + spelled[11:-1][-40:] if spelled.startswith(f"{key}(") else ""
+            held = sum(owner == who for owner in owners.values())
+            if who and number(value) not in (None, held):
+                yield key, f"the count of {who} by {one.signature} is {number(value)}, and it owns {held}"
+
+
+def _spoken(one: StatedFunction, key: int) -> str:
+    return f"{one.signature.partition('(')[0]}({key})"
+
+
+_GUIDE = (
+    "- `setRate(uint256)` sets the rate; for the owner only\n- `most()` is the largest load\n"
+    "- `load(uint256)` loads a cart from 1 to most(); for anyone\n"
+    "- `holder(uint256)` is the owner of a cart\n- `cart(uint256)` is the owner and the load of a cart\n"
+)
+_PAGE = Exchange("qa_fetch", {"url": "{site}/guide.md"}, {"status": 200, "text": _GUIDE})
+
+
+def _called(signature: str, value: str, succeeded: bool, watch: Sequence[str] = ()) -> Exchange:
+    args = {"simulate": selector_of(signature), "types": ["uint256"], "args": [value], "watch": list(watch)}
+    read = ["0x" + f"{9:064x}" for _ in watch]
+    answer = {"ok": True, "by": "0x" + "57" * 20, "succeeded": succeeded, "before": read, "after": read}
+    return Exchange("qa_chain", args, answer)
+
+
+def _loaded(beyond: bool) -> tuple[Exchange, ...]:
+    watch = (selector_of("most()"),)
+    return (_PAGE, _called("load(uint256)", "9", True, watch), _called("load(uint256)", "10", beyond, watch))
+
+
+def _held(*owners: str) -> tuple[Exchange, ...]:
+    views = [f"{selector_of(one)}({1:064x})" for one in ("holder(uint256)", "cart(uint256)")]
+    words = ["0x" + owner * 20 for owner in owners]
+    before = ["0x" + "0" * 24 + words[0][2:], "0x" + "0" * 24 + words[1][2:] + f"{5:064x}"]
+    return (_PAGE, Exchange("qa_chain", {"watch": views}, {"ok": True, "before": before}))
+
+
+ORACLES = (
+    Oracle(
+        id="reserved-open",
+        says="a function that the documents reserve for an owner or a role refuses a stranger",
+        severity="high",
+        surface="security",
+        reference="CWE-862",
+        judges=("chain",),
+        judge=_reserved,
+        example=(_PAGE, _called("setRate(uint256)", "7", True)),
+        control=(_PAGE, _called("setRate(uint256)", "7", False)),
+        yields_to=("open-to-strangers",),
+    ),
+    Oracle(
+        id="stated-range",
+        says="a function refuses what is beyond the range that the documents state",
+        severity="medium",
+        surface="on-chain",
+        reference="CWE-1284",
+        judges=("chain",),
+        judge=_range,
+        example=_loaded(True),
+        control=_loaded(False),
+    ),
+    Oracle(
+        id="stated-views",
+        says="views that are the same by the documents are the same at one block",
+        severity="medium",
+        surface="on-chain",
+        reference="CWE-1059",
+        judges=("chain",),
+        judge=_views,
+        example=_held("11", "22"),
+        control=_held("11", "11"),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Oracles of documents: what they state is true of the platform."""

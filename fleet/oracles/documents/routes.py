@@ -1,0 +1,255 @@
+"""Oracle of documented routes: what a document of the platform writes down as a call answers as one. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from fleet.findings.sighting import Sighting
+from fleet.oracles.echoes import route
+from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.texts import parsed
+from fleet.oracles.web.pages import ELSEWHERE
+from fleet.text import line
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+_CALL = re.compile(
+    r"(?<![\w/])(GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)[ \t]{1,4}`?(https?://[^\s`\"'<>/]{1,200})?"
+    r"(/(?:[^\s`\"'()|,;<>]|<[\w-]{1,40}>){0,300})"
+)
+_PATH = re.compile(r"(?<![\w/.:<])/[^\s`\"'()|,;<>]{1,300}")
+_RETRACTED = re.compile(
+    r"(?i)\b(?:removed|deprecated|no longer|retired|refused|unsupported|disabled|coming soon"
+    r"|not (?:yet|allowed|supported|offered|available|served|implemented)|planned|instead of|used to|never"
+    r"|fails?)\b"
+    r"|(?<!\bto )(?<!\bmost )(?<!\bthan )(?<!\bof )(?<!\bmax )(?<!\band )(?<![\w.–-])(?:40[345]|50[01])\b"
+)
+"""Words that take a call back, or a status that it answers: no bound of a range."""
+_THING = re.compile(r"(?i)/(?:\d+|0x[0-9a-f]+|[0-9a-f]{16,}|[0-9a-f]{8}-[0-9a-f-]{27})(?=/|$)")
+"""Where a path names one thing of many: an example's need not exist."""
+LOCKED = "LOCKED"
+"""Among the refusals of an operation: it needs a key."""
+_HOLE = re.compile(r"^(?:<[^>]*>|\{[^}]*\}|:[a-zA-Z]\w*|\[[^\]]*\]|\.\.\.|…|[A-Z_]{3,})$")
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentedCall:
+    """A method and a path as a document writes them; `exact` without anything to fill in.
+
+    `beside`: it is on the host of its document, as the operations of a description are that names no other.
+    `may`: refusals that the document itself gives it as answers, in the spelling of a description.
+    """
+
+    method: str
+    host: str
+    path: str
+    query: str
+    beside: bool = False
+    may: frozenset[str] = frozenset()
+
+    @property
+    def exact(self) -> bool:
+        return not re.search(r"[<>{}\[\]…]|\.\.\.|/:|=$|=&|[A-Z_]{3,}", f"{self.path}?{self.query}")
+
+    def takes(self, method: str, path: str) -> bool:
+        """Whether a call of this method and path is the documented one."""
+        mine, other = self.path.strip("/").split("/"), path.strip("/").split("/")
+        same = len(mine) == len(other) and all(
+            bool(_HOLE.match(one)) or one == another for one, another in zip(mine, other, strict=True)
+        )
+        return method == self.method and same
+
+
+def documented(text: str) -> tuple[DocumentedCall, ...]:
+    """The calls that a document writes down, but for those that it takes back on the same line."""
+    document = parsed(text)
+    if isinstance(document, dict) and isinstance(document.get("paths"), dict):
+        host, below = _server(document)
+        return tuple(
+            DocumentedCall(
+                method.upper(), host, below + str(path), "", beside=not host, may=_stated(what, document)
+            )
+            for path, methods in document["paths"].items()
+            if isinstance(methods, dict)
+            for method, what in methods.items()
+            if method.upper() in METHODS and not (isinstance(what, dict) and what.get("deprecated"))
+        )
+    found = []
+    for said in text.splitlines():
+        if not _RETRACTED.search(said):
+            for call in _CALL.finditer(said):
+                found.append(_call(call[1], call[2], call[3]))
+                found += _examples(found[-1], said[call.end() :])
+    return tuple(found)
+
+
+def _stated(operation: Any, document: dict[str, Any]) -> frozenset[str]:
+    """Refusals that an operation may answer with; one that needs a key may hide behind a 404."""
+    known = operation if isinstance(operation, dict) else {}
+    answers = known.get("responses")
+    locked = known.get("security", document.get("security"))
+    stated = {str(one).upper() for one in answers} if isinstance(answers, dict) else set()
+    return frozenset(stated | ({"404", LOCKED} if locked else set()))
+
+
+def _examples(of: DocumentedCall, rest: str) -> Iterator[DocumentedCall]:
+    """The same call as the rest of its line writes it with values in its query.
+
+    What a path names in an example need not be there.
+    """
+    for hit in _PATH.finditer(rest) if not of.exact else ():
+        one = _call(of.method, of.host, hit[0])
+        if one.exact and one.method == of.method and one.path == of.path:
+            yield one
+
+
+def _call(method: str, host: str | None, target: str) -> DocumentedCall:
+    path, _, query = target.rstrip(".:*_!").partition("?")
+    return DocumentedCall(method, host or "", path, query.partition("#")[0])
+
+
+def _server(document: dict[str, Any]) -> tuple[str, str]:
+    """The host of a description's operations, "" for its own, and the path that they are below."""
+    servers = document.get("servers")
+    first = servers[0] if isinstance(servers, list) and servers else None
+    url = str(first.get("url", "")) if isinstance(first, dict) else ""
+    try:
+        parts = urlsplit("" if "{" in url else url)
+    except ValueError:
+        return "", ""
+    return (f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""), parts.path.rstrip("/")
+
+
+def _route(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    """[a document ..., the call of a route that it writes down]; for a route without a host, between the two
+    what answers beside it, and the same route at the platform's other place."""
+    last = seen[-1]
+    status, method = last.result.get("status", 0), str(last.args.get("method", "GET"))
+    if not isinstance(status, int) or not (status in (404, 405) or status == 501 or _broken(status)):
+        return
+    parts = urlsplit(str(last.args.get("url", "")).replace("{site}", "http://site", 1))
+    path, query = unquote(parts.path), unquote(parts.query)
+    for at, source in enumerate(seen[:-1]):
+        if source.result.get("status") != 200 or source.tool != "qa_fetch" or not same_host(source, last):
+            continue
+        for call in documented(str(source.result.get("text", ""))):
+            nowhere = () if _here(call, last, facts) else _nowhere(call, seen, at)
+            if not call.takes(method, path) or not (nowhere or _here(call, last, facts)):
+                continue
+            plain = call.exact and method == "GET" and (call.path, call.query) == (path, query)
+            stated = (status < 500 or status == 501) and call.may & {str(status), f"{status // 100}XX"}
+            thing = method == "GET" and LOCKED not in call.may and _THING.search(path)
+            absent = _absent_route(seen, at) if thing else ()
+            if absent or (not stated and (status != 404 or (plain and not _THING.search(path)))):
+                said = line(f"{call.method} {call.path}", 90)
+                title = f"{route(source.args)} documents {said}; it answers {status}"
+                key = f"documented {call.method} {call.path} {status}"
+                yield Observation(
+                    Sighting(title, key, whole=True), frozenset({"status"}), (at, *nowhere, *absent)
+                )
+                return
+
+
+def _nowhere(call: DocumentedCall, seen: Sequence[Exchange], at: int) -> tuple[int, ...]:
+    """Where the same route is not found at another host, and another one of the document, in the same folder
+    of this host, is; () unless both are there."""
+    last, text = seen[-1], str(seen[at].result.get("text", ""))
+    if call.host or last.result.get("status") not in (404, 410):
+        return ()
+    calls = [one for one in documented(text) if one.method == "GET" and not one.host]
+    found: dict[bool, int] = {}
+    for where, one in enumerate(seen[:-1]):
+        parts, status = urlsplit(_below(one)), one.result.get("status")
+        here, same = same_host(one, last), _below(one) == _below(last)
+        named = any(each.takes("GET", parts.path) for each in calls)
+        if where > at and same and not here and status in (404, 410):
+            found[False] = where
+        elif where > at and here and named and status == 200 and _beside(parts.path, call.path):
+            found[True] = where
+    return tuple(sorted(found.values())) if len(found) == 2 else ()
+
+
+def _absent_route(seen: Sequence[Exchange], at: int) -> tuple[int, ...]:
+    """[.. the thing or a page below it, the same of a thing that is not there, a page below the thing that
+    does not exist, the route]: the thing is there, and the route is refused as that page is, not as a thing.
+    """
+    if len(seen) - at != 5:
+        return ()
+    there, other, nothing, last = seen[-4:]
+    paths = [_below(one).rstrip("?") for one in (there, other, nothing, last)]
+    thing = paths[2].rpartition("/")[0]
+    below = paths[0] == thing or paths[0].startswith(f"{thing}/")
+    beside = paths[3].startswith(f"{thing}/") and _THING.sub("", paths[0]) == _THING.sub("", paths[1])
+    known = [one for one in documented(str(seen[at].result.get("text", ""))) if one.takes("GET", paths[2])]
+    if known or not (below and beside) or paths[0] == paths[1]:
+        return ()
+    bodies = [
+        str(one.result.get("text", "")).replace(path.rpartition("/")[2], "")
+        for one, path in zip((other, nothing, last), paths[1:], strict=True)
+    ]
+    refused = all(one.result.get("status") == 404 for one in (other, nothing, last))
+    distinct = bodies[1] == bodies[2] != bodies[0]
+    hosts = all(same_host(one, last) for one in (there, other, nothing))
+    found = there.result.get("status") == 200 and refused and distinct and hosts
+    return tuple(range(at + 1, len(seen) - 1)) if found else ()
+
+
+def _below(one: Exchange) -> str:
+    """A URL's path and query, on whatever host."""
+    parts = urlsplit(re.sub(r"^\{\w+\}", "http://x", str(one.args.get("url", ""))))
+    return unquote(f"{parts.path}?{parts.query}")
+
+
+def _beside(one: str, other: str) -> bool:
+    first, second = (path.strip("/").split("/")[0] for path in (one, other))
+    return bool(first) and first == second and "/" in one.strip("/")
+
+
+def _broken(status: int) -> bool:
+    return status >= 500 and status not in ELSEWHERE
+
+
+def _host(call: Exchange) -> str:
+    url = str(call.args.get("url", ""))
+    return url.partition("}")[0] if url.startswith("{") else urlsplit(url).netloc
+
+
+def same_host(one: Exchange, other: Exchange) -> bool:
+    """Whether two calls went to one host."""
+    return _host(one) == _host(other)
+
+
+def _here(call: DocumentedCall, last: Exchange, facts: Facts) -> bool:
+    """Whether the documented path is on the host that was called; one without a host may be the proxy's."""
+    site, proxy = (urlsplit(url).netloc for url in (facts.site, facts.proxy))
+    if call.beside:
+        return True
+    if call.host:
+        return urlsplit(call.host).netloc == (site if _host(last) == "{site" else _host(last))
+    return not proxy or proxy == site
+
+
+def _asked(text: str, status: int) -> tuple[Exchange, ...]:
+    return (
+        Exchange("qa_fetch", {"url": "{site}/guide"}, {"status": 200, "text": text}),
+        Exchange("qa_fetch", {"url": "{site}/api/moss"}, {"status": status, "content_type": "text/plain"}),
+    )
+
+
+ORACLES = (
+    Oracle(
+        id="documented-route",
+        says="a route that a document writes down answers",
+        severity="low",
+        surface="ux",
+        reference="RFC 9110, 15.5.6",
+        judges=("page",),
+        judge=_route,
+        example=_asked("- `GET /api/moss` lists the mosses", 405),
+        control=_asked("- `POST /api/moss` adds a moss", 405),
+        yields_to=("trace", "server-error"),
+    ),
+)

@@ -1,0 +1,140 @@
+"""A description of an API, in OpenAPI or in words: a document that writes down calls, with bodies. Pure.
+
+What words say is read into the form of OpenAPI. An example shows a body's fields and their types, no more: a
+text of several words may be any text, one of a single word is kept as it is, as it may name something.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import parse_qsl
+
+from fleet.oracles.documents.api_document import api_document
+from fleet.oracles.documents.routes import DocumentedCall, documented
+from fleet.oracles.texts import parsed, visible
+
+AHEAD = 8
+"""Lines after a call in which its body may follow."""
+MOST = 60
+_BODIES = frozenset({"POST", "PUT", "PATCH"})
+_ANSWER = re.compile(
+    r"(?i)\b(?:answers?|returns?|gives?|responds?|response|replies|yields|errors?)\b|→|->|=>"
+)
+_SAME = re.compile(r"(?i)\bsame (?:body|fields|json|object)\b")
+_PAGE = re.compile(r"(?i)\A\s*<(?:!doctype html|html)\b")
+_HOLE = re.compile(r"<([\w-]{1,40})>|\{([\w-]{1,40})\}|:([A-Za-z]\w{0,30})|([A-Z][A-Z_]{1,20})")
+_WHOLE = re.compile(r"-?[0-9]{1,9}")
+_NAMES = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:@/-]{0,60}")
+_BRACKETED = re.compile(r"[<{][^<>{}]{1,80}[>}]|[A-Z][A-Z_]+")
+
+
+def description(text: str, host: str = "") -> Mapping[str, Any] | None:
+    """The OpenAPI description that a text is or amounts to; None for a text that writes down no call.
+
+    `host` (scheme and authority): of words only calls without a host, or of this one, are taken.
+    """
+    document = api_document(text)
+    if not isinstance(document, str):
+        return document
+    return in_words(text, host) if parsed(text) is None else None
+
+
+def in_words(text: str, host: str = "") -> Mapping[str, Any] | None:
+    """What a text that is no JSON amounts to."""
+    if text.lstrip()[:1] in ("{", "["):
+        return None
+    text = visible(text) if _PAGE.match(text) else text
+    paths: dict[str, dict[str, Any]] = {}
+    lines, last = text.splitlines(), dict[str, Any]()
+    for at, said in enumerate(lines):
+        calls = documented(said)
+        for call in calls[:4]:
+            template = _template(call.path)
+            if (call.host and host and call.host != host) or len(paths) >= MOST or _example(call, calls):
+                continue
+            body = _body(call, said, lines[at + 1 : at + 1 + AHEAD]) or (last if _SAME.search(said) else {})
+            last = body or last
+            operation = {"summary": said.partition(call.path)[2][:400], **_query(call), **_sent(call, body)}
+            paths.setdefault(template, {}).setdefault(call.method.lower(), operation)
+    return (
+        {"openapi": "3.1.0", "paths": {at: _holes(at) | item for at, item in paths.items()}}
+        if paths
+        else None
+    )
+
+
+def _example(call: DocumentedCall, calls: Sequence[DocumentedCall]) -> bool:
+    """Whether it is another call of its line with values filled in."""
+    return any(one is not call and not one.exact and one.takes(call.method, call.path) for one in calls)
+
+
+def _template(path: str) -> str:
+    """A path with each place for a value as OpenAPI writes it."""
+    return "/".join(
+        "{" + next(filter(None, hole.groups())).lower() + "}" if (hole := _HOLE.fullmatch(part)) else part
+        for part in path.split("/")
+    )
+
+
+def _holes(template: str) -> dict[str, Any]:
+    found = re.findall(r"\{([^{}/]+)\}", template)
+    said = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in found]
+    return {"parameters": said} if said else {}
+
+
+def _query(call: DocumentedCall) -> dict[str, Any]:
+    """Its parameters, as the document has them in every example of the call."""
+    pairs = parse_qsl(call.query, keep_blank_values=True)
+    said = [
+        {"name": name, "in": "query", "required": True, "schema": _schema(value, name=False)}
+        for name, value in pairs
+    ]
+    return {"parameters": said} if said else {}
+
+
+def _sent(call: DocumentedCall, body: Mapping[str, Any]) -> dict[str, Any]:
+    if not body or call.method not in _BODIES:
+        return {}
+    fields = {str(name): _schema(value, name=True) for name, value in body.items()}
+    schema = {"type": "object", "properties": fields, "required": list(fields)}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+def _schema(value: Any, *, name: bool) -> dict[str, Any]:
+    """What an example shows of its kind; `name`: a single word of a body may name something, and stays."""
+    if isinstance(value, bool):
+        return {"type": "boolean"}
+    if isinstance(value, int | float):
+        return {"type": "integer" if isinstance(value, int) else "number", "default": value}
+    if not isinstance(value, str):
+        return {"type": "array"} if isinstance(value, list) else {"type": "object"}
+    if not name and _WHOLE.fullmatch(value):
+        return {"type": "integer", "default": int(value)}
+    single = name and _NAMES.fullmatch(value) and not _BRACKETED.fullmatch(value)
+    return {"type": "string", "const": value} if single else {"type": "string"}
+
+
+def _body(call: DocumentedCall, said: str, after: Sequence[str]) -> dict[str, Any]:
+    """The first object beside a call, or below it before anything else begins, that is not an answer."""
+    rest = said.partition(call.path)[2] + "\n" + "\n".join(_until(after))
+    at = rest.find("{") if call.method in _BODIES else -1
+    while at >= 0:
+        if _ANSWER.search(rest[:at]):
+            return {}
+        try:
+            found, _ = json.JSONDecoder().raw_decode(rest[at:])
+        except (ValueError, RecursionError):
+            at = rest.find("{", at + 1)
+            continue
+        return found if isinstance(found, dict) else {}
+    return {}
+
+
+def _until(after: Sequence[str]) -> Iterator[str]:
+    for said in after:
+        if said.startswith("#") or documented(said):
+            return
+        yield said

@@ -1,0 +1,204 @@
+"""Oracles of a compiler: it ends, in a module that is valid or in a clean error. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from fleet.findings.sighting import Sighting, template
+from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.program.shapes import shape
+from fleet.text import line
+
+SHORTEST_S = 1.0
+"""A compile with a shorter deadline proves nothing when it does not end."""
+SMALL = 65_536
+"""Bytes of an input that may not use up a compiler's memory."""
+
+_STATUS = re.compile(r"SIG[A-Z0-9]+|signal \d+|status -?\d+|output without end")
+_SHOWN = frozenset({"outcome"})
+
+
+def _sighting(title: str, last: Exchange, facts: Facts, prefix: str) -> Sighting:
+    """Named by the place in the program, else by its message, the same whatever input shows it; where the
+    message is only the status of its end, by the shape of the input as well."""
+    result = last.result
+    known = str(result.get("place") or result.get("said") or template(_error(last)))
+    key = " ".join(filter(None, (prefix, facts.language, line(known, 300))))
+    if _STATUS.fullmatch(known):
+        return _shaped(title, last, key, whole=True)
+    return Sighting(title, key, whole=bool(known))
+
+
+def _shaped(title: str, last: Exchange, key: str, *, whole: bool) -> Sighting:
+    """Named by the shape of the input too; `whole`: what it was in earlier versions, under the key alone."""
+    if not (form := shape(last.args)):
+        return Sighting(title, key, whole=whole)
+    return Sighting(title, f"{key} of {form}", whole=True, former=((key, whole),))
+
+
+def _error(last: Exchange) -> str:
+    return line(str(last.result.get("error", "")), 140)
+
+
+def _broken(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    last = seen[-1]
+    outcome = last.result.get("outcome")
+    if outcome not in ("panic", "crash"):
+        return
+    how = f"{last.asked} ends in a {outcome} (status {last.result.get('exit_code')}): {_error(last)}"
+    prefix = f"compiler-broken {last.asked} {outcome}"
+    yield Observation(_sighting(how.rstrip(": "), last, facts, prefix), _SHOWN)
+
+
+def _interferes(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    last = seen[-1]
+    if last.result.get("outcome") != "interference":
+        return
+    said = _error(last) or line(str(last.result.get("said", "")), 140)
+    title = (
+        f"{last.asked} interferes with its test runner: on this input it {said}; on its sample it does not"
+    )
+    yield Observation(_sighting(title, last, facts, f"compiler-interferes {last.asked}"), _SHOWN)
+
+
+def _internal(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    last = seen[-1]
+    if last.result.get("kind") != "internal-error" or last.result.get("outcome") in ("panic", "crash"):
+        return
+    said = _error(last) or line(str(last.result.get("said", "")), 140)
+    how = f"{last.asked} fails with an internal error (status {last.result.get('exit_code')}): {said}"
+    prefix = f"compiler-internal-error {last.asked}"
+    yield Observation(_sighting(how.rstrip(": "), last, facts, prefix), frozenset({"kind"}))
+
+
+def _endless(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    last = seen[-1]
+    if last.result.get("outcome") == "hang" and float(last.args.get("timeout_s", 5.0)) >= SHORTEST_S:
+        title = f"{last.asked} does not end on this input"
+        yield Observation(_shaped(title, last, f"compiler-endless {last.asked}", whole=False), _SHOWN)
+
+
+def _greedy(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    last = seen[-1]
+    size = len(str(last.args.get("source", "")).encode()) or len(str(last.args.get("module_hex", ""))) // 2
+    if last.result.get("outcome") == "memory" and size < SMALL:
+        how = f"{last.asked} uses up its memory on an input of {size} bytes; its control did not"
+        key = _sighting(how, last, facts, f"compiler-memory {last.asked}").signature
+        yield Observation(_shaped(how, last, key, whole=False), _SHOWN)
+
+
+def _invalid(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    result = seen[-1].result
+    if result.get("outcome") == "accepted" and seen[-1].args.get("source") and result.get("valid") is False:
+        if result.get("kind") == "internal-error":
+            return
+        said = line(str(result.get("said", "")), 140)
+        what = f"an output of {result.get('size', 0)} bytes that does not validate"
+        title = f"the compiler accepts a program and writes {what}: {said}".rstrip(": ")
+        key = _sighting(title, seen[-1], facts, "module-invalid").signature
+        found = _shaped(title, seen[-1], key, whole=False)
+        yield Observation(found, frozenset({"valid"}))
+
+
+def _unexported(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    result = seen[-1].result
+    if result.get("outcome") == "accepted" and result.get("kind") == "missing-entry":
+        said = line(str(result.get("said", "")), 140)
+        title = f"the compiler accepts a program that defines an entry function, and {said}"
+        key = _sighting(title, seen[-1], facts, "missing-entry").signature
+        found = _shaped(title, seen[-1], key, whole=True)
+        yield Observation(found, frozenset({"kind", "has_entry"}))
+
+
+def _compiled(**result: object) -> tuple[Exchange, ...]:
+    return (Exchange("qa_compile", {"source": "fn f() {}"}, result),)
+
+
+ORACLES = (
+    Oracle(
+        id="compiler-broken",
+        says="a compiler ends in a module or in a clean error, never in a panic or a crash",
+        severity="high",
+        surface="compiler",
+        reference="CWE-248",
+        judges=("program",),
+        judge=_broken,
+        example=_compiled(outcome="panic", exit_code=101, error="index out of bounds"),
+        control=_compiled(outcome="clean_error", exit_code=1, error="expected an item"),
+    ),
+    Oracle(
+        id="compiler-interferes",
+        says="a compiler leaves the process that started it alone: it does not kill, stop or limit it",
+        severity="high",
+        surface="compiler",
+        reference="CWE-668",
+        judges=("program",),
+        judge=_interferes,
+        example=_compiled(outcome="interference", error="killed the process that started it (SIGKILL)"),
+        control=_compiled(outcome="unknown", error="could not tell: its control killed it as well"),
+    ),
+    Oracle(
+        id="compiler-internal-error",
+        says="a compiler refuses a program in words of its own, never by an exception or an assertion",
+        severity="medium",
+        surface="compiler",
+        reference="CWE-617",
+        judges=("program",),
+        judge=_internal,
+        example=_compiled(
+            outcome="clean_error", exit_code=1, kind="internal-error", error="KeyError: 'a'", place="a.py:f"
+        ),
+        control=_compiled(outcome="clean_error", exit_code=1, kind="clean_error", error="no such name"),
+    ),
+    Oracle(
+        id="compiler-memory",
+        says="a small input does not use up a compiler's memory",
+        severity="high",
+        surface="compiler",
+        reference="CWE-770",
+        judges=("program",),
+        judge=_greedy,
+        example=_compiled(outcome="memory", exit_code=-9, kind="memory"),
+        control=_compiled(outcome="unknown", exit_code=-9, error="its control uses it up as well"),
+    ),
+    Oracle(
+        id="compiler-endless",
+        says="a compiler ends on every input within its deadline",
+        severity="high",
+        surface="compiler",
+        reference="CWE-835",
+        judges=("program",),
+        judge=_endless,
+        example=_compiled(outcome="hang"),
+        control=_compiled(outcome="accepted", valid=True),
+    ),
+    Oracle(
+        id="module-invalid",
+        says="what a compiler accepts becomes a module that validates",
+        severity="high",
+        surface="compiler",
+        reference="https://webassembly.github.io/spec/core/valid/",
+        judges=("program",),
+        judge=_invalid,
+        example=_compiled(outcome="accepted", valid=False, size=30),
+        control=_compiled(outcome="accepted", valid=True, size=30),
+    ),
+    Oracle(
+        id="missing-entry",
+        says="a program that defines an entry function becomes a module that exports one",
+        severity="medium",
+        surface="compiler",
+        reference="CWE-684",
+        judges=("program",),
+        judge=_unexported,
+        example=_compiled(
+            outcome="accepted",
+            valid=True,
+            has_entry=False,
+            kind="missing-entry",
+            said="exports none of frame",
+        ),
+        control=_compiled(outcome="accepted", valid=True, has_entry=True, kind="accepted"),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Oracles of pages: what holds of every answer over HTTP."""

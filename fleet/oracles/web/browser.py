@@ -1,0 +1,245 @@
+"""Oracles of a page in a browser: what a healthy page never runs, lacks, throws or misses. Pure.
+
+What the broker or the guest refused is our own doing: a page that missed a script or a request for that says
+nothing of itself. A page that was asked with a canary, or that a run minted, is ours as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from fleet.findings.sighting import Sighting, template
+from fleet.oracles.echoes import OWN, family, gave, route
+from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.web.pages import ELSEWHERE
+from fleet.personas.model import Severity
+from fleet.text import line
+
+GRAVE = ("critical", "serious")
+RENDERED = frozenset({"color-contrast", "target-size", "link-in-text-block", "scrollable-region-focusable"})
+"""Rules that depend on fonts, layout and what lies over what: reported by the tool, not judged."""
+OF_DOCUMENTS = frozenset({"html-has-lang", "html-lang-valid", "html-xml-lang-mismatch", "document-title"})
+"""Rules that mean nothing of a fragment, which the browser completed."""
+LOADED = {"Stylesheet": "medium", "Script": "medium", "Image": "low", "Font": "low", "Media": "low"}
+"""What a page's markup loads, and how much its absence matters."""
+
+_CODE = frozenset({"Script", "XHR", "Fetch", "WebSocket", "EventSource", "Other"})
+_GONE = (404, 410)
+_ASKED_FOR_ANYWAY = re.compile(r"/favicon\.ico$|/apple-touch-icon[^/]*$|\.map$|/\.well-known/")
+_OURS = re.compile(
+    r"Failed to fetch|Load failed|NetworkError|AbortError|NotAllowedError|NotSupportedError|SecurityError"
+    r"|ServiceWorker|Error: (?:net::|timeout)",
+    re.IGNORECASE,
+)
+"""Exceptions that a refused request, or a browser without screen, user and network, causes."""
+_FACE = re.compile(r"\{face:[^}]*\}")
+
+
+def _page(args: Mapping[str, Any]) -> str:
+    """The page's template: every name has the same face, every number the same page."""
+    return template(_FACE.sub("{face}", route(args)))
+
+
+def _origin(args: Mapping[str, Any]) -> str:
+    """The page's site: a placeholder, or scheme and host."""
+    place = _FACE.sub("{face}", route(args))
+    return place.partition("/")[0] if place.startswith("{") else "/".join(place.split("/")[:3])
+
+
+def _settled(last: Exchange) -> bool:
+    """Whether the page was seen whole, as a visitor would, and nothing in it is ours."""
+    result = last.result
+    status = result.get("status")
+    mended = any(one.get("kind") in _CODE for one in result.get("refused", ()))
+    return (
+        isinstance(status, int)
+        and 200 <= status < 300
+        and not result.get("error_class")
+        and not {"load", "facts"} & set(result.get("unjudged", ()))
+        and not last.args.get("script_canary")
+        and not OWN.search(str(last.args.get("url", "")))
+        and not mended
+    )
+
+
+def _own(url: object, last: Exchange) -> bool:
+    """Whether a URL has the page's own origin."""
+    try:
+        one, page = urlsplit(str(url)), urlsplit(str(last.result.get("final_url", "")))
+    except ValueError:
+        return False
+    return bool(one.netloc) and (one.scheme, one.netloc) == (page.scheme, page.netloc)
+
+
+def _script(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    """A canary that ran, when the same page with the bare word in the same place did not run it."""
+    last = seen[-1]
+    canary = str(last.args.get("script_canary", ""))
+    if not canary or last.result.get("canary_ran") is not True or OWN.search(str(last.args.get("url", ""))):
+        return
+    for at, twin in enumerate(seen[:-1]):
+        benign = twin.tool == last.tool and twin.args.get("script_canary") == canary
+        if not benign or twin.result.get("canary_ran") is not False:
+            continue
+        if place := _differs(str(twin.args["url"]), str(last.args["url"]), canary):
+            page = route(twin.args).replace(canary, "…")
+            title = f"{page} runs what {line(place, 80)} holds as script"
+            key = f"script {_page({'url': page})} {place}"
+            point = f"GET {family(twin.args)} {place.removeprefix('its ')}"
+            sighting = Sighting(title, key, whole=True, place=point)
+            yield Observation(sighting, frozenset({"canary_ran"}), led=(at,))
+            return
+
+
+def _differs(twin: str, attack: str, canary: str) -> str:
+    """The one place with the bare word in one URL and more than it in the other; "" for anything else."""
+    one, other = _places(twin), _places(attack)
+    changed = [place for place in one if one[place] != other.get(place)]
+    if one.keys() != other.keys() or len(changed) != 1:
+        return ""
+    place = changed[0]
+    return place if one[place] == canary and canary in other[place] else ""
+
+
+def _places(url: str) -> dict[str, str]:
+    """What a URL holds, by place."""
+    base, _, query = url.partition("?")
+    path = {f"part {at} of its path": unquote(part) for at, part in enumerate(base.split("/"))}
+    return path | {f"its parameter {name}": text for name, text in parse_qsl(query, keep_blank_values=True)}
+
+
+def _rules(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    last = seen[-1]
+    if not _settled(last) or "violations" in last.result.get("unjudged", ()):
+        return
+    skipped = RENDERED | (OF_DOCUMENTS if last.result.get("fragment", True) else frozenset())
+    grave = [one for one in last.result.get("violations", ()) if one.get("impact") in GRAVE]
+    for one in grave:
+        if (rule := line(str(one.get("id", "")), 40)) not in skipped:
+            title = f"{route(last.args)} breaks the accessibility rule {rule} ({one.get('nodes', 0)} x)"
+            # one template breaks it on many pages: a rule is one finding of a site
+            yield Observation(
+                Sighting(title, f"axe {_origin(last.args)} {rule}", whole=True), frozenset({"violations"})
+            )
+
+
+def _exception(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    last = seen[-1]
+    if not _settled(last):
+        return
+    for one in last.result.get("exceptions", ()):
+        text = str(one.get("text", ""))
+        if text and _own(one.get("url"), last) and not _OURS.search(text) and not gave(last.args, text):
+            title = f"{route(last.args)} throws an uncaught exception: {line(text, 100)}"
+            key = f"exception {_page(last.args)} {template(text)}"
+            yield Observation(Sighting(title, key, whole=True), frozenset({"exceptions"}))
+
+
+def _console(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    """Errors that a page's own script writes to the console; not its words on what fails anyway."""
+    last = seen[-1]
+    if not _settled(last) or last.result.get("failed") or last.result.get("exceptions"):
+        return
+    for one in last.result.get("console", ()):
+        text = str(one.get("text", ""))
+        own = one.get("kind") == "error" and _own(one.get("url"), last)
+        if text and own and not _OURS.search(text) and not gave(last.args, text):
+            title = f"{route(last.args)} writes an error to the console: {line(text, 100)}"
+            key = f"console {_page(last.args)} {template(text)}"
+            yield Observation(Sighting(title, key, whole=True), frozenset({"console"}))
+
+
+def _missing(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    last = seen[-1]
+    if not _settled(last):
+        return
+    for one in last.result.get("failed", ()):
+        kind, status = str(one.get("kind", "")), one.get("status", 0)
+        path = urlsplit(str(one.get("url", ""))).path
+        if not _own(one.get("url"), last) or _ASKED_FOR_ANYWAY.search(path) or gave(last.args, path):
+            continue
+        gone = kind in LOADED and status in _GONE
+        if gone or (isinstance(status, int) and status >= 500 and status not in ELSEWHERE and kind in _CODE):
+            severity: Any = LOADED.get(kind, "medium")
+            what = f"{route(last.args)} loads {line(path, 80)}, which answers {status}"
+            key = f"missing {_origin(last.args)} {template(path)} {status}"
+            level: Severity = severity
+            yield Observation(Sighting(what, key, whole=True), frozenset({"failed"}), severity=level)
+
+
+def _view(url: str = "{site}/x", canary: str = "", **result: object) -> Exchange:
+    args = {"url": url, **({"script_canary": canary} if canary else {})}
+    page = {"status": 200, "final_url": "http://site/x", "fragment": False, "unjudged": ()}
+    return Exchange("qa_browse", args, page | result)
+
+
+_AT = {"url": "http://site/x", "line": 1}
+_BENIGN = _view("{site}/x?q=qacanary1", "qacanary1", canary_ran=False)
+_ATTACK = "{site}/x?q=%3Cscript%3Eqacanary1(name)%3C%2Fscript%3E"
+_ELSEWHERE = ({"url": "http://cdn/x.js", "kind": "Script"},)
+
+ORACLES = (
+    Oracle(
+        id="script-executed",
+        says="what a URL's parameter holds never runs as script in the page",
+        severity="high",
+        surface="security",
+        reference="CWE-79",
+        judges=("view",),
+        judge=_script,
+        example=(_BENIGN, _view(_ATTACK, "qacanary1", canary_ran=True)),
+        control=(_BENIGN, _view(_ATTACK, "qacanary1", canary_ran=False)),
+        covers=("script-injection", "server-error"),
+    ),
+    Oracle(
+        id="accessibility",
+        says="a page breaks none of axe-core's critical and serious rules for WCAG 2.1 A and AA",
+        severity="medium",
+        surface="ux",
+        reference="WCAG 2.1",
+        judges=("view",),
+        judge=_rules,
+        example=(_view(violations=({"id": "image-alt", "impact": "critical", "nodes": 1},)),),
+        control=(_view(violations=({"id": "image-alt", "impact": "minor", "nodes": 1},)),),
+        forgeable=True,
+    ),
+    Oracle(
+        id="page-exception",
+        says="a page's own scripts throw nothing that they do not catch",
+        severity="medium",
+        surface="ux",
+        reference="CWE-248",
+        judges=("view",),
+        judge=_exception,
+        example=(_view(exceptions=({"text": "TypeError: x is null", **_AT},)),),
+        control=(_view(exceptions=({"text": "TypeError: x is null", **_AT},), refused=_ELSEWHERE),),
+        forgeable=True,
+    ),
+    Oracle(
+        id="console-error",
+        says="a page's own scripts write no error to the console",
+        severity="low",
+        surface="ux",
+        reference="CWE-703",
+        judges=("view",),
+        judge=_console,
+        example=(_view(console=({"kind": "error", "text": "no list", **_AT},)),),
+        control=(_view(console=({"kind": "warning", "text": "no list", **_AT},)),),
+        forgeable=True,
+    ),
+    Oracle(
+        id="missing-resource",
+        says="what a page loads from its own platform is there",
+        severity="medium",
+        surface="ux",
+        reference="RFC 9110, 15.5.5",
+        judges=("view",),
+        judge=_missing,
+        example=(_view(failed=({"url": "http://site/a.css", "kind": "Stylesheet", "status": 404},)),),
+        control=(_view(failed=({"url": "http://site/favicon.ico", "kind": "Image", "status": 404},)),),
+        forgeable=True,
+    ),
+)

@@ -1,0 +1,269 @@
+"""Oracles of attacks by difference: a payload beside its benign control, in one input of one page. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from fleet.findings.sighting import Sighting
+from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.texts import parsed
+from fleet.oracles.web import traces
+from fleet.oracles.web.pages import ELSEWHERE
+from fleet.oracles.web.scripts import runs
+from fleet.oracles.web.variations import Variation, below, neutral, varied, where
+from fleet.text import line
+
+_PRODUCT = re.compile(r"(\d{3,6})\s{0,2}\*\s{0,2}(\d{3,6})")
+_PAIR = re.compile(r"'(\w{1,12})%?'='(\w{1,12})%?|\b(\d{3,6})=(\d{3,6})\b")
+_KNOWN_FILES = (
+    ("/etc/passwd", re.compile(r"(?m)^root:[^:\n]{0,40}:0:0:")),
+    ("win.ini", re.compile(r"(?mi)^\[(?:fonts|extensions|mci extensions)\]")),
+)
+_HEADER = re.compile(r"[\r\n]+\s{0,4}([A-Za-z][\w-]{3,40}):\s{0,4}(\S{1,60})")
+_JSON_KEY = re.compile(r"\",\s{0,2}\"(\w{6,40})\":")
+_SPELLING = re.compile(r"(?:%[0-9a-fA-F]{2}|[.\\/]){3,}")
+
+
+def _read(seen: Sequence[Exchange]) -> Variation | None:
+    """The input that varies over the whole question, if its first call is the control."""
+    return varied(seen) if len(seen) > 1 and seen[-1].args != seen[0].args else None
+
+
+def _observed(seen: Sequence[Exchange], found: Variation, what: str, key: str, *fields: str) -> Observation:
+    title = f"{where(seen[-1], found.place)}: {what} in {found.named}"
+    place = found.spot(seen[-1])
+    sighting = Sighting(title, f"{key} {place}", whole=True, place=place)
+    return Observation(sighting, frozenset(fields), led=(0,))
+
+
+def _script(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    found, canary = _read(seen), str(seen[-1].args.get("canary", ""))
+    if found is None or len(canary) < 6 or found.values[0] != canary or canary not in found.values[-1]:
+        return
+    first, last = seen[0].result, seen[-1].result
+    if last.get("canary_executable") and (not first.get("canary_executable") or runs(last, canary)):
+        sent = line(found.values[-1], 80)
+        yield _observed(seen, found, f"{sent!r} becomes a program of the page", "script", "canary_executable")
+
+
+def _quote(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    """[value, value and a quote, value and two quotes, value]."""
+    found = varied(seen) if len(seen) == 4 else None
+    if found is None:
+        return
+    benign, broken, mended, again = found.values
+    mark = broken.removeprefix(benign)
+    if mark not in ("'", '"') or mended != benign + mark * 2 or again != benign:
+        return
+    first, one, two, last = (_status(each) for each in seen)
+    errors = [_sql(each) for each in seen]
+    fails = (one >= 500 and one not in ELSEWHERE) or errors[1]
+    if fails and max(first, two, last) < 500 and first == last and not (errors[0] or errors[2] or errors[3]):
+        what = f"a quote {mark} answers {one}, a doubled one {two}, without it {first}"
+        at = _observed(seen, found, what, "quote", "status", "text")
+        yield Observation(at.sighting, at.fields, led=(0, 1, 2))
+
+
+def _condition(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    """[value, with a true condition, with a false one, true again, false again]."""
+    found = varied(seen) if len(seen) == 5 else None
+    if found is None or found.values[1:3] != found.values[3:5]:
+        return
+    holds = [_holds(value) for value in found.values[:3]]
+    if holds != [None, True, False] or any(_status(each) >= 500 for each in seen):
+        return
+    plain, true, false, true_again, false_again = (
+        _shown(each, value, found.values[0]) for each, value in zip(seen, found.values, strict=True)
+    )
+    wide = " or " in found.values[1].lower()
+    same, other = (false, true) if wide else (true, false)
+    if true == true_again and false == false_again and same == plain and other != plain:
+        what = "a condition that is true answers one thing and one that is false another"
+        at = _observed(seen, found, what, "condition", "status", "text", "sha256")
+        yield Observation(at.sighting, at.fields, led=(0, 1, 2, 3))
+
+
+def _expression(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    found = _read(seen)
+    factors = _PRODUCT.search(found.values[-1]) if found else None
+    if found is None or factors is None:
+        return
+    product = str(int(factors[1]) * int(factors[2]))
+    given = "".join(found.values)
+    if product not in given and product in _all(seen[-1]) and product not in _all(seen[0]):
+        sent = line(found.values[-1], 60)
+        yield _observed(seen, found, f"{sent!r} is computed ({product})", "expression", "text")
+
+
+def _climb(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    found = below(seen) or _read(seen)
+    if found is None or not (_SPELLING.search(found.values[-1]) or found.values[-1].startswith("/")):
+        return
+    for name, content in _KNOWN_FILES:
+        if content.search(str(seen[-1].result.get("text", ""))) and not content.search(
+            str(seen[0].result.get("text", ""))
+        ):
+            yield _observed(seen, found, f"a climbed path reads {name}", "climb", "text")
+
+
+def _split(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    found = _read(seen)
+    header = _HEADER.search(found.values[-1]) if found else None
+    if found is None or header is None:
+        return
+    name, value = header[1].lower(), header[2]
+    headers = [dict(each.result.get("headers", {})) for each in (seen[0], seen[-1])]
+    if value in str(headers[1].get(name, "")) and name not in headers[0]:
+        yield _observed(seen, found, "a line break becomes a header of the answer", "header", "headers")
+
+
+def _field(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    found = _read(seen)
+    key = _JSON_KEY.search(found.values[-1]) if found else None
+    if found and key and key[1] in _keys(parsed(str(seen[-1].result.get("text", "")))):
+        yield _observed(seen, found, "a quoted text becomes a field of the answer", "json-field", "text")
+
+
+def _holds(value: str) -> bool | None:
+    """Whether the condition in a value is true; None without one."""
+    pair = _PAIR.search(value)
+    return None if pair is None else (pair[1] or pair[3]) == (pair[2] or pair[4])
+
+
+def _sql(call: Exchange) -> bool:
+    found = traces.find(str(call.result.get("text", "")), paths=False)
+    return found is not None and found.table == "databases"
+
+
+def _shown(call: Exchange, value: str, plain: str) -> tuple[int, str, str]:
+    """What an answer says apart from the value that was sent."""
+    kind, text = (str(call.result.get(name, "")) for name in ("content_type", "text"))
+    return _status(call), kind, neutral(neutral(text, value), plain)
+
+
+def _all(call: Exchange) -> str:
+    return "\n".join(
+        (str(call.result.get("text", "")), *map(str, dict(call.result.get("headers", {})).values()))
+    )
+
+
+def _keys(value: Any, depth: int = 16) -> set[str]:
+    if depth == 0 or not isinstance(value, dict | list):
+        return set()
+    inner = value.values() if isinstance(value, dict) else value
+    own = set(value) if isinstance(value, dict) else set()
+    return own.union(*(_keys(one, depth - 1) for one in inner))
+
+
+def _status(call: Exchange) -> int:
+    status = call.result.get("status", 0)
+    return status if isinstance(status, int) else 0
+
+
+def _asked(*pairs: tuple[str, dict[str, Any]], **more: Any) -> tuple[Exchange, ...]:
+    return tuple(Exchange("qa_fetch", {"url": "{site}/x?q=" + sent, **more}, got) for sent, got in pairs)
+
+
+_OK: dict[str, Any] = {"status": 200, "text": "moss"}
+_TRUE, _FALSE = "moss%27%20AND%20%271%27%3D%271", "moss%27%20AND%20%271%27%3D%272"
+_NONE: dict[str, Any] = {"status": 200, "text": "none"}
+_DOTS = "..%2F..%2Fetc%2Fpasswd"
+_BREAK = "x%0D%0Ax-qa-split%3A%20qa77"
+
+
+def _one(
+    id: str,
+    says: str,
+    reference: str,
+    judge: Any,
+    example: Any,
+    control: Any,
+    severity: Any,
+    *,
+    words: bool = False,
+) -> Oracle:
+    return Oracle(
+        id=id,
+        says=says,
+        severity=severity,
+        surface="security",
+        reference=reference,
+        judges=("page",),
+        judge=judge,
+        example=example,
+        control=control,
+        covers=("server-error",),
+        words=words,
+    )
+
+
+ORACLES = (
+    _one(
+        "script-injection",
+        "what a caller sends never becomes a program of the page",
+        "CWE-79",
+        _script,
+        _asked(("qa12345", _OK), ("%3Cscript%3Eqa12345", {"canary_executable": True}), canary="qa12345"),
+        _asked(("qa12345", _OK), ("%3Cscript%3Eqa12345", {"canary_executable": False}), canary="qa12345"),
+        "high",
+    ),
+    _one(
+        "quote-injection",
+        "a quote in an input is a character like any other",
+        "CWE-89",
+        _quote,
+        _asked(
+            ("a", _OK), ("a%27", {"status": 200, "text": "SQLSTATE[42601]"}), ("a%27%27", _OK), ("a", _OK)
+        ),
+        _asked(("a", _OK), ("a%27", {"status": 404}), ("a%27%27", {"status": 404}), ("a", _OK)),
+        "high",
+        words=True,
+    ),
+    _one(
+        "condition-injection",
+        "a condition in an input is text, true or false",
+        "CWE-89",
+        _condition,
+        _asked(("moss", _OK), (_TRUE, _OK), (_FALSE, _NONE), (_TRUE, _OK), (_FALSE, _NONE)),
+        _asked(("moss", _OK), (_TRUE, _NONE), (_FALSE, _NONE), (_TRUE, _NONE), (_FALSE, _NONE)),
+        "critical",
+    ),
+    _one(
+        "expression-injection",
+        "an expression in an input is text and is not computed",
+        "CWE-1336",
+        _expression,
+        _asked(("moss", _OK), ("%7B%7B1009*2003%7D%7D", {"status": 200, "text": "2021027"})),
+        _asked(("moss", _OK), ("%7B%7B1009*2003%7D%7D", {"status": 200, "text": "{{1009*2003}}"})),
+        "critical",
+    ),
+    _one(
+        "path-climb",
+        "an input never reads a file beside those that are served",
+        "CWE-22",
+        _climb,
+        _asked(("moss", _OK), (_DOTS, {"status": 200, "text": "root:x:0:0:root:/root:/bin/sh"})),
+        _asked(("moss", _OK), (_DOTS, {"status": 404, "text": "no such document"})),
+        "critical",
+    ),
+    _one(
+        "header-injection",
+        "a line break in an input never becomes a header",
+        "CWE-113",
+        _split,
+        _asked(("moss", _OK), (_BREAK, {"status": 302, "headers": {"x-qa-split": "qa77"}})),
+        _asked(("moss", _OK), (_BREAK, {"status": 302, "headers": {"location": "/x"}})),
+        "high",
+    ),
+    _one(
+        "json-injection",
+        "a quoted text in an input never becomes a field of the answer",
+        "CWE-74",
+        _field,
+        _asked(("moss", _OK), ("a%22%2C%22qa12345%22%3A%221", {"text": '{"q":"a","qa12345":"1"}'})),
+        _asked(("moss", _OK), ("a%22%2C%22qa12345%22%3A%221", {"text": '{"q":"a\\",\\"qa12345\\":\\"1"}'})),
+        "medium",
+    ),
+)

@@ -1,0 +1,60 @@
+"""Oracles of what a page refers to: a link of its own leads somewhere. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from urllib.parse import urldefrag, urljoin
+
+from fleet.findings.sighting import Sighting
+from fleet.oracles.echoes import OWN, family, route
+from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+
+GONE = frozenset({404, 410})
+
+
+def _dead_link(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    """[a page, the target of one of its links]; pages of a run's own names may link where they like."""
+    last = seen[-1]
+    if last.result.get("status") not in GONE or not _plain(last):
+        return
+    for at, page in enumerate(seen[:-1]):
+        if page.tool != last.tool or page.result.get("status") != 200 or not _plain(page):
+            continue
+        if "?" in str(page.args.get("url", "")) or "links" in page.result.get("unjudged", ()):
+            continue
+        here, target = (facts.actual(str(one.args.get("url", ""))) for one in (page, last))
+        links = {urldefrag(urljoin(here, str(link)))[0] for link in page.result.get("links", ())}
+        if urldefrag(target)[0] in links:
+            title = f"{route(page.args)} links to {route(last.args)}, which answers {last.result['status']}"
+            key = f"dead-link {family(page.args)} {family(last.args)}"
+            yield Observation(Sighting(title, key, whole=True), frozenset({"status"}), (at,))
+            return
+
+
+def _plain(call: Exchange) -> bool:
+    """Whether a call only looks at a page that a visitor would see."""
+    return set(call.args) == {"url"} and not OWN.search(str(call.args["url"]))
+
+
+def _linked(status: int) -> tuple[Exchange, ...]:
+    page = {"status": 200, "links": ["/b", "https://elsewhere.test/"]}
+    return (
+        Exchange("qa_fetch", {"url": "{site}/a"}, page),
+        Exchange("qa_fetch", {"url": "{site}/b"}, {"status": status}),
+    )
+
+
+ORACLES = (
+    Oracle(
+        id="dead-link",
+        says="a link of a page to the platform itself leads to something",
+        severity="low",
+        surface="ux",
+        reference="https://www.w3.org/Provider/Style/URI",
+        judges=("page",),
+        judge=_dead_link,
+        example=_linked(404),
+        control=_linked(200),
+        given=Facts(site="http://h"),
+    ),
+)

@@ -1,0 +1,72 @@
+"""Oracle of redirects: an input never chooses a foreign host. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from urllib.parse import urlsplit
+
+from fleet.findings.sighting import Sighting
+from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.web.variations import below, varied, where
+
+
+def _redirect(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    """The foreign host that the value names is where the answer leads; without the value it does not."""
+    found = (varied(seen) or below(seen)) if len(seen) > 1 else None
+    asked = _foreign_host(facts.actual(found.values[-1])) if found else ""
+    own = {urlsplit(url).hostname for url in (facts.site, facts.proxy) if url}
+    if found is None or not asked or asked in own:
+        return
+    last, first = (_leads(each) for each in (seen[-1], seen[0]))
+    if last == asked and first != asked:
+        page = where(seen[-1], found.place)
+        sighting = Sighting(
+            f"{page} redirects to the foreign host {asked} that {found.named} names",
+            f"redirect {found.spot(seen[-1])}",
+            whole=True,
+        )
+        yield Observation(sighting, frozenset({"location"}), led=(0,))
+
+
+def _leads(call: Exchange) -> str:
+    """The host to which an answer redirects, as a browser reads it; "" for the platform itself."""
+    to = str(call.result.get("location", "")) if 300 <= int(call.result.get("status", 0)) < 400 else ""
+    if not to:
+        refresh = str(dict(call.result.get("headers", {})).get("refresh", ""))
+        to = refresh.partition("=")[2].strip("'\" ") if "url=" in refresh.lower() else ""
+    return _foreign_host(to)
+
+
+def _foreign_host(url: str) -> str:
+    """The host of a URL that leaves the page's own, as a browser reads it (backslashes are slashes)."""
+    text = re.sub(r"[\t\r\n]", "", url.strip()).replace("\\", "/")
+    text = re.sub(r"(?i)^(https?):/{0,}", r"\1://", text)
+    text = re.sub(r"^/{2,}", "//", text)
+    try:
+        return (urlsplit(text).hostname or "") if text.startswith(("http", "//")) else ""
+    except ValueError:
+        return ""
+
+
+def _asked(location: str) -> tuple[Exchange, ...]:
+    answers = (("%2Fa", "/a"), ("https%3A%2F%2Fqa1.evil.test%2F", location))
+    return tuple(
+        Exchange("qa_fetch", {"url": "{site}/go?to=" + sent}, {"status": 302, "location": to})
+        for sent, to in answers
+    )
+
+
+ORACLES = (
+    Oracle(
+        id="open-redirect",
+        says="an input never chooses a foreign host that the platform redirects to",
+        severity="medium",
+        surface="security",
+        reference="CWE-601",
+        judges=("page",),
+        judge=_redirect,
+        example=_asked("//qa1.evil.test/"),
+        control=_asked("/"),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Notifications: what changed, when to say it, and to whom (decision 38)."""

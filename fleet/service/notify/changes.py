@@ -1,0 +1,167 @@
+"""What is news: the state of the fleet against what was said of it before. Pure.
+
+Each function returns the document with what is known now, and with one waiting notice for each change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping
+
+from fleet.config import NoticeEvent
+from fleet.findings.outage import WORD, OutageBook, OutageEnd, lasted
+from fleet.gate.budget import Unit
+from fleet.service.notify.book import HostState, Notice, NoticeBook
+from fleet.store.proposal_rows import ProposalRow
+from fleet.store.rows import ItemRow
+from fleet.store.tables.units import amount
+from fleet.text import line
+
+FIXED = frozenset({"fixed", "verified-fixed"})
+LONGEST = 240
+"""Characters of one notice."""
+_INERT = str.maketrans({"<": "‹", ">": "›", "@": "(at)"})
+
+
+def inert(text: str, limit: int = LONGEST) -> str:
+    """A cleaned line that a chat neither links nor takes for a mention."""
+    return line(line(text, limit).translate(_INERT).replace("://", ":/ /"), limit)
+
+
+def of_items(book: NoticeBook, items: Iterable[ItemRow], now: str) -> NoticeBook:
+    """Proven for the first time, fixed, back again. A stranger's claim is never proven, so never news.
+
+    An item is known by any of its names, so that merged items are not said again.
+    """
+    known, found, first = dict(book.items or {}), list[Notice](), book.items is None
+    for item in items:
+        if item.title.startswith(f"{WORD}: "):
+            continue  # an outage has a notice of its own
+        before = next((known[name] for name in (item.fingerprint, *item.names) if name in known), "")
+        after = _said(item.state, before)
+        if after and after != known.get(item.fingerprint):
+            known[item.fingerprint] = after
+        if first or not after or after == before:
+            continue
+        event, head = _EVENTS[after]
+        if event == "finding" and before:
+            continue  # a person has reopened it
+        text = inert(f"{head}: {item.severity}, {item.surface}: {item.title}") + f" ({item.fingerprint})"
+        grave = item.severity == "critical" and event != "fixed"
+        found.append(Notice(event=event, text=text, at=now, critical=grave))
+    return book.model_copy(update={"items": known, "waiting": (*book.waiting, *found)})
+
+
+_EVENTS: Mapping[str, tuple[NoticeEvent, str]] = {
+    "proven": ("finding", "new finding"),
+    "fixed": ("fixed", "fixed"),
+    "regression": ("regression", "back again"),
+}
+
+
+def _said(state: str, before: str) -> str:
+    """What the state of an item is for notices; what hides or delays an item changes nothing."""
+    if state in FIXED:
+        return "fixed" if before else ""
+    if state == "regression":
+        return "regression"
+    return "proven" if state == "confirmed" else before
+
+
+def of_proposals(book: NoticeBook, rows: Iterable[ProposalRow], now: str) -> NoticeBook:
+    """A draft is open for a person to read, was merged, or was closed."""
+    known, found = dict(book.proposals or {}), list[Notice]()
+    for row in rows:
+        before = known.get(row.proposal_id, "")
+        if row.state not in _PROPOSALS or row.state == before:
+            continue
+        known[row.proposal_id] = row.state
+        if book.proposals is None or (not before and row.state != "open"):
+            continue
+        why = f": {row.why}" if row.why else ""
+        text = inert(f"{_PROPOSALS[row.state]}: {row.ref}{why}") + f" ({row.item})"
+        found.append(Notice(event="proposal", text=text, at=now))
+    return book.model_copy(update={"proposals": known, "waiting": (*book.waiting, *found)})
+
+
+_PROPOSALS: Mapping[str, str] = {
+    "open": "a fix is proposed",
+    "merged": "a proposed fix was merged",
+    "closed": "a proposed fix was closed",
+    "withdrawn": "a proposed fix was withdrawn",
+}
+
+
+def of_outages(book: NoticeBook, outages: OutageBook, platform: str, now: str) -> NoticeBook:
+    """Down and up; an outage that goes on as another one is said to be down again with its new extent."""
+    found = list[Notice]()
+    over = [end for end in outages.ended if end.fp not in book.ended]
+    if outages.open is None:
+        found += [_up(end, platform, now) for end in over]
+    if outages.open is not None and outages.open.fp != book.outage:
+        targets = ", ".join(outages.open.targets)
+        text = inert(f"{platform} is down since {outages.open.since}: {targets} did not answer")
+        found.append(Notice(event="platform-down", text=text, at=now, critical=True))
+    known = {
+        "outage": outages.open.fp if outages.open else "",
+        "ended": tuple(end.fp for end in outages.ended) if outages.open is None else book.ended,
+        "waiting": (*book.waiting, *found),
+    }
+    return book.model_copy(update=known)
+
+
+def _up(end: OutageEnd, platform: str, now: str) -> Notice:
+    text = inert(f"{platform} is up: {', '.join(end.targets)}, since {end.since}, {lasted(end.seconds)}")
+    return Notice(event="platform-up", text=text, at=now)
+
+
+def of_budgets(
+    book: NoticeBook,
+    left: Mapping[str, Mapping[Unit, int]],
+    limits: Mapping[str, Mapping[Unit, int]],
+    now: str,
+) -> NoticeBook:
+    """Daily budgets of which nothing is left, once a day each. A limit of 0 is a choice, not news."""
+    day = now[:10]
+    known = tuple(one for one in book.spent if one.startswith(day))
+    found = list[Notice]()
+    for owner, units in sorted(left.items()):
+        for unit, count in sorted(units.items()):
+            key, limit = f"{day} {owner} {unit}", limits.get(owner, {}).get(unit, 0)
+            if count or not limit or key in known:
+                continue
+            known += (key,)
+            of = owner or "the fleet"
+            text = f"budget of {of} spent for today (UTC): {amount(unit, limit)}"
+            found.append(Notice(event="budget-spent", text=text, at=now))
+    return book.model_copy(update={"spent": known, "waiting": (*book.waiting, *found)})
+
+
+def of_host(
+    book: NoticeBook,
+    host: str,
+    refused: Mapping[str, str],
+    loaded: Collection[str],
+    trouble: str,
+    now: str,
+) -> NoticeBook:
+    """Persona files refused on this host, and its daemon's trouble ("" for none) or the end of it.
+
+    A refusal is forgotten once the persona is loaded: a daemon that starts has not read the bad files yet.
+    """
+    before, found = book.hosts.get(host, HostState()), list[Notice]()
+    known = {name: why for name, why in before.refused.items() if name in refused or name not in loaded}
+    for name, why in sorted(refused.items()):
+        mark = hashlib.sha256(why.encode()).hexdigest()[:12]
+        if known.get(name) != mark:
+            known[name] = mark
+            text = inert(f"persona {name} refused: {why}")
+            found.append(Notice(event="persona-refused", text=text, at=now))
+    if trouble and not before.trouble:
+        text = inert(f"daemon degraded on {host}: {trouble}")
+        found.append(Notice(event="degraded", text=text, at=now, critical=True))
+    elif before.trouble and not trouble:
+        text = inert(f"daemon well again on {host}: it was degraded: {before.trouble}")
+        found.append(Notice(event="degraded", text=text, at=now))
+    after = book.hosts | {host: HostState(refused=known, trouble=trouble)}
+    return book.model_copy(update={"hosts": after, "waiting": (*book.waiting, *found)})

@@ -1,0 +1,187 @@
+"""The side task that notifies: looks at the fleet, notes what is news in the journal, and sends what is due.
+
+News is a difference between what the journal says now and what was said before, both in one document that
+changes by compare and swap: a restart neither repeats nor loses any. A message is marked after it was sent.
+No run waits for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+import anyio
+
+from fleet.clock import Clock, iso, rest
+from fleet.config import FleetConfig
+from fleet.errors import FleetError
+from fleet.findings.redact import Redactor
+from fleet.gate.budget import Unit, left_today
+from fleet.runs.outage.book import book_of
+from fleet.service.notify.book import FACTS, SILENCE, NoticeBook, NoticeMessage, read_notices
+from fleet.service.notify.changes import of_budgets, of_host, of_items, of_outages, of_proposals
+from fleet.service.notify.receivers import Receivers, ping
+from fleet.service.notify.timing import due, is_due, rules_of, tried, wanted
+from fleet.store.journal import Journal
+from fleet.store.rows import ItemRow
+from fleet.triage.run import DIGEST
+
+ROUND_S = 30.0
+PING_EVERY_S = 60.0
+SENDING_S = 60.0
+"""Seconds of a round after which no further message is begun: well within a turn to send."""
+LEASE = timedelta(minutes=3)
+"""How long a daemon on a shared journal keeps the turn to send without renewing it."""
+
+_LOG = logging.getLogger("fleet.notify")
+
+
+@dataclass(frozen=True, slots=True)
+class HostNews:
+    """What only this daemon knows: refused persona files with the reason, loaded personas, limits of the day
+    by owner, and its trouble."""
+
+    refused: Mapping[str, str] = field(default_factory=dict)
+    loaded: frozenset[str] = frozenset()
+    limits: Mapping[str, Mapping[Unit, int]] = field(default_factory=dict)
+    trouble: str = ""
+
+
+class NoticeWatch:
+    """Rounds over one platform; `news`, `config` and `receivers` are asked anew at each."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        platform: str,
+        redactor: Redactor,
+        clock: Clock,
+        *,
+        config: Callable[[], FleetConfig],
+        news: Callable[[], HostNews],
+        receivers: Callable[[FleetConfig], Receivers],
+        host: str = "",
+    ) -> None:
+        self._journal, self._platform, self._key = journal, platform, FACTS + platform
+        self._redactor, self._clock = redactor, clock
+        self._config, self._news, self._receivers = config, news, receivers
+        self._host = host or socket.gethostname()
+        self._read: str | None = ""
+        self._pinged = float("-inf")
+        self._told: set[str] = set()
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        while True:
+            await anyio.sleep(rest(ROUND_S))
+            await self.round()
+
+    async def round(self) -> None:
+        """One round: look, fetch the dead-man's URL, send. Any failure is only logged."""
+        to, well = Receivers({}), False
+        try:
+            to = self._receivers(self._config())
+            if to.by_name:
+                await self.look(tuple(to.by_name))
+            well = not self._news().trouble
+        except FleetError as error:
+            self._tell(str(error))
+        if to.ping and self._clock.monotonic() - self._pinged >= PING_EVERY_S:
+            self._pinged = self._clock.monotonic()
+            if why := await ping(to.ping, well=well):
+                self._tell(f"the dead-man's switch: {why}")
+        try:
+            if to.by_name:
+                await self.send(to)
+        except FleetError as error:
+            self._tell(str(error))
+
+    async def look(self, receivers: Sequence[str]) -> None:
+        """Note what is news, and make the messages that are due."""
+        now, news = self._clock.now(), self._news()
+        rules = rules_of(self._config().notify, await silences(self._journal))
+        digest = await self._journal.get(DIGEST)
+        items = await self._items() if digest != self._read else None
+        refused = {name: self._redactor.text(why) for name, why in news.refused.items()}
+        outages = await book_of(self._journal, self._platform)
+        proposals = await self._journal.proposals(self._platform)
+        left = await left_today(self._journal, news.limits)
+
+        def step(before: NoticeBook) -> NoticeBook:
+            at = iso(now)
+            book = of_host(before, self._host, refused, news.loaded, news.trouble, at)
+            if items is not None:
+                book = of_items(book, items, at)
+            book = of_proposals(book, proposals, at)
+            book = of_outages(book, outages, self._platform, at)
+            book = of_budgets(book, left, news.limits, at)
+            return due(wanted(book, before, rules, now), rules, receivers, self._platform, now)
+
+        await self._change(step)
+        self._read = digest
+
+    async def _items(self) -> list[ItemRow]:
+        """The items, masked before anything cuts or changes their titles."""
+        found = await self._journal.items(self._platform)
+        return [replace(one, title=self._redactor.text(one.title)) for one in found]
+
+    async def send(self, to: Receivers) -> None:
+        """Send what is due, if it is this daemon's turn; each receiver is marked as soon as it has it."""
+        book = await self._change(self._turn)
+        if self._journal.shared and book.sender != self._host:
+            return
+        start = self._clock.monotonic()
+        for message in book.messages:
+            if is_due(message, self._clock.now()) and self._clock.monotonic() - start < SENDING_S:
+                await self._deliver(message, to)
+
+    async def _deliver(self, message: NoticeMessage, to: Receivers) -> None:
+        for name in message.left:
+            if name not in to.by_name:
+                continue
+            if why := await to.by_name[name](message):
+                self._tell(f"{name}: {why}")
+                continue
+            await self._mark(message.id, (name,), tuple(to.by_name), is_last=False)
+        await self._mark(message.id, (), tuple(to.by_name), is_last=True)
+
+    async def _mark(
+        self, ident: str, delivered: Sequence[str], known: Sequence[str], *, is_last: bool
+    ) -> None:
+        def step(book: NoticeBook) -> NoticeBook:
+            return tried(book, ident, delivered, known, self._clock.now(), is_last=is_last)
+
+        await self._change(step)
+
+    def _turn(self, book: NoticeBook) -> NoticeBook:
+        now = self._clock.now()
+        if not self._journal.shared or (book.sender not in ("", self._host) and book.until > iso(now)):
+            return book
+        if book.sender == self._host and book.until > iso(now + LEASE / 2):
+            return book
+        return book.model_copy(update={"sender": self._host, "until": iso(now + LEASE)})
+
+    async def _change(self, step: Callable[[NoticeBook], NoticeBook]) -> NoticeBook:
+        while True:
+            text = await self._journal.get(self._key)
+            before = read_notices(text)
+            after = step(before)
+            if after == before or await self._journal.swap(self._key, text, after.model_dump_json()):
+                return after
+
+    def _tell(self, why: str) -> None:
+        """Log each reason once."""
+        mark = hashlib.sha256(why.encode()).hexdigest()
+        if mark not in self._told and len(self._told) < 100:
+            self._told.add(mark)
+            _LOG.warning("notifications: %s; runs continue", why)
+
+
+async def silences(journal: Journal) -> dict[str, str]:
+    """The silenced events, with the end of each silence (ISO); ended ones included."""
+    found = await journal.facts(SILENCE)
+    return {key.removeprefix(SILENCE): until for key, until in found.items() if until}

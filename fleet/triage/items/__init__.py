@@ -1,0 +1,1 @@
+"""Items: what the log says of each, its life, its rank. Pure."""

@@ -1,0 +1,1 @@
+"""The log as triage has it: a mirror, read in pages."""

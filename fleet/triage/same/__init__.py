@@ -1,0 +1,1 @@
+"""Which texts say the same in other words. Pure."""

@@ -1,0 +1,1 @@
+"""Chain triggers: blocks watched from a durable cursor."""

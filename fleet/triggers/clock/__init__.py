@@ -1,0 +1,1 @@
+"""Clock triggers: interval, cron, back-off."""

@@ -1,0 +1,1 @@
+"""Webhooks: verification of a delivery, and its secret."""
