@@ -43,7 +43,7 @@ import json, sys
 from pathlib import Path
 from fleet.app.persona_sets import load
 from fleet.cli.console import run
-from fleet.cli.run import fire_one
+from fleet.cli.run.run import fire_one
 print(json.dumps(run(lambda: fire_one(load(Path(sys.argv[1])), None, True)), default=str))
 """
 """`fleet run` of a persona's file."""

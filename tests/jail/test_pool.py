@@ -134,7 +134,7 @@ def test_jails_over_a_host_directory_are_not_pooled(tmp_path: Path) -> None:
 DAEMON = """
 import asyncio, sys
 from pathlib import Path
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.running_jail import RunningJail
 from fleet.jail.model import Image, Limits
 
