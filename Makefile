@@ -57,7 +57,7 @@ demo: jail-check setup
 	@$(BIN)/fleet demo
 
 test: jail-check setup
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # The images of the fleet and of its jails (docs/containers.md); BASE= another Debian 12, ARGS= more for `docker build`.
 image:
@@ -116,9 +116,9 @@ night: setup
 fix: setup
 	@QA_FIX_FULL=1 $(BIN)/python -m pytest tests/fix -s
 
-# A year of a fleet, simulated: minutes. `make test` has its short form.
+# A year of a fleet, simulated, and quiet nights of its timing oracles: minutes. `make test` has its short form.
 year: setup
-	@YEAR_DAYS=$${YEAR_DAYS:-365} YEAR_SEED=$${YEAR_SEED:-$$(date +%s)} $(BIN)/python -m pytest tests/triage/test_year.py -s
+	@QUIET_NIGHTS=$${QUIET_NIGHTS:-350} YEAR_DAYS=$${YEAR_DAYS:-365} YEAR_SEED=$${YEAR_SEED:-$$(date +%s)} $(BIN)/python -m pytest tests/triage/test_year.py tests/oracles/test_false_alarms.py -s
 
 # A daemon that is stopped, taken for dead and goes on, at each point of a run's end; two daemons, PostgreSQL.
 race: setup

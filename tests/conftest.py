@@ -23,6 +23,10 @@ settings.load_profile("steady")
 LONGEST = (
     "tests/soak/",
     "tests/crash/",
+    "tests/fuzzing/test_fuzz_command.py",
+    "tests/service/test_up.py",
+    "tests/e2e/test_readme.py",
+    "tests/platforms/test_arc.py",
     "tests/e2e/test_demo",
     "tests/service/test_two_daemons.py",
     "tests/e2e/test_cli.py",

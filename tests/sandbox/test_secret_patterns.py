@@ -57,7 +57,7 @@ PATIENCE = 2.5
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_twice_the_page_is_twice_the_work(unit: str) -> None:
-    short, long = (unit * (size // len(unit)) for size in (400, 800))
+    short, long = (unit * (size // len(unit)) for size in (300, 600))
     for row in ROWS:
         assert work(row, long) <= PATIENCE * work(row, short), row.pattern.pattern
 
