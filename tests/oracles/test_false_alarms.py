@@ -23,7 +23,7 @@ from fleet.store.rows import SampleRow
 pytest.importorskip("scipy", reason="the extra `stats` is not installed")
 PAGES, SLOTS, NIGHTS = 6, 50, 6
 QUIET_NIGHTS = int(os.environ.get("QUIET_NIGHTS", "120"))
-"""Of each of six kinds of machine: 720 nights and 4,320 measurements. None raised: were the rate that of ALPHA,
+"""Of each of six kinds of machine: 720 nights and 4,320 measurements. None raised: were the rate ALPHA,
 0.95 ** 120 = 0.2 % of such simulations would show none. `make year` simulates 350 of each."""
 COSTLY, COSTLY_NIGHTS = 40.0, QUIET_NIGHTS // 4
 """The same for pages that take 200 ms instead of 5."""
