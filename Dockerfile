@@ -19,6 +19,7 @@ RUN /opt/node/bin/pip install --no-cache-dir --require-hashes --no-deps -r .ci/n
  && rm -r node_modules/solc
 COPY . .
 RUN mkdir sandbox/_build && cc -O2 -Wall -shared -fPIC -o sandbox/_build/forkserver.so sandbox/runners/forkserver.c -ldl \
+ && .venv/bin/python -m fleet.devnet.compiler.rustlite.generate \
  && .venv/bin/pip install --no-deps --no-build-isolation --config-settings editable_mode=compat --editable . \
  && .venv/bin/pip uninstall --yes setuptools pip \
  && python3 -m compileall -q fleet sandbox .venv/lib

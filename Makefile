@@ -17,12 +17,18 @@ VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
 HELPER := sandbox/_build/forkserver.so
 
-setup: $(READY) $(HELPER)
+PARSER := fleet/devnet/compiler/rustlite/_parser.py
+
+setup: $(READY) $(HELPER) $(PARSER)
 
 # Native programs run without it too, more slowly: a machine without a C compiler is not an error.
 $(HELPER): sandbox/runners/forkserver.c
 	@if command -v cc >/dev/null; then mkdir -p $(@D) && cc -O2 -Wall -shared -fPIC -o $@.new $< -ldl && mv $@.new $@; \
 	  else echo "setup: no C compiler: qa_fuzz starts a process for each input of a native program" >&2; fi
+
+# Of the devnet's compiler. Without its byte code each start in a jail would parse 3,600 lines.
+$(PARSER): fleet/devnet/compiler/rustlite/grammar.lark fleet/devnet/compiler/rustlite/generate.py requirements.lock | $(READY)
+	@$(BIN)/python -m fleet.devnet.compiler.rustlite.generate
 
 $(READY): requirements.lock package.json package-lock.json pyproject.toml .ci/node.lock .ci/bwrap.lock
 	@$(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(not ((3, 11) <= sys.version_info < (3, 14)))' || \
@@ -207,6 +213,6 @@ lock:
 
 # What was installed or built. What a fleet wrote stays: it may hold keys, and what was never posted.
 clean:
-	rm -rf $(VENV) $(VENV)-3.* sandbox/_build $(LLM) $(PEERS) $(RELEASED) $(KNOWN) node_modules
+	rm -rf $(VENV) $(VENV)-3.* sandbox/_build $(PARSER) $(LLM) $(PEERS) $(RELEASED) $(KNOWN) node_modules
 	@left() { test ! -e "$$1" || echo "clean: left $$1 ($$2); rm -r $$1 removes it" >&2; }; \
 	  left "$${STATE_DIRECTORY:-.qa-fleet}" "a fleet's state, with its keys"; left .targets "fetched compilers"

@@ -10,6 +10,8 @@ import pytest
 import sniffio
 from hypothesis import HealthCheck, settings
 
+from fleet.devnet.compiler.rustlite.generate import PARSER, write
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # started in the background by a shell: what the tests start must still be told by Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -34,6 +36,12 @@ LONGEST = (
     "tests/e2e/test_model_run.py",
 )
 """Begun first: a file is the work of one process, and the longest would otherwise run alone at the end."""
+
+
+def pytest_configure() -> None:
+    """Builds the parser of the devnet's compiler where `make setup` has not."""
+    if not PARSER.exists():
+        write()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,12 +14,13 @@ import wasmtime
 
 import fleet.devnet.compiler.rustlite as rustlite
 from fleet.devnet.compiler.rustlite.compile import compile_source
-from fleet.devnet.compiler.rustlite.generate import build, header
+from fleet.devnet.compiler.rustlite.generate import PARSER, build, header
 from fleet.devnet.compiler.rustlite.loader import entry
 from fleet.devnet.compiler.rustlite.parse import parse
 from tests.devnet.corpus import CASES
 
 FOLDER = Path(rustlite.__file__).parent
+ROOT = Path(__file__).parents[2]
 ENTRY = b"fn frame(t: i32) -> i32 { t }"
 HANG = b"fn frame(t: i32) -> i32 { loop { if t > 0 { break; } } t }"
 NEGATED = b"fn frame(t: i32) -> i32 { -(if t > 0 { 1 } else { 2 }) }"
@@ -184,9 +186,31 @@ def test_every_import_of_the_compiler_is_its_own_or_the_jails() -> None:
     assert {name for name in loaded if name.split(".")[0] in ("fleet", "lark", "wasmtime", "pickle")} == set()
 
 
-def test_committed_parser_is_current() -> None:
-    text = (FOLDER / "_parser.py").read_text("utf-8")
-    assert text.startswith(header()), "run python -m fleet.devnet.compiler.rustlite.generate"
+def test_the_built_parser_is_that_of_the_grammar() -> None:
+    assert PARSER.read_text("utf-8").startswith(header()), "run `make setup`"
     lark = build()
     for case in CASES:
         assert parse(case.source).pretty() == lark.parse(case.source.decode("latin-1")).pretty()
+
+
+def test_an_unbuilt_parser_is_no_panic_and_names_the_remedy(tmp_path: Path) -> None:
+    folder = shutil.copytree(
+        FOLDER, tmp_path / "rustlite", ignore=shutil.ignore_patterns("_parser*", "__pycache__")
+    )
+    argv = [sys.executable, "-I", "-S", "-B", str(folder)]
+    done = subprocess.run(argv, input=ENTRY, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (127, b"")
+    assert done.stderr == b"rustlite: No module named 'rustlite._parser': run `make setup`\n"
+
+
+def test_a_build_of_the_package_builds_the_parser(tmp_path: Path) -> None:
+    """From what is committed alone, as a wheel is made of a checkout."""
+    for name in ("setup.py", "pyproject.toml", "README.md"):
+        shutil.copy(ROOT / name, tmp_path)
+    folder = FOLDER.relative_to(ROOT)
+    shutil.copytree(FOLDER, tmp_path / folder, ignore=shutil.ignore_patterns("_parser.py", "__pycache__"))
+    for package in folder.parents[:-1]:
+        (tmp_path / package / "__init__.py").touch()
+    argv = [sys.executable, "setup.py", "--quiet", "build_py", "--build-lib", "built"]
+    subprocess.run(argv, cwd=tmp_path, check=True)
+    assert (tmp_path / "built" / folder / "_parser.py").read_text("utf-8").startswith(header())

@@ -40,7 +40,7 @@ def _compile(source: bytes, defects: frozenset[str]) -> int:
     try:
         return _report(source, defects)
     except ImportError as error:  # incomplete installation: not an answer about a source
-        print(f"rustlite: {error}", file=sys.stderr)
+        print(f"rustlite: {error}: run `make setup`", file=sys.stderr)
         return 127
     except Exception as error:  # a compiler's own failure is a panic, whatever it is
         import traceback  # measured: 5 ms, and a good run never panics

@@ -1,12 +1,14 @@
-"""Write `_parser.py` from `grammar.lark`: `python -m fleet.devnet.compiler.rustlite.generate`.
+"""Build `_parser.py` from `grammar.lark`: `python -m fleet.devnet.compiler.rustlite.generate`.
 
-The only file here that needs lark; a test holds the committed parser to the grammar.
+The only file here that needs lark, and a jail has none; a test holds the parser to the grammar.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
+import os
+import py_compile
 from importlib.metadata import version
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from lark import Lark
 from lark.tools.standalone import gen_standalone
 
 HERE = Path(__file__).parent
+PARSER = HERE / "_parser.py"
 UNUSED = {
     "import pickle, zlib, base64\n": "",
     "    import regex\n    _has_regex = True\n": "    raise ImportError\n",
@@ -34,7 +37,7 @@ def header() -> str:
 
 
 def build() -> Lark:
-    """The parser with lark itself; the committed one is the same without the grammar compiler."""
+    """The parser with lark itself; the generated one is the same without the grammar compiler."""
     grammar = (HERE / "grammar.lark").read_text("utf-8")
     return Lark(grammar, parser="lalr", lexer="basic", propagate_positions=True)
 
@@ -50,5 +53,13 @@ def generate() -> str:
     return header() + "".join(line.rstrip() + "\n" for line in lines)
 
 
+def write() -> None:
+    """Write `_parser.py`, and its byte code, which a jail cannot: it mounts the folder read-only."""
+    new = PARSER.with_name(f"{PARSER.name}.{os.getpid()}")
+    new.write_text(generate(), encoding="utf-8")
+    new.replace(PARSER)
+    py_compile.compile(str(PARSER), doraise=True)
+
+
 if __name__ == "__main__":
-    (HERE / "_parser.py").write_text(generate(), encoding="utf-8")
+    write()
