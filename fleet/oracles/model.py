@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from fleet.config import Platform
@@ -112,13 +112,27 @@ class Observation:
     forgeable: bool | None = None
 
 
+def observed(
+    title: str,
+    signature: str,
+    *fields: str,
+    led: tuple[int, ...] = (),
+    severity: Severity | None = None,
+    place: str = "",
+) -> Observation:
+    """An observation whose signature names the defect by itself."""
+    return Observation(Sighting(title, signature, whole=True, place=place), frozenset(fields), led, severity)
+
+
 Judge = Callable[[Sequence[Exchange], Facts], Iterator[Observation]]
 """Judges the last exchange, with those before it in the same question, and the platform's facts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Oracle:
-    """One property. `judges` are the words of tools' `judged_as` that it applies to.
+    """One property, as the decorator of the function that judges it.
+
+    `judges` are the words of tools' `judged_as` that it applies to.
 
     `forgeable`: a malicious driver could have put there what it shows (a name's greeting, say), so a person
     reviews it if a driver chose the calls. `example` is a question that violates it, `control` its benign
@@ -131,7 +145,6 @@ class Oracle:
     surface: Surface
     reference: str
     judges: tuple[str, ...]
-    judge: Judge
     example: tuple[Exchange, ...]
     control: tuple[Exchange, ...]
     needs: tuple[str, ...] = ()
@@ -145,6 +158,15 @@ class Oracle:
     """Whether it judges words of an error, which a page or a gate may quote: compared before a proof."""
     given: Facts = field(default_factory=Facts)
     """What its example and its control presuppose."""
+    judge: Judge = lambda _seen, _facts: iter(())
+    """The function that is decorated."""
+
+    def __call__(self, judge: Judge) -> Self:
+        return replace(self, judge=judge)
+
+
+oracle = Oracle
+"""The decorator by its usual name; a module with several has a partial of it for what they share."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,10 +43,13 @@ NAMES = (
     "documents.refusals",
     "web.timing",
 )
-"""Modules of this package, each with its `ORACLES`."""
+"""Modules of this package; each function in them that `@oracle` decorates is one."""
 
 ORACLES: tuple[Oracle, ...] = tuple(
-    oracle for name in NAMES for oracle in import_module(f"fleet.oracles.{name}").ORACLES
+    one
+    for name in NAMES
+    for one in vars(import_module(f"fleet.oracles.{name}")).values()
+    if isinstance(one, Oracle)
 )
 
 

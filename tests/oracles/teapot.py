@@ -4,28 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fleet.findings.sighting import Sighting
 from fleet.oracles.echoes import route
-from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
 
 
-def _teapot(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="teapot",
+    says="a platform is not a teapot",
+    severity="low",
+    surface="ux",
+    reference="RFC 2324",
+    judges=("page",),
+    example=(Exchange("qa_fetch", {"url": "{site}/x"}, {"status": 418}),),
+    control=(Exchange("qa_fetch", {"url": "{site}/x"}, {"status": 200}),),
+)
+def teapot(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     if last.result.get("status") == 418:
         title = f"{last.asked} answers that it is a teapot"
-        yield Observation(Sighting(title, f"teapot {route(last.args)}", whole=True), frozenset({"status"}))
-
-
-ORACLES = (
-    Oracle(
-        id="teapot",
-        says="a platform is not a teapot",
-        severity="low",
-        surface="ux",
-        reference="RFC 2324",
-        judges=("page",),
-        judge=_teapot,
-        example=(Exchange("qa_fetch", {"url": "{site}/x"}, {"status": 418}),),
-        control=(Exchange("qa_fetch", {"url": "{site}/x"}, {"status": 200}),),
-    ),
-)
+        yield observed(title, f"teapot {route(last.args)}", "status")

@@ -17,7 +17,7 @@ from fleet.oracles.agent.charges import charged_once, kept_private
 from fleet.oracles.model import Exchange, Facts
 from sandbox.tools import TOOLS
 
-(EXAMPLE,) = (one.example for one in charges.ORACLES)
+EXAMPLE = charges.charged_again.example
 
 
 @pytest.mark.parametrize(

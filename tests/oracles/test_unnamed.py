@@ -13,7 +13,8 @@ from fleet.oracles.chain import lookups, unnamed
 from fleet.oracles.model import Exchange, Facts
 from sandbox.chain.simulation import NAMES
 
-HELD, EXCEEDED, LOOKUP = (one.example for one in (*unnamed.ORACLES, *lookups.ORACLES))
+HELD, EXCEEDED = unnamed.held_by_another.example, unnamed.constant_exceeded.example
+LOOKUP = lookups.lookups_disagree.example
 HOLDER, BY, THIRD = "0x" + "a1" * 20, "0x" + "57" * 20, "0x" + "03" * 20
 
 

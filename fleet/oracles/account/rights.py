@@ -24,14 +24,13 @@ from fleet.oracles.account.rows import (
     closed,
     described,
     description,
-    observed,
     oracle,
     played,
     private,
     row,
 )
 from fleet.oracles.documents.json_schema import body_fields, closed_body
-from fleet.oracles.model import Exchange, Facts, Observation
+from fleet.oracles.model import Exchange, Facts, Observation, observed
 from fleet.text import line
 
 
@@ -41,139 +40,6 @@ def _own(steps: Sequence[PlayedStep]) -> bool:
     mine = [step for step in lists if step.who == "one" and step.got.get("one")]
     theirs = [step for step in lists if step.who == "other" and not step.got.get("one")]
     return any(step.same(other) for step in mine for other in theirs)
-
-
-def _foreign_read(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """[the description, a row]: by its word and by its lists a thing is one's own, and the other reads it."""
-    steps = played(seen[-1])
-    made = [step for step in steps if step.who == "one" and "{id}" in step.path and step.shows("one")]
-    for step in steps:
-        if step.who != "other" or not step.shows("one") or not _own(steps):
-            continue
-        led = private(seen, step.path)
-        if led and any(step.same(one) for one in made) and closed(steps, step):
-            where = line(step.path, 90)
-            title = f"GET {where} gives another account what one account made and only that one lists"
-            yield observed(title, f"account-read {step.path}", led=led)
-            return
-
-
-def _foreign_change(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """The maker reads what it made, the other may not, before and after it changes it; the maker reads the
-    other's words. Or: by the description's word and by its lists a thing is one's own."""
-    steps = played(seen[-1])
-    for at, step in enumerate(steps):
-        if step.who != "other" or not step.good or step.path.count("{id}") != 1 or step.method == "GET":
-            continue
-        reads = [(when, one) for when, one in enumerate(steps) if one.reads(step.path)]
-        mine = [(when, one) for when, one in reads if one.who == "one"]
-        before = any(when < at and one.shows("one") and not one.got.get("other") for when, one in mine)
-        after = any(when > at and one.shows("other") for when, one in mine)
-        theirs = [(when < at, one.status in REFUSED) for when, one in reads if one.who == "other"]
-        unread = {(True, True), (False, True)} == set(theirs)
-        led = () if unread else private(seen, step.path) if _own(steps) else ()
-        if before and after and (unread or led):
-            title = f"{step.method} {line(step.path, 90)} lets another account change what one account made"
-            yield observed(title, f"account-change {step.method} {step.path}", led=led)
-            return
-
-
-def _foreign_removal(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """The maker reads what it made, the other may not and removes it; then it is gone for its maker. Or: by
-    the description's word and by its lists a thing is one's own."""
-    steps = played(seen[-1])
-    for at, step in enumerate(steps):
-        if step.who != "other" or step.method != "DELETE" or not step.good or "{id}" not in step.path:
-            continue
-        reads = [(when < at, one) for when, one in enumerate(steps) if one.reads(step.path)]
-        mine = [(earlier, one) for earlier, one in reads if one.who == "one"]
-        there = any(earlier and one.shows("one") for earlier, one in mine)
-        held = [one for earlier, one in mine if earlier]
-        gone = [_is_gone(one, held) for earlier, one in mine if not earlier]
-        theirs = [one.status in REFUSED for earlier, one in reads if one.who == "other" and earlier]
-        unread = bool(theirs) and all(theirs)
-        led = () if unread else private(seen, step.path) if _own(steps) else ()
-        if there and gone and all(gone) and (unread or led):
-            title = f"DELETE {line(step.path, 90)} lets another account remove what one account made"
-            yield observed(title, f"account-removal {step.path}", led=led)
-            return
-
-
-def _is_gone(now: PlayedStep, held: Sequence[PlayedStep]) -> bool:
-    """Whether a thing is not there any more, or its record says so, and did not before."""
-    said = [name for name, value in now.facts.items() if _ENDED.search(str(value))]
-    new = any(one.good and not _ENDED.search(str(one.facts.get(name, ""))) for name in said for one in held)
-    return now.status in (404, 410) or (now.good and new)
-
-
-_ENDED = re.compile(r'(?i)^"(?:cancell?ed|deleted|removed|archived|withdrawn|revoked)"$')
-
-
-def _refused(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """[the description, a row]: a described operation is not refused as a method, unless stated."""
-    for step in played(seen[-1]):
-        if step.who != "one" or step.status not in (405, 501):
-            continue
-        if led := [at for at, item, _ in described(seen, step.path) if _offers(item, step)]:
-            said = f"{step.method} {line(step.path, 90)}"
-            title = f"the description has {said}; its maker gets {step.status}"
-            yield observed(title, f"account-method {said}", led=(led[-1],))
-            return
-
-
-def _offers(item: Mapping[str, Any], step: PlayedStep) -> bool:
-    """Whether a description has this request, and not with this refusal as one of its answers."""
-    operation = item.get(step.method.lower())
-    answers = operation.get("responses") if isinstance(operation, dict) else ()
-    stated = [str(one).upper() for one in answers] if isinstance(answers, dict) else []
-    known = isinstance(operation, dict) and operation.get("deprecated") is not True
-    return known and not {str(step.status), f"{step.status // 100}XX"} & set(stated)
-
-
-def _raised(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """[the description, a row]: a field of rights, which the description does not let anyone send, holds
-    another value after the account sent it, and not for the other one, which is as old and sent nothing."""
-    steps = played(seen[-1])
-    for at, step in enumerate(steps):
-        if step.who != "one" or step.method not in ("PATCH", "PUT") or not step.good:
-            continue
-        for name, value in step.given.items():
-            now = [one for one in steps[at + 1 :] if _holds(one, name, value)]
-            was = [one for one in steps[:at] if any(one.same(two) for two in now) and name in one.facts]
-            if not rights(name) or not now or not was or any(_holds(one, name, value) for one in was):
-                continue
-            others = [one for one in steps[at + 1 :] if one.who == "other" and one.good and one.same(now[0])]
-            if not any(one.facts.get(name, json.dumps(value)) != json.dumps(value) for one in others):
-                continue
-            takes = [
-                (where, body_fields(item.get(step.method.lower()), document))
-                for where, item, document in described(seen, step.path)
-                if closed_body(item.get(step.method.lower()), document)
-            ]
-            if led := [where for where, fields in takes if fields and name not in fields]:
-                title = f"{step.method} {line(step.path, 90)} lets an account set its own {line(name, 40)!r}"
-                yield observed(title, f"account-raised {step.path} {name}", led=(led[-1],))
-                return
-
-
-def _holds(step: PlayedStep, name: str, value: Any) -> bool:
-    return (
-        step.who == "one" and step.method == "GET" and step.good and step.facts.get(name) == json.dumps(value)
-    )
-
-
-RIGHTS = frozenset(
-    (
-        *("role", "roles", "admin", "isadmin", "superuser", "issuperuser", "staff", "isstaff", "scopes"),
-        *("verified", "isverified", "emailverified", "permissions", "moderator", "ismoderator"),
-        *("credit", "credits", "balance", "quota", "accesslevel", "rank", "privileges"),
-    )
-)
-
-
-def rights(name: str) -> bool:
-    """Whether a field says what an account may do, or what it has: an account does not set that itself."""
-    return name.lower().replace("_", "").replace("-", "") in RIGHTS
 
 
 _WRITE: dict[str, Any] = {"text": "{mark}"}
@@ -226,50 +92,174 @@ def _raising(role: str) -> tuple[Exchange, ...]:
     return (description(patch={"requestBody": body}), *asked)
 
 
-ORACLES = (
-    oracle(
-        "account-read",
-        "what an account made, and the platform lists to it alone, no other account reads",
-        "high",
-        "CWE-639",
-        _foreign_read,
-        _reads(MINE),
-        _reads(GONE),
-    ),
-    oracle(
-        "account-change",
-        "what an account made and another may not read, the other does not change",
-        "critical",
-        "CWE-639",
-        _foreign_change,
-        _changes(MINE | {"other": True}),
-        _changes(MINE),
-    ),
-    oracle(
-        "account-removal",
-        "what an account made and another may not read, the other does not remove",
-        "critical",
-        "CWE-639",
-        _foreign_removal,
-        _removes(GONE),
-        _removes(MINE),
-    ),
-    oracle(
-        "account-raised",
-        "an account does not give itself a role, a right or a balance",
-        "high",
-        "CWE-915",
-        _raised,
-        _raising('"admin"'),
-        _raising('"guest"'),
-    ),
-    oracle(
-        "account-method",
-        "what a description has for one's own thing is answered",
-        "low",
-        "RFC 9110, 15.5.6",
-        _refused,
-        _removing(405),
-        _removing(403),
-    ),
+@oracle(
+    id="account-read",
+    says="what an account made, and the platform lists to it alone, no other account reads",
+    severity="high",
+    reference="CWE-639",
+    example=_reads(MINE),
+    control=_reads(GONE),
 )
+def account_read(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """[the description, a row]: by its word and by its lists a thing is one's own, and the other reads it."""
+    steps = played(seen[-1])
+    made = [step for step in steps if step.who == "one" and "{id}" in step.path and step.shows("one")]
+    for step in steps:
+        if step.who != "other" or not step.shows("one") or not _own(steps):
+            continue
+        led = private(seen, step.path)
+        if led and any(step.same(one) for one in made) and closed(steps, step):
+            where = line(step.path, 90)
+            title = f"GET {where} gives another account what one account made and only that one lists"
+            yield observed(title, f"account-read {step.path}", "answers", led=led)
+            return
+
+
+@oracle(
+    id="account-change",
+    says="what an account made and another may not read, the other does not change",
+    severity="critical",
+    reference="CWE-639",
+    example=_changes(MINE | {"other": True}),
+    control=_changes(MINE),
+)
+def account_change(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """The maker reads what it made, the other may not, before and after it changes it; the maker reads the
+    other's words. Or: by the description's word and by its lists a thing is one's own."""
+    steps = played(seen[-1])
+    for at, step in enumerate(steps):
+        if step.who != "other" or not step.good or step.path.count("{id}") != 1 or step.method == "GET":
+            continue
+        reads = [(when, one) for when, one in enumerate(steps) if one.reads(step.path)]
+        mine = [(when, one) for when, one in reads if one.who == "one"]
+        before = any(when < at and one.shows("one") and not one.got.get("other") for when, one in mine)
+        after = any(when > at and one.shows("other") for when, one in mine)
+        theirs = [(when < at, one.status in REFUSED) for when, one in reads if one.who == "other"]
+        unread = {(True, True), (False, True)} == set(theirs)
+        led = () if unread else private(seen, step.path) if _own(steps) else ()
+        if before and after and (unread or led):
+            title = f"{step.method} {line(step.path, 90)} lets another account change what one account made"
+            yield observed(title, f"account-change {step.method} {step.path}", "answers", led=led)
+            return
+
+
+@oracle(
+    id="account-removal",
+    says="what an account made and another may not read, the other does not remove",
+    severity="critical",
+    reference="CWE-639",
+    example=_removes(GONE),
+    control=_removes(MINE),
+)
+def account_removal(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """The maker reads what it made, the other may not and removes it; then it is gone for its maker. Or: by
+    the description's word and by its lists a thing is one's own."""
+    steps = played(seen[-1])
+    for at, step in enumerate(steps):
+        if step.who != "other" or step.method != "DELETE" or not step.good or "{id}" not in step.path:
+            continue
+        reads = [(when < at, one) for when, one in enumerate(steps) if one.reads(step.path)]
+        mine = [(earlier, one) for earlier, one in reads if one.who == "one"]
+        there = any(earlier and one.shows("one") for earlier, one in mine)
+        held = [one for earlier, one in mine if earlier]
+        gone = [_is_gone(one, held) for earlier, one in mine if not earlier]
+        theirs = [one.status in REFUSED for earlier, one in reads if one.who == "other" and earlier]
+        unread = bool(theirs) and all(theirs)
+        led = () if unread else private(seen, step.path) if _own(steps) else ()
+        if there and gone and all(gone) and (unread or led):
+            title = f"DELETE {line(step.path, 90)} lets another account remove what one account made"
+            yield observed(title, f"account-removal {step.path}", "answers", led=led)
+            return
+
+
+def _is_gone(now: PlayedStep, held: Sequence[PlayedStep]) -> bool:
+    """Whether a thing is not there any more, or its record says so, and did not before."""
+    said = [name for name, value in now.facts.items() if _ENDED.search(str(value))]
+    new = any(one.good and not _ENDED.search(str(one.facts.get(name, ""))) for name in said for one in held)
+    return now.status in (404, 410) or (now.good and new)
+
+
+_ENDED = re.compile(r'(?i)^"(?:cancell?ed|deleted|removed|archived|withdrawn|revoked)"$')
+
+
+@oracle(
+    id="account-method",
+    says="what a description has for one's own thing is answered",
+    severity="low",
+    reference="RFC 9110, 15.5.6",
+    example=_removing(405),
+    control=_removing(403),
+)
+def account_method(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """[the description, a row]: a described operation is not refused as a method, unless stated."""
+    for step in played(seen[-1]):
+        if step.who != "one" or step.status not in (405, 501):
+            continue
+        if led := [at for at, item, _ in described(seen, step.path) if _offers(item, step)]:
+            said = f"{step.method} {line(step.path, 90)}"
+            title = f"the description has {said}; its maker gets {step.status}"
+            yield observed(title, f"account-method {said}", "answers", led=(led[-1],))
+            return
+
+
+def _offers(item: Mapping[str, Any], step: PlayedStep) -> bool:
+    """Whether a description has this request, and not with this refusal as one of its answers."""
+    operation = item.get(step.method.lower())
+    answers = operation.get("responses") if isinstance(operation, dict) else ()
+    stated = [str(one).upper() for one in answers] if isinstance(answers, dict) else []
+    known = isinstance(operation, dict) and operation.get("deprecated") is not True
+    return known and not {str(step.status), f"{step.status // 100}XX"} & set(stated)
+
+
+@oracle(
+    id="account-raised",
+    says="an account does not give itself a role, a right or a balance",
+    severity="high",
+    reference="CWE-915",
+    example=_raising('"admin"'),
+    control=_raising('"guest"'),
+)
+def account_raised(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """[the description, a row]: a field of rights, which the description does not let anyone send, holds
+    another value after the account sent it, and not for the other one, which is as old and sent nothing."""
+    steps = played(seen[-1])
+    for at, step in enumerate(steps):
+        if step.who != "one" or step.method not in ("PATCH", "PUT") or not step.good:
+            continue
+        for name, value in step.given.items():
+            now = [one for one in steps[at + 1 :] if _holds(one, name, value)]
+            was = [one for one in steps[:at] if any(one.same(two) for two in now) and name in one.facts]
+            if not rights(name) or not now or not was or any(_holds(one, name, value) for one in was):
+                continue
+            others = [one for one in steps[at + 1 :] if one.who == "other" and one.good and one.same(now[0])]
+            if not any(one.facts.get(name, json.dumps(value)) != json.dumps(value) for one in others):
+                continue
+            takes = [
+                (where, body_fields(item.get(step.method.lower()), document))
+                for where, item, document in described(seen, step.path)
+                if closed_body(item.get(step.method.lower()), document)
+            ]
+            if led := [where for where, fields in takes if fields and name not in fields]:
+                title = f"{step.method} {line(step.path, 90)} lets an account set its own {line(name, 40)!r}"
+                yield observed(title, f"account-raised {step.path} {name}", "answers", led=(led[-1],))
+                return
+
+
+def _holds(step: PlayedStep, name: str, value: Any) -> bool:
+    return (
+        step.who == "one" and step.method == "GET" and step.good and step.facts.get(name) == json.dumps(value)
+    )
+
+
+RIGHTS = frozenset(
+    (
+        *("role", "roles", "admin", "isadmin", "superuser", "issuperuser", "staff", "isstaff", "scopes"),
+        *("verified", "isverified", "emailverified", "permissions", "moderator", "ismoderator"),
+        *("credit", "credits", "balance", "quota", "accesslevel", "rank", "privileges"),
+    )
+)
+
+
+def rights(name: str) -> bool:
+    """Whether a field says what an account may do, or what it has: an account does not set that itself."""
+    return name.lower().replace("_", "").replace("-", "") in RIGHTS

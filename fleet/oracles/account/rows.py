@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
-from fleet.findings.sighting import Sighting
 from fleet.oracles.documents.json_schema import resolved
 from fleet.oracles.documents.worded import description as description_of
-from fleet.oracles.model import Exchange, Observation, Oracle
+from fleet.oracles.model import Exchange, Oracle
 
 REFUSED = (401, 403, 404)
 _MINE = r"(?:my|mine|your|yours|own|private|personal|caller's)"
@@ -73,10 +73,6 @@ def played(last: Exchange) -> list[PlayedStep]:
     pairs = zip(last.args.get("steps", ()), last.result.get("answers", ()), strict=False)
     steps = [PlayedStep(one[0], one[1], one[2], one[3], got) for one, got in pairs if len(one) == 4]
     return [one for one in steps if one.status]
-
-
-def observed(title: str, signature: str, *, led: tuple[int, ...] = ()) -> Observation:
-    return Observation(Sighting(title, signature, whole=True), frozenset({"answers"}), led=led)
 
 
 def closed(steps: Sequence[PlayedStep], to: PlayedStep) -> bool:
@@ -144,17 +140,4 @@ def description(**operations: dict[str, Any]) -> Exchange:
     return Exchange("qa_fetch", {"url": "{site}/openapi.json"}, {"status": 200, "text": text})
 
 
-def oracle(
-    id: str, says: str, severity: Any, reference: str, judge: Any, example: Any, control: Any
-) -> Oracle:
-    return Oracle(
-        id=id,
-        says=says,
-        severity=severity,
-        surface="security",
-        reference=reference,
-        judges=("account",),
-        judge=judge,
-        example=example,
-        control=control,
-    )
+oracle = partial(Oracle, surface="security", judges=("account",))

@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from fleet.oracles.account.rows import observed, oracle
+from fleet.oracles.account.rows import oracle
 from fleet.oracles.account.site_rows import NAMED, SENT, SERVED, SiteStep, reads, site_row, site_steps
 from fleet.oracles.account.tokens import leaves
-from fleet.oracles.model import Exchange, Facts, Observation
+from fleet.oracles.model import Exchange, Facts, Observation, observed
 from fleet.text import line
 
 _PARAMETER = re.compile(r"[?&]([^=&]{1,40})=[^&]{0,40}elsewhere\.example")
@@ -28,66 +28,6 @@ def _opened(steps: Sequence[SiteStep], who: str) -> SiteStep | None:
             if mine and theirs and not any(one.named for one in theirs):
                 return step
     return None
-
-
-def _readable(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """The cookies without HttpOnly are enough."""
-    if step := _opened(site_steps(seen[-1]), "scripted"):
-        title = (
-            f"a script can read the session: {line(step.path, 90)} opens with the cookies without HttpOnly"
-        )
-        yield observed(title, "session-readable")
-
-
-def _plain(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """The cookies without Secure are enough, on https."""
-    if step := _opened(site_steps(seen[-1]), "plain"):
-        title = f"the session goes over http too: {line(step.path, 90)} opens with the cookies without Secure"
-        yield observed(title, "session-plain")
-
-
-def _fixed(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """The cookies from before the log-in are enough after it."""
-    if step := _opened(site_steps(seen[-1]), "before"):
-        title = f"the log-in keeps the session: {line(step.path, 90)} opens with the cookies from before it"
-        yield observed(title, "session-fixed")
-
-
-def _kept(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """After the log-out, which ended the account's own visit, the cookies from before it are enough."""
-    steps = site_steps(seen[-1])
-    ends = next((at for at, one in enumerate(steps) if one.who == "one" and _leaves(one)), len(steps))
-    if step := _opened(steps, "kept"):
-        after = list(reads(steps[ends + 1 :], "one", step.path))
-        if step in steps[ends + 1 :] and after and not any(one.named for one in after):
-            how = f"{steps[ends].method} {line(steps[ends].path, 60)}"
-            title = f"after the log-out by {how} the ended session's cookies still open {line(step.path, 60)}"
-            yield observed(title, f"session-kept {steps[ends].path}")
-
-
-def _leaves(step: SiteStep) -> bool:
-    return step.taken and (leaves("POST", step.path, "") or ends_visit(step.path))
-
-
-def ends_visit(path: str) -> bool:
-    """Whether a path ends a session, by its last word."""
-    word = re.split(r"[^a-z]+", path.partition("?")[0].lower().rstrip("/").rpartition("/")[2])
-    return bool({"logout", "signout", "logoff", "leave"} & set(word)) or word[:2] in (
-        ["log", "out"],
-        ["sign", "out"],
-    )
-
-
-def _away(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """A log-in that is asked to lead to a foreign host does so."""
-    for step in site_steps(seen[-1]):
-        if step.who == "again" and step.got.get("leads") == "away":
-            named = _PARAMETER.search(step.page)
-            what = f"its parameter {line(named[1], 40)}" if named else "a field of its form"
-            where = line(step.page.partition("?")[0] or step.path, 90)
-            title = f"after a log-in at {where} the visitor is led to the foreign host that {what} names"
-            yield observed(title, f"log-in-away {step.path}")
-            return
 
 
 def _with(who: str, got: dict[str, Any]) -> tuple[Exchange, ...]:
@@ -107,50 +47,101 @@ def _again(leads: str) -> tuple[Exchange, ...]:
     )
 
 
-ORACLES = (
-    oracle(
-        "session-readable",
-        "the cookies that a script may read do not open an account",
-        "medium",
-        "CWE-1004",
-        _readable,
-        _with("scripted", NAMED),
-        _with("scripted", SERVED),
-    ),
-    oracle(
-        "session-plain",
-        "on https, the cookies that go over http as well do not open an account",
-        "low",
-        "CWE-614",
-        _plain,
-        _with("plain", NAMED),
-        _with("plain", SERVED),
-    ),
-    oracle(
-        "session-fixed",
-        "what a visitor's cookies were before the log-in does not open the account after it",
-        "medium",
-        "CWE-384",
-        _fixed,
-        _with("before", NAMED),
-        _with("before", SERVED),
-    ),
-    oracle(
-        "session-kept",
-        "the cookies of a session that was ended open nothing",
-        "medium",
-        "CWE-613",
-        _kept,
-        _leaving(NAMED),
-        _leaving(SERVED),
-    ),
-    oracle(
-        "log-in-away",
-        "a log-in does not lead to a foreign host that a link to it names",
-        "medium",
-        "CWE-601",
-        _away,
-        _again("away"),
-        _again("/"),
-    ),
+@oracle(
+    id="session-readable",
+    says="the cookies that a script may read do not open an account",
+    severity="medium",
+    reference="CWE-1004",
+    example=_with("scripted", NAMED),
+    control=_with("scripted", SERVED),
 )
+def session_readable(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """The cookies without HttpOnly are enough."""
+    if step := _opened(site_steps(seen[-1]), "scripted"):
+        title = (
+            f"a script can read the session: {line(step.path, 90)} opens with the cookies without HttpOnly"
+        )
+        yield observed(title, "session-readable", "answers")
+
+
+@oracle(
+    id="session-plain",
+    says="on https, the cookies that go over http as well do not open an account",
+    severity="low",
+    reference="CWE-614",
+    example=_with("plain", NAMED),
+    control=_with("plain", SERVED),
+)
+def session_plain(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """The cookies without Secure are enough, on https."""
+    if step := _opened(site_steps(seen[-1]), "plain"):
+        title = f"the session goes over http too: {line(step.path, 90)} opens with the cookies without Secure"
+        yield observed(title, "session-plain", "answers")
+
+
+@oracle(
+    id="session-fixed",
+    says="what a visitor's cookies were before the log-in does not open the account after it",
+    severity="medium",
+    reference="CWE-384",
+    example=_with("before", NAMED),
+    control=_with("before", SERVED),
+)
+def session_fixed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """The cookies from before the log-in are enough after it."""
+    if step := _opened(site_steps(seen[-1]), "before"):
+        title = f"the log-in keeps the session: {line(step.path, 90)} opens with the cookies from before it"
+        yield observed(title, "session-fixed", "answers")
+
+
+@oracle(
+    id="session-kept",
+    says="the cookies of a session that was ended open nothing",
+    severity="medium",
+    reference="CWE-613",
+    example=_leaving(NAMED),
+    control=_leaving(SERVED),
+)
+def session_kept(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """After the log-out, which ended the account's own visit, the cookies from before it are enough."""
+    steps = site_steps(seen[-1])
+    ends = next((at for at, one in enumerate(steps) if one.who == "one" and _leaves(one)), len(steps))
+    if step := _opened(steps, "kept"):
+        after = list(reads(steps[ends + 1 :], "one", step.path))
+        if step in steps[ends + 1 :] and after and not any(one.named for one in after):
+            how = f"{steps[ends].method} {line(steps[ends].path, 60)}"
+            title = f"after the log-out by {how} the ended session's cookies still open {line(step.path, 60)}"
+            yield observed(title, f"session-kept {steps[ends].path}", "answers")
+
+
+def _leaves(step: SiteStep) -> bool:
+    return step.taken and (leaves("POST", step.path, "") or ends_visit(step.path))
+
+
+def ends_visit(path: str) -> bool:
+    """Whether a path ends a session, by its last word."""
+    word = re.split(r"[^a-z]+", path.partition("?")[0].lower().rstrip("/").rpartition("/")[2])
+    return bool({"logout", "signout", "logoff", "leave"} & set(word)) or word[:2] in (
+        ["log", "out"],
+        ["sign", "out"],
+    )
+
+
+@oracle(
+    id="log-in-away",
+    says="a log-in does not lead to a foreign host that a link to it names",
+    severity="medium",
+    reference="CWE-601",
+    example=_again("away"),
+    control=_again("/"),
+)
+def log_in_away(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """A log-in that is asked to lead to a foreign host does so."""
+    for step in site_steps(seen[-1]):
+        if step.who == "again" and step.got.get("leads") == "away":
+            named = _PARAMETER.search(step.page)
+            what = f"its parameter {line(named[1], 40)}" if named else "a field of its form"
+            where = line(step.page.partition("?")[0] or step.path, 90)
+            title = f"after a log-in at {where} the visitor is led to the foreign host that {what} names"
+            yield observed(title, f"log-in-away {step.path}", "answers")
+            return

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from fleet.oracles.account.rows import observed, oracle
+from fleet.oracles.account.rows import oracle
 from fleet.oracles.account.site_rows import MARKED, SENT, SERVED, SiteStep, reads, site_row, site_steps
-from fleet.oracles.model import Exchange, Facts, Observation
+from fleet.oracles.model import Exchange, Facts, Observation, observed
 from fleet.text import line
 
 VIEWERS = ("other", "anonymous")
@@ -30,46 +30,6 @@ def _ran(steps: Sequence[SiteStep], *, files: bool) -> Iterator[tuple[SiteStep, 
 
 def _file(step: SiteStep) -> bool:
     return any(isinstance(one, list | tuple) for one in step.given.values())
-
-
-def _stored(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    for sent, view in _ran(site_steps(seen[-1]), files=False):
-        whom = "another account" if view.who == "other" else "a visitor"
-        said = f"what an account sends to {line(sent.path, 60)}"
-        title = f"{line(view.path, 80)} runs {said} as script when {whom} opens it"
-        yield observed(title, f"form-script {_kind(sent)}")
-        return
-
-
-def _kind(sent: SiteStep) -> str:
-    """What a form writes: the things of one folder that take the same fields are of one kind."""
-    folder = sent.path.rstrip("/").rpartition("/")[0]
-    return f"{folder or sent.path} {' '.join(sorted(sent.given))}"
-
-
-def _uploaded(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    for sent, view in _ran(site_steps(seen[-1]), files=True):
-        kind = next(one[0].rpartition(".")[2] for one in sent.given.values() if isinstance(one, list | tuple))
-        said = f"a .{line(str(kind), 10)} file that an account uploads to {line(sent.path, 60)} as text/plain"
-        title = f"{said} runs as script of the site at {line(view.path, 60)}"
-        yield observed(title, f"upload-script {sent.path}")
-        return
-
-
-def _climbed(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """A path without the file has it after an upload whose name climbs there."""
-    steps = site_steps(seen[-1])
-    for at, step in enumerate(steps):
-        names = [str(one[0]) for one in step.given.values() if isinstance(one, list | tuple)]
-        if step.who != "one" or not step.taken or not any(".." in name for name in names):
-            continue
-        before = {one.path for one in reads(steps[:at], "one") if not one.shows("one")}
-        for found in reads(steps[at:], "one"):
-            if found.path in before and found.shows("one") and "{one-mark}" in found.path:
-                where = line(found.path, 80)
-                title = f"an upload to {line(step.path, 60)} with ../ in its name is stored at {where}"
-                yield observed(title, f"upload-path {step.path}")
-                return
 
 
 RAN: dict[str, Any] = SERVED | {"ran": True}
@@ -99,32 +59,67 @@ def _climbing(got: dict[str, Any]) -> tuple[Exchange, ...]:
 
 
 _HTML = ["a.html", "text/plain", "<script>{canary}(name)</script>"]
-ORACLES = (
-    oracle(
-        "form-script",
-        "what one account sends by a form does not run as script of the site where others see it",
-        "high",
-        "CWE-79",
-        _stored,
-        _viewed("<script>{canary}(name)</script>", RAN),
-        _viewed("<script>{canary}(name)</script>", SERVED),
-    ),
-    oracle(
-        "upload-script",
-        "what an account uploads as text does not run as script of the site",
-        "high",
-        "CWE-434",
-        _uploaded,
-        _viewed(_HTML, RAN),
-        _viewed(_HTML, SERVED),
-    ),
-    oracle(
-        "upload-path",
-        "the name of an uploaded file does not lead out of its folder",
-        "high",
-        "CWE-22",
-        _climbed,
-        _climbing(MARKED),
-        _climbing({"status": 404}),
-    ),
+
+
+@oracle(
+    id="form-script",
+    says="what one account sends by a form does not run as script of the site where others see it",
+    severity="high",
+    reference="CWE-79",
+    example=_viewed("<script>{canary}(name)</script>", RAN),
+    control=_viewed("<script>{canary}(name)</script>", SERVED),
 )
+def form_script(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    for sent, view in _ran(site_steps(seen[-1]), files=False):
+        whom = "another account" if view.who == "other" else "a visitor"
+        said = f"what an account sends to {line(sent.path, 60)}"
+        title = f"{line(view.path, 80)} runs {said} as script when {whom} opens it"
+        yield observed(title, f"form-script {_kind(sent)}", "answers")
+        return
+
+
+def _kind(sent: SiteStep) -> str:
+    """What a form writes: the things of one folder that take the same fields are of one kind."""
+    folder = sent.path.rstrip("/").rpartition("/")[0]
+    return f"{folder or sent.path} {' '.join(sorted(sent.given))}"
+
+
+@oracle(
+    id="upload-script",
+    says="what an account uploads as text does not run as script of the site",
+    severity="high",
+    reference="CWE-434",
+    example=_viewed(_HTML, RAN),
+    control=_viewed(_HTML, SERVED),
+)
+def upload_script(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    for sent, view in _ran(site_steps(seen[-1]), files=True):
+        kind = next(one[0].rpartition(".")[2] for one in sent.given.values() if isinstance(one, list | tuple))
+        said = f"a .{line(str(kind), 10)} file that an account uploads to {line(sent.path, 60)} as text/plain"
+        title = f"{said} runs as script of the site at {line(view.path, 60)}"
+        yield observed(title, f"upload-script {sent.path}", "answers")
+        return
+
+
+@oracle(
+    id="upload-path",
+    says="the name of an uploaded file does not lead out of its folder",
+    severity="high",
+    reference="CWE-22",
+    example=_climbing(MARKED),
+    control=_climbing({"status": 404}),
+)
+def upload_path(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """A path without the file has it after an upload whose name climbs there."""
+    steps = site_steps(seen[-1])
+    for at, step in enumerate(steps):
+        names = [str(one[0]) for one in step.given.values() if isinstance(one, list | tuple)]
+        if step.who != "one" or not step.taken or not any(".." in name for name in names):
+            continue
+        before = {one.path for one in reads(steps[:at], "one") if not one.shows("one")}
+        for found in reads(steps[at:], "one"):
+            if found.path in before and found.shows("one") and "{one-mark}" in found.path:
+                where = line(found.path, 80)
+                title = f"an upload to {line(step.path, 60)} with ../ in its name is stored at {where}"
+                yield observed(title, f"upload-path {step.path}", "answers")
+                return

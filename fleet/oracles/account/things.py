@@ -8,102 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from fleet.oracles.account.rows import observed, oracle
+from fleet.oracles.account.rows import oracle
 from fleet.oracles.account.site_rows import MARKED, SENT, SERVED, SiteStep, reads, site_row, site_steps
-from fleet.oracles.model import Exchange, Facts, Observation
+from fleet.oracles.model import Exchange, Facts, Observation, observed
 from fleet.text import line
-
-
-def _foreign_read(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """A thing that no page shows to the other account and no visitor reads, is given to it by its id.
-
-    It is private if a page that speaks of one's own lists it to its maker alone, or if the thing itself is
-    refused to the other and only a page below it is not.
-    """
-    steps = site_steps(seen[-1])
-    for step in (one for one in reads(steps, "other") if one.about and one.shows("one")):
-        if _private(steps, step.path):
-            said = "gives another account what one account made and only that one lists"
-            title = f"GET {line(step.path, 90)} {said}"
-            yield observed(title, f"form-read {step.path}")
-            return
-
-
-def _private(steps: Sequence[SiteStep], path: str) -> bool:
-    """Whether a thing is its maker's alone by what pages beside it say."""
-    mine = any(one.shows("one") for one in reads(steps, "one", path))
-    visitors = list(reads(steps, "anonymous", path))
-    closed = bool(visitors) and not any(one.shows("one") for one in visitors)
-    listed = any(one.shows("one") for one in reads(steps, "other") if not one.about)
-    return mine and closed and not listed and (_listed_as_own(steps) or _below_a_refused(steps, path))
-
-
-def _listed_as_own(steps: Sequence[SiteStep]) -> bool:
-    """Whether a page of one's own lists the thing to its maker, and is without it for the other."""
-    lists = [one for one in reads(steps, "one") if not one.about and one.shows("one") and one.got.get("own")]
-    return any(other.good for one in lists for other in reads(steps, "other", one.path))
-
-
-def _below_a_refused(steps: Sequence[SiteStep], path: str) -> bool:
-    """Whether the other is refused a thing, which its maker reads, and served a page below it."""
-    refused = [one for one in reads(steps, "other") if one.about and not one.good]
-    above = [one for one in refused if path.startswith((f"{one.path}/", f"{one.path}?", f"{one.path}."))]
-    return any(mine.shows("one") for one in above for mine in reads(steps, "one", one.path))
-
-
-def _foreign_change(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """The maker reads the other's words in place of its own, after a form that the other may not use.
-
-    It may not if it does not read the thing, if the thing is private (as above), or if a page that both read
-    offers the form to the maker alone.
-    """
-    steps = site_steps(seen[-1])
-    for at, step in enumerate(steps):
-        if step.who != "other" or step.method != "POST" or not step.of_one or not step.taken:
-            continue
-        before = [
-            one.path for one in reads(steps[:at], "one") if one.shows("one") and not one.got.get("other")
-        ]
-        after = [one for one in reads(steps[at:], "one") if one.shows("other") and one.path in before]
-        for page in (one for one in after if one.about or not one.got.get("one")):
-            theirs = list(reads(steps[:at], "other", page.path))
-            unread = bool(theirs) and not any(one.shows("one") for one in theirs)
-            kept = page.about and _private(steps[:at], page.path)
-            if unread or kept or _offered_to_one(steps[:at], step.path, step.page):
-                title = f"POST {line(step.path, 90)} lets another account change what one account made"
-                yield observed(title, f"form-change {step.path}")
-                return
-
-
-def _offered_to_one(steps: Sequence[SiteStep], *paths: str) -> bool:
-    """Whether pages that both read offer one of these paths to `one`, and none of them to the other."""
-    pairs = [
-        (mine, theirs)
-        for mine in reads(steps, "one")
-        for theirs in reads(steps, "other", mine.path)
-        if mine.good and theirs.good
-    ]
-    wanted = tuple(filter(None, paths))
-    return any(mine.offers(*wanted) for mine, _ in pairs) and not any(one.offers(*wanted) for _, one in pairs)
-
-
-def _forged(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """What a page of another site makes a browser send takes effect, where the site's forms carry tokens.
-
-    A form that a visitor without a session may send as well was sent by one before: then its words are there.
-    """
-    steps = site_steps(seen[-1])
-    tokens = any("token" in one.get("fields", {}).values() for step in steps for one in step.forms)
-    for at, step in enumerate(steps):
-        if step.who != "foreign" or not step.taken or not tokens:
-            continue
-        before = {one.path: one for one in reads(steps[:at], "one")}  # the last time that each was read
-        calm = {path for path, one in before.items() if one.good and not one.got.get("other")}
-        if any(one.shows("other") and one.path in calm for one in reads(steps[at:], "one")):
-            title = f"POST {line(step.path, 90)} from a foreign origin and without a token takes effect"
-            yield observed(title, f"form-forged {step.path}")
-            return
-
 
 _ITEM, _LIST = "/things/{id}", "/things"
 _BOTH: dict[str, Any] = SERVED | {"one": True, "other": True}
@@ -137,32 +45,116 @@ def _forging(got: dict[str, Any]) -> tuple[Exchange, ...]:
     )
 
 
-ORACLES = (
-    oracle(
-        "form-read",
-        "what an account made by a form, and a page of its own lists to it alone, no other account reads",
-        "high",
-        "CWE-639",
-        _foreign_read,
-        _reading(MARKED),
-        _reading({"status": 404}),
-    ),
-    oracle(
-        "form-change",
-        "what an account made by a form, no account changes that may not read it or is not offered the form",
-        "critical",
-        "CWE-639",
-        _foreign_change,
-        _changing(_BOTH),
-        _changing(MARKED),
-    ),
-    oracle(
-        "form-forged",
-        "a form that a foreign site makes a browser send, without its token, changes nothing",
-        "medium",
-        "CWE-352",
-        _forged,
-        _forging(_BOTH),
-        _forging(MARKED),
-    ),
+@oracle(
+    id="form-read",
+    says="what an account made by a form, and a page of its own lists to it alone, no other account reads",
+    severity="high",
+    reference="CWE-639",
+    example=_reading(MARKED),
+    control=_reading({"status": 404}),
 )
+def form_read(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """A thing that no page shows to the other account and no visitor reads, is given to it by its id.
+
+    It is private if a page that speaks of one's own lists it to its maker alone, or if the thing itself is
+    refused to the other and only a page below it is not.
+    """
+    steps = site_steps(seen[-1])
+    for step in (one for one in reads(steps, "other") if one.about and one.shows("one")):
+        if _private(steps, step.path):
+            said = "gives another account what one account made and only that one lists"
+            title = f"GET {line(step.path, 90)} {said}"
+            yield observed(title, f"form-read {step.path}", "answers")
+            return
+
+
+def _private(steps: Sequence[SiteStep], path: str) -> bool:
+    """Whether a thing is its maker's alone by what pages beside it say."""
+    mine = any(one.shows("one") for one in reads(steps, "one", path))
+    visitors = list(reads(steps, "anonymous", path))
+    closed = bool(visitors) and not any(one.shows("one") for one in visitors)
+    listed = any(one.shows("one") for one in reads(steps, "other") if not one.about)
+    return mine and closed and not listed and (_listed_as_own(steps) or _below_a_refused(steps, path))
+
+
+def _listed_as_own(steps: Sequence[SiteStep]) -> bool:
+    """Whether a page of one's own lists the thing to its maker, and is without it for the other."""
+    lists = [one for one in reads(steps, "one") if not one.about and one.shows("one") and one.got.get("own")]
+    return any(other.good for one in lists for other in reads(steps, "other", one.path))
+
+
+def _below_a_refused(steps: Sequence[SiteStep], path: str) -> bool:
+    """Whether the other is refused a thing, which its maker reads, and served a page below it."""
+    refused = [one for one in reads(steps, "other") if one.about and not one.good]
+    above = [one for one in refused if path.startswith((f"{one.path}/", f"{one.path}?", f"{one.path}."))]
+    return any(mine.shows("one") for one in above for mine in reads(steps, "one", one.path))
+
+
+@oracle(
+    id="form-change",
+    says="what an account made by a form, no account changes that may not read it or is not offered the form",
+    severity="critical",
+    reference="CWE-639",
+    example=_changing(_BOTH),
+    control=_changing(MARKED),
+)
+def form_change(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """The maker reads the other's words in place of its own, after a form that the other may not use.
+
+    It may not if it does not read the thing, if the thing is private (as above), or if a page that both read
+    offers the form to the maker alone.
+    """
+    steps = site_steps(seen[-1])
+    for at, step in enumerate(steps):
+        if step.who != "other" or step.method != "POST" or not step.of_one or not step.taken:
+            continue
+        before = [
+            one.path for one in reads(steps[:at], "one") if one.shows("one") and not one.got.get("other")
+        ]
+        after = [one for one in reads(steps[at:], "one") if one.shows("other") and one.path in before]
+        for page in (one for one in after if one.about or not one.got.get("one")):
+            theirs = list(reads(steps[:at], "other", page.path))
+            unread = bool(theirs) and not any(one.shows("one") for one in theirs)
+            kept = page.about and _private(steps[:at], page.path)
+            if unread or kept or _offered_to_one(steps[:at], step.path, step.page):
+                title = f"POST {line(step.path, 90)} lets another account change what one account made"
+                yield observed(title, f"form-change {step.path}", "answers")
+                return
+
+
+def _offered_to_one(steps: Sequence[SiteStep], *paths: str) -> bool:
+    """Whether pages that both read offer one of these paths to `one`, and none of them to the other."""
+    pairs = [
+        (mine, theirs)
+        for mine in reads(steps, "one")
+        for theirs in reads(steps, "other", mine.path)
+        if mine.good and theirs.good
+    ]
+    wanted = tuple(filter(None, paths))
+    return any(mine.offers(*wanted) for mine, _ in pairs) and not any(one.offers(*wanted) for _, one in pairs)
+
+
+@oracle(
+    id="form-forged",
+    says="a form that a foreign site makes a browser send, without its token, changes nothing",
+    severity="medium",
+    reference="CWE-352",
+    example=_forging(_BOTH),
+    control=_forging(MARKED),
+)
+def form_forged(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """What a page of another site makes a browser send takes effect, where the site's forms carry tokens.
+
+    A form that a visitor without a session may send as well was sent by one before: then its words are there.
+    """
+    steps = site_steps(seen[-1])
+    tokens = any("token" in one.get("fields", {}).values() for step in steps for one in step.forms)
+    for at, step in enumerate(steps):
+        if step.who != "foreign" or not step.taken or not tokens:
+            continue
+        before = {one.path: one for one in reads(steps[:at], "one")}  # the last time that each was read
+        calm = {path for path, one in before.items() if one.good and not one.got.get("other")}
+        if any(one.shows("other") and one.path in calm for one in reads(steps[at:], "one")):
+            title = f"POST {line(step.path, 90)} from a foreign origin and without a token takes effect"
+            yield observed(title, f"form-forged {step.path}", "answers")
+            return

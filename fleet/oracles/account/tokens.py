@@ -14,12 +14,11 @@ from fleet.oracles.account.rows import (
     PlayedStep,
     closed,
     described,
-    observed,
     oracle,
     played,
     row,
 )
-from fleet.oracles.model import Exchange, Facts, Observation
+from fleet.oracles.model import Exchange, Facts, Observation, observed
 from fleet.text import line
 from sandbox.sites.sessions import FORGED
 from sandbox.spec import SAFE
@@ -56,7 +55,32 @@ _ATTEMPTS = re.compile(
 )
 
 
-def _forged(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+def _shown(who: str, got: dict[str, Any]) -> tuple[Exchange, ...]:
+    return row(("one", "GET", ME, {}, MINE), ("anonymous", "GET", ME, {}, NO), (who, "GET", ME, {}, got))
+
+
+def _leaving(got: dict[str, Any]) -> tuple[Exchange, ...]:
+    first = ("one", "GET", ME, dict[str, Any](), MINE), ("anonymous", "GET", ME, dict[str, Any](), NO)
+    return row(*first, ("one", "POST", "/api/logout", {}, NONE), ("one", "GET", ME, {}, got))
+
+
+def _trying(last: int) -> tuple[Exchange, ...]:
+    text = "There are at most 5 attempts to log in in a minute."
+    keys: dict[str, Any] = {"name": "{handle}", "password": "{phrase}"}
+    tries = [("wrong", "POST", "/api/sessions", keys, NO) for _ in range(11)]
+    tries.append(("one", "POST", "/api/sessions", keys, NO | {"status": last}))
+    return (Exchange("qa_fetch", {"url": "{site}/guide"}, {"status": 200, "text": text}), *row(*tries))
+
+
+@oracle(
+    id="account-token",
+    says="where a token is needed, one that the platform did not make is refused",
+    severity="critical",
+    reference="CWE-347",
+    example=_shown("no-algorithm", MINE),
+    control=_shown("no-algorithm", NO),
+)
+def account_token(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """A request is served to its account, refused without a token, and a forged one gets the same record."""
     steps = played(seen[-1])
     for step in steps:
@@ -65,7 +89,9 @@ def _forged(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         real = [one for one in steps if one.who == "one" and one.same(step) and one.good]
         if any(_same_record(one, step) for one in real) and closed(steps, step):
             title = f"{step.method} {line(step.path, 90)} is served to {_HOW[step.who]}"
-            yield observed(title, f"account-token {'guessed' if step.who == 'guessed' else 'signature'}")
+            yield observed(
+                title, f"account-token {'guessed' if step.who == 'guessed' else 'signature'}", "answers"
+            )
             return
 
 
@@ -76,7 +102,15 @@ def _same_record(real: PlayedStep, forged: PlayedStep) -> bool:
     return bool(real.facts) and real.facts.keys() == forged.facts.keys()
 
 
-def _ended(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="account-ended",
+    says="the token of a session that was ended is refused",
+    severity="medium",
+    reference="CWE-613",
+    example=_leaving(MINE),
+    control=_leaving(NO),
+)
+def account_ended(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """[the description, a row]: served, the session ended by its own request, served again with its token.
 
     A token that states its own end soon may last until then, unless the description says otherwise.
@@ -92,7 +126,7 @@ def _ended(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         led = _ends_token(seen, step) if brief else ()
         if again and (led or not brief):
             title = f"after {step.method} {line(step.path, 90)} the ended session's token is still served"
-            yield observed(title, f"account-ended {step.path}", led=led)
+            yield observed(title, f"account-ended {step.path}", "answers", led=led)
             return
 
 
@@ -127,7 +161,15 @@ def leaves(method: str, path: str, login: str) -> bool:
     return acts and (bool(_LEAVES.search(path)) or (method == "DELETE" and took))
 
 
-def _unlimited(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="account-attempts",
+    says="attempts to log in are limited where a document says so",
+    severity="medium",
+    reference="CWE-307",
+    example=_trying(201),
+    control=_trying(429),
+)
+def account_attempts(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """[a document that states how many attempts there are, a row of wrong ones, then the right one].
 
     All the wrong ones are refused in one way, and the right one is served: nothing was locked silently. The
@@ -144,7 +186,7 @@ def _unlimited(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
             where = line(str(source.args.get("url", "")), 80)
             said = f"{len(wrong)} wrong ones all answer {wrong[0].status}, then the right one is served"
             title = f"{where} states {most} attempts to log in; {said}"
-            yield observed(title, f"account-attempts {wrong[0].path}", led=(at,))
+            yield observed(title, f"account-attempts {wrong[0].path}", "answers", led=(at,))
             return
 
 
@@ -160,51 +202,3 @@ def attempts(text: str) -> int:
         count = int(said) if said.isdecimal() else _WORDS.index(said) + 2
         return count if 0 < 2 * count < ATTEMPTS else 0
     return 0
-
-
-def _shown(who: str, got: dict[str, Any]) -> tuple[Exchange, ...]:
-    return row(("one", "GET", ME, {}, MINE), ("anonymous", "GET", ME, {}, NO), (who, "GET", ME, {}, got))
-
-
-def _leaving(got: dict[str, Any]) -> tuple[Exchange, ...]:
-    first = ("one", "GET", ME, dict[str, Any](), MINE), ("anonymous", "GET", ME, dict[str, Any](), NO)
-    return row(*first, ("one", "POST", "/api/logout", {}, NONE), ("one", "GET", ME, {}, got))
-
-
-def _trying(last: int) -> tuple[Exchange, ...]:
-    text = "There are at most 5 attempts to log in in a minute."
-    keys: dict[str, Any] = {"name": "{handle}", "password": "{phrase}"}
-    tries = [("wrong", "POST", "/api/sessions", keys, NO) for _ in range(11)]
-    tries.append(("one", "POST", "/api/sessions", keys, NO | {"status": last}))
-    return (Exchange("qa_fetch", {"url": "{site}/guide"}, {"status": 200, "text": text}), *row(*tries))
-
-
-ORACLES = (
-    oracle(
-        "account-token",
-        "where a token is needed, one that the platform did not make is refused",
-        "critical",
-        "CWE-347",
-        _forged,
-        _shown("no-algorithm", MINE),
-        _shown("no-algorithm", NO),
-    ),
-    oracle(
-        "account-ended",
-        "the token of a session that was ended is refused",
-        "medium",
-        "CWE-613",
-        _ended,
-        _leaving(MINE),
-        _leaving(NO),
-    ),
-    oracle(
-        "account-attempts",
-        "attempts to log in are limited where a document says so",
-        "medium",
-        "CWE-307",
-        _unlimited,
-        _trying(201),
-        _trying(429),
-    ),
-)

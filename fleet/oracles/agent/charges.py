@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from fleet.findings.sighting import Sighting
 from fleet.oracles.agent.dialogue import answered, number
 from fleet.oracles.echoes import OWN, route
-from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
 from fleet.oracles.texts import is_html, visible
 from fleet.text import line
 
@@ -77,7 +76,28 @@ def promising(page: Exchange, promise: Callable[..., str] = charged_once) -> str
     return promise(str(page.result.get("text", "")), html=is_html(page.result))
 
 
-def _again(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+def _asked(text: str, again: int) -> tuple[Exchange, ...]:
+    page = Exchange("qa_fetch", {"url": "{site}/llms.txt"}, {"status": 200, "text": text})
+    answer = {"ok": True, "status": 200, "reply": "x", "charged": 5, "status_again": 200}
+    args = {"target": "a", "message": "hello there", "twice": True}
+    return page, Exchange("qa_call", args, answer | {"charged_again": again})
+
+
+_PROMISE = "One message, one charge, also when it is sent twice."
+
+
+@oracle(
+    id="charged-again",
+    says="a call that is sent twice is charged once where a document promises it",
+    severity="high",
+    surface="on-chain",
+    reference="CWE-837",
+    judges=("reply",),
+    yields_to=("overcharged",),
+    example=_asked(_PROMISE, 5),
+    control=_asked(_PROMISE, 0),
+)
+def charged_again(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """[a document that promises it, a call that is sent twice and charged twice]."""
     last = seen[-1]
     if not last.args.get("twice") or not answered(last) or not 200 <= number(last, "status_again") < 300:
@@ -91,31 +111,5 @@ def _again(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
                 f"{last.asked}, sent a second time, is charged {second} wei again; {route(page.args)} states:"
                 f" {line(said, 90)!r}"
             )
-            found = Sighting(title, "charged-again", whole=True)
-            yield Observation(found, frozenset({"charged", "charged_again"}), led=(at,))
+            yield observed(title, "charged-again", "charged", "charged_again", led=(at,))
             return
-
-
-def _asked(text: str, again: int) -> tuple[Exchange, ...]:
-    page = Exchange("qa_fetch", {"url": "{site}/llms.txt"}, {"status": 200, "text": text})
-    answer = {"ok": True, "status": 200, "reply": "x", "charged": 5, "status_again": 200}
-    args = {"target": "a", "message": "hello there", "twice": True}
-    return page, Exchange("qa_call", args, answer | {"charged_again": again})
-
-
-_PROMISE = "One message, one charge, also when it is sent twice."
-
-ORACLES = (
-    Oracle(
-        id="charged-again",
-        says="a call that is sent twice is charged once where a document promises it",
-        severity="high",
-        surface="on-chain",
-        reference="CWE-837",
-        judges=("reply",),
-        judge=_again,
-        example=_asked(_PROMISE, 5),
-        control=_asked(_PROMISE, 0),
-        yields_to=("overcharged",),
-    ),
-)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 
-from fleet.findings.sighting import Sighting, template
+from fleet.findings.sighting import template
 from fleet.oracles.agent.dialogue import (
     SHOWN,
     answered,
@@ -22,7 +23,7 @@ from fleet.oracles.agent.dialogue import (
     same_words,
 )
 from fleet.oracles.agent.help_text import commands
-from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.text import line
 
 PAIRS = 3
@@ -38,121 +39,7 @@ _UNKNOWN = re.compile(
 _SENTENCES = re.compile(r"(?<=[.!?;])\s+")
 
 
-def _stream_differs(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """Whole and streamed in turn: the whole ones agree, the streamed ones too, and not with each other. Two
-    of each are enough where one lacks characters of the other; an agent may give one of two answers."""
-    for count in (2, PAIRS):
-        turns = seen[-2 * count :]
-        ways = [bool(one.args.get("stream")) for one in turns]
-        if ways != [False, True] * count or not (answered(*turns) and same_words(*turns)):
-            return
-        said_whole, said_streamed = ({heard(one).strip() for one in turns[at::2]} for at in (0, 1))
-        calls = {tuple(one.result.get("tool_calls", ())) for one in turns[::2]}
-        whole, first = next(iter(said_whole)), next(iter(said_streamed))
-        if not whole or len(whole) > SHOWN or max(len(said_whole), len(said_streamed), len(calls)) > 1:
-            return
-        if whole != first and (count == PAIRS or _within(first, whole) or _within(whole, first)):
-            pairs = enumerate(zip(whole, first, strict=False))
-            at = next((at for at, (a, b) in pairs if a != b), min(len(whole), len(first)))
-            title = (
-                f"{turns[-1].asked}: the streamed reply differs from the whole one at character {at}:"
-                f" {line(first[at : at + 30], 40)!r} for {line(whole[at : at + 30], 40)!r}"
-            )
-            kind = "cut" if whole.startswith(first) else "words"
-            kind = "blanks" if "".join(whole.split()) == "".join(first.split()) else kind
-            found = Sighting(title, f"stream-differs {kind}", whole=True)
-            yield Observation(found, frozenset({"reply"}), led=_before(seen, 2 * count - 1))
-            return
-
-
-def _within(short: str, long: str) -> bool:
-    """Whether a text is another one without some of its characters."""
-    rest = iter(long)
-    return all(char in rest for char in short)
-
-
-def _before(seen: Sequence[Exchange], count: int) -> tuple[int, ...]:
-    """Positions of the exchanges right before the last."""
-    return tuple(range(max(0, len(seen) - 1 - count), len(seen) - 1))
-
-
-def _uneven(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """A flat price, shown by three different messages; then one of these messages costs more when it is
-    streamed, or sent twice, than its calls together."""
-    last, singles = seen[-1], seen[:-1]
-    odd = bool(last.args.get("stream")) or bool(last.args.get("twice"))
-    if not odd or len(singles) < 3 or not one_agent(seen) or not answered(*seen):
-        return
-    if any(one.args.get("stream") or one.args.get("twice") for one in singles):
-        return
-    prices = {number(one, "charged") for one in singles}
-    if len(prices) != 1 or len({heard(one) for one in singles}) < 3:
-        return
-    if not any(same_words(one, last) for one in singles):
-        return
-    (price,) = prices
-    times = 2 if last.args.get("twice") and 200 <= number(last, "status_again") < 300 else 1
-    charged = number(last, "charged") + number(last, "charged_again")
-    if 0 < price * times < charged:
-        how = "sent twice" if last.args.get("twice") else "streamed"
-        title = f"{last.asked}, {how}, is charged {charged} wei; each of {len(singles)} single calls {price}"
-        found = Sighting(title, f"uneven-price {how}", whole=True)
-        yield Observation(found, frozenset({"charged", "charged_again"}), led=tuple(range(len(singles))))
-
-
-def _help(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """The help text, nonsense, a command of the text that works, one that is answered like the nonsense."""
-    four = seen[-4:]
-    if len(four) < 4 or not (answered(*four) and one_agent(four)):
-        return
-    guide, nonsense, works, last = four
-    named = [plain(one.filled()) for one in commands(heard(guide)) if one.sure]
-    shown = any(plain(said(last)) == one for one in named)
-    if not shown or plain(said(works)) not in named or plain(said(nonsense)) in plain(heard(guide)):
-        return
-    if said(works) == said(last) or not gist(last) or last.result.get("tool_calls"):
-        return
-    if lost_for_words(gist(last)) & lost_for_words(gist(nonsense)) - lost_for_words(gist(works)):
-        title = (
-            f"{last.asked}: {line(said(last), 50)!r} stands in its help text, and is answered like nonsense:"
-            f" {line(heard(last), 60)!r}"
-        )
-        found = Sighting(title, f"help-unknown {template(plain(said(last)))}", whole=True)
-        yield Observation(found, frozenset({"reply"}), led=_before(seen, 3))
-
-
-def lost_for_words(gist: str) -> frozenset[str]:
-    """The sentences of a reply that say that it was not understood; what stands beside them may vary."""
-    return frozenset(said for said in _SENTENCES.split(gist) if _UNKNOWN.search(said))
-
-
-def _turns(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """A plain message or a task, a larger one, and one of a size between, which takes turns up to a cap."""
-    three = seen[-3:]
-    if len(three) < 3 or not (answered(*three) and one_agent(three)):
-        return
-    less, large, last = three
-    sizes = [[int(size) for size in _DIGITS.findall(said(one))] for one in (large, last)]
-    kinds = {_DIGITS.sub("#", plain(said(one))) for one in (large, last)}
-    if len(kinds) != 1 or [len(one) for one in sizes] != [1, 1] or len(said(last).split()) > 8:
-        return
-    (big,), (small,) = sizes
-    took, larger, plainly = (number(one, "turns") for one in (last, large, less))
-    fewer = [int(size) for size in _DIGITS.findall(said(less))]
-    share = 3.0 * small  # turns that no healthy task of this size takes: three a step
-    if fewer:  # the same task in a size that takes one turn or two: three times in proportion to it
-        if len(fewer) > 1 or _DIGITS.sub("#", plain(said(less))) not in kinds or not 0 < fewer[0] < small:
-            return
-        share = 3.0 * plainly * small / fewer[0]
-    if not 0 < small < big or not 0 < plainly <= 2 or took < max(CAP, share):
-        return
-    if (CAP if fewer else 1) <= larger <= took:
-        title = (
-            f"{last.asked}: {line(said(last), 50)!r} takes {took} turns, {line(said(large), 50)!r} {larger},"
-            f" and {line(said(less), 30)!r} {plainly}"
-        )
-        found = Sighting(title, f"turns {kinds.pop()[:60]}", whole=True)
-        yield Observation(found, frozenset({"turns"}), led=_before(seen, 2))
+oracle = partial(Oracle, judges=("reply",), surface="ux")
 
 
 def exchange(message: str, reply: str, args: dict[str, object] | None = None, **result: object) -> Exchange:
@@ -184,52 +71,153 @@ def _counted(turns: int) -> tuple[Exchange, ...]:
     )
 
 
-ORACLES = (
-    Oracle(
-        id="stream-differs",
-        says="an agent that says the same twice says the same in a stream",
-        severity="medium",
-        surface="ux",
-        reference="CWE-436",
-        judges=("reply",),
-        judge=_stream_differs,
-        example=_streamed("good dy"),
-        control=_streamed("good day"),
-    ),
-    Oracle(
-        id="uneven-price",
-        says="where every call costs the same, one message costs it once, however it is sent",
-        severity="high",
-        surface="on-chain",
-        reference="CWE-837",
-        judges=("reply",),
-        judge=_uneven,
-        example=_priced(10),
-        control=_priced(5),
-        yields_to=("overcharged",),
-    ),
-    Oracle(
-        id="help-unknown",
-        says="an agent knows the commands that its help text names",
-        severity="low",
-        surface="ux",
-        reference="CWE-1059",
-        judges=("reply",),
-        judge=_help,
-        example=(_GUIDE, _ODD, _TIME, exchange("news", "I do not know what that means.")),
-        control=(_GUIDE, _ODD, _TIME, exchange("news", "Nothing new today.")),
-        forgeable=True,
-    ),
-    Oracle(
-        id="turns",
-        says="a small task takes fewer turns than a large one of its kind, and never all that there are",
-        severity="medium",
-        surface="perf",
-        reference="CWE-834",
-        judges=("reply",),
-        judge=_turns,
-        example=_counted(11),
-        control=_counted(2),
-        forgeable=True,
-    ),
+@oracle(
+    id="stream-differs",
+    says="an agent that says the same twice says the same in a stream",
+    severity="medium",
+    reference="CWE-436",
+    example=_streamed("good dy"),
+    control=_streamed("good day"),
 )
+def stream_differs(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """Whole and streamed in turn: the whole ones agree, the streamed ones too, and not with each other. Two
+    of each are enough where one lacks characters of the other; an agent may give one of two answers."""
+    for count in (2, PAIRS):
+        turns = seen[-2 * count :]
+        ways = [bool(one.args.get("stream")) for one in turns]
+        if ways != [False, True] * count or not (answered(*turns) and same_words(*turns)):
+            return
+        said_whole, said_streamed = ({heard(one).strip() for one in turns[at::2]} for at in (0, 1))
+        calls = {tuple(one.result.get("tool_calls", ())) for one in turns[::2]}
+        whole, first = next(iter(said_whole)), next(iter(said_streamed))
+        if not whole or len(whole) > SHOWN or max(len(said_whole), len(said_streamed), len(calls)) > 1:
+            return
+        if whole != first and (count == PAIRS or _within(first, whole) or _within(whole, first)):
+            pairs = enumerate(zip(whole, first, strict=False))
+            at = next((at for at, (a, b) in pairs if a != b), min(len(whole), len(first)))
+            title = (
+                f"{turns[-1].asked}: the streamed reply differs from the whole one at character {at}:"
+                f" {line(first[at : at + 30], 40)!r} for {line(whole[at : at + 30], 40)!r}"
+            )
+            kind = "cut" if whole.startswith(first) else "words"
+            kind = "blanks" if "".join(whole.split()) == "".join(first.split()) else kind
+            yield observed(title, f"stream-differs {kind}", "reply", led=_before(seen, 2 * count - 1))
+            return
+
+
+def _within(short: str, long: str) -> bool:
+    """Whether a text is another one without some of its characters."""
+    rest = iter(long)
+    return all(char in rest for char in short)
+
+
+def _before(seen: Sequence[Exchange], count: int) -> tuple[int, ...]:
+    """Positions of the exchanges right before the last."""
+    return tuple(range(max(0, len(seen) - 1 - count), len(seen) - 1))
+
+
+@oracle(
+    id="uneven-price",
+    says="where every call costs the same, one message costs it once, however it is sent",
+    severity="high",
+    surface="on-chain",
+    reference="CWE-837",
+    yields_to=("overcharged",),
+    example=_priced(10),
+    control=_priced(5),
+)
+def uneven_price(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """A flat price, shown by three different messages; then one of these messages costs more when it is
+    streamed, or sent twice, than its calls together."""
+    last, singles = seen[-1], seen[:-1]
+    odd = bool(last.args.get("stream")) or bool(last.args.get("twice"))
+    if not odd or len(singles) < 3 or not one_agent(seen) or not answered(*seen):
+        return
+    if any(one.args.get("stream") or one.args.get("twice") for one in singles):
+        return
+    prices = {number(one, "charged") for one in singles}
+    if len(prices) != 1 or len({heard(one) for one in singles}) < 3:
+        return
+    if not any(same_words(one, last) for one in singles):
+        return
+    (price,) = prices
+    times = 2 if last.args.get("twice") and 200 <= number(last, "status_again") < 300 else 1
+    charged = number(last, "charged") + number(last, "charged_again")
+    if 0 < price * times < charged:
+        how = "sent twice" if last.args.get("twice") else "streamed"
+        title = f"{last.asked}, {how}, is charged {charged} wei; each of {len(singles)} single calls {price}"
+        yield observed(
+            title, f"uneven-price {how}", "charged", "charged_again", led=tuple(range(len(singles)))
+        )
+
+
+@oracle(
+    id="help-unknown",
+    says="an agent knows the commands that its help text names",
+    severity="low",
+    reference="CWE-1059",
+    forgeable=True,
+    example=(_GUIDE, _ODD, _TIME, exchange("news", "I do not know what that means.")),
+    control=(_GUIDE, _ODD, _TIME, exchange("news", "Nothing new today.")),
+)
+def help_unknown(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """The help text, nonsense, a command of the text that works, one that is answered like the nonsense."""
+    four = seen[-4:]
+    if len(four) < 4 or not (answered(*four) and one_agent(four)):
+        return
+    guide, nonsense, works, last = four
+    named = [plain(one.filled()) for one in commands(heard(guide)) if one.sure]
+    shown = any(plain(said(last)) == one for one in named)
+    if not shown or plain(said(works)) not in named or plain(said(nonsense)) in plain(heard(guide)):
+        return
+    if said(works) == said(last) or not gist(last) or last.result.get("tool_calls"):
+        return
+    if lost_for_words(gist(last)) & lost_for_words(gist(nonsense)) - lost_for_words(gist(works)):
+        title = (
+            f"{last.asked}: {line(said(last), 50)!r} stands in its help text, and is answered like nonsense:"
+            f" {line(heard(last), 60)!r}"
+        )
+        yield observed(title, f"help-unknown {template(plain(said(last)))}", "reply", led=_before(seen, 3))
+
+
+def lost_for_words(gist: str) -> frozenset[str]:
+    """The sentences of a reply that say that it was not understood; what stands beside them may vary."""
+    return frozenset(said for said in _SENTENCES.split(gist) if _UNKNOWN.search(said))
+
+
+@oracle(
+    id="turns",
+    says="a small task takes fewer turns than a large one of its kind, and never all that there are",
+    severity="medium",
+    surface="perf",
+    reference="CWE-834",
+    forgeable=True,
+    example=_counted(11),
+    control=_counted(2),
+)
+def turns(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """A plain message or a task, a larger one, and one of a size between, which takes turns up to a cap."""
+    three = seen[-3:]
+    if len(three) < 3 or not (answered(*three) and one_agent(three)):
+        return
+    less, large, last = three
+    sizes = [[int(size) for size in _DIGITS.findall(said(one))] for one in (large, last)]
+    kinds = {_DIGITS.sub("#", plain(said(one))) for one in (large, last)}
+    if len(kinds) != 1 or [len(one) for one in sizes] != [1, 1] or len(said(last).split()) > 8:
+        return
+    (big,), (small,) = sizes
+    took, larger, plainly = (number(one, "turns") for one in (last, large, less))
+    fewer = [int(size) for size in _DIGITS.findall(said(less))]
+    share = 3.0 * small  # turns that no healthy task of this size takes: three a step
+    if fewer:  # the same task in a size that takes one turn or two: three times in proportion to it
+        if len(fewer) > 1 or _DIGITS.sub("#", plain(said(less))) not in kinds or not 0 < fewer[0] < small:
+            return
+        share = 3.0 * plainly * small / fewer[0]
+    if not 0 < small < big or not 0 < plainly <= 2 or took < max(CAP, share):
+        return
+    if (CAP if fewer else 1) <= larger <= took:
+        title = (
+            f"{last.asked}: {line(said(last), 50)!r} takes {took} turns, {line(said(large), 50)!r} {larger},"
+            f" and {line(said(less), 30)!r} {plainly}"
+        )
+        yield observed(title, f"turns {kinds.pop()[:60]}", "turns", led=_before(seen, 2))

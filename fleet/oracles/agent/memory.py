@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from fleet.findings.sighting import Sighting, template
+from fleet.findings.sighting import template
 from fleet.oracles.agent import vocabulary
 from fleet.oracles.agent.charges import kept_private, promising
 from fleet.oracles.agent.dialogue import (
@@ -20,7 +21,7 @@ from fleet.oracles.agent.dialogue import (
     served,
     without,
 )
-from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.text import line
 
 UNMISTAKABLE = 8
@@ -57,7 +58,35 @@ def _has(reply: str, text: str) -> bool:
     return plain(text) in plain(reply)
 
 
-def _not_read_back(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+oracle = partial(Oracle, judges=("reply",), surface="security")
+
+
+def _exchange(message: str, reply: str, who: str = "caller") -> Exchange:
+    args = {"target": "a", "message": message, "caller": who}
+    return Exchange("qa_call", args, {"ok": True, "status": 200, "reply": reply})
+
+
+def _talk(*said_and_heard: tuple[str, str] | tuple[str, str, str]) -> tuple[Exchange, ...]:
+    return tuple(_exchange(*one) for one in said_and_heard)
+
+
+_KEEP = ("note moss", "Saved.")
+_LONG = ("note moss and granite", "Saved.")
+_A, _B = ("note birch and alder", "Saved."), ("note moss and granite", "Saved.")
+_NONE = ("show my note", "You have no note.", "other")
+
+
+@oracle(
+    id="not-read-back",
+    says="what an agent confirms to keep is what it shows when it is asked for it",
+    severity="high",
+    surface="ux",
+    reference="CWE-345",
+    forgeable=True,
+    example=_talk(_KEEP, ("my note", "It is: moss."), _LONG, ("my note", "It is: moss and gr.")),
+    control=_talk(_KEEP, ("my note", "It is: moss."), _LONG, ("my note", "It is: moss and granite.")),
+)
+def not_read_back(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """Keep one text, show it, keep another one, show that: the second is confirmed, and is not there."""
     four = seen[-4:]
     if len(four) < 4 or not (answered(*four) and one_agent(four)) or len({caller(one) for one in four}) > 1:
@@ -79,7 +108,7 @@ def _not_read_back(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observati
         )
         key = f"not-read-back {template(plain(kept.command))} {kind}"
         led = tuple(range(len(seen) - 4, len(seen) - 1))
-        yield Observation(Sighting(title, key, whole=True), frozenset({"reply"}), led=led)
+        yield observed(title, key, "reply", led=led)
 
 
 def _lost(before: str, after: str, kept: _Kept) -> tuple[str, str] | None:
@@ -103,7 +132,16 @@ def _lost(before: str, after: str, kept: _Kept) -> tuple[str, str] | None:
     return None
 
 
-def _other_reads(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="other-reads",
+    says="what one caller keeps as its own, another caller does not read as its own",
+    severity="high",
+    reference="CWE-639",
+    forgeable=True,
+    example=_talk(_A, _NONE, _B, ("show my note", "Your note: moss and granite", "other")),
+    control=_talk(_A, _NONE, _B, _NONE),
+)
+def other_reads(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """One keeps a text, the other asks for its own, one keeps another text, the other asks again.
 
     It is one's own by the words of the question or the answer, or by a document that comes first."""
@@ -123,12 +161,30 @@ def _other_reads(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation
             f"{last.asked}: what one caller keeps by {line(kept.command, 40)!r}, another one reads by"
             f" {line(said(last), 40)!r}: {line(heard(last), 60)!r}"
         )
-        found = Sighting(title, f"other-reads {template(plain(kept.command))}", whole=True)
         led = (*promised, *range(len(seen) - 4, len(seen) - 1))
-        yield Observation(found, frozenset({"reply"}), led=led)
+        yield observed(title, f"other-reads {template(plain(kept.command))}", "reply", led=led)
 
 
-def _other_changes(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="other-changes",
+    says="what one caller keeps as its own, another caller does not change",
+    severity="high",
+    reference="CWE-639",
+    forgeable=True,
+    example=_talk(
+        _A,
+        ("show my note", "birch and alder"),
+        (*_B, "other"),
+        ("show my note", "moss and granite"),
+    ),
+    control=_talk(
+        _A,
+        ("show my note", "birch and alder"),
+        (*_B, "other"),
+        ("show my note", "birch and alder"),
+    ),
+)
+def other_changes(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """One keeps a text and reads it, the other one says something, and the text is another one."""
     four = seen[-4:]
     if len(four) < 4 or not (answered(four[0], four[1], four[3]) and one_agent(four)) or not served(four[2]):
@@ -146,8 +202,12 @@ def _other_changes(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observati
             f"{last.asked}: what one caller keeps by {line(kept.command, 40)!r}, another one overwrites:"
             f" {line(said(last), 40)!r} then answers {line(after, 60)!r}"
         )
-        found = Sighting(title, f"other-changes {template(plain(kept.command))}", whole=True)
-        yield Observation(found, frozenset({"reply"}), led=tuple(range(len(seen) - 4, len(seen) - 1)))
+        yield observed(
+            title,
+            f"other-changes {template(plain(kept.command))}",
+            "reply",
+            led=tuple(range(len(seen) - 4, len(seen) - 1)),
+        )
 
 
 def _personal(show: Exchange) -> bool:
@@ -160,67 +220,3 @@ def _two(one: Sequence[Exchange], other: Sequence[Exchange]) -> bool:
     """Whether these are two identities, one each."""
     first, second = {caller(each) for each in one}, {caller(each) for each in other}
     return len(first) == len(second) == 1 and first != second
-
-
-def _exchange(message: str, reply: str, who: str = "caller") -> Exchange:
-    args = {"target": "a", "message": message, "caller": who}
-    return Exchange("qa_call", args, {"ok": True, "status": 200, "reply": reply})
-
-
-def _talk(*said_and_heard: tuple[str, str] | tuple[str, str, str]) -> tuple[Exchange, ...]:
-    return tuple(_exchange(*one) for one in said_and_heard)
-
-
-_KEEP = ("note moss", "Saved.")
-_LONG = ("note moss and granite", "Saved.")
-_A, _B = ("note birch and alder", "Saved."), ("note moss and granite", "Saved.")
-_NONE = ("show my note", "You have no note.", "other")
-
-ORACLES = (
-    Oracle(
-        id="not-read-back",
-        says="what an agent confirms to keep is what it shows when it is asked for it",
-        severity="high",
-        surface="ux",
-        reference="CWE-345",
-        judges=("reply",),
-        judge=_not_read_back,
-        example=_talk(_KEEP, ("my note", "It is: moss."), _LONG, ("my note", "It is: moss and gr.")),
-        control=_talk(_KEEP, ("my note", "It is: moss."), _LONG, ("my note", "It is: moss and granite.")),
-        forgeable=True,
-    ),
-    Oracle(
-        id="other-reads",
-        says="what one caller keeps as its own, another caller does not read as its own",
-        severity="high",
-        surface="security",
-        reference="CWE-639",
-        judges=("reply",),
-        judge=_other_reads,
-        example=_talk(_A, _NONE, _B, ("show my note", "Your note: moss and granite", "other")),
-        control=_talk(_A, _NONE, _B, _NONE),
-        forgeable=True,
-    ),
-    Oracle(
-        id="other-changes",
-        says="what one caller keeps as its own, another caller does not change",
-        severity="high",
-        surface="security",
-        reference="CWE-639",
-        judges=("reply",),
-        judge=_other_changes,
-        example=_talk(
-            _A,
-            ("show my note", "birch and alder"),
-            (*_B, "other"),
-            ("show my note", "moss and granite"),
-        ),
-        control=_talk(
-            _A,
-            ("show my note", "birch and alder"),
-            (*_B, "other"),
-            ("show my note", "birch and alder"),
-        ),
-        forgeable=True,
-    ),
-)

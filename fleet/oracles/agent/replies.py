@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from fleet.findings.sighting import Sighting, template
 from fleet.oracles.agent import vocabulary
 from fleet.oracles.agent.dialogue import honest, number, said, same_words, served
-from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.text import line
 
 PRICE = "call_price_wei"
@@ -21,24 +22,49 @@ _OTHER_FIELD = re.compile(r"a line that is not a field: '[A-Za-z_-]{1,24}(?::|')
 """A field that event streams do not know, which their readers ignore."""
 
 
-def _paid_refusal(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+oracle = partial(Oracle, judges=("reply",), surface="on-chain")
+
+
+def _call(args: dict[str, object], **result: object) -> tuple[Exchange, ...]:
+    return (Exchange("qa_call", {"target": "a", "message": "hello"} | args, result),)
+
+
+_STREAM: dict[str, object] = {"stream": True}
+
+
+@oracle(
+    id="paid-refusal",
+    says="a refused call is free",
+    severity="high",
+    reference="CWE-841",
+    example=(Exchange("qa_call", {"target": "a"}, {"status": 400, "charged": 1}),),
+    control=(Exchange("qa_call", {"target": "a"}, {"status": 400, "charged": 0}),),
+)
+def paid_refusal(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     status, charged = last.result.get("status", 0), last.result.get("charged", 0)
     if status >= 400 and charged > 0:
         words = line(str(last.result.get("error", "")).partition(": ")[2], 60)
         why = f" ({words})" if words else ""
         title = f"{last.asked} is refused with {status}{why}, and {charged} wei of credit are charged"
-        yield Observation(Sighting(title, f"paid-refusal {status}", whole=True), frozenset({"charged"}))
+        yield observed(title, f"paid-refusal {status}", "charged")
     again, charged = number(last, "status_again"), number(last, "charged_again")
     if again >= 400 and charged > 0 and served(last) and number(last, "charged") > 0:
         title = (
             f"{last.asked}, sent a second time, is refused with {again}, and {charged} wei more are charged"
         )
-        found = Sighting(title, f"paid-refusal again {again}", whole=True)
-        yield Observation(found, frozenset({"charged_again"}))
+        yield observed(title, f"paid-refusal again {again}", "charged_again")
 
 
-def _overcharged(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="overcharged",
+    says="a call costs no more than the platform advertises, each time that it is sent",
+    severity="high",
+    reference="CWE-682",
+    example=_call({}, ok=True, status=200, charged=9, advertised_wei=5),
+    control=_call({}, ok=True, status=200, charged=1, advertised_wei=5),
+)
+def overcharged(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     promised, said_itself = facts.promised.get(PRICE, 0), number(last, "advertised_wei")
     prices = [price for price in (promised, said_itself) if isinstance(price, int) and price > 0]
@@ -59,7 +85,17 @@ def _overcharged(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation
         yield Observation(found, frozenset({"charged", "charged_again"}))
 
 
-def _empty(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="empty-reply",
+    says="a question is never answered with an empty reply that says it is complete",
+    severity="medium",
+    surface="ux",
+    reference="platform-facts 1.11",
+    forgeable=True,
+    example=_call({}, ok=True, status=200, empty=True, finish_reason="STOP"),
+    control=_call({}, ok=True, status=200, empty=True, finish_reason="MAX_TOKENS"),
+)
+def empty_reply(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     reason, words = str(last.result.get("finish_reason", "")), said(last)
     asks = sum(char.isalnum() for char in words) > 1 and not vocabulary.SILENCE.search(words)
@@ -72,7 +108,7 @@ def _empty(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         title = f"{last.asked}{f', {AGAIN},' if again else ''} is answered with an empty reply"
         title = f"{title} (finish reason {reason or 'none'}){cost}: {line(words, 60)!r}"
         key = f"empty-reply {'again ' if again else ''}{_kind(words)}"
-        yield Observation(Sighting(title, key, whole=True), frozenset({"reply", "empty"}))
+        yield observed(title, key, "reply", "empty")
 
 
 def _earlier(seen: Sequence[Exchange]) -> list[Exchange]:
@@ -90,7 +126,16 @@ def _kind(words: str) -> str:
     return f"{size} {'text' if words.isascii() else 'multi-byte text'} {first}".strip()
 
 
-def _stream(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="stream-broken",
+    says="an event stream is whole: framing, UTF-8, JSON, a final event",
+    severity="medium",
+    surface="ux",
+    reference="https://html.spec.whatwg.org/multipage/server-sent-events.html",
+    example=_call(_STREAM, status=200, stream_ok=False, stream_error="not UTF-8"),
+    control=_call(_STREAM, status=200, ok=True, stream_ok=True, stream_error="", reply="x"),
+)
+def stream_broken(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     fault = str(last.result.get("stream_error", ""))
     if not (last.args.get("stream") and 200 <= number(last, "status") < 300 and fault):
@@ -101,61 +146,4 @@ def _stream(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         return
     kind = template(fault).partition(":")[0]
     title = f"{last.asked} is answered with a broken event stream: {line(fault, 100)}"
-    yield Observation(
-        Sighting(title, f"stream-broken {kind}", whole=True), frozenset({"stream_ok", "stream_error"})
-    )
-
-
-def _call(args: dict[str, object], **result: object) -> tuple[Exchange, ...]:
-    return (Exchange("qa_call", {"target": "a", "message": "hello"} | args, result),)
-
-
-_STREAM: dict[str, object] = {"stream": True}
-
-ORACLES = (
-    Oracle(
-        id="paid-refusal",
-        says="a refused call is free",
-        severity="high",
-        surface="on-chain",
-        reference="CWE-841",
-        judges=("reply",),
-        judge=_paid_refusal,
-        example=(Exchange("qa_call", {"target": "a"}, {"status": 400, "charged": 1}),),
-        control=(Exchange("qa_call", {"target": "a"}, {"status": 400, "charged": 0}),),
-    ),
-    Oracle(
-        id="overcharged",
-        says="a call costs no more than the platform advertises, each time that it is sent",
-        severity="high",
-        surface="on-chain",
-        reference="CWE-682",
-        judges=("reply",),
-        judge=_overcharged,
-        example=_call({}, ok=True, status=200, charged=9, advertised_wei=5),
-        control=_call({}, ok=True, status=200, charged=1, advertised_wei=5),
-    ),
-    Oracle(
-        id="empty-reply",
-        says="a question is never answered with an empty reply that says it is complete",
-        severity="medium",
-        surface="ux",
-        reference="platform-facts 1.11",
-        judges=("reply",),
-        judge=_empty,
-        example=_call({}, ok=True, status=200, empty=True, finish_reason="STOP"),
-        control=_call({}, ok=True, status=200, empty=True, finish_reason="MAX_TOKENS"),
-        forgeable=True,
-    ),
-    Oracle(
-        id="stream-broken",
-        says="an event stream is whole: framing, UTF-8, JSON, a final event",
-        severity="medium",
-        surface="ux",
-        reference="https://html.spec.whatwg.org/multipage/server-sent-events.html",
-        judges=("reply",),
-        judge=_stream,
-        example=_call(_STREAM, status=200, stream_ok=False, stream_error="not UTF-8"),
-        control=_call(_STREAM, status=200, ok=True, stream_ok=True, stream_error="", reply="x"),
-    ),
-)
+    yield observed(title, f"stream-broken {kind}", "stream_ok", "stream_error")

@@ -11,10 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fleet.chain.signing.never import NEVER, RELEASE
-from fleet.findings.sighting import Sighting
 from fleet.oracles.chain import fourbyte
 from fleet.oracles.chain.simulated import NARROW, STRANGER, ZERO, Simulated, WatchReading, account, number, of
-from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
 from fleet.personas.model import Severity
 from fleet.text import line
 
@@ -89,7 +88,24 @@ def _show(value: Any) -> str:
     return line(repr(plain) if isinstance(value, str | list) and not found else str(plain), 60)
 
 
-def _stranger(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+def _simulated(selector: str, given: Sequence[Any], watch: str, *values: Any) -> tuple[Exchange, ...]:
+    args: Mapping[str, Any] = {"simulate": selector, "args": list(given), "watch": [watch]}
+    before, after = ([value] for value in values)
+    answer = {"ok": True, "by": "0x" + "57" * 20, "succeeded": True, "before": before, "after": after}
+    return (Exchange("qa_chain", args, answer),)
+
+
+@oracle(
+    id="open-to-strangers",
+    says="a stranger's call changes nothing that is not the stranger's",
+    severity="high",
+    surface="security",
+    reference="CWE-862",
+    judges=("chain",),
+    example=_simulated("0x637e9d5c", ["7"], "registrationCost", 5, 7),
+    control=_simulated("0xe341a623", ["a note"], "feedbackCount", 5, 6),
+)
+def open_to_strangers(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     call = of(seen[-1])
     if call is None or not call.plain or call.sender != STRANGER or not call.succeeded:
         return
@@ -103,26 +119,4 @@ def _stranger(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     severity, words = min(offences, key=lambda one: _RANK.index(one[0]))
     title = f"{call.spoken}, called by a stranger, {words}"
     fields = frozenset({"succeeded", "before", "after", "events"})
-    yield Observation(Sighting(title, f"stranger {call.selector}", whole=True), fields, severity=severity)
-
-
-def _simulated(selector: str, given: Sequence[Any], watch: str, *values: Any) -> tuple[Exchange, ...]:
-    args: Mapping[str, Any] = {"simulate": selector, "args": list(given), "watch": [watch]}
-    before, after = ([value] for value in values)
-    answer = {"ok": True, "by": "0x" + "57" * 20, "succeeded": True, "before": before, "after": after}
-    return (Exchange("qa_chain", args, answer),)
-
-
-ORACLES = (
-    Oracle(
-        id="open-to-strangers",
-        says="a stranger's call changes nothing that is not the stranger's",
-        severity="high",
-        surface="security",
-        reference="CWE-862",
-        judges=("chain",),
-        judge=_stranger,
-        example=_simulated("0x637e9d5c", ["7"], "registrationCost", 5, 7),
-        control=_simulated("0xe341a623", ["a note"], "feedbackCount", 5, 6),
-    ),
-)
+    yield observed(title, f"stranger {call.selector}", *fields, severity=severity)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from fleet.findings.sighting import Sighting
 from fleet.oracles.chain import fourbyte
 from fleet.oracles.chain.simulated import STRANGER, Simulated, number, of
-from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 
 REGISTER = "0xf2c298be"
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.IGNORECASE)
@@ -46,7 +46,31 @@ def _short(seen: Sequence[Exchange], selector: str, limit: int) -> int | None:
     return None
 
 
-def _length(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+oracle = partial(Oracle, judges=("chain",), surface="on-chain")
+
+
+def _called(selector: str, succeeded: bool, value: Any, watch: str = "", stated: int = 0) -> Exchange:
+    args: Mapping[str, Any] = {"simulate": selector, "types": ["string"], "args": [value]}
+    answer: dict[str, Any] = {"ok": True, "succeeded": succeeded, "reverted": "" if succeeded else "too long"}
+    if watch:
+        args = {**args, "watch": [watch]}
+        answer |= {"before": [stated], "after": [stated]}
+    return Exchange("qa_chain", args, answer)
+
+
+_NOTE, _STATED = fourbyte.selector_of("leaveNote(string)"), fourbyte.selector_of("maxNoteLength()")
+_LONG = {"repeat": "a", "times": 65}
+
+
+@oracle(
+    id="limit-not-held",
+    says="a length that a view states is the greatest that its function accepts",
+    severity="medium",
+    reference="CWE-1284",
+    example=(_called(_NOTE, True, "aa"), _called(_NOTE, True, _LONG, _STATED, 64)),
+    control=(_called(_NOTE, True, "aa"), _called(_NOTE, False, _LONG, _STATED, 64)),
+)
+def limit_not_held(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     found = _alone(seen[-1])
     if found is None or len(found[0].readings) != 1:
         return
@@ -63,14 +87,25 @@ def _length(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         words = f"{call.spoken} refuses {size} bytes ({call.reverted}), and {stated.shown} is {limit}"
     else:
         return
-    yield Observation(
-        Sighting(words, f"limit {call.selector} {stated.name} {call.succeeded}", whole=True),
-        frozenset({"succeeded", "reverted", "before"}),
+    yield observed(
+        words,
+        f"limit {call.selector} {stated.name} {call.succeeded}",
+        "succeeded",
+        "reverted",
+        "before",
         led=(control,),
     )
 
 
-def _ghost(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="ghost-name",
+    says="a name that is registered can be shown at its face",
+    severity="medium",
+    reference="RFC 1035, 2.3.1",
+    example=(_called(REGISTER, True, "ab"), _called(REGISTER, True, "")),
+    control=(_called(REGISTER, True, "ab"), _called(REGISTER, False, "")),
+)
+def ghost_name(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     found = _alone(seen[-1])
     if found is None or found[0].selector != REGISTER or not found[0].succeeded:
         return
@@ -84,11 +119,7 @@ def _ghost(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         "an empty name" if not text else f"a name of {len(text.encode())} bytes that is not a label of a host"
     )
     kind = "empty" if not text else "long" if len(text) > 63 else "spelling"
-    yield Observation(
-        Sighting(f"{found[0].spoken} accepts {how}", f"ghost-name {kind}", whole=True),
-        frozenset({"succeeded"}),
-        led=(control,),
-    )
+    yield observed(f"{found[0].spoken} accepts {how}", f"ghost-name {kind}", "succeeded", led=(control,))
 
 
 def _registers(exchange: Exchange) -> bool:
@@ -100,41 +131,3 @@ def _registers(exchange: Exchange) -> bool:
         and _LABEL.fullmatch(found[1])
         and len(found[1]) < 33
     )
-
-
-def _called(selector: str, succeeded: bool, value: Any, watch: str = "", stated: int = 0) -> Exchange:
-    args: Mapping[str, Any] = {"simulate": selector, "types": ["string"], "args": [value]}
-    answer: dict[str, Any] = {"ok": True, "succeeded": succeeded, "reverted": "" if succeeded else "too long"}
-    if watch:
-        args = {**args, "watch": [watch]}
-        answer |= {"before": [stated], "after": [stated]}
-    return Exchange("qa_chain", args, answer)
-
-
-_NOTE, _STATED = fourbyte.selector_of("leaveNote(string)"), fourbyte.selector_of("maxNoteLength()")
-_LONG = {"repeat": "a", "times": 65}
-
-ORACLES = (
-    Oracle(
-        id="limit-not-held",
-        says="a length that a view states is the greatest that its function accepts",
-        severity="medium",
-        surface="on-chain",
-        reference="CWE-1284",
-        judges=("chain",),
-        judge=_length,
-        example=(_called(_NOTE, True, "aa"), _called(_NOTE, True, _LONG, _STATED, 64)),
-        control=(_called(_NOTE, True, "aa"), _called(_NOTE, False, _LONG, _STATED, 64)),
-    ),
-    Oracle(
-        id="ghost-name",
-        says="a name that is registered can be shown at its face",
-        severity="medium",
-        surface="on-chain",
-        reference="RFC 1035, 2.3.1",
-        judges=("chain",),
-        judge=_ghost,
-        example=(_called(REGISTER, True, "ab"), _called(REGISTER, True, "")),
-        control=(_called(REGISTER, True, "ab"), _called(REGISTER, False, "")),
-    ),
-)

@@ -8,17 +8,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from fleet.findings.sighting import Sighting
 from fleet.oracles.chain.code_functions import READS, TypedFunction
 from fleet.oracles.chain.simulated import watched
 from fleet.oracles.chain.unnamed import described, key_of, unnamed
-from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
 
 FEW = 3
 """Fewest things of which two views agree before one more is called a contradiction."""
 
 
-def _views(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+def _word(value: int) -> str:
+    return f"0x{value:064x}"
+
+
+def _labelled(last: int) -> tuple[Exchange, ...]:
+    views = {f"0x0000000f({key:064x})": _word(key * 100) for key in range(1, 5)}
+    views |= {f"0x00000010({key * 100:064x})": _word(last if key == 4 else key) for key in range(1, 5)}
+    return (Exchange("qa_chain", {"watch": [*views]}, {"ok": True, "before": [*views.values()]}),)
+
+
+@oracle(
+    id="lookups-disagree",
+    says="a lookup and its inverse, or two views of one variable, agree on every thing",
+    severity="medium",
+    surface="on-chain",
+    reference="CWE-1059",
+    judges=("chain",),
+    yields_to=("views-disagree", "stated-views"),
+    example=_labelled(2),
+    control=_labelled(4),
+)
+def lookups_disagree(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """Views of the same things at one block: a lookup and its inverse; two that read the same variable."""
     tables: dict[str, dict[str, str]] = {}
     for one in watched(seen[-1]):
@@ -50,8 +70,7 @@ def _inverse(tables: Mapping[str, Mapping[str, str]]) -> Iterator[Observation]:
                 words = (
                     f"{view}({int(key, 16)}) is 0x{labels[key][:64]}, for which {back} gives {int(found, 16)}"
                 )
-                sighting = Sighting(f"at one block, {words}", f"views {view} {back}", whole=True)
-                yield Observation(sighting, frozenset({"before"}))
+                yield observed(f"at one block, {words}", f"views {view} {back}", "before")
 
 
 def _aliases(
@@ -70,33 +89,9 @@ def _aliases(
             if len(agree) >= FEW and (apart := [key for key, (a, b) in pairs.items() if a != b]):
                 a, b = (f"{name}({int(apart[0], 16)})" for name in (view, other))
                 words = f"{a} is 0x{pairs[apart[0]][0][:64]} and {b} is 0x{pairs[apart[0]][1][:64]}"
-                sighting = Sighting(
-                    f"at one block, {words}; both read the same variable", f"views {view} {other}", whole=True
+                yield observed(
+                    f"at one block, {words}; both read the same variable",
+                    f"views {view} {other}",
+                    "before",
+                    led=(at,),
                 )
-                yield Observation(sighting, frozenset({"before"}), led=(at,))
-
-
-def _word(value: int) -> str:
-    return f"0x{value:064x}"
-
-
-def _labelled(last: int) -> tuple[Exchange, ...]:
-    views = {f"0x0000000f({key:064x})": _word(key * 100) for key in range(1, 5)}
-    views |= {f"0x00000010({key * 100:064x})": _word(last if key == 4 else key) for key in range(1, 5)}
-    return (Exchange("qa_chain", {"watch": [*views]}, {"ok": True, "before": [*views.values()]}),)
-
-
-ORACLES = (
-    Oracle(
-        id="lookups-disagree",
-        says="a lookup and its inverse, or two views of one variable, agree on every thing",
-        severity="medium",
-        surface="on-chain",
-        reference="CWE-1059",
-        judges=("chain",),
-        judge=_views,
-        example=_labelled(2),
-        control=_labelled(4),
-        yields_to=("views-disagree", "stated-views"),
-    ),
-)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
-from fleet.findings.sighting import Sighting
-from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from sandbox.tools import TOOLS
 
 LOW, HIGH = 3, 4
@@ -16,13 +16,7 @@ one overwrites what is there, for a quarter of the gas.
 """
 
 
-def _lost(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    result = seen[-1].result
-    if result.get("published") and not result.get("app_read_back"):
-        sighting = Sighting(
-            "a publish is reported, and the app does not read back", "lost-publish", whole=True
-        )
-        yield Observation(sighting, frozenset({"app_read_back"}))
+oracle = partial(Oracle, judges=("publication",), surface="on-chain")
 
 
 def _published(used: int, quoted: int) -> Exchange:
@@ -30,7 +24,31 @@ def _published(used: int, quoted: int) -> Exchange:
     return Exchange("qa_publish", {"name": "{name}"}, answer)
 
 
-def _misquoted(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="lost-publish",
+    says="what is reported as published reads back",
+    severity="high",
+    reference="CWE-345",
+    example=(Exchange("qa_publish", {}, {"published": True, "app_read_back": False}),),
+    control=(Exchange("qa_publish", {}, {"published": True, "app_read_back": True}),),
+)
+def lost_publish(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    result = seen[-1].result
+    if result.get("published") and not result.get("app_read_back"):
+        yield observed(
+            "a publish is reported, and the app does not read back", "lost-publish", "app_read_back"
+        )
+
+
+@oracle(
+    id="gas-misquoted",
+    says="gas is quoted within a third and four times of what a publish uses",
+    severity="medium",
+    reference="CWE-682",
+    example=(_published(900_000, 100_000),),
+    control=(_published(900_000, 850_000),),
+)
+def gas_misquoted(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     used, quoted = last.result.get("gas_used", 0), last.result.get("gas_quote", 0)
     if not last.result.get("published") or used <= 0 or quoted <= 0:
@@ -44,9 +62,7 @@ def _misquoted(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         return
     size = last.result.get("size", 0)
     title = f"publishing {size} bytes is quoted at {quoted} gas and uses {used}"
-    yield Observation(
-        Sighting(title, f"gas-quote {kind}", whole=True), frozenset({"gas_quote", "gas_used"}), led=led
-    )
+    yield observed(title, f"gas-quote {kind}", "gas_quote", "gas_used", led=led)
 
 
 def _minted(seen: Sequence[Exchange]) -> int | None:
@@ -56,29 +72,3 @@ def _minted(seen: Sequence[Exchange]) -> int | None:
     spec = TOOLS.get(seen[same[0]].tool)
     mints = len(same) == 2 and spec is not None and spec.mints == "name"
     return same[0] if mints and seen[same[0]].result.get("ok") else None
-
-
-ORACLES = (
-    Oracle(
-        id="gas-misquoted",
-        says="gas is quoted within a third and four times of what a publish uses",
-        severity="medium",
-        surface="on-chain",
-        reference="CWE-682",
-        judges=("publication",),
-        judge=_misquoted,
-        example=(_published(900_000, 100_000),),
-        control=(_published(900_000, 850_000),),
-    ),
-    Oracle(
-        id="lost-publish",
-        says="what is reported as published reads back",
-        severity="high",
-        surface="on-chain",
-        reference="CWE-345",
-        judges=("publication",),
-        judge=_lost,
-        example=(Exchange("qa_publish", {}, {"published": True, "app_read_back": False}),),
-        control=(Exchange("qa_publish", {}, {"published": True, "app_read_back": True}),),
-    ),
-)

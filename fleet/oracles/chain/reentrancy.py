@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from fleet.findings.sighting import Sighting
 from fleet.oracles.chain import fourbyte
 from fleet.oracles.chain.simulated import Simulated, number, of
-from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
 
 TAKES = "0x00"
 """Code that takes coin and does nothing."""
@@ -29,7 +28,22 @@ def _paid(call: Simulated | None) -> tuple[int, int] | None:
     return None if before is None or after is None else (before, before - after)
 
 
-def _again(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+def _withdrawn(code: str, after: int) -> Exchange:
+    args: dict[str, Any] = {"simulate": "0x3ccfd60b", "code": {"sender": code}, "watch": [COIN]}
+    return Exchange("qa_chain", args, {"ok": True, "succeeded": True, "before": [9], "after": [after]})
+
+
+@oracle(
+    id="re-entry",
+    says="a call pays once, though its caller calls again while it is paid",
+    severity="critical",
+    surface="security",
+    reference="CWE-841, SWC-107",
+    judges=("chain",),
+    example=(_withdrawn(TAKES, 8), _withdrawn("0x33", 7)),
+    control=(_withdrawn(TAKES, 8), _withdrawn("0x33", 8)),
+)
+def re_entry(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     attack = _paid(of(last))
     if attack is None or last.args.get("code", {}).get("sender", TAKES) == TAKES:
@@ -41,26 +55,5 @@ def _again(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
             selector = str(last.args.get("simulate"))
             words = f"pays {attack[1]} wei to a caller that calls it again while it is paid"
             title = f"{fourbyte.spoken(selector)} {words}, and {once[1]} to one that does not"
-            sighting = Sighting(title, f"re-entry {selector}", whole=True)
-            yield Observation(sighting, frozenset({"before", "after"}), led=(at,))
+            yield observed(title, f"re-entry {selector}", "before", "after", led=(at,))
             return
-
-
-def _withdrawn(code: str, after: int) -> Exchange:
-    args: dict[str, Any] = {"simulate": "0x3ccfd60b", "code": {"sender": code}, "watch": [COIN]}
-    return Exchange("qa_chain", args, {"ok": True, "succeeded": True, "before": [9], "after": [after]})
-
-
-ORACLES = (
-    Oracle(
-        id="re-entry",
-        says="a call pays once, though its caller calls again while it is paid",
-        severity="critical",
-        surface="security",
-        reference="CWE-841, SWC-107",
-        judges=("chain",),
-        judge=_again,
-        example=(_withdrawn(TAKES, 8), _withdrawn("0x33", 7)),
-        control=(_withdrawn(TAKES, 8), _withdrawn("0x33", 8)),
-    ),
-)

@@ -7,14 +7,14 @@ nothing is said of a function. A signature is believed only where the contract h
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from fleet.findings.sighting import Sighting
 from fleet.oracles.chain.fourbyte import selector_of
 from fleet.oracles.chain.interfaces import StatedFunction, functions
 from fleet.oracles.chain.simulated import STRANGER, ZERO, Simulated, account, number, of, watched
 from fleet.oracles.echoes import OWN, route
-from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 
 WORD = 64
 
@@ -28,7 +28,46 @@ def _documents(seen: Sequence[Exchange]) -> Iterator[tuple[int, Exchange, Mappin
             yield at, one, functions(str(one.result.get("text", "")))
 
 
-def _reserved(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+oracle = partial(Oracle, judges=("chain",), surface="on-chain")
+
+_GUIDE = (
+    "- `setRate(uint256)` sets the rate; for the owner only\n- `most()` is the largest load\n"
+    "- `load(uint256)` loads a cart from 1 to most(); for anyone\n"
+    "- `holder(uint256)` is the owner of a cart\n- `cart(uint256)` is the owner and the load of a cart\n"
+)
+_PAGE = Exchange("qa_fetch", {"url": "{site}/guide.md"}, {"status": 200, "text": _GUIDE})
+
+
+def _called(signature: str, value: str, succeeded: bool, watch: Sequence[str] = ()) -> Exchange:
+    args = {"simulate": selector_of(signature), "types": ["uint256"], "args": [value], "watch": list(watch)}
+    read = ["0x" + f"{9:064x}" for _ in watch]
+    answer = {"ok": True, "by": "0x" + "57" * 20, "succeeded": succeeded, "before": read, "after": read}
+    return Exchange("qa_chain", args, answer)
+
+
+def _loaded(beyond: bool) -> tuple[Exchange, ...]:
+    watch = (selector_of("most()"),)
+    return (_PAGE, _called("load(uint256)", "9", True, watch), _called("load(uint256)", "10", beyond, watch))
+
+
+def _held(*owners: str) -> tuple[Exchange, ...]:
+    views = [f"{selector_of(one)}({1:064x})" for one in ("holder(uint256)", "cart(uint256)")]
+    words = ["0x" + owner * 20 for owner in owners]
+    before = ["0x" + "0" * 24 + words[0][2:], "0x" + "0" * 24 + words[1][2:] + f"{5:064x}"]
+    return (_PAGE, Exchange("qa_chain", {"watch": views}, {"ok": True, "before": before}))
+
+
+@oracle(
+    id="reserved-open",
+    says="a function that the documents reserve for an owner or a role refuses a stranger",
+    severity="high",
+    surface="security",
+    reference="CWE-862",
+    yields_to=("open-to-strangers",),
+    example=(_PAGE, _called("setRate(uint256)", "7", True)),
+    control=(_PAGE, _called("setRate(uint256)", "7", False)),
+)
+def reserved_open(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """[a document, a stranger's call of what it reserves, which succeeds]."""
     call = of(seen[-1])
     if call is None or not call.plain or call.sender != STRANGER or not call.succeeded:
@@ -44,11 +83,7 @@ def _reserved(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         title = (
             f"{one.signature}, called by a stranger, succeeds; {route(page.args)} states that it is for the"
         )
-        yield Observation(
-            Sighting(f"{title} {whom} only", f"stranger {call.selector}", whole=True),
-            frozenset({"succeeded"}),
-            led=(at,),
-        )
+        yield observed(f"{title} {whom} only", f"stranger {call.selector}", "succeeded", led=(at,))
         return
 
 
@@ -73,7 +108,15 @@ def _account(value: Any) -> str:
     return account(value[: WORD + 2]) if isinstance(value, str) else ""
 
 
-def _range(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="stated-range",
+    says="a function refuses what is beyond the range that the documents state",
+    severity="medium",
+    reference="CWE-1284",
+    example=_loaded(True),
+    control=_loaded(False),
+)
+def stated_range(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """[a document, a call with a value of the range that it states, the same call with one beyond it]."""
     call = of(seen[-1])
     if call is None or not call.succeeded or call.args == () or seen[-1].args.get("code"):
@@ -98,10 +141,8 @@ def _range(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         )
         kind = "below" if value < low else "above"
         title = f"{one.signature} accepts {value}, {kind} the limit that {route(page.args)} states: {limits}"
-        yield Observation(
-            Sighting(title, f"range {call.selector} {kind}", whole=True),
-            frozenset({"succeeded", "before"}),
-            led=tuple(sorted({at, within[-1]})),
+        yield observed(
+            title, f"range {call.selector} {kind}", "succeeded", "before", led=tuple(sorted({at, within[-1]}))
         )
         return
 
@@ -128,16 +169,22 @@ def _same_call(one: Exchange, other: Exchange) -> bool:
     return bool(first == second and given[0] and given[0][:-1] == given[1][:-1] and one.tool == other.tool)
 
 
-def _views(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="stated-views",
+    says="views that are the same by the documents are the same at one block",
+    severity="medium",
+    reference="CWE-1059",
+    example=_held("11", "22"),
+    control=_held("11", "11"),
+)
+def stated_views(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """[a document, views that speak of the same things by it, read at one block]."""
     values = {one.spelled: one.before for one in watched(seen[-1])}
     for at, page, known in _documents(seen[:-1]) if values else ():
         clash = next((words for kind in _kinds(known) for words in _clashes(kind, known, values)), None)
         if clash:
             title = f"views disagree: {clash[1]}; {route(page.args)} states what they are"
-            yield Observation(
-                Sighting(title, f"stated-views {clash[0]}", whole=True), frozenset({"before"}), led=(at,)
-            )
+            yield observed(title, f"stated-views {clash[0]}", "before", led=(at,))
             return
 
 
@@ -191,68 +238,3 @@ def _counts(
 
 def _spoken(one: StatedFunction, key: int) -> str:
     return f"{one.signature.partition('(')[0]}({key})"
-
-
-_GUIDE = (
-    "- `setRate(uint256)` sets the rate; for the owner only\n- `most()` is the largest load\n"
-    "- `load(uint256)` loads a cart from 1 to most(); for anyone\n"
-    "- `holder(uint256)` is the owner of a cart\n- `cart(uint256)` is the owner and the load of a cart\n"
-)
-_PAGE = Exchange("qa_fetch", {"url": "{site}/guide.md"}, {"status": 200, "text": _GUIDE})
-
-
-def _called(signature: str, value: str, succeeded: bool, watch: Sequence[str] = ()) -> Exchange:
-    args = {"simulate": selector_of(signature), "types": ["uint256"], "args": [value], "watch": list(watch)}
-    read = ["0x" + f"{9:064x}" for _ in watch]
-    answer = {"ok": True, "by": "0x" + "57" * 20, "succeeded": succeeded, "before": read, "after": read}
-    return Exchange("qa_chain", args, answer)
-
-
-def _loaded(beyond: bool) -> tuple[Exchange, ...]:
-    watch = (selector_of("most()"),)
-    return (_PAGE, _called("load(uint256)", "9", True, watch), _called("load(uint256)", "10", beyond, watch))
-
-
-def _held(*owners: str) -> tuple[Exchange, ...]:
-    views = [f"{selector_of(one)}({1:064x})" for one in ("holder(uint256)", "cart(uint256)")]
-    words = ["0x" + owner * 20 for owner in owners]
-    before = ["0x" + "0" * 24 + words[0][2:], "0x" + "0" * 24 + words[1][2:] + f"{5:064x}"]
-    return (_PAGE, Exchange("qa_chain", {"watch": views}, {"ok": True, "before": before}))
-
-
-ORACLES = (
-    Oracle(
-        id="reserved-open",
-        says="a function that the documents reserve for an owner or a role refuses a stranger",
-        severity="high",
-        surface="security",
-        reference="CWE-862",
-        judges=("chain",),
-        judge=_reserved,
-        example=(_PAGE, _called("setRate(uint256)", "7", True)),
-        control=(_PAGE, _called("setRate(uint256)", "7", False)),
-        yields_to=("open-to-strangers",),
-    ),
-    Oracle(
-        id="stated-range",
-        says="a function refuses what is beyond the range that the documents state",
-        severity="medium",
-        surface="on-chain",
-        reference="CWE-1284",
-        judges=("chain",),
-        judge=_range,
-        example=_loaded(True),
-        control=_loaded(False),
-    ),
-    Oracle(
-        id="stated-views",
-        says="views that are the same by the documents are the same at one block",
-        severity="medium",
-        surface="on-chain",
-        reference="CWE-1059",
-        judges=("chain",),
-        judge=_views,
-        example=_held("11", "22"),
-        control=_held("11", "11"),
-    ),
-)

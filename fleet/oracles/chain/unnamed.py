@@ -8,14 +8,14 @@ accepts the holder. Only then is it judged whether a stranger's call moves what 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
-from fleet.findings.sighting import Sighting
 from fleet.oracles.chain import fourbyte
 from fleet.oracles.chain.code_functions import TypedFunction, of_surface
 from fleet.oracles.chain.limits import text_of
 from fleet.oracles.chain.simulated import STRANGER, ZERO, Simulated, WatchReading, account, number, of
-from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from sandbox.chain.simulation import NAMES
 
 LEAST, MOST_TEXT, MOST_NUMBER = 8, 24_000, 10**12
@@ -59,7 +59,48 @@ def _guarded(seen: Sequence[Exchange], last: Simulated, held: WatchReading) -> t
     return None
 
 
-def _open(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+oracle = partial(Oracle, judges=("chain",))
+
+
+def _word(value: int | str) -> str:
+    return f"0x{value if isinstance(value, int) else int(value, 16):064x}"
+
+
+_HOLDER, _BY = "0x" + "a1" * 20, "0x" + "57" * 20
+_WHO, _WHAT = f"0x0000000a({7:064x})", f"0x0000000b({7:064x})"
+
+
+def _called(selector: str, given: int, succeeded: bool, after: int, sender: str = STRANGER) -> Exchange:
+    args = {"simulate": selector, "types": ["uint256"] * 2, "args": ["7", str(given)]}
+    args |= {"sender": sender, "watch": [_WHO, _WHAT]}
+    answer = {"ok": True, "how": "simulate", "by": _BY if sender == STRANGER else sender}
+    answer |= {"succeeded": succeeded, "before": [_word(_HOLDER), _word(50)]}
+    return Exchange("qa_chain", args, answer | {"after": [_word(_HOLDER), _word(after)]})
+
+
+_RESERVED = (_called("0x0000000c", 9, False, 50), _called("0x0000000c", 9, True, 9, _HOLDER))
+_NOTE = {"simulate": "0x0000000d", "types": ["string"]}
+_TOP = {"arguments": "", "mutability": "pure", "reads": []}
+_FOUND = Exchange("qa_chain", {"surface": True}, {"ok": True, "value": [{"functions": {"0x0000000e": _TOP}}]})
+
+
+def _noted(times: int, succeeded: bool) -> Exchange:
+    args = _NOTE | {"args": [{"repeat": "a", "times": times}], "watch": ["0x0000000e"]}
+    answer = {"ok": True, "succeeded": succeeded, "before": [_word(64)], "after": [_word(64)]}
+    return Exchange("qa_chain", args, answer)
+
+
+@oracle(
+    id="held-by-another",
+    says="what only the holder of a thing may change by one function, a stranger may not by another",
+    severity="high",
+    surface="security",
+    reference="CWE-862",
+    yields_to=("open-to-strangers", "reserved-open"),
+    example=(*_RESERVED, _called("0x00000011", 3, True, 3), _called("0x00000011", 99, True, 99)),
+    control=(*_RESERVED, _called("0x00000011", 3, False, 50), _called("0x00000011", 99, True, 99)),
+)
+def held_by_another(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """[a function that refuses a stranger and accepts the holder, a stranger's call of another function]."""
     last = of(seen[-1])
     held = _holding(last)
@@ -145,14 +186,21 @@ def _shown(one: WatchReading) -> str:
 
 def _seen(last: Simulated, one: WatchReading, words: str, led: Sequence[int]) -> Observation:
     title = f"{last.spoken}, called by a stranger, {words}; other functions for it refuse a stranger"
-    return Observation(
-        Sighting(title, f"stranger {last.selector}", whole=True),
-        frozenset({"succeeded", "before", "after"}),
-        led=tuple(sorted(set(led))),
+    return observed(
+        title, f"stranger {last.selector}", "succeeded", "before", "after", led=tuple(sorted(set(led)))
     )
 
 
-def _limit(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="constant-exceeded",
+    says="a function that stops just above a constant of its contract stops at it",
+    severity="medium",
+    surface="on-chain",
+    reference="CWE-193",
+    example=(_FOUND, _noted(2, True), _noted(66, False), _noted(65, True)),
+    control=(_FOUND, _noted(2, True), _noted(65, False), _noted(64, True)),
+)
+def constant_exceeded(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """[the surface; a small value is accepted, a constant and two refused, the constant and one accepted]."""
     last = of(seen[-1])
     if last is None or not last.plain or not last.succeeded or len(last.readings) != 1 or not last.args:
@@ -180,10 +228,8 @@ def _limit(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     if described and small >= 0 and refused >= 0 and sized:
         accepted = str(size) if numeric else f"{size} bytes"
         title = f"{last.spoken} accepts {accepted} and refuses {size + 1}; {stated.spelled}() is {limit}"
-        yield Observation(
-            Sighting(title, f"range {last.selector} above", whole=True),  # as where a document states it
-            frozenset({"succeeded", "before"}),
-            led=(described[0], small, refused),
+        yield observed(
+            title, f"range {last.selector} above", "succeeded", "before", led=(described[0], small, refused)
         )
 
 
@@ -204,58 +250,3 @@ def described(exchange: Exchange) -> dict[str, TypedFunction]:
 def _constant(exchange: Exchange, selector: str) -> bool:
     one = described(exchange).get(selector)
     return one is not None and one.constant
-
-
-def _word(value: int | str) -> str:
-    return f"0x{value if isinstance(value, int) else int(value, 16):064x}"
-
-
-_HOLDER, _BY = "0x" + "a1" * 20, "0x" + "57" * 20
-_WHO, _WHAT = f"0x0000000a({7:064x})", f"0x0000000b({7:064x})"
-
-
-def _called(selector: str, given: int, succeeded: bool, after: int, sender: str = STRANGER) -> Exchange:
-    args = {"simulate": selector, "types": ["uint256"] * 2, "args": ["7", str(given)]}
-    args |= {"sender": sender, "watch": [_WHO, _WHAT]}
-    answer = {"ok": True, "how": "simulate", "by": _BY if sender == STRANGER else sender}
-    answer |= {"succeeded": succeeded, "before": [_word(_HOLDER), _word(50)]}
-    return Exchange("qa_chain", args, answer | {"after": [_word(_HOLDER), _word(after)]})
-
-
-_RESERVED = (_called("0x0000000c", 9, False, 50), _called("0x0000000c", 9, True, 9, _HOLDER))
-_NOTE = {"simulate": "0x0000000d", "types": ["string"]}
-_TOP = {"arguments": "", "mutability": "pure", "reads": []}
-_FOUND = Exchange("qa_chain", {"surface": True}, {"ok": True, "value": [{"functions": {"0x0000000e": _TOP}}]})
-
-
-def _noted(times: int, succeeded: bool) -> Exchange:
-    args = _NOTE | {"args": [{"repeat": "a", "times": times}], "watch": ["0x0000000e"]}
-    answer = {"ok": True, "succeeded": succeeded, "before": [_word(64)], "after": [_word(64)]}
-    return Exchange("qa_chain", args, answer)
-
-
-ORACLES = (
-    Oracle(
-        id="held-by-another",
-        says="what only the holder of a thing may change by one function, a stranger may not by another",
-        severity="high",
-        surface="security",
-        reference="CWE-862",
-        judges=("chain",),
-        judge=_open,
-        example=(*_RESERVED, _called("0x00000011", 3, True, 3), _called("0x00000011", 99, True, 99)),
-        control=(*_RESERVED, _called("0x00000011", 3, False, 50), _called("0x00000011", 99, True, 99)),
-        yields_to=("open-to-strangers", "reserved-open"),
-    ),
-    Oracle(
-        id="constant-exceeded",
-        says="a function that stops just above a constant of its contract stops at it",
-        severity="medium",
-        surface="on-chain",
-        reference="CWE-193",
-        judges=("chain",),
-        judge=_limit,
-        example=(_FOUND, _noted(2, True), _noted(66, False), _noted(65, True)),
-        control=(_FOUND, _noted(2, True), _noted(65, False), _noted(64, True)),
-    ),
-)

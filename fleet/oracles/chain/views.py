@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fleet.findings.sighting import Sighting
 from fleet.oracles.chain.simulated import ZERO, account, number, watched
-from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
 from fleet.personas.model import Severity
 from fleet.text import line
 
@@ -193,18 +192,6 @@ RELATIONS: tuple[tuple[Callable[[Snapshot], Iterator[Clash]], Severity], ...] = 
 )
 
 
-def _disagree(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    at = Snapshot({one.spelled: one.before for one in watched(seen[-1])})
-    for relation, severity in RELATIONS:
-        told: set[str] = set()
-        for clash in relation(at):
-            if clash.kind in told:
-                continue
-            told.add(clash.kind)
-            sighting = Sighting(f"at one block, {clash.words}", f"views {clash.kind}", whole=True)
-            yield Observation(sighting, frozenset({"before"}), severity=severity)
-
-
 def _read(**values: Any) -> tuple[Exchange, ...]:
     views = {f"{name}(1)": value for name, value in values.items()}
     answer = {"ok": True, "before": list(views.values())}
@@ -213,16 +200,23 @@ def _read(**values: Any) -> tuple[Exchange, ...]:
 
 _ONE, _OTHER = "0x" + "11" * 20, "0x" + "22" * 20
 
-ORACLES = (
-    Oracle(
-        id="views-disagree",
-        says="views of the same thing at the same block agree",
-        severity="medium",
-        surface="on-chain",
-        reference="EIP-721, EIP-2535, ERC-165",
-        judges=("chain",),
-        judge=_disagree,
-        example=_read(ownerOfId=_ONE, ownerOf=_OTHER),
-        control=_read(ownerOfId=_ONE, ownerOf=_ONE),
-    ),
+
+@oracle(
+    id="views-disagree",
+    says="views of the same thing at the same block agree",
+    severity="medium",
+    surface="on-chain",
+    reference="EIP-721, EIP-2535, ERC-165",
+    judges=("chain",),
+    example=_read(ownerOfId=_ONE, ownerOf=_OTHER),
+    control=_read(ownerOfId=_ONE, ownerOf=_ONE),
 )
+def views_disagree(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    at = Snapshot({one.spelled: one.before for one in watched(seen[-1])})
+    for relation, severity in RELATIONS:
+        told: set[str] = set()
+        for clash in relation(at):
+            if clash.kind in told:
+                continue
+            told.add(clash.kind)
+            yield observed(f"at one block, {clash.words}", f"views {clash.kind}", "before", severity=severity)

@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
-from fleet.findings.sighting import Sighting
 from fleet.oracles.documents.statements import Statement, statements
 from fleet.oracles.echoes import OWN, route
-from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
 from fleet.oracles.texts import is_html
 from fleet.text import line
 
@@ -31,7 +30,26 @@ _GENERAL = re.compile(
 """The same within a guide, where each other page has a subject of its own."""
 
 
-def _disagree(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+def _asked(first: str, second: str) -> tuple[Exchange, ...]:
+    return tuple(
+        Exchange(
+            "qa_fetch", {"url": "{site}/" + path}, {"status": 200, "content_type": "text/plain", "text": text}
+        )
+        for path, text in (("guide.txt", first), ("manual.md", second))
+    )
+
+
+@oracle(
+    id="disagreement",
+    says="two documents of a platform state one fact alike",
+    severity="low",
+    surface="ux",
+    reference="CWE-1059",
+    judges=("page",),
+    example=_asked("A message costs 0.01 credits.", "Each message costs 1 credit."),
+    control=_asked("A message costs 0.01 credits.", "Each message costs 0.010 credits."),
+)
+def disagreement(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     """[sources ..., a source]: the last one against each earlier one, and against the profile."""
     last = seen[-1]
     if not _is_source(last):
@@ -60,8 +78,7 @@ def _disagree(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
 def _observed(where: str, one: Statement, there: str, two: Statement, led: tuple[int, ...]) -> Observation:
     what = one.fact if not one.fact.startswith("sentence ") else "what is the same sentence"
     title = f"{what}: {where} states {line(one.shown, 50)}, {there} states {line(two.shown, 50)}"
-    sighting = Sighting(title, f"disagree {one.fact[:120]}", whole=True)  # whichever documents show it
-    return Observation(sighting, frozenset({"text"}), led)
+    return observed(title, f"disagree {one.fact[:120]}", "text", led=led)
 
 
 def _profile(facts: Facts) -> dict[str, Statement]:
@@ -119,27 +136,3 @@ def _folder(call: Exchange) -> list[str]:
 
 def _page(call: Exchange) -> str:
     return route(call.args).rstrip("/").rpartition("/")[2].lower()
-
-
-def _asked(first: str, second: str) -> tuple[Exchange, ...]:
-    return tuple(
-        Exchange(
-            "qa_fetch", {"url": "{site}/" + path}, {"status": 200, "content_type": "text/plain", "text": text}
-        )
-        for path, text in (("guide.txt", first), ("manual.md", second))
-    )
-
-
-ORACLES = (
-    Oracle(
-        id="disagreement",
-        says="two documents of a platform state one fact alike",
-        severity="low",
-        surface="ux",
-        reference="CWE-1059",
-        judges=("page",),
-        judge=_disagree,
-        example=_asked("A message costs 0.01 credits.", "Each message costs 1 credit."),
-        control=_asked("A message costs 0.01 credits.", "Each message costs 0.010 credits."),
-    ),
-)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from fleet.findings.sighting import Sighting
 from fleet.oracles.documents.api_document import api_document
 from fleet.oracles.documents.json_schema import misfits, resolved
 from fleet.oracles.documents.routes import DocumentedCall, same_host
 from fleet.oracles.echoes import route
-from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.oracles.texts import parsed
 from fleet.text import line
 from sandbox.tools.qa_fetch import MAX_TEXT
@@ -116,7 +116,29 @@ def base(document: Mapping[str, Any]) -> str:
     return path.rstrip("/") if path.startswith("/") and "{" not in path else ""
 
 
-def _answer(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+oracle = partial(Oracle, judges=("page",), surface="ux", reference="https://spec.openapis.org/oas/v3.1.0")
+
+
+def _asked(text: str, status: int, kind: str = "application/json", query: str = "") -> tuple[Exchange, ...]:
+    return (
+        Exchange("qa_fetch", {"url": "{site}/guide"}, {"status": 200, "text": text}),
+        Exchange("qa_fetch", {"url": "{site}/api/moss" + query}, {"status": status, "content_type": kind}),
+    )
+
+
+_QUERY = '{"name":"q","in":"query","required":true}'
+_OPERATION = f'{{"parameters":[{_QUERY}],"responses":{{"200":{{"content":{{"application/json":{{}}}}}}}}}}'
+_DESCRIPTION = f'{{"openapi":"3.1.0","paths":{{"/api/moss":{{"get":{_OPERATION}}}}}}}'
+
+
+@oracle(
+    id="described-answer",
+    says="an answer has the type and the fields that the API's description requires",
+    severity="low",
+    example=_asked(_DESCRIPTION, 200, "text/plain", "?q=1"),
+    control=_asked(_DESCRIPTION, 200, "application/json; charset=utf-8", "?q=1"),
+)
+def described_answer(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """[an OpenAPI description, the call of an operation]: the answer's type, and its fields."""
     last = seen[-1]
     for one in operations(seen):
@@ -144,7 +166,14 @@ def _answer(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
             yield _differs(title, f"described-value {one.where}", "text", one.at)
 
 
-def _status(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="described-status",
+    says="an operation succeeds with a status that its description lists",
+    severity="low",
+    example=_asked(_DESCRIPTION, 201, query="?q=1"),
+    control=_asked(_DESCRIPTION, 404, query="?q=1"),
+)
+def described_status(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """Only successes: descriptions rarely list each refusal, and a 5xx is judged elsewhere."""
     status = seen[-1].result.get("status")
     if not isinstance(status, int) or not 200 <= status < 300:
@@ -155,7 +184,14 @@ def _status(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
             yield _differs(title, f"described-status {one.where} {status}", "status", one.at)
 
 
-def _accepts(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="described-required",
+    says="a request without what the API's description requires is refused",
+    severity="low",
+    example=_asked(_DESCRIPTION, 200),
+    control=_asked(_DESCRIPTION, 400),
+)
+def described_required(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     status = seen[-1].result.get("status")
     if not isinstance(status, int) or not 200 <= status < 300:
         return
@@ -168,53 +204,4 @@ def _accepts(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
 
 
 def _differs(title: str, key: str, field: str, at: int) -> Observation:
-    return Observation(Sighting(title, key, whole=True), frozenset({field}), (at,))
-
-
-def _asked(text: str, status: int, kind: str = "application/json", query: str = "") -> tuple[Exchange, ...]:
-    return (
-        Exchange("qa_fetch", {"url": "{site}/guide"}, {"status": 200, "text": text}),
-        Exchange("qa_fetch", {"url": "{site}/api/moss" + query}, {"status": status, "content_type": kind}),
-    )
-
-
-_QUERY = '{"name":"q","in":"query","required":true}'
-_OPERATION = f'{{"parameters":[{_QUERY}],"responses":{{"200":{{"content":{{"application/json":{{}}}}}}}}}}'
-_DESCRIPTION = f'{{"openapi":"3.1.0","paths":{{"/api/moss":{{"get":{_OPERATION}}}}}}}'
-_REFERENCE = "https://spec.openapis.org/oas/v3.1.0"
-
-ORACLES = (
-    Oracle(
-        id="described-answer",
-        says="an answer has the type and the fields that the API's description requires",
-        severity="low",
-        surface="ux",
-        reference=_REFERENCE,
-        judges=("page",),
-        judge=_answer,
-        example=_asked(_DESCRIPTION, 200, "text/plain", "?q=1"),
-        control=_asked(_DESCRIPTION, 200, "application/json; charset=utf-8", "?q=1"),
-    ),
-    Oracle(
-        id="described-status",
-        says="an operation succeeds with a status that its description lists",
-        severity="low",
-        surface="ux",
-        reference=_REFERENCE,
-        judges=("page",),
-        judge=_status,
-        example=_asked(_DESCRIPTION, 201, query="?q=1"),
-        control=_asked(_DESCRIPTION, 404, query="?q=1"),
-    ),
-    Oracle(
-        id="described-required",
-        says="a request without what the API's description requires is refused",
-        severity="low",
-        surface="ux",
-        reference=_REFERENCE,
-        judges=("page",),
-        judge=_accepts,
-        example=_asked(_DESCRIPTION, 200),
-        control=_asked(_DESCRIPTION, 400),
-    ),
-)
+    return observed(title, key, field, led=(at,))

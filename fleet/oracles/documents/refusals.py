@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from fleet.findings.sighting import Sighting
 from fleet.oracles.echoes import family, gave
-from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
 
 REFUSED = (400, 422)
 _RANGE = re.compile(
@@ -36,7 +35,22 @@ def _hits(text: str) -> Iterator[re.Match[str]]:
     yield from (hit for hit in _RANGE.finditer(text[:2_000]) if int(hit[3]) < int(hit[4]))
 
 
-def _within(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+def _asked(value: str) -> tuple[Exchange, ...]:
+    said: Mapping[str, Any] = {"status": 400, "text": '{"error": "size must be a number from 1 to 60"}'}
+    return (Exchange("qa_fetch", {"url": "{site}/notes?size=" + value}, said),)
+
+
+@oracle(
+    id="refused-in-range",
+    says="a value within the range that a refusal states is not refused by it",
+    severity="low",
+    surface="ux",
+    reference="CWE-1059",
+    judges=("page",),
+    example=_asked("60"),
+    control=_asked("61"),
+)
+def refused_in_range(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """A whole number within the range that the refusal itself states for its parameter, and no more."""
     last, text = seen[-1], str(seen[-1].result.get("text", ""))
     if last.result.get("status") not in REFUSED or str(last.args.get("method", "GET")) != "GET":
@@ -53,24 +67,4 @@ def _within(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     if plain and re.fullmatch(r"-?[1-9]\d{0,14}|0", value) and least <= int(value) <= most:
         title = f"{last.asked} is refused, though the refusal says that {name} is from {least} to {most}"
         key = f"refused-in-range {family(last.args)} {name}"
-        yield Observation(Sighting(title, key, whole=True), frozenset({"status", "text"}))
-
-
-def _asked(value: str) -> tuple[Exchange, ...]:
-    said: Mapping[str, Any] = {"status": 400, "text": '{"error": "size must be a number from 1 to 60"}'}
-    return (Exchange("qa_fetch", {"url": "{site}/notes?size=" + value}, said),)
-
-
-ORACLES = (
-    Oracle(
-        id="refused-in-range",
-        says="a value within the range that a refusal states is not refused by it",
-        severity="low",
-        surface="ux",
-        reference="CWE-1059",
-        judges=("page",),
-        judge=_within,
-        example=_asked("60"),
-        control=_asked("61"),
-    ),
-)
+        yield observed(title, key, "status", "text")

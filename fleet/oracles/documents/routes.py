@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from fleet.findings.sighting import Sighting
 from fleet.oracles.echoes import route
-from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
 from fleet.oracles.texts import parsed
 from fleet.oracles.web.pages import ELSEWHERE
 from fleet.text import line
@@ -123,7 +122,25 @@ def _server(document: dict[str, Any]) -> tuple[str, str]:
     return (f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""), parts.path.rstrip("/")
 
 
-def _route(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+def _asked(text: str, status: int) -> tuple[Exchange, ...]:
+    return (
+        Exchange("qa_fetch", {"url": "{site}/guide"}, {"status": 200, "text": text}),
+        Exchange("qa_fetch", {"url": "{site}/api/moss"}, {"status": status, "content_type": "text/plain"}),
+    )
+
+
+@oracle(
+    id="documented-route",
+    says="a route that a document writes down answers",
+    severity="low",
+    surface="ux",
+    reference="RFC 9110, 15.5.6",
+    judges=("page",),
+    yields_to=("trace", "server-error"),
+    example=_asked("- `GET /api/moss` lists the mosses", 405),
+    control=_asked("- `POST /api/moss` adds a moss", 405),
+)
+def documented_route(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     """[a document ..., the call of a route that it writes down]; for a route without a host, between the two
     what answers beside it, and the same route at the platform's other place."""
     last = seen[-1]
@@ -147,9 +164,7 @@ def _route(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
                 said = line(f"{call.method} {call.path}", 90)
                 title = f"{route(source.args)} documents {said}; it answers {status}"
                 key = f"documented {call.method} {call.path} {status}"
-                yield Observation(
-                    Sighting(title, key, whole=True), frozenset({"status"}), (at, *nowhere, *absent)
-                )
+                yield observed(title, key, "status", led=(at, *nowhere, *absent))
                 return
 
 
@@ -230,26 +245,3 @@ def _here(call: DocumentedCall, last: Exchange, facts: Facts) -> bool:
     if call.host:
         return urlsplit(call.host).netloc == (site if _host(last) == "{site" else _host(last))
     return not proxy or proxy == site
-
-
-def _asked(text: str, status: int) -> tuple[Exchange, ...]:
-    return (
-        Exchange("qa_fetch", {"url": "{site}/guide"}, {"status": 200, "text": text}),
-        Exchange("qa_fetch", {"url": "{site}/api/moss"}, {"status": status, "content_type": "text/plain"}),
-    )
-
-
-ORACLES = (
-    Oracle(
-        id="documented-route",
-        says="a route that a document writes down answers",
-        severity="low",
-        surface="ux",
-        reference="RFC 9110, 15.5.6",
-        judges=("page",),
-        judge=_route,
-        example=_asked("- `GET /api/moss` lists the mosses", 405),
-        control=_asked("- `POST /api/moss` adds a moss", 405),
-        yields_to=("trace", "server-error"),
-    ),
-)

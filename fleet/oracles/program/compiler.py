@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from fleet.findings.sighting import Sighting, template
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle
@@ -41,7 +42,22 @@ def _error(last: Exchange) -> str:
     return line(str(last.result.get("error", "")), 140)
 
 
-def _broken(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+oracle = partial(Oracle, judges=("program",), surface="compiler")
+
+
+def _compiled(**result: object) -> tuple[Exchange, ...]:
+    return (Exchange("qa_compile", {"source": "fn f() {}"}, result),)
+
+
+@oracle(
+    id="compiler-broken",
+    says="a compiler ends in a module or in a clean error, never in a panic or a crash",
+    severity="high",
+    reference="CWE-248",
+    example=_compiled(outcome="panic", exit_code=101, error="index out of bounds"),
+    control=_compiled(outcome="clean_error", exit_code=1, error="expected an item"),
+)
+def compiler_broken(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     outcome = last.result.get("outcome")
     if outcome not in ("panic", "crash"):
@@ -51,7 +67,15 @@ def _broken(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     yield Observation(_sighting(how.rstrip(": "), last, facts, prefix), _SHOWN)
 
 
-def _interferes(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="compiler-interferes",
+    says="a compiler leaves the process that started it alone: it does not kill, stop or limit it",
+    severity="high",
+    reference="CWE-668",
+    example=_compiled(outcome="interference", error="killed the process that started it (SIGKILL)"),
+    control=_compiled(outcome="unknown", error="could not tell: its control killed it as well"),
+)
+def compiler_interferes(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     if last.result.get("outcome") != "interference":
         return
@@ -62,7 +86,17 @@ def _interferes(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]
     yield Observation(_sighting(title, last, facts, f"compiler-interferes {last.asked}"), _SHOWN)
 
 
-def _internal(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="compiler-internal-error",
+    says="a compiler refuses a program in words of its own, never by an exception or an assertion",
+    severity="medium",
+    reference="CWE-617",
+    example=_compiled(
+        outcome="clean_error", exit_code=1, kind="internal-error", error="KeyError: 'a'", place="a.py:f"
+    ),
+    control=_compiled(outcome="clean_error", exit_code=1, kind="clean_error", error="no such name"),
+)
+def compiler_internal_error(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     if last.result.get("kind") != "internal-error" or last.result.get("outcome") in ("panic", "crash"):
         return
@@ -72,14 +106,30 @@ def _internal(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     yield Observation(_sighting(how.rstrip(": "), last, facts, prefix), frozenset({"kind"}))
 
 
-def _endless(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="compiler-endless",
+    says="a compiler ends on every input within its deadline",
+    severity="high",
+    reference="CWE-835",
+    example=_compiled(outcome="hang"),
+    control=_compiled(outcome="accepted", valid=True),
+)
+def compiler_endless(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     if last.result.get("outcome") == "hang" and float(last.args.get("timeout_s", 5.0)) >= SHORTEST_S:
         title = f"{last.asked} does not end on this input"
         yield Observation(_shaped(title, last, f"compiler-endless {last.asked}", whole=False), _SHOWN)
 
 
-def _greedy(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="compiler-memory",
+    says="a small input does not use up a compiler's memory",
+    severity="high",
+    reference="CWE-770",
+    example=_compiled(outcome="memory", exit_code=-9, kind="memory"),
+    control=_compiled(outcome="unknown", exit_code=-9, error="its control uses it up as well"),
+)
+def compiler_memory(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     size = len(str(last.args.get("source", "")).encode()) or len(str(last.args.get("module_hex", ""))) // 2
     if last.result.get("outcome") == "memory" and size < SMALL:
@@ -88,7 +138,15 @@ def _greedy(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         yield Observation(_shaped(how, last, key, whole=False), _SHOWN)
 
 
-def _invalid(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="module-invalid",
+    says="what a compiler accepts becomes a module that validates",
+    severity="high",
+    reference="https://webassembly.github.io/spec/core/valid/",
+    example=_compiled(outcome="accepted", valid=False, size=30),
+    control=_compiled(outcome="accepted", valid=True, size=30),
+)
+def module_invalid(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     result = seen[-1].result
     if result.get("outcome") == "accepted" and seen[-1].args.get("source") and result.get("valid") is False:
         if result.get("kind") == "internal-error":
@@ -101,7 +159,21 @@ def _invalid(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         yield Observation(found, frozenset({"valid"}))
 
 
-def _unexported(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="missing-entry",
+    says="a program that defines an entry function becomes a module that exports one",
+    severity="medium",
+    reference="CWE-684",
+    example=_compiled(
+        outcome="accepted",
+        valid=True,
+        has_entry=False,
+        kind="missing-entry",
+        said="exports none of frame",
+    ),
+    control=_compiled(outcome="accepted", valid=True, has_entry=True, kind="accepted"),
+)
+def missing_entry(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     result = seen[-1].result
     if result.get("outcome") == "accepted" and result.get("kind") == "missing-entry":
         said = line(str(result.get("said", "")), 140)
@@ -109,96 +181,3 @@ def _unexported(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]
         key = _sighting(title, seen[-1], facts, "missing-entry").signature
         found = _shaped(title, seen[-1], key, whole=True)
         yield Observation(found, frozenset({"kind", "has_entry"}))
-
-
-def _compiled(**result: object) -> tuple[Exchange, ...]:
-    return (Exchange("qa_compile", {"source": "fn f() {}"}, result),)
-
-
-ORACLES = (
-    Oracle(
-        id="compiler-broken",
-        says="a compiler ends in a module or in a clean error, never in a panic or a crash",
-        severity="high",
-        surface="compiler",
-        reference="CWE-248",
-        judges=("program",),
-        judge=_broken,
-        example=_compiled(outcome="panic", exit_code=101, error="index out of bounds"),
-        control=_compiled(outcome="clean_error", exit_code=1, error="expected an item"),
-    ),
-    Oracle(
-        id="compiler-interferes",
-        says="a compiler leaves the process that started it alone: it does not kill, stop or limit it",
-        severity="high",
-        surface="compiler",
-        reference="CWE-668",
-        judges=("program",),
-        judge=_interferes,
-        example=_compiled(outcome="interference", error="killed the process that started it (SIGKILL)"),
-        control=_compiled(outcome="unknown", error="could not tell: its control killed it as well"),
-    ),
-    Oracle(
-        id="compiler-internal-error",
-        says="a compiler refuses a program in words of its own, never by an exception or an assertion",
-        severity="medium",
-        surface="compiler",
-        reference="CWE-617",
-        judges=("program",),
-        judge=_internal,
-        example=_compiled(
-            outcome="clean_error", exit_code=1, kind="internal-error", error="KeyError: 'a'", place="a.py:f"
-        ),
-        control=_compiled(outcome="clean_error", exit_code=1, kind="clean_error", error="no such name"),
-    ),
-    Oracle(
-        id="compiler-memory",
-        says="a small input does not use up a compiler's memory",
-        severity="high",
-        surface="compiler",
-        reference="CWE-770",
-        judges=("program",),
-        judge=_greedy,
-        example=_compiled(outcome="memory", exit_code=-9, kind="memory"),
-        control=_compiled(outcome="unknown", exit_code=-9, error="its control uses it up as well"),
-    ),
-    Oracle(
-        id="compiler-endless",
-        says="a compiler ends on every input within its deadline",
-        severity="high",
-        surface="compiler",
-        reference="CWE-835",
-        judges=("program",),
-        judge=_endless,
-        example=_compiled(outcome="hang"),
-        control=_compiled(outcome="accepted", valid=True),
-    ),
-    Oracle(
-        id="module-invalid",
-        says="what a compiler accepts becomes a module that validates",
-        severity="high",
-        surface="compiler",
-        reference="https://webassembly.github.io/spec/core/valid/",
-        judges=("program",),
-        judge=_invalid,
-        example=_compiled(outcome="accepted", valid=False, size=30),
-        control=_compiled(outcome="accepted", valid=True, size=30),
-    ),
-    Oracle(
-        id="missing-entry",
-        says="a program that defines an entry function becomes a module that exports one",
-        severity="medium",
-        surface="compiler",
-        reference="CWE-684",
-        judges=("program",),
-        judge=_unexported,
-        example=_compiled(
-            outcome="accepted",
-            valid=True,
-            has_entry=False,
-            kind="missing-entry",
-            said="exports none of frame",
-        ),
-        control=_compiled(outcome="accepted", valid=True, has_entry=True, kind="accepted"),
-    ),
-)

@@ -7,6 +7,7 @@ An earlier exchange of the same question is the other one. That two sources are 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from fleet.findings.sighting import Sighting
@@ -40,7 +41,30 @@ def _way(one: Exchange) -> str:
     return next((way for way in ("other", "printed") if one.args.get(way)), "")
 
 
-def _changing(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+oracle = partial(Oracle, judges=("program",), surface="compiler")
+
+
+def _pair(first: dict[str, Any], second: dict[str, Any], **results: tuple[str, str]) -> tuple[Exchange, ...]:
+    sides = (first, second)
+    return tuple(
+        Exchange(
+            "qa_compile",
+            {"source": _SOURCE} | side,
+            {"outcome": "accepted", "kind": "accepted"} | {name: two[at] for name, two in results.items()},
+        )
+        for at, side in enumerate(sides)
+    )
+
+
+@oracle(
+    id="compiler-nondeterministic",
+    says="a compiler makes the same output of the same program",
+    severity="medium",
+    reference="CWE-758",
+    example=_pair({}, {}, sha256=("aa", "bb")),
+    control=_pair({}, {}, sha256=("aa", "aa")),
+)
+def compiler_nondeterministic(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     for at, one in _sources(seen):
         same = one.args["source"] == last.args["source"] and _way(one) == _way(last)
@@ -53,7 +77,15 @@ def _changing(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
             return
 
 
-def _unlike(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="compiler-metamorphic",
+    says="programs that differ in names, dead code or the order of their functions behave alike",
+    severity="high",
+    reference="CWE-733",
+    example=_pair({}, {"source": _RENAMED}, behaviour=("aa", "bb")),
+    control=_pair({}, {"source": "fn frame(t: i32) -> i32 { t }"}, behaviour=("aa", "bb")),
+)
+def compiler_metamorphic(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     for at, one in _sources(seen):
         if _way(one) or _way(last) or not _behave_apart(one, last):
@@ -65,7 +97,15 @@ def _unlike(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
             return
 
 
-def _apart(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="compiler-differential",
+    says="two compilers of one language make modules that behave alike",
+    severity="high",
+    reference="CWE-733",
+    example=_pair({}, {"other": True}, behaviour=("aa", "bb")),
+    control=_pair({}, {"other": True}, behaviour=("aa", "aa")),
+)
+def compiler_differential(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     for at, one in _sources(seen):
         twins = one.args["source"] == last.args["source"] and {_way(one), _way(last)} == {"", "other"}
@@ -77,7 +117,15 @@ def _apart(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
             return
 
 
-def _lost_in_print(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="compiler-round-trip",
+    says="an output that is printed and compiled again stays what it was",
+    severity="medium",
+    reference="CWE-436",
+    example=_pair({}, {"printed": True}, sha256=("aa", "bb"), behaviour=("aa", "bb")),
+    control=_pair({}, {"printed": True}, sha256=("aa", "bb"), behaviour=("aa", "aa")),
+)
+def compiler_round_trip(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     if _way(last) != "printed" or last.result.get("kind") not in ("accepted", "clean_error"):
         return
@@ -108,63 +156,3 @@ def _differ(one: Exchange, other: Exchange) -> bool:
 def _named(title: str, signature: str, facts: Facts) -> Sighting:
     """Not whole: which calls show it is part of what it is."""
     return Sighting(title, " ".join(filter(None, (signature, facts.language))))
-
-
-def _pair(first: dict[str, Any], second: dict[str, Any], **results: tuple[str, str]) -> tuple[Exchange, ...]:
-    sides = (first, second)
-    return tuple(
-        Exchange(
-            "qa_compile",
-            {"source": _SOURCE} | side,
-            {"outcome": "accepted", "kind": "accepted"} | {name: two[at] for name, two in results.items()},
-        )
-        for at, side in enumerate(sides)
-    )
-
-
-ORACLES = (
-    Oracle(
-        id="compiler-nondeterministic",
-        says="a compiler makes the same output of the same program",
-        severity="medium",
-        surface="compiler",
-        reference="CWE-758",
-        judges=("program",),
-        judge=_changing,
-        example=_pair({}, {}, sha256=("aa", "bb")),
-        control=_pair({}, {}, sha256=("aa", "aa")),
-    ),
-    Oracle(
-        id="compiler-metamorphic",
-        says="programs that differ in names, dead code or the order of their functions behave alike",
-        severity="high",
-        surface="compiler",
-        reference="CWE-733",
-        judges=("program",),
-        judge=_unlike,
-        example=_pair({}, {"source": _RENAMED}, behaviour=("aa", "bb")),
-        control=_pair({}, {"source": "fn frame(t: i32) -> i32 { t }"}, behaviour=("aa", "bb")),
-    ),
-    Oracle(
-        id="compiler-round-trip",
-        says="an output that is printed and compiled again stays what it was",
-        severity="medium",
-        surface="compiler",
-        reference="CWE-436",
-        judges=("program",),
-        judge=_lost_in_print,
-        example=_pair({}, {"printed": True}, sha256=("aa", "bb"), behaviour=("aa", "bb")),
-        control=_pair({}, {"printed": True}, sha256=("aa", "bb"), behaviour=("aa", "aa")),
-    ),
-    Oracle(
-        id="compiler-differential",
-        says="two compilers of one language make modules that behave alike",
-        severity="high",
-        surface="compiler",
-        reference="CWE-733",
-        judges=("program",),
-        judge=_apart,
-        example=_pair({}, {"other": True}, behaviour=("aa", "bb")),
-        control=_pair({}, {"other": True}, behaviour=("aa", "aa")),
-    ),
-)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from fleet.findings.sighting import Sighting, template
+from fleet.findings.sighting import template
 from fleet.oracles.echoes import OWN, family, gave, route
-from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.oracles.web.pages import ELSEWHERE
 from fleet.personas.model import Severity
 from fleet.text import line
@@ -74,7 +75,32 @@ def _own(url: object, last: Exchange) -> bool:
     return bool(one.netloc) and (one.scheme, one.netloc) == (page.scheme, page.netloc)
 
 
-def _script(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+oracle = partial(Oracle, judges=("view",), surface="ux")
+
+
+def _view(url: str = "{site}/x", canary: str = "", **result: object) -> Exchange:
+    args = {"url": url, **({"script_canary": canary} if canary else {})}
+    page = {"status": 200, "final_url": "http://site/x", "fragment": False, "unjudged": ()}
+    return Exchange("qa_browse", args, page | result)
+
+
+_AT = {"url": "http://site/x", "line": 1}
+_BENIGN = _view("{site}/x?q=qacanary1", "qacanary1", canary_ran=False)
+_ATTACK = "{site}/x?q=%3Cscript%3Eqacanary1(name)%3C%2Fscript%3E"
+_ELSEWHERE = ({"url": "http://cdn/x.js", "kind": "Script"},)
+
+
+@oracle(
+    id="script-executed",
+    says="what a URL's parameter holds never runs as script in the page",
+    severity="high",
+    surface="security",
+    reference="CWE-79",
+    covers=("script-injection", "server-error"),
+    example=(_BENIGN, _view(_ATTACK, "qacanary1", canary_ran=True)),
+    control=(_BENIGN, _view(_ATTACK, "qacanary1", canary_ran=False)),
+)
+def script_executed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """A canary that ran, when the same page with the bare word in the same place did not run it."""
     last = seen[-1]
     canary = str(last.args.get("script_canary", ""))
@@ -89,8 +115,7 @@ def _script(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
             title = f"{page} runs what {line(place, 80)} holds as script"
             key = f"script {_page({'url': page})} {place}"
             point = f"GET {family(twin.args)} {place.removeprefix('its ')}"
-            sighting = Sighting(title, key, whole=True, place=point)
-            yield Observation(sighting, frozenset({"canary_ran"}), led=(at,))
+            yield observed(title, key, "canary_ran", led=(at,), place=point)
             return
 
 
@@ -111,7 +136,16 @@ def _places(url: str) -> dict[str, str]:
     return path | {f"its parameter {name}": text for name, text in parse_qsl(query, keep_blank_values=True)}
 
 
-def _rules(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="accessibility",
+    says="a page breaks none of axe-core's critical and serious rules for WCAG 2.1 A and AA",
+    severity="medium",
+    reference="WCAG 2.1",
+    forgeable=True,
+    example=(_view(violations=({"id": "image-alt", "impact": "critical", "nodes": 1},)),),
+    control=(_view(violations=({"id": "image-alt", "impact": "minor", "nodes": 1},)),),
+)
+def accessibility(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     if not _settled(last) or "violations" in last.result.get("unjudged", ()):
         return
@@ -121,12 +155,19 @@ def _rules(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         if (rule := line(str(one.get("id", "")), 40)) not in skipped:
             title = f"{route(last.args)} breaks the accessibility rule {rule} ({one.get('nodes', 0)} x)"
             # one template breaks it on many pages: a rule is one finding of a site
-            yield Observation(
-                Sighting(title, f"axe {_origin(last.args)} {rule}", whole=True), frozenset({"violations"})
-            )
+            yield observed(title, f"axe {_origin(last.args)} {rule}", "violations")
 
 
-def _exception(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="page-exception",
+    says="a page's own scripts throw nothing that they do not catch",
+    severity="medium",
+    reference="CWE-248",
+    forgeable=True,
+    example=(_view(exceptions=({"text": "TypeError: x is null", **_AT},)),),
+    control=(_view(exceptions=({"text": "TypeError: x is null", **_AT},), refused=_ELSEWHERE),),
+)
+def page_exception(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     if not _settled(last):
         return
@@ -135,10 +176,19 @@ def _exception(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         if text and _own(one.get("url"), last) and not _OURS.search(text) and not gave(last.args, text):
             title = f"{route(last.args)} throws an uncaught exception: {line(text, 100)}"
             key = f"exception {_page(last.args)} {template(text)}"
-            yield Observation(Sighting(title, key, whole=True), frozenset({"exceptions"}))
+            yield observed(title, key, "exceptions")
 
 
-def _console(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="console-error",
+    says="a page's own scripts write no error to the console",
+    severity="low",
+    reference="CWE-703",
+    forgeable=True,
+    example=(_view(console=({"kind": "error", "text": "no list", **_AT},)),),
+    control=(_view(console=({"kind": "warning", "text": "no list", **_AT},)),),
+)
+def console_error(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """Errors that a page's own script writes to the console; not its words on what fails anyway."""
     last = seen[-1]
     if not _settled(last) or last.result.get("failed") or last.result.get("exceptions"):
@@ -149,10 +199,19 @@ def _console(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         if text and own and not _OURS.search(text) and not gave(last.args, text):
             title = f"{route(last.args)} writes an error to the console: {line(text, 100)}"
             key = f"console {_page(last.args)} {template(text)}"
-            yield Observation(Sighting(title, key, whole=True), frozenset({"console"}))
+            yield observed(title, key, "console")
 
 
-def _missing(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="missing-resource",
+    says="what a page loads from its own platform is there",
+    severity="medium",
+    reference="RFC 9110, 15.5.5",
+    forgeable=True,
+    example=(_view(failed=({"url": "http://site/a.css", "kind": "Stylesheet", "status": 404},)),),
+    control=(_view(failed=({"url": "http://site/favicon.ico", "kind": "Image", "status": 404},)),),
+)
+def missing_resource(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     if not _settled(last):
         return
@@ -167,79 +226,4 @@ def _missing(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
             what = f"{route(last.args)} loads {line(path, 80)}, which answers {status}"
             key = f"missing {_origin(last.args)} {template(path)} {status}"
             level: Severity = severity
-            yield Observation(Sighting(what, key, whole=True), frozenset({"failed"}), severity=level)
-
-
-def _view(url: str = "{site}/x", canary: str = "", **result: object) -> Exchange:
-    args = {"url": url, **({"script_canary": canary} if canary else {})}
-    page = {"status": 200, "final_url": "http://site/x", "fragment": False, "unjudged": ()}
-    return Exchange("qa_browse", args, page | result)
-
-
-_AT = {"url": "http://site/x", "line": 1}
-_BENIGN = _view("{site}/x?q=qacanary1", "qacanary1", canary_ran=False)
-_ATTACK = "{site}/x?q=%3Cscript%3Eqacanary1(name)%3C%2Fscript%3E"
-_ELSEWHERE = ({"url": "http://cdn/x.js", "kind": "Script"},)
-
-ORACLES = (
-    Oracle(
-        id="script-executed",
-        says="what a URL's parameter holds never runs as script in the page",
-        severity="high",
-        surface="security",
-        reference="CWE-79",
-        judges=("view",),
-        judge=_script,
-        example=(_BENIGN, _view(_ATTACK, "qacanary1", canary_ran=True)),
-        control=(_BENIGN, _view(_ATTACK, "qacanary1", canary_ran=False)),
-        covers=("script-injection", "server-error"),
-    ),
-    Oracle(
-        id="accessibility",
-        says="a page breaks none of axe-core's critical and serious rules for WCAG 2.1 A and AA",
-        severity="medium",
-        surface="ux",
-        reference="WCAG 2.1",
-        judges=("view",),
-        judge=_rules,
-        example=(_view(violations=({"id": "image-alt", "impact": "critical", "nodes": 1},)),),
-        control=(_view(violations=({"id": "image-alt", "impact": "minor", "nodes": 1},)),),
-        forgeable=True,
-    ),
-    Oracle(
-        id="page-exception",
-        says="a page's own scripts throw nothing that they do not catch",
-        severity="medium",
-        surface="ux",
-        reference="CWE-248",
-        judges=("view",),
-        judge=_exception,
-        example=(_view(exceptions=({"text": "TypeError: x is null", **_AT},)),),
-        control=(_view(exceptions=({"text": "TypeError: x is null", **_AT},), refused=_ELSEWHERE),),
-        forgeable=True,
-    ),
-    Oracle(
-        id="console-error",
-        says="a page's own scripts write no error to the console",
-        severity="low",
-        surface="ux",
-        reference="CWE-703",
-        judges=("view",),
-        judge=_console,
-        example=(_view(console=({"kind": "error", "text": "no list", **_AT},)),),
-        control=(_view(console=({"kind": "warning", "text": "no list", **_AT},)),),
-        forgeable=True,
-    ),
-    Oracle(
-        id="missing-resource",
-        says="what a page loads from its own platform is there",
-        severity="medium",
-        surface="ux",
-        reference="RFC 9110, 15.5.5",
-        judges=("view",),
-        judge=_missing,
-        example=(_view(failed=({"url": "http://site/a.css", "kind": "Stylesheet", "status": 404},)),),
-        control=(_view(failed=({"url": "http://site/favicon.ico", "kind": "Image", "status": 404},)),),
-        forgeable=True,
-    ),
-)
+            yield observed(what, key, "failed", severity=level)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fleet.findings.sighting import Sighting
 from fleet.oracles.echoes import host
-from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
 from fleet.oracles.web.variations import below, varied
 
 OF_PAGE = frozenset({"parameter", "path", "field"})
@@ -14,29 +13,24 @@ OF_PAGE = frozenset({"parameter", "path", "field"})
 there is before all pages, one defect of the host."""
 
 
-def _ended(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+_ASKED = {"url": "{site}/x%", "alive": "{site}/"}
+
+
+@oracle(
+    id="ends-server",
+    says="no request ends the server, or makes it go silent for its other callers",
+    severity="high",
+    surface="security",
+    reference="CWE-248",
+    judges=("page",),
+    example=(Exchange("qa_fetch", _ASKED, {"error_class": "http", "ended": True, "silent_ms": 640.0}),),
+    control=(Exchange("qa_fetch", _ASKED, {"status": 400, "error_class": "http", "ended": False}),),
+)
+def ends_server(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     if last.result.get("ended") is not True:
         return
     both = (seen[0], last)
     found = (varied(both) or below(both)) if len(seen) > 1 else None
     place = found.spot(last) if found and found.place[0] in OF_PAGE else host(last.args)
-    sighting = Sighting(f"{last.asked} ends the server", f"ends {place}", whole=True)
-    yield Observation(sighting, frozenset({"ended"}))
-
-
-_ASKED = {"url": "{site}/x%", "alive": "{site}/"}
-
-ORACLES = (
-    Oracle(
-        id="ends-server",
-        says="no request ends the server, or makes it go silent for its other callers",
-        severity="high",
-        surface="security",
-        reference="CWE-248",
-        judges=("page",),
-        judge=_ended,
-        example=(Exchange("qa_fetch", _ASKED, {"error_class": "http", "ended": True, "silent_ms": 640.0}),),
-        control=(Exchange("qa_fetch", _ASKED, {"status": 400, "error_class": "http", "ended": False}),),
-    ),
-)
+    yield observed(f"{last.asked} ends the server", f"ends {place}", "ended")

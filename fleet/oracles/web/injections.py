@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
-from fleet.findings.sighting import Sighting
-from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.oracles.texts import parsed
 from fleet.oracles.web import traces
 from fleet.oracles.web.pages import ELSEWHERE
@@ -34,11 +34,58 @@ def _read(seen: Sequence[Exchange]) -> Variation | None:
 def _observed(seen: Sequence[Exchange], found: Variation, what: str, key: str, *fields: str) -> Observation:
     title = f"{where(seen[-1], found.place)}: {what} in {found.named}"
     place = found.spot(seen[-1])
-    sighting = Sighting(title, f"{key} {place}", whole=True, place=place)
-    return Observation(sighting, frozenset(fields), led=(0,))
+    return observed(title, f"{key} {place}", *fields, led=(0,), place=place)
 
 
-def _script(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+oracle = partial(Oracle, judges=("page",), surface="security", covers=("server-error",))
+
+
+def _asked(*pairs: tuple[str, dict[str, Any]], **more: Any) -> tuple[Exchange, ...]:
+    return tuple(Exchange("qa_fetch", {"url": "{site}/x?q=" + sent, **more}, got) for sent, got in pairs)
+
+
+_OK: dict[str, Any] = {"status": 200, "text": "moss"}
+_TRUE, _FALSE = "moss%27%20AND%20%271%27%3D%271", "moss%27%20AND%20%271%27%3D%272"
+_NONE: dict[str, Any] = {"status": 200, "text": "none"}
+_DOTS = "..%2F..%2Fetc%2Fpasswd"
+_BREAK = "x%0D%0Ax-qa-split%3A%20qa77"
+
+
+def _one(
+    id: str,
+    says: str,
+    reference: str,
+    judge: Any,
+    example: Any,
+    control: Any,
+    severity: Any,
+    *,
+    words: bool = False,
+) -> Oracle:
+    return Oracle(
+        id=id,
+        says=says,
+        severity=severity,
+        surface="security",
+        reference=reference,
+        judges=("page",),
+        judge=judge,
+        example=example,
+        control=control,
+        covers=("server-error",),
+        words=words,
+    )
+
+
+@oracle(
+    id="script-injection",
+    says="what a caller sends never becomes a program of the page",
+    severity="high",
+    reference="CWE-79",
+    example=_asked(("qa12345", _OK), ("%3Cscript%3Eqa12345", {"canary_executable": True}), canary="qa12345"),
+    control=_asked(("qa12345", _OK), ("%3Cscript%3Eqa12345", {"canary_executable": False}), canary="qa12345"),
+)
+def script_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     found, canary = _read(seen), str(seen[-1].args.get("canary", ""))
     if found is None or len(canary) < 6 or found.values[0] != canary or canary not in found.values[-1]:
         return
@@ -48,7 +95,18 @@ def _script(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         yield _observed(seen, found, f"{sent!r} becomes a program of the page", "script", "canary_executable")
 
 
-def _quote(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="quote-injection",
+    says="a quote in an input is a character like any other",
+    severity="high",
+    reference="CWE-89",
+    words=True,
+    example=_asked(
+        ("a", _OK), ("a%27", {"status": 200, "text": "SQLSTATE[42601]"}), ("a%27%27", _OK), ("a", _OK)
+    ),
+    control=_asked(("a", _OK), ("a%27", {"status": 404}), ("a%27%27", {"status": 404}), ("a", _OK)),
+)
+def quote_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """[value, value and a quote, value and two quotes, value]."""
     found = varied(seen) if len(seen) == 4 else None
     if found is None:
@@ -66,7 +124,15 @@ def _quote(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         yield Observation(at.sighting, at.fields, led=(0, 1, 2))
 
 
-def _condition(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="condition-injection",
+    says="a condition in an input is text, true or false",
+    severity="critical",
+    reference="CWE-89",
+    example=_asked(("moss", _OK), (_TRUE, _OK), (_FALSE, _NONE), (_TRUE, _OK), (_FALSE, _NONE)),
+    control=_asked(("moss", _OK), (_TRUE, _NONE), (_FALSE, _NONE), (_TRUE, _NONE), (_FALSE, _NONE)),
+)
+def condition_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """[value, with a true condition, with a false one, true again, false again]."""
     found = varied(seen) if len(seen) == 5 else None
     if found is None or found.values[1:3] != found.values[3:5]:
@@ -85,7 +151,15 @@ def _condition(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         yield Observation(at.sighting, at.fields, led=(0, 1, 2, 3))
 
 
-def _expression(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="expression-injection",
+    says="an expression in an input is text and is not computed",
+    severity="critical",
+    reference="CWE-1336",
+    example=_asked(("moss", _OK), ("%7B%7B1009*2003%7D%7D", {"status": 200, "text": "2021027"})),
+    control=_asked(("moss", _OK), ("%7B%7B1009*2003%7D%7D", {"status": 200, "text": "{{1009*2003}}"})),
+)
+def expression_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     found = _read(seen)
     factors = _PRODUCT.search(found.values[-1]) if found else None
     if found is None or factors is None:
@@ -97,7 +171,15 @@ def _expression(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]
         yield _observed(seen, found, f"{sent!r} is computed ({product})", "expression", "text")
 
 
-def _climb(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="path-climb",
+    says="an input never reads a file beside those that are served",
+    severity="critical",
+    reference="CWE-22",
+    example=_asked(("moss", _OK), (_DOTS, {"status": 200, "text": "root:x:0:0:root:/root:/bin/sh"})),
+    control=_asked(("moss", _OK), (_DOTS, {"status": 404, "text": "no such document"})),
+)
+def path_climb(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     found = below(seen) or _read(seen)
     if found is None or not (_SPELLING.search(found.values[-1]) or found.values[-1].startswith("/")):
         return
@@ -108,7 +190,15 @@ def _climb(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
             yield _observed(seen, found, f"a climbed path reads {name}", "climb", "text")
 
 
-def _split(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="header-injection",
+    says="a line break in an input never becomes a header",
+    severity="high",
+    reference="CWE-113",
+    example=_asked(("moss", _OK), (_BREAK, {"status": 302, "headers": {"x-qa-split": "qa77"}})),
+    control=_asked(("moss", _OK), (_BREAK, {"status": 302, "headers": {"location": "/x"}})),
+)
+def header_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     found = _read(seen)
     header = _HEADER.search(found.values[-1]) if found else None
     if found is None or header is None:
@@ -119,7 +209,17 @@ def _split(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         yield _observed(seen, found, "a line break becomes a header of the answer", "header", "headers")
 
 
-def _field(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="json-injection",
+    says="a quoted text in an input never becomes a field of the answer",
+    severity="medium",
+    reference="CWE-74",
+    example=_asked(("moss", _OK), ("a%22%2C%22qa12345%22%3A%221", {"text": '{"q":"a","qa12345":"1"}'})),
+    control=_asked(
+        ("moss", _OK), ("a%22%2C%22qa12345%22%3A%221", {"text": '{"q":"a\\",\\"qa12345\\":\\"1"}'})
+    ),
+)
+def json_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     found = _read(seen)
     key = _JSON_KEY.search(found.values[-1]) if found else None
     if found and key and key[1] in _keys(parsed(str(seen[-1].result.get("text", "")))):
@@ -160,110 +260,3 @@ def _keys(value: Any, depth: int = 16) -> set[str]:
 def _status(call: Exchange) -> int:
     status = call.result.get("status", 0)
     return status if isinstance(status, int) else 0
-
-
-def _asked(*pairs: tuple[str, dict[str, Any]], **more: Any) -> tuple[Exchange, ...]:
-    return tuple(Exchange("qa_fetch", {"url": "{site}/x?q=" + sent, **more}, got) for sent, got in pairs)
-
-
-_OK: dict[str, Any] = {"status": 200, "text": "moss"}
-_TRUE, _FALSE = "moss%27%20AND%20%271%27%3D%271", "moss%27%20AND%20%271%27%3D%272"
-_NONE: dict[str, Any] = {"status": 200, "text": "none"}
-_DOTS = "..%2F..%2Fetc%2Fpasswd"
-_BREAK = "x%0D%0Ax-qa-split%3A%20qa77"
-
-
-def _one(
-    id: str,
-    says: str,
-    reference: str,
-    judge: Any,
-    example: Any,
-    control: Any,
-    severity: Any,
-    *,
-    words: bool = False,
-) -> Oracle:
-    return Oracle(
-        id=id,
-        says=says,
-        severity=severity,
-        surface="security",
-        reference=reference,
-        judges=("page",),
-        judge=judge,
-        example=example,
-        control=control,
-        covers=("server-error",),
-        words=words,
-    )
-
-
-ORACLES = (
-    _one(
-        "script-injection",
-        "what a caller sends never becomes a program of the page",
-        "CWE-79",
-        _script,
-        _asked(("qa12345", _OK), ("%3Cscript%3Eqa12345", {"canary_executable": True}), canary="qa12345"),
-        _asked(("qa12345", _OK), ("%3Cscript%3Eqa12345", {"canary_executable": False}), canary="qa12345"),
-        "high",
-    ),
-    _one(
-        "quote-injection",
-        "a quote in an input is a character like any other",
-        "CWE-89",
-        _quote,
-        _asked(
-            ("a", _OK), ("a%27", {"status": 200, "text": "SQLSTATE[42601]"}), ("a%27%27", _OK), ("a", _OK)
-        ),
-        _asked(("a", _OK), ("a%27", {"status": 404}), ("a%27%27", {"status": 404}), ("a", _OK)),
-        "high",
-        words=True,
-    ),
-    _one(
-        "condition-injection",
-        "a condition in an input is text, true or false",
-        "CWE-89",
-        _condition,
-        _asked(("moss", _OK), (_TRUE, _OK), (_FALSE, _NONE), (_TRUE, _OK), (_FALSE, _NONE)),
-        _asked(("moss", _OK), (_TRUE, _NONE), (_FALSE, _NONE), (_TRUE, _NONE), (_FALSE, _NONE)),
-        "critical",
-    ),
-    _one(
-        "expression-injection",
-        "an expression in an input is text and is not computed",
-        "CWE-1336",
-        _expression,
-        _asked(("moss", _OK), ("%7B%7B1009*2003%7D%7D", {"status": 200, "text": "2021027"})),
-        _asked(("moss", _OK), ("%7B%7B1009*2003%7D%7D", {"status": 200, "text": "{{1009*2003}}"})),
-        "critical",
-    ),
-    _one(
-        "path-climb",
-        "an input never reads a file beside those that are served",
-        "CWE-22",
-        _climb,
-        _asked(("moss", _OK), (_DOTS, {"status": 200, "text": "root:x:0:0:root:/root:/bin/sh"})),
-        _asked(("moss", _OK), (_DOTS, {"status": 404, "text": "no such document"})),
-        "critical",
-    ),
-    _one(
-        "header-injection",
-        "a line break in an input never becomes a header",
-        "CWE-113",
-        _split,
-        _asked(("moss", _OK), (_BREAK, {"status": 302, "headers": {"x-qa-split": "qa77"}})),
-        _asked(("moss", _OK), (_BREAK, {"status": 302, "headers": {"location": "/x"}})),
-        "high",
-    ),
-    _one(
-        "json-injection",
-        "a quoted text in an input never becomes a field of the answer",
-        "CWE-74",
-        _field,
-        _asked(("moss", _OK), ("a%22%2C%22qa12345%22%3A%221", {"text": '{"q":"a","qa12345":"1"}'})),
-        _asked(("moss", _OK), ("a%22%2C%22qa12345%22%3A%221", {"text": '{"q":"a\\",\\"qa12345\\":\\"1"}'})),
-        "medium",
-    ),
-)

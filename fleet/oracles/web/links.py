@@ -5,14 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from urllib.parse import urldefrag, urljoin
 
-from fleet.findings.sighting import Sighting
 from fleet.oracles.echoes import OWN, family, route
-from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
 
 GONE = frozenset({404, 410})
 
 
-def _dead_link(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+def _linked(status: int) -> tuple[Exchange, ...]:
+    page = {"status": 200, "links": ["/b", "https://elsewhere.test/"]}
+    return (
+        Exchange("qa_fetch", {"url": "{site}/a"}, page),
+        Exchange("qa_fetch", {"url": "{site}/b"}, {"status": status}),
+    )
+
+
+@oracle(
+    id="dead-link",
+    says="a link of a page to the platform itself leads to something",
+    severity="low",
+    surface="ux",
+    reference="https://www.w3.org/Provider/Style/URI",
+    judges=("page",),
+    given=Facts(site="http://h"),
+    example=_linked(404),
+    control=_linked(200),
+)
+def dead_link(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     """[a page, the target of one of its links]; pages of a run's own names may link where they like."""
     last = seen[-1]
     if last.result.get("status") not in GONE or not _plain(last):
@@ -27,34 +45,10 @@ def _dead_link(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         if urldefrag(target)[0] in links:
             title = f"{route(page.args)} links to {route(last.args)}, which answers {last.result['status']}"
             key = f"dead-link {family(page.args)} {family(last.args)}"
-            yield Observation(Sighting(title, key, whole=True), frozenset({"status"}), (at,))
+            yield observed(title, key, "status", led=(at,))
             return
 
 
 def _plain(call: Exchange) -> bool:
     """Whether a call only looks at a page that a visitor would see."""
     return set(call.args) == {"url"} and not OWN.search(str(call.args["url"]))
-
-
-def _linked(status: int) -> tuple[Exchange, ...]:
-    page = {"status": 200, "links": ["/b", "https://elsewhere.test/"]}
-    return (
-        Exchange("qa_fetch", {"url": "{site}/a"}, page),
-        Exchange("qa_fetch", {"url": "{site}/b"}, {"status": status}),
-    )
-
-
-ORACLES = (
-    Oracle(
-        id="dead-link",
-        says="a link of a page to the platform itself leads to something",
-        severity="low",
-        surface="ux",
-        reference="https://www.w3.org/Provider/Style/URI",
-        judges=("page",),
-        judge=_dead_link,
-        example=_linked(404),
-        control=_linked(200),
-        given=Facts(site="http://h"),
-    ),
-)

@@ -7,15 +7,36 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
-from fleet.findings.sighting import Sighting
 from fleet.oracles.echoes import route
-from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
 from fleet.personas.model import Severity
 
 _LOCAL = ("localhost", "127.0.0.1", "::1", "[::1]")
 
 
-def _foreign(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+def _asked(*answers: tuple[str, str]) -> tuple[Exchange, ...]:
+    return tuple(
+        Exchange("qa_fetch", {"url": "{site}/x"} | ({"origin": sent} if sent else {}), {"allow_origin": got})
+        for sent, got in answers
+    )
+
+
+_LIKE: Any = "http://localhost.evil.test"
+
+
+@oracle(
+    id="foreign-origin",
+    says="a foreign origin is never allowed by its name",
+    severity="medium",
+    surface="security",
+    reference="CWE-942",
+    judges=("page",),
+    example=_asked(("", ""), ("https://qa1.evil.test", ""), (_LIKE, _LIKE)),
+    control=_asked(
+        ("", ""), ("https://qa1.evil.test", ""), ("http://localhost:8080", "http://localhost:8080")
+    ),
+)
+def foreign_origin(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     """[no origin, maybe a stranger's origin, ..., a foreign origin]: the last one is allowed by name.
 
     An answer that allows everyone without being asked means it, unless it permits credentials.
@@ -42,7 +63,7 @@ def _foreign(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     where = f"{page.scheme}{page.netloc}{page.path.partition('/')[0]}"
     key = f"origin {where} {'null' if origin == 'null' else 'like' if by_rule else 'any'}"
     led = (0, *strangers[:1])
-    yield Observation(Sighting(title, key, whole=True), frozenset({"allow_origin"}), led, severity=severity)
+    yield observed(title, key, "allow_origin", severity=severity, led=led)
 
 
 def _same_page(seen: Sequence[Exchange]) -> bool:
@@ -91,29 +112,3 @@ def _is_address(host: str) -> bool:
 def _credentials(call: Exchange) -> bool:
     headers = dict(call.result.get("headers", {}))
     return str(headers.get("access-control-allow-credentials", "")).lower() == "true"
-
-
-def _asked(*answers: tuple[str, str]) -> tuple[Exchange, ...]:
-    return tuple(
-        Exchange("qa_fetch", {"url": "{site}/x"} | ({"origin": sent} if sent else {}), {"allow_origin": got})
-        for sent, got in answers
-    )
-
-
-_LIKE: Any = "http://localhost.evil.test"
-
-ORACLES = (
-    Oracle(
-        id="foreign-origin",
-        says="a foreign origin is never allowed by its name",
-        severity="medium",
-        surface="security",
-        reference="CWE-942",
-        judges=("page",),
-        judge=_foreign,
-        example=_asked(("", ""), ("https://qa1.evil.test", ""), (_LIKE, _LIKE)),
-        control=_asked(
-            ("", ""), ("https://qa1.evil.test", ""), ("http://localhost:8080", "http://localhost:8080")
-        ),
-    ),
-)

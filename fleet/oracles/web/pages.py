@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import unquote
 
-from fleet.findings.sighting import Sighting, template
+from fleet.findings.sighting import template
 from fleet.oracles.echoes import family, gave, gave_key, host
-from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.oracles.texts import Passage, is_html, passages
 from fleet.oracles.web import traces
 from fleet.oracles.web.variations import below, varied
@@ -30,35 +31,14 @@ OF_SERVER = ("server", "x-powered-by", "via", "x-served-by", "x-backend", "x-run
 """Headers in which programs name themselves."""
 
 
-def _server_error(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    last = seen[-1]
-    status = last.result.get("status", 0)
-    if not isinstance(status, int) or status < 500 or status in ELSEWHERE:
-        return
-    title = f"{last.asked} answers {status}"
-    both = (seen[0], last)
-    found = (varied(both) or below(both)) if len(seen) > 1 else None
-    place = found.spot(last) if found else ""
-    sighting = Sighting(title, f"server-error {family(last.args)} {status}", whole=True, place=place)
-    yield Observation(sighting, frozenset({"status"}))
+oracle = partial(Oracle, surface="ux")
 
 
-def _secret(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """A secret in a public answer; except in a page of a name that a run minted, where the driver may put
-    one, and except what the caller sent."""
-    last = seen[-1]
-    refused = int(last.result.get("status", 0)) >= 400 and not is_html(last.result)
-    spoken = SPOKEN | {"api-key"} if refused else SPOKEN
-    kinds = spoken & {str(kind) for kind in last.result.get("secrets", ())}
-    if not kinds or gave_key(last.args):
-        return
-    given = {kind for text in strings(last.args) for kind in mask(unquote(text))[1]}
-    for kind in sorted(kinds - given):
-        words = kind.replace("-", " ")
-        title = f"{last.asked} shows {'an' if words[0] in 'aeo' else 'a'} {words}"
-        severity: Severity = "critical" if kind in WHOLE else "high"
-        sighting = Sighting(title, f"secret {family(last.args)} {kind}", whole=True)
-        yield Observation(sighting, frozenset({"secrets"}), severity=severity)
+def _page(**result: object) -> tuple[Exchange, ...]:
+    return (Exchange("qa_fetch", {"url": "{site}/x"}, result),)
+
+
+_TRACEBACK = "Traceback (most recent call last):\n  File x"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +50,18 @@ class Leak:
     speaks: bool
 
 
-def _trace(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="trace",
+    says="an answer never shows a stack trace, a panic, or an error of the system or a database",
+    severity="medium",
+    reference="CWE-209",
+    judges=("page", "reply"),
+    forgeable=True,
+    words=True,
+    example=_page(status=500, text=_TRACEBACK),
+    control=_page(status=404, text="there is no such page"),
+)
+def trace(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     status, called = int(last.result.get("status", 0)), "reply" in last.kinds
     if (told := leak(last)) is None:
@@ -91,19 +82,27 @@ def _trace(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         key = f"trace {host(last.args)} {found.kind} at {broke}"
     elif stacks and paged and 400 <= status < 500 and traces.of_library(text):  # it refused, and shows how
         key = f"trace {host(last.args)} {found.kind} in refusals"
-    fields = frozenset({"text", "error", "reply"})
-    yield Observation(Sighting(title, key, whole=True), fields, severity=severity)
+    yield observed(title, key, "text", "error", "reply", severity=severity)
 
 
-def _in_headers(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="header-place",
+    says="a header that names a program does not say where its code is",
+    severity="low",
+    reference="CWE-497",
+    judges=("page",),
+    forgeable=True,
+    example=_page(status=200, headers={"server": "moss (/srv/moss/releases/12/app.py)"}),
+    control=_page(status=200, headers={"server": "moss/1.2 (Debian)"}),
+)
+def header_place(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """A place of the server's own in a header in which it names its program."""
     last = seen[-1]
     for name in OF_SERVER:
         found = traces.find(str(dict(last.result.get("headers", {})).get(name, "")))
         if found is not None and not gave(last.args, found.words):
             title = f"{last.asked} names {found.kind} in its header {name}: {line(found.words, 80)}"
-            sighting = Sighting(title, f"header {host(last.args)} {name} {found.kind}", whole=True)
-            yield Observation(sighting, frozenset({"headers"}))
+            yield observed(title, f"header {host(last.args)} {name} {found.kind}", "headers")
             return
 
 
@@ -122,60 +121,51 @@ def leak(last: Exchange) -> Leak | None:
     return None
 
 
-def _page(**result: object) -> tuple[Exchange, ...]:
-    return (Exchange("qa_fetch", {"url": "{site}/x"}, result),)
-
-
-_TRACEBACK = "Traceback (most recent call last):\n  File x"
-
-ORACLES = (
-    Oracle(
-        id="trace",
-        says="an answer never shows a stack trace, a panic, or an error of the system or a database",
-        severity="medium",
-        surface="ux",
-        reference="CWE-209",
-        judges=("page", "reply"),
-        judge=_trace,
-        example=_page(status=500, text=_TRACEBACK),
-        control=_page(status=404, text="there is no such page"),
-        forgeable=True,
-        words=True,
-    ),
-    Oracle(
-        id="header-place",
-        says="a header that names a program does not say where its code is",
-        severity="low",
-        surface="ux",
-        reference="CWE-497",
-        judges=("page",),
-        judge=_in_headers,
-        example=_page(status=200, headers={"server": "moss (/srv/moss/releases/12/app.py)"}),
-        control=_page(status=200, headers={"server": "moss/1.2 (Debian)"}),
-        forgeable=True,
-    ),
-    Oracle(
-        id="server-error",
-        says="no request makes a page answer with a server error",
-        severity="medium",
-        surface="ux",
-        reference="RFC 9110, 15.6",
-        judges=("page",),
-        judge=_server_error,
-        example=_page(status=500),
-        control=_page(status=503),
-        yields_to=("trace",),
-    ),
-    Oracle(
-        id="secret",
-        says="no public answer contains a secret",
-        severity="critical",
-        surface="security",
-        reference="CWE-312",
-        judges=("page",),
-        judge=_secret,
-        example=_page(status=200, secrets=("private-key",)),
-        control=_page(status=200, secrets=()),
-        forgeable=True,
-    ),
+@oracle(
+    id="server-error",
+    says="no request makes a page answer with a server error",
+    severity="medium",
+    reference="RFC 9110, 15.6",
+    judges=("page",),
+    yields_to=("trace",),
+    example=_page(status=500),
+    control=_page(status=503),
 )
+def server_error(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    last = seen[-1]
+    status = last.result.get("status", 0)
+    if not isinstance(status, int) or status < 500 or status in ELSEWHERE:
+        return
+    title = f"{last.asked} answers {status}"
+    both = (seen[0], last)
+    found = (varied(both) or below(both)) if len(seen) > 1 else None
+    place = found.spot(last) if found else ""
+    yield observed(title, f"server-error {family(last.args)} {status}", "status", place=place)
+
+
+@oracle(
+    id="secret",
+    says="no public answer contains a secret",
+    severity="critical",
+    surface="security",
+    reference="CWE-312",
+    judges=("page",),
+    forgeable=True,
+    example=_page(status=200, secrets=("private-key",)),
+    control=_page(status=200, secrets=()),
+)
+def secret(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """A secret in a public answer; except in a page of a name that a run minted, where the driver may put
+    one, and except what the caller sent."""
+    last = seen[-1]
+    refused = int(last.result.get("status", 0)) >= 400 and not is_html(last.result)
+    spoken = SPOKEN | {"api-key"} if refused else SPOKEN
+    kinds = spoken & {str(kind) for kind in last.result.get("secrets", ())}
+    if not kinds or gave_key(last.args):
+        return
+    given = {kind for text in strings(last.args) for kind in mask(unquote(text))[1]}
+    for kind in sorted(kinds - given):
+        words = kind.replace("-", " ")
+        title = f"{last.asked} shows {'an' if words[0] in 'aeo' else 'a'} {words}"
+        severity: Severity = "critical" if kind in WHOLE else "high"
+        yield observed(title, f"secret {family(last.args)} {kind}", "secrets", severity=severity)

@@ -6,12 +6,29 @@ import re
 from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
-from fleet.findings.sighting import Sighting
-from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
 from fleet.oracles.web.variations import below, varied, where
 
 
-def _redirect(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+def _asked(location: str) -> tuple[Exchange, ...]:
+    answers = (("%2Fa", "/a"), ("https%3A%2F%2Fqa1.evil.test%2F", location))
+    return tuple(
+        Exchange("qa_fetch", {"url": "{site}/go?to=" + sent}, {"status": 302, "location": to})
+        for sent, to in answers
+    )
+
+
+@oracle(
+    id="open-redirect",
+    says="an input never chooses a foreign host that the platform redirects to",
+    severity="medium",
+    surface="security",
+    reference="CWE-601",
+    judges=("page",),
+    example=_asked("//qa1.evil.test/"),
+    control=_asked("/"),
+)
+def open_redirect(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     """The foreign host that the value names is where the answer leads; without the value it does not."""
     found = (varied(seen) or below(seen)) if len(seen) > 1 else None
     asked = _foreign_host(facts.actual(found.values[-1])) if found else ""
@@ -21,12 +38,12 @@ def _redirect(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     last, first = (_leads(each) for each in (seen[-1], seen[0]))
     if last == asked and first != asked:
         page = where(seen[-1], found.place)
-        sighting = Sighting(
+        yield observed(
             f"{page} redirects to the foreign host {asked} that {found.named} names",
             f"redirect {found.spot(seen[-1])}",
-            whole=True,
+            "location",
+            led=(0,),
         )
-        yield Observation(sighting, frozenset({"location"}), led=(0,))
 
 
 def _leads(call: Exchange) -> str:
@@ -47,26 +64,3 @@ def _foreign_host(url: str) -> str:
         return (urlsplit(text).hostname or "") if text.startswith(("http", "//")) else ""
     except ValueError:
         return ""
-
-
-def _asked(location: str) -> tuple[Exchange, ...]:
-    answers = (("%2Fa", "/a"), ("https%3A%2F%2Fqa1.evil.test%2F", location))
-    return tuple(
-        Exchange("qa_fetch", {"url": "{site}/go?to=" + sent}, {"status": 302, "location": to})
-        for sent, to in answers
-    )
-
-
-ORACLES = (
-    Oracle(
-        id="open-redirect",
-        says="an input never chooses a foreign host that the platform redirects to",
-        severity="medium",
-        surface="security",
-        reference="CWE-601",
-        judges=("page",),
-        judge=_redirect,
-        example=_asked("//qa1.evil.test/"),
-        control=_asked("/"),
-    ),
-)

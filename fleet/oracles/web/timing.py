@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 import statistics
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from urllib.parse import urlsplit
 
 from fleet.findings.sighting import Sighting
 from fleet.oracles.echoes import route
 from fleet.oracles.measures import counts, latency_of, samples
-from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.oracles.statistics import ranks
 from fleet.oracles.statistics.changes import best_level
 from fleet.store.rows import SampleRow
@@ -59,48 +60,23 @@ def same_kind(one: str, other: str) -> bool:
     return placed and len(parts) == len(others) and differing <= 1
 
 
-def _far_above_its_kind(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """Each exchange measures a page beside another one; the last page lies far above all others of them."""
-    looks = _judged(seen)
-    if not looks or len(seen) < 2:
-        return
-    page, own = str(seen[-1].args.get("url", "")), looks[-1][0]
-    others: dict[str, tuple[float, ...]] = {}
-    for exchange, (values, beside) in zip(seen, looks, strict=True):
-        others[str(exchange.args.get("control", ""))] = beside
-        others[str(exchange.args.get("url", ""))] = values
-    del others[page]
-    if len(others) < KIN or not any(same_kind(page, other) for other in others):
-        return
-    usual = max(statistics.median(values) for values in others.values())
-    fastest, slowest = ranks.quantile(own, 0.1), max(ranks.quantile(one, 0.95) for one in others.values())
-    if fastest < FAR * usual or fastest < slowest + FAR_MS:
-        return
-    far = [ranks.above(own, values) for values in others.values()]
-    if all(one.p <= ranks.SHARE and one.delta >= APART for one in far):
-        title = (
-            f"{seen[-1].asked} takes {_ms(statistics.median(own))} where {len(others)} other pages take"
-            f" at most {_ms(usual)} in the same minutes (medians)"
-        )
-        yield Observation(_sighting(seen[-1], title), _FIELDS, led=tuple(range(len(seen) - 1)))
+oracle = partial(Oracle, surface="perf")
 
 
-def _slow_share(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """Some requests of a page are slow, and none of those to its control in the same seconds."""
-    if not (looks := _judged(seen[-1:])):
-        return
-    own, beside = looks[-1]
-    limit = slow_above(own, beside)
-    slow = ranks.exceeding(own, limit)
-    if unsettled(seen[-1]) or slow < FEW_SLOW or ranks.bursts(own, limit) < FEW_BURSTS:
-        return
-    if ranks.more_often(own, beside, limit) <= ranks.SHARE:
-        title = (
-            f"{seen[-1].asked}: {slow} of {len(own)} requests take {_ms(ranks.quantile(own, 0.95))} (p95)"
-            f" where the others take {_ms(statistics.median(own))}; its control stays within"
-            f" {_ms(ranks.quantile(beside, 0.95))}"
-        )
-        yield Observation(_sighting(seen[-1], title), _FIELDS)
+def _sampled(page: str, own: Sequence[float], control: str, beside: Sequence[float]) -> Exchange:
+    args = {"url": page, "control": control, "rate": 10.0, "repeat": len(own)}
+    return Exchange("qa_fetch", args, {"status": 200, "samples_ms": own, "control_ms": beside})
+
+
+_FAST = tuple(5 + at * 0.618 % 1 for at in range(50))
+_SLOW = tuple(400 + one for one in _FAST)
+_MIXED = tuple(one + (400 if at % 5 == 4 else 0) for at, one in enumerate(_FAST))
+_KIN = _sampled("{site}/b", _FAST[:20], "{site}/c", _FAST[:20])
+_ONE = {"url": "{site}/a", "control": "{site}/d"}
+_PAST = tuple(SampleRow(measure=latency_of(_ONE), own=_FAST[:40], control=_FAST[:40]) for _ in range(LOOKS))
+_CALLED = Exchange("qa_call", {"target": "a", "message": "count"}, {"ok": True, "status": 200, "turns": 9})
+_TURNS = tuple(SampleRow(measure=one.measure, own=(3.0,)) for one in counts(_CALLED) for _ in range(COUNTED))
+_TIMES = "ISO/IEC 25010, time behaviour"
 
 
 def slow_above(own: ranks.Sample, beside: ranks.Sample) -> float:
@@ -124,7 +100,17 @@ def unsettled(exchange: Exchange) -> str:
     return f"its control took {_ms(late)} (p95) where it took {_ms(usual)} (median)"
 
 
-def _slower_than_before(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="slow-regression",
+    says="a page does not become slower than at its best time while its control does not",
+    severity="medium",
+    reference=_TIMES,
+    judges=("page",),
+    given=Facts(past={latency_of(_ONE): _PAST}),
+    example=(_sampled("{site}/a", _SLOW, "{site}/d", _FAST),),
+    control=(_sampled("{site}/a", _SLOW, "{site}/d", _SLOW),),
+)
+def slow_regression(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     """The median or the p95 of a page lies above every look of its best time; its control did not move."""
     past = [one for one in facts.past.get(latency_of(seen[-1].args), ()) if one.own and one.control]
     if len(past) < LOOKS or not (looks := _judged(seen[-1:])):
@@ -152,10 +138,86 @@ def _slower_than_before(seen: Sequence[Exchange], facts: Facts) -> Iterator[Obse
                 f" {_ms(max(ranks.quantile(one.own, rank) for one in best))} in"
                 f" {len(best)} earlier runs; its control did not move"
             )
-            return (yield Observation(_sighting(seen[-1], title), _FIELDS))
+            return (yield _slow(seen[-1], title))
 
 
-def _costs_more_than_before(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+@oracle(
+    id="slow-page",
+    says="no page is far slower than all other pages of its kind in the same minutes",
+    severity="medium",
+    reference=_TIMES,
+    judges=("page",),
+    yields_to=("slow-regression",),
+    forgeable=True,
+    example=(_KIN, _sampled("{site}/a", _SLOW, "{site}/d", _FAST)),
+    control=(_KIN, _sampled("{site}/a", _FAST, "{site}/d", _FAST)),
+)
+def slow_page(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """Each exchange measures a page beside another one; the last page lies far above all others of them."""
+    looks = _judged(seen)
+    if not looks or len(seen) < 2:
+        return
+    page, own = str(seen[-1].args.get("url", "")), looks[-1][0]
+    others: dict[str, tuple[float, ...]] = {}
+    for exchange, (values, beside) in zip(seen, looks, strict=True):
+        others[str(exchange.args.get("control", ""))] = beside
+        others[str(exchange.args.get("url", ""))] = values
+    del others[page]
+    if len(others) < KIN or not any(same_kind(page, other) for other in others):
+        return
+    usual = max(statistics.median(values) for values in others.values())
+    fastest, slowest = ranks.quantile(own, 0.1), max(ranks.quantile(one, 0.95) for one in others.values())
+    if fastest < FAR * usual or fastest < slowest + FAR_MS:
+        return
+    far = [ranks.above(own, values) for values in others.values()]
+    if all(one.p <= ranks.SHARE and one.delta >= APART for one in far):
+        title = (
+            f"{seen[-1].asked} takes {_ms(statistics.median(own))} where {len(others)} other pages take"
+            f" at most {_ms(usual)} in the same minutes (medians)"
+        )
+        yield _slow(seen[-1], title, led=tuple(range(len(seen) - 1)))
+
+
+@oracle(
+    id="slow-share",
+    says="a page is as fast for every request as for most of them, where its control is",
+    severity="medium",
+    reference=_TIMES,
+    judges=("page",),
+    yields_to=("slow-regression", "slow-page"),
+    forgeable=True,
+    example=(_sampled("{site}/a", _MIXED, "{site}/d", _FAST),),
+    control=(_sampled("{site}/a", _MIXED, "{site}/d", _MIXED),),
+)
+def slow_share(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """Some requests of a page are slow, and none of those to its control in the same seconds."""
+    if not (looks := _judged(seen[-1:])):
+        return
+    own, beside = looks[-1]
+    limit = slow_above(own, beside)
+    slow = ranks.exceeding(own, limit)
+    if unsettled(seen[-1]) or slow < FEW_SLOW or ranks.bursts(own, limit) < FEW_BURSTS:
+        return
+    if ranks.more_often(own, beside, limit) <= ranks.SHARE:
+        title = (
+            f"{seen[-1].asked}: {slow} of {len(own)} requests take {_ms(ranks.quantile(own, 0.95))} (p95)"
+            f" where the others take {_ms(statistics.median(own))}; its control stays within"
+            f" {_ms(ranks.quantile(beside, 0.95))}"
+        )
+        yield _slow(seen[-1], title)
+
+
+@oracle(
+    id="cost-regression",
+    says="the same question does not come to cost more gas, turns or credit than it ever did",
+    severity="medium",
+    reference="ISO/IEC 25010, resource utilisation",
+    judges=("reply", "publication"),
+    given=Facts(past={_TURNS[0].measure: _TURNS}),
+    example=(_CALLED,),
+    control=(Exchange("qa_call", _CALLED.args, {"ok": True, "status": 200, "turns": 3}),),
+)
+def cost_regression(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     """A count of the same question lies far above all that earlier runs counted."""
     for row in counts(seen[-1]):
         before = [one.own[0] for one in facts.past.get(row.measure, ()) if len(one.own) == 1]
@@ -189,79 +251,10 @@ def _best(past: Sequence[SampleRow]) -> list[SampleRow]:
     return [past[at] for at in level] if len(level) >= LOOKS else list(past)
 
 
-def _sighting(exchange: Exchange, title: str) -> Sighting:
+def _slow(exchange: Exchange, title: str, led: tuple[int, ...] = ()) -> Observation:
     """One page that is slow is one defect, however it was seen."""
-    return Sighting(title, f"slow {route(exchange.args)}", whole=True)
+    return observed(title, f"slow {route(exchange.args)}", *_FIELDS, led=led)
 
 
 def _ms(value: float) -> str:
     return f"{value:.3g} ms" if value < 1000 else f"{value / 1000:.3g} s"
-
-
-def _sampled(page: str, own: Sequence[float], control: str, beside: Sequence[float]) -> Exchange:
-    args = {"url": page, "control": control, "rate": 10.0, "repeat": len(own)}
-    return Exchange("qa_fetch", args, {"status": 200, "samples_ms": own, "control_ms": beside})
-
-
-_FAST = tuple(5 + at * 0.618 % 1 for at in range(50))
-_SLOW = tuple(400 + one for one in _FAST)
-_MIXED = tuple(one + (400 if at % 5 == 4 else 0) for at, one in enumerate(_FAST))
-_KIN = _sampled("{site}/b", _FAST[:20], "{site}/c", _FAST[:20])
-_ONE = {"url": "{site}/a", "control": "{site}/d"}
-_PAST = tuple(SampleRow(measure=latency_of(_ONE), own=_FAST[:40], control=_FAST[:40]) for _ in range(LOOKS))
-_CALLED = Exchange("qa_call", {"target": "a", "message": "count"}, {"ok": True, "status": 200, "turns": 9})
-_TURNS = tuple(SampleRow(measure=one.measure, own=(3.0,)) for one in counts(_CALLED) for _ in range(COUNTED))
-_TIMES = "ISO/IEC 25010, time behaviour"
-
-ORACLES = (
-    Oracle(
-        id="slow-regression",
-        says="a page does not become slower than at its best time while its control does not",
-        severity="medium",
-        surface="perf",
-        reference=_TIMES,
-        judges=("page",),
-        judge=_slower_than_before,
-        example=(_sampled("{site}/a", _SLOW, "{site}/d", _FAST),),
-        control=(_sampled("{site}/a", _SLOW, "{site}/d", _SLOW),),
-        given=Facts(past={latency_of(_ONE): _PAST}),
-    ),
-    Oracle(
-        id="slow-page",
-        says="no page is far slower than all other pages of its kind in the same minutes",
-        severity="medium",
-        surface="perf",
-        reference=_TIMES,
-        judges=("page",),
-        judge=_far_above_its_kind,
-        example=(_KIN, _sampled("{site}/a", _SLOW, "{site}/d", _FAST)),
-        control=(_KIN, _sampled("{site}/a", _FAST, "{site}/d", _FAST)),
-        yields_to=("slow-regression",),
-        forgeable=True,
-    ),
-    Oracle(
-        id="slow-share",
-        says="a page is as fast for every request as for most of them, where its control is",
-        severity="medium",
-        surface="perf",
-        reference=_TIMES,
-        judges=("page",),
-        judge=_slow_share,
-        example=(_sampled("{site}/a", _MIXED, "{site}/d", _FAST),),
-        control=(_sampled("{site}/a", _MIXED, "{site}/d", _MIXED),),
-        yields_to=("slow-regression", "slow-page"),
-        forgeable=True,
-    ),
-    Oracle(
-        id="cost-regression",
-        says="the same question does not come to cost more gas, turns or credit than it ever did",
-        severity="medium",
-        surface="perf",
-        reference="ISO/IEC 25010, resource utilisation",
-        judges=("reply", "publication"),
-        judge=_costs_more_than_before,
-        example=(_CALLED,),
-        control=(Exchange("qa_call", _CALLED.args, {"ok": True, "status": 200, "turns": 3}),),
-        given=Facts(past={_TURNS[0].measure: _TURNS}),
-    ),
-)
