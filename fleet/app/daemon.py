@@ -16,7 +16,7 @@ from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import Role
 from fleet.config import FleetConfig, Platform
 from fleet.drivers.expect_check import ExpectationCache
-from fleet.events.daemon_events import Feed
+from fleet.events.daemon_events import FEED, Feed
 from fleet.events.live import Hub
 from fleet.fix.fix_pass import Fixing
 from fleet.fix.parts import FixParts
@@ -54,7 +54,7 @@ async def reside(options: Options, fence: Bootstrap, notifier: Notifier, opened:
     ):
         opened()
         mask_with(world.redactor.text)
-        feed = Feed(options.state / "events.jsonl", clock=world.clock, readers=(tally.daemon, log_daemon))
+        feed = Feed(options.state / FEED, clock=world.clock, readers=(tally.daemon, log_daemon))
         daemon = make(options, world, rpc, found, feed, notifier, tally, hub=hub)
         try:
             await daemon.serve()

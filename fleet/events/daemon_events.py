@@ -47,6 +47,17 @@ class DaemonStopped(_DaemonEvent):
     reason: str
 
 
+class DaemonLost(_DaemonEvent):
+    """The previous daemon of this state directory ended without a stop: a kill, a power failure.
+
+    `last_seen` (ISO) is its last record here, `runs` are those that it had in flight.
+    """
+
+    type: Literal["daemon.lost"] = "daemon.lost"
+    last_seen: str
+    runs: tuple[str, ...] = ()
+
+
 class ConfigReloaded(_DaemonEvent):
     """`changed` are keys that took effect, `waiting` those that need a restart."""
 
@@ -178,6 +189,7 @@ DaemonEvent = Annotated[
     DaemonStarted
     | DaemonDraining
     | DaemonStopped
+    | DaemonLost
     | ConfigReloaded
     | ConfigRefused
     | PersonaAdded
@@ -198,6 +210,7 @@ DaemonEvent = Annotated[
     | FaultMet,
     Field(discriminator="type"),
 ]
+FEED = "events.jsonl"
 FeedReader = Callable[[DaemonEvent], None]
 
 

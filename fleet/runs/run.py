@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import anyio
 
 from fleet import disk_reserve
+from fleet.clock import iso
 from fleet.drivers.session import RunOver
 from fleet.errors import FleetError, LostRun
 from fleet.events.model import DialDistrusted, Footer, GateDenied, Header, ToolRequested, TurnUsage
@@ -73,11 +74,12 @@ class RunReport:
     other parts under unexplored, and what a limit left under left."""
 
 
-def _unsaid(row: RunRow) -> str:
-    """Outcome and detail of a run whose end was not recorded."""
+def _unrecorded(row: RunRow, last: str) -> tuple[str, str]:
+    """Outcome and detail of a run whose end was not recorded; `last` (ISO) is the time of its last record."""
     if (row.pid, row.pid_start) == (os.getpid(), own_start()):
-        return "failed\nits end could not be recorded at the time"
-    return f"crashed\nreaped_orphan: the process ended while {row.state}"
+        return "failed", "its end could not be recorded at the time"
+    seen = f"its last record is of {last}" if last else "it left no record"
+    return "crashed", f"reaped_orphan: the process ended while {row.state}; {seen}"
 
 
 @asynccontextmanager
@@ -167,6 +169,8 @@ class ActiveRun:
     started: float
     turns: int = 0
     usage: TurnUsage | None = None
+    ended: str = ""
+    """When it ended (ISO), if its process was killed: the time of its last record; else "" for now."""
 
     @property
     def world(self) -> FleetContext:
@@ -198,15 +202,24 @@ class ActiveRun:
     async def recover(self, row: RunRow) -> RunReport:
         """The final steps of a run whose process is dead, or whose clean-up had to wait."""
         waits = await self.world.journal.get(waits_key(self.run))
-        outcome, _, detail = (waits or _unsaid(row)).partition("\n")
-        self.turns, self.usage, wrong = counts(self.world.folder(self.run), self.run)
-        if wrong and not waits:
-            outcome, detail = "state_invalid", f"{detail}; {wrong}"
+        last, footer = "", None
         for event in read(self.world.folder(self.run) / "trajectory.jsonl"):
+            last = event.at
             if isinstance(event, ToolRequested | GateDenied):
                 self.session.calls = max(self.session.calls, event.call)
             if isinstance(event, Footer):  # only the journal's record is missing
-                outcome, detail = event.outcome, event.detail
+                footer = event
+        self.turns, self.usage, wrong = counts(self.world.folder(self.run), self.run)
+        if waits:
+            head, _, detail = waits.partition("\n")
+            outcome, _, self.ended = head.partition(" ")
+        else:
+            outcome, detail = _unrecorded(row, last)
+            self.ended = min(max(last, row.started), iso(self.world.clock.now()))
+            if wrong:
+                outcome, detail = "state_invalid", f"{detail}; {wrong}"
+        if footer is not None:
+            outcome, detail = footer.outcome, footer.detail
         if not self.sink.started:
             self.stream.emit(self._header(row.trigger))
         if row.state == "running":
@@ -237,7 +250,8 @@ class ActiveRun:
             raise
         except (FleetError, RunOver, TimeoutError) as error:
             disk_reserve.relieve(world.state)
-            await world.journal.put(waits_key(self.run), f"{outcome}\n{detail}", run=self.run)
+            head = f"{outcome} {self.ended}".rstrip()
+            await world.journal.put(waits_key(self.run), f"{head}\n{detail}", run=self.run)
             until = "after `fleet resume`" if isinstance(error, RunOver) else "at the next start"
             settled, detail = False, f"{detail}; clean-up continues {until}: {error}".lstrip("; ")
         if settled:
@@ -250,7 +264,7 @@ class ActiveRun:
             if not self.sink.ended:
                 self.stream.emit(self._footer(outcome, detail))
             await self._remember(outcome)
-            if not await world.journal.finish(self.run, outcome, detail):
+            if not await world.journal.finish(self.run, outcome, detail, ended=self.ended):
                 raise lost(self.run)
         return await self._report(outcome, detail, settled=settled)
 

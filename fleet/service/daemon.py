@@ -20,6 +20,7 @@ from fleet.events.daemon_events import (
     ConfigRefused,
     ConfigReloaded,
     DaemonDraining,
+    DaemonLost,
     DaemonStarted,
     DaemonStopped,
     DialTurned,
@@ -39,6 +40,7 @@ from fleet.runs.lifecycle import SETTLE_S, execute, forget_unbegun
 from fleet.runs.queue import FIX, TRIAGE, Queue
 from fleet.runs.settlement.lost_runs import take_back
 from fleet.service.health import DaemonHealth
+from fleet.service.lost_daemon import in_words, lost_daemon
 from fleet.service.notify.receivers import receivers_of
 from fleet.service.notify.watch import HostNews, NoticeWatch
 from fleet.service.persona_watcher import PersonaWatcher
@@ -88,17 +90,24 @@ class Daemon:
     again: bool = False
     _rung: str = ""
     _fault: str = ""
+    _lost: DaemonLost | None = None
 
     async def serve(self) -> None:
         """Serve until a signal. SideTaskDied if a part ends early, after every run is settled."""
         with anyio.open_signal_receiver(*ENDING, signal.SIGHUP) as received:
+            self._lost = await lost_daemon(self.world.state, self.world.journal)
+            if self._lost is not None and not self._lost.at:
+                self.feed.tell(self._lost)
             await forget_unbegun(self.world)
             await clear_remains(self.world.state)
             for run, why in (await take_back(self.world)).items():
                 self.feed.tell(RunUnsettled(run=run, persona="", reason=why))
             await self.triggers.start(list(self.personas.values()))
             self._announce()
-            await self._serve(lambda: handle_signals(received, drain=self.drain, reload=self.reload))
+            listen = partial(
+                handle_signals, received, drain=self.drain, reload=self.reload, ending=self._stopped
+            )
+            await self._serve(listen)
 
     async def _serve(self, listen: Callable[[], Awaitable[None]]) -> None:
         reason = "a side task died"
@@ -113,7 +122,10 @@ class Daemon:
             reason = self.readiness.draining
         finally:
             self.readiness.stop()
-            self.feed.tell(DaemonStopped(reason=reason))
+            self._stopped(reason)
+
+    def _stopped(self, reason: str) -> None:
+        self.feed.tell(DaemonStopped(reason=reason))
 
     def drain(self, reason: str) -> None:
         """Start no more runs, stop triggers and janitor, and give runs in flight their grace."""
@@ -180,6 +192,7 @@ class Daemon:
             loaded=frozenset(self.personas),
             limits={**days, FLEET: day_limits(self.world.config.budget)},
             trouble=self.world.signals.held or hung,
+            lost=in_words(self._lost) if self._lost else "",
         )
 
     async def _weather(self) -> None:

@@ -9,6 +9,7 @@ from fleet.events.model import Event
 
 WARNED = frozenset(
     {
+        "daemon.lost",
         "persona.refused",
         "config.refused",
         "trigger.skipped",

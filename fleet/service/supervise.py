@@ -48,10 +48,11 @@ async def handle_signals(
     *,
     drain: Callable[[str], None],
     reload: Callable[[], Awaitable[None]],
+    ending: Callable[[str], None],
 ) -> None:
     """The first SIGTERM or SIGINT drains, the second ends the process at once; SIGHUP reloads.
 
-    Ending at once is safe at any instant: jails die with their parent, and the next start settles.
+    `ending` records the reason first. Ending at once is safe at any instant: jails die with their parent, and the next start settles.
     """
     drained = 0.0
     async for number in received:
@@ -62,4 +63,5 @@ async def handle_signals(
             drain(number.name)
         elif anyio.current_time() - drained > ECHO_S:
             _LOG.error("%s again: ending at once; the next start settles", number.name)
+            ending(f"{number.name} again")
             os._exit(128 + number)

@@ -47,7 +47,8 @@ async def recovered(house: House, root: Path, text: str = "") -> tuple[RunReport
 
 async def test_row_65_a_dead_process_is_reaped_with_the_counts_it_left(house: House, tmp_path: Path) -> None:
     report, footer = await recovered(house, tmp_path)
-    assert (report.outcome, report.detail) == ("crashed", "reaped_orphan: the process ended while running")
+    detail = "reaped_orphan: the process ended while running; it left no record"
+    assert (report.outcome, report.detail) == ("crashed", detail)
     assert (footer.outcome, footer.turns, footer.usage) == (
         "crashed",
         2,
@@ -61,7 +62,8 @@ async def test_row_64_a_state_that_cannot_be_is_said_at_the_next_start(
 ) -> None:
     report, footer = await recovered(house, tmp_path, text)
     assert report.outcome == footer.outcome == "state_invalid"
-    assert report.detail.startswith("reaped_orphan: the process ended while running; state.json: ")
+    end = "reaped_orphan: the process ended while running; it left no record"
+    assert report.detail.startswith(f"{end}; state.json: ")
     assert footer.turns == 0
 
 

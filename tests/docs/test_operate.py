@@ -105,6 +105,8 @@ def test_each_red_line_of_status_has_a_line() -> None:
         "stop": "x",
         "dial": {"fault": "x"},
         "degraded": "x",
+        "daemon": 0,
+        "lost": [{"why": "x", "at": ""}],
         "outages": [{"severity": "high", "platform": "p", "title": "t"}],
         "missing": [{"platform": "p", "count": 2, "since": "2026-11-21", "fate": ""}],
         "personas": {"refused": [broken], "failing": [broken | {"detail": "d"}]},

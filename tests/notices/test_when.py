@@ -13,7 +13,7 @@ from fleet.clock import iso
 from fleet.config import EVENTS, NotifySection
 from fleet.findings.outage import Outage, OutageBook, OutageEnd
 from fleet.service.notify.book import GROUPS, Notice, NoticeBook, read_notices
-from fleet.service.notify.changes import inert, of_budgets, of_host, of_items, of_outages
+from fleet.service.notify.changes import inert, of_budgets, of_host, of_items, of_lost, of_outages
 from fleet.service.notify.timing import GIVE_UP, due, is_quiet, rules_of, tried, wanted
 from fleet.store.rows import ItemRow
 
@@ -154,6 +154,15 @@ def test_a_refused_persona_and_trouble_are_said_once_over_restarts() -> None:
         ("persona-refused", False),
         ("degraded", False),
     ]
+
+
+def test_a_lost_daemon_is_said_once() -> None:
+    book, why = NoticeBook(), "it ended without a stop; its last record is of 2026-11-23T03:00:00Z"
+    for lost in (why, why, "", ""):  # at each round, and after a restart that was asked for
+        book = of_lost(book, "one", lost, NOW)
+    assert texts(book) == [("degraded", f"daemon lost on one: {why}")]
+    assert book.waiting[0].critical
+    assert len(of_lost(book, "two", why, NOW).waiting) == 2
 
 
 def test_hostile_words_become_one_inert_line() -> None:

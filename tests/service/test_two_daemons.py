@@ -106,6 +106,8 @@ async def test_what_a_killed_daemon_began_is_settled_by_the_other(pair: tuple[Up
     (dead.personas / "qa-long.md").unlink()
     again = dead.start("--grace", "0")
     await dead.until(lambda: not (dead.state / "runs" / run / "keys").exists(), 40)
+    assert [one.runs for one in dead.told("daemon.lost")] == [(run,)]  # a peer has settled it
+    assert alive.told("daemon.lost") == []
     assert await dead.end(again) == await alive.end(alive.processes[0]) == 0
     rows = await alive.runs()
     assert len({one.key for one in rows}) == len(rows)

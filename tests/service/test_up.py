@@ -18,7 +18,7 @@ import pytest
 
 from fleet.chain.node.abi import FUNCTIONS
 from fleet.chain.node.rpc import Rpc
-from fleet.clock import SystemClock
+from fleet.clock import SystemClock, iso
 from fleet.config import Platform, parse
 from fleet.devnet.node import fund
 from fleet.devnet.stack import Devnet
@@ -85,11 +85,13 @@ async def test_a_second_sigterm_ends_at_once_and_the_next_start_settles(up: Up) 
     await anyio.sleep(1.1)
     assert process.poll() is None
     assert await up.end(process) == 128 + signal.SIGTERM
+    assert up.told("daemon.stopped")[-1].reason == "SIGTERM again"
     await up.until(lambda: processes_of(up.state) == [])
     (up.personas / "qa-long.md").unlink()
     again = up.start()
     (settled,) = await up.until(lambda: up.told("run.settled"))
     assert settled.run == run
+    assert up.told("daemon.lost") == []
     assert not any(await up.held(run))
     assert await up.end(again) == 0
 
@@ -124,11 +126,24 @@ async def test_kill_9_in_mid_run_is_settled_by_the_next_start_and_no_key_runs_tw
     process = up.start()
     run = await up.minted()
     await up.end(process, signal.SIGKILL)
+    killed = iso(datetime.now(UTC))
     assert any(await up.held(run))
+    last = json.loads(whole(up.state / "runs" / run / "trajectory.jsonl")[-1])["at"]
+    (lost,) = json.loads(up.fleet("status", "--json").stdout)["lost"]
+    assert (lost["at"], lost["last_seen"], lost["runs"]) == ("", last, [run])
+    await up.until(lambda: iso(datetime.now(UTC)) > killed)
     up.drop("qa-long", LONG.replace('continuous = "1s"', 'continuous = "24h"'))
     again = up.start("--grace", "0")
     (settled,) = await up.until(lambda: up.told("run.settled"))
     assert (settled.run, settled.outcome) == (run, "crashed")
+    (told,) = up.told("daemon.lost")
+    assert (told.last_seen, told.runs) == (last, (run,))
+    assert told.at > killed
+    (row,) = [row for row in await up.runs() if row.run_id == run]
+    assert row.ended == last <= killed
+    assert row.detail == f"reaped_orphan: the process ended while running; its last record is of {last}"
+    why = f"it ended without a stop; its last record is of {last}, with 1 run in flight ({run})"
+    assert f"daemon lost: {why}" in json.loads(up.fleet("status", "--json").stdout)["wrong"]
     assert not any(await up.held(run))
     assert len(up.footers(run)) == 1
     assert await up.end(again) == 0

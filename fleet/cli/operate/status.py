@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import Annotated, Any
@@ -27,10 +28,13 @@ from fleet.clock import iso
 from fleet.config import FleetConfig, load_fleet
 from fleet.disk_reserve import laid, read_only
 from fleet.errors import ConfigError
+from fleet.events.daemon_events import DaemonLost
 from fleet.gate.budget import Unit, day_limits
 from fleet.gate.stop import stopped
 from fleet.service.crew import CrewMember
 from fleet.service.health_platform import UNKNOWN
+from fleet.service.lost_daemon import events_newest_first, in_words, lost_daemon
+from fleet.store.journal import Journal
 from fleet.store.location import shown, store_place
 from fleet.store.tables.units import FLEET
 from fleet.text import clean
@@ -98,6 +102,7 @@ async def gather(since: str, live: Mapping[str, Any]) -> dict[str, Any]:
         "state": str(folder),
         "daemon": daemon,
         "degraded": _degraded(folder, live) if daemon else "",
+        "lost": [],
         "personas": {"loaded": len(crew), "refused": refused, "failing": []},
         "next": [
             {"persona": name, "at": at}
@@ -111,11 +116,21 @@ async def gather(since: str, live: Mapping[str, Any]) -> dict[str, Any]:
     if (known := await known_journal(folder)) is not None:
         async with known as journal:
             data |= await status_journal.read(journal, data["platform"], since, _days(config, crew), crew)
+            data["lost"] = await _lost(folder, journal, daemon, since)
     data["personas"]["failing"] = data.pop("failing")
     if live:
         data["log"] = _log(live, data["runs"])
     data["wrong"] = [clean(why, 300) for why in wrong(data)]
     return data
+
+
+async def _lost(folder: Path, journal: Journal, daemon: int, since: str) -> list[dict[str, Any]]:
+    """Daemons that ended without a stop: those found since then, and one that was not started again."""
+    now = await lost_daemon(folder, journal, running=daemon)
+    found = takewhile(lambda event: event["at"] >= since, events_newest_first(folder))
+    told = [DaemonLost.model_validate(event) for event in found if event["type"] == "daemon.lost"]
+    rows = ([now] if now and now not in told else []) + told
+    return [one.model_dump(exclude={"type"}) | {"why": in_words(one)} for one in rows]
 
 
 def _degraded(folder: Path, live: Mapping[str, Any]) -> str:

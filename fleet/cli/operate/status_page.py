@@ -145,6 +145,10 @@ def wrong(data: Mapping[str, Any]) -> list[str]:
         *([f"STOP: {data['stop']}"] if data["stop"] else ()),
         *([f"dial: {data['dial']['fault']}: it means observe"] if data["dial"]["fault"] else ()),
         *([f"degraded: {data['degraded']}"] if data["degraded"] else ()),
+        *(
+            f"daemon lost: {one['why']}{'' if one['at'] or data['daemon'] else '; `fleet up` starts it'}"
+            for one in data["lost"]
+        ),
         *(f"outage: {one['severity']}  {one['platform']}: {one['title']}" for one in data["outages"]),
         *(f"log: {_missing(one)}" for one in data["missing"]),
         *(f"persona refused: {one['reason']}" for one in crew["refused"]),

@@ -59,10 +59,12 @@ class NoticeMessage(_NoticePart):
 
 
 class HostState(_NoticePart):
-    """What one daemon reported of itself: refused personas with a digest of the reason, and its trouble."""
+    """What one daemon reported of itself: refused personas with a digest of the reason, its trouble, and how
+    the daemon before it was lost."""
 
     refused: dict[str, str] = {}
     trouble: str = ""
+    lost: str = ""
 
 
 class NoticeBook(_NoticePart):

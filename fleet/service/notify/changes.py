@@ -163,5 +163,19 @@ def of_host(
     elif before.trouble and not trouble:
         text = inert(f"daemon well again on {host}: it was degraded: {before.trouble}")
         found.append(Notice(event="degraded", text=text, at=now))
-    after = book.hosts | {host: HostState(refused=known, trouble=trouble)}
-    return book.model_copy(update={"hosts": after, "waiting": (*book.waiting, *found)})
+    after = before.model_copy(update={"refused": known, "trouble": trouble})
+    return _with_host(book, host, after, found)
+
+
+def of_lost(book: NoticeBook, host: str, lost: str, now: str) -> NoticeBook:
+    """The loss of the daemon before this one, once; "" when it was stopped."""
+    before, found = book.hosts.get(host, HostState()), list[Notice]()
+    if lost and lost != before.lost:
+        found.append(
+            Notice(event="degraded", text=inert(f"daemon lost on {host}: {lost}"), at=now, critical=True)
+        )
+    return _with_host(book, host, before.model_copy(update={"lost": lost}), found)
+
+
+def _with_host(book: NoticeBook, host: str, after: HostState, found: Iterable[Notice]) -> NoticeBook:
+    return book.model_copy(update={"hosts": book.hosts | {host: after}, "waiting": (*book.waiting, *found)})

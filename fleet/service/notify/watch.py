@@ -23,7 +23,7 @@ from fleet.findings.redact import Redactor
 from fleet.gate.budget import Unit, left_today
 from fleet.runs.outage.book import book_of
 from fleet.service.notify.book import FACTS, SILENCE, NoticeBook, NoticeMessage, read_notices
-from fleet.service.notify.changes import of_budgets, of_host, of_items, of_outages, of_proposals
+from fleet.service.notify.changes import of_budgets, of_host, of_items, of_lost, of_outages, of_proposals
 from fleet.service.notify.receivers import Receivers, ping
 from fleet.service.notify.timing import due, is_due, rules_of, tried, wanted
 from fleet.store.journal import Journal
@@ -49,6 +49,8 @@ class HostNews:
     loaded: frozenset[str] = frozenset()
     limits: Mapping[str, Mapping[Unit, int]] = field(default_factory=dict)
     trouble: str = ""
+    lost: str = ""
+    """How the daemon before this one was lost; "" if it was stopped."""
 
 
 class NoticeWatch:
@@ -114,6 +116,7 @@ class NoticeWatch:
         def step(before: NoticeBook) -> NoticeBook:
             at = iso(now)
             book = of_host(before, self._host, refused, news.loaded, news.trouble, at)
+            book = of_lost(book, self._host, news.lost, at)
             if items is not None:
                 book = of_items(book, items, at)
             book = of_proposals(book, proposals, at)

@@ -151,8 +151,8 @@ class Runs(TableGroup):
 
         await self._db.write("run.discover", work)
 
-    async def finish(self, run_id: str, outcome: str, detail: str = "") -> bool:
-        """Record the one outcome of a run.
+    async def finish(self, run_id: str, outcome: str, detail: str = "", *, ended: str = "") -> bool:
+        """Record the one outcome of a run, which `ended` (ISO) then, or now.
 
         False, changing nothing, when it has one already, or when another daemon owns it.
         """
@@ -161,7 +161,7 @@ class Runs(TableGroup):
             "state": "ended",
             "outcome": plain(outcome),
             "detail": plain(detail),
-            "ended": self._now(),
+            "ended": plain(ended) or self._now(),
         }
         statement = _from(("queued", *OPEN_RUNS))
         if self._keeper is not None:
