@@ -52,7 +52,8 @@ async def handle_signals(
 ) -> None:
     """The first SIGTERM or SIGINT drains, the second ends the process at once; SIGHUP reloads.
 
-    `ending` records the reason first. Ending at once is safe at any instant: jails die with their parent, and the next start settles.
+    `ending` records the reason first. Ending at once is safe at any instant: jails die with their parent,
+    and the next start settles.
     """
     drained = 0.0
     async for number in received:
