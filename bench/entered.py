@@ -34,7 +34,7 @@ NAMED: dict[str, tuple[tuple[str, ...], set[str]]] = {
     "tick": (("runs/queue.py",), {"fire", "fire_all"}),
     "claim": (("runs/executor.py",), {"_claim"}),
     "event": (("events/stream.py",), {"emit"}),
-    "call": (("runs/call/tool_session.py", "runs/session.py"), {"call"}),
+    "call": (("runs/call/session.py", "runs/call/tool_session.py", "runs/session.py"), {"call"}),
 }
 PERSONA = """+++
 name = "qa-entered"

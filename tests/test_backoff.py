@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fleet.backoff import Backoff
 from fleet.cli.operate import up
 from fleet.runs import executor, janitor
-from fleet.runs.call import tool_groups, tool_session
+from fleet.runs.call import session, targets
 from fleet.store.sql import postgres
 from fleet.triggers.clock.continuous import Pace, Rounds
 
@@ -23,9 +23,9 @@ from fleet.triggers.clock.continuous import Pace, Rounds
         (Backoff(1, 60, factor=1), [1, 1, 1]),
         (Backoff(90, 60), [60, 60]),
         (up.AGAIN, [1, 2, 4, 8, 16, 32, 60, 60]),
-        (tool_session.AGAIN, [0.5, 1, 2, 4, 4]),
+        (session.AGAIN, [0.5, 1, 2, 4, 4]),
         (janitor.AGAIN, [5, 10, 20, 40, 80, 160, 300, 300]),
-        (tool_groups.AGAIN, [5, 10, 20, 40]),
+        (targets.AGAIN, [5, 10, 20, 40]),
         (executor.AGAIN, [1, 2, 4, 8, 16, 30, 30]),
         (postgres.AGAIN, [0.002 * 2**n for n in range(7)] + [0.25, 0.25]),
     ],

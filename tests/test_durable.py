@@ -25,8 +25,7 @@ from fleet.gate.dial import read_dial, write_dial
 from fleet.gate.model import Rung
 from fleet.gate.stop import stop
 from fleet.runs.call.decision_file import Decision, DecisionFile
-from fleet.runs.desk.plan import Plan
-from fleet.runs.desk.state_file import RunState, StateFile
+from fleet.runs.desk.state import Plan, RunState, StateFile
 from tests.events.samples import FOOTER, HEADER, denied
 
 Call = tuple[str, ...]

@@ -26,12 +26,12 @@ from fleet.gate.scope import Scope
 from fleet.personas.duration import parse_duration
 from fleet.personas.load import LoadedPersona
 from fleet.runs.call.decisions import DecisionRecorder
-from fleet.runs.call.tool_groups import granted
+from fleet.runs.call.targets import granted
 from fleet.runs.context import FleetContext
 from fleet.runs.desk import brief
-from fleet.runs.desk.desk import EXPLORING, RunDesk, Setting
+from fleet.runs.desk.desk import EXPLORING, RunDesk
 from fleet.runs.desk.exit_codes import BLIND
-from fleet.runs.desk.state_file import StateFile
+from fleet.runs.desk.state import StateFile
 from fleet.runs.desk.stop_conditions import HANDED_OVER, PROVABLE, fails_fast, limit_of, summary
 from fleet.runs.driver_choice import EXPLORER_PATIENCE, PLAYBOOK, RETEST, DriverChoice
 from fleet.runs.outage.decide import Up
@@ -213,16 +213,13 @@ class Drive:
         """The desk, with plan, brief and state on disk; created once."""
         if self.desk is None:
             self.desk = RunDesk(
-                Setting(
-                    exercise=self.exercise,
-                    ledger=self.ledger,
-                    recorder=self.recorder,
-                    policy=self.persona.persona.policy,
-                    texts=self.texts,
-                    driver=self.driver,
-                    started=self.started,
-                    turn_s=self.turn_s or parse_duration(self.persona.persona.policy.turn_timeout),
-                )
+                exercise=self.exercise,
+                ledger=self.ledger,
+                recorder=self.recorder,
+                texts=self.texts,
+                driver=self.driver,
+                started=self.started,
+                turn_s=self.turn_s or parse_duration(self.persona.persona.policy.turn_timeout),
             )
             self.desk.begin()
         return self.desk

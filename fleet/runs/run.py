@@ -29,10 +29,10 @@ from fleet.jail.process import own_start
 from fleet.personas.load import LoadedPersona
 from fleet.runs.call.decision_file import DecisionFile
 from fleet.runs.call.decisions import DecisionRecorder
-from fleet.runs.call.tool_session import RunSession
+from fleet.runs.call.session import RunSession
 from fleet.runs.call.wallet import Wallet
 from fleet.runs.context import FleetContext, RunContext
-from fleet.runs.desk.coverage_file import coverage
+from fleet.runs.desk.coverage import coverage
 from fleet.runs.desk.exit_codes import LEFT, MODEL_ENDED, UNDECIDED, UNEXPLORED
 from fleet.runs.drive import Drive, counts, with_learned
 from fleet.runs.proof.probe_runner import Exercise

@@ -20,7 +20,7 @@ from fleet.errors import FleetError, RpcError, WrongTarget
 from fleet.http_client import HttpFailure, look, open_client
 from fleet.personas.load import LoadedPersona
 from fleet.personas.needs import needs_of
-from fleet.runs.call.capabilities import Capabilities
+from fleet.runs.call.targets import Capabilities
 from fleet.text import line
 from fleet.unanswered import TIMED_OUT, unanswered
 from sandbox.chain.contract import VIEWS, WRITES

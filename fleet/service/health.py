@@ -17,7 +17,7 @@ from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
-from fleet.runs.desk.coverage_file import coverage
+from fleet.runs.desk.coverage import coverage
 from fleet.runs.executor import Executor
 from fleet.service.crew import CrewMember
 from fleet.service.health_platform import platform_reach

@@ -10,8 +10,7 @@ import pytest
 from fleet.drivers.desk import REPORT_FINDING, Desk
 from fleet.events.model import Footer, TurnUsage
 from fleet.events.trajectory import read
-from fleet.runs.desk.plan import Plan
-from fleet.runs.desk.state_file import RunState, StateFile
+from fleet.runs.desk.state import Plan, RunState, StateFile
 from fleet.runs.driver_choice import DriverChoice
 from fleet.runs.lifecycle import RunReport, execute, fire, recover
 from tests.acceptance.conftest import House, persona, probe, step

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fleet.jail.model import Egress, End, Jail, Outcome, Tier
-from fleet.runs.call.tool_session import RETRIES
+from fleet.runs.call.session import RETRIES
 from fleet.runs.lifecycle import fire
 from tests.acceptance.conftest import CREATE, House, persona, probe, step
 

@@ -11,8 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from fleet.cli.run.runs import app
-from fleet.runs.desk.plan import Plan, PlanItem
-from fleet.runs.desk.state_file import AccountTally, RunState, StateFile
+from fleet.runs.desk.state import AccountTally, Plan, PlanItem, RunState, StateFile
 from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow, FindingState
 from tests.cli.test_worklist_command import screen

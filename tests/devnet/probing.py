@@ -24,8 +24,8 @@ from fleet.drivers.template import Bindings
 from fleet.errors import TxFailed
 from fleet.personas.load import load_all
 from fleet.personas.model import Persona
-from fleet.runs.call.capabilities import Capabilities
 from fleet.runs.call.guest_protocol import bad_args
+from fleet.runs.call.targets import Capabilities
 from fleet.runs.context import guest_context
 from sandbox.errors import Failure
 from sandbox.spec import Context, Mistake, ToolSpec

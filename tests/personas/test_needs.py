@@ -12,7 +12,7 @@ from fleet.config.platform import MetadataSection
 from fleet.jail.locate import BROWSER
 from fleet.personas.model import Probe, Step
 from fleet.personas.needs import bad_need, needs_of
-from fleet.runs.call.capabilities import Capabilities
+from fleet.runs.call.targets import Capabilities
 from sandbox.chain.contract import VIEWS
 
 CHAIN = ChainSection(rpc="http://127.0.0.1:9", id=7, diamond="0x" + "11" * 20)

@@ -30,7 +30,7 @@ from fleet.personas.load import LoadedPersona
 from fleet.personas.model import BudgetSection, Persona, PolicySection, Probe, Step
 from fleet.runs.call.decision_file import DecisionFile
 from fleet.runs.call.decisions import DecisionRecorder
-from fleet.runs.call.tool_session import RunSession
+from fleet.runs.call.session import RunSession
 from fleet.runs.call.wallet import Wallet
 from fleet.runs.checks import Checks, answers, unchecked, untried
 from fleet.runs.context import ChainSide, FleetContext, MakeEgress, RunContext

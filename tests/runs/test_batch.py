@@ -27,7 +27,7 @@ from fleet.gate.model import Rung
 from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.model import Egress, End, Image, Outcome
 from fleet.personas.model import Step
-from fleet.runs.call.tool_session import MAX_RETRIES
+from fleet.runs.call.session import MAX_RETRIES
 from fleet.runs.context import way_out
 from fleet.unanswered import REFUSED, RESET
 from sandbox.guest import MAX_CALLS
@@ -173,7 +173,7 @@ def paused(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         waits.append(seconds)
 
     own = SimpleNamespace(**{**vars(anyio), "sleep": sleep})
-    monkeypatch.setattr("fleet.runs.call.tool_session.anyio", own)
+    monkeypatch.setattr("fleet.runs.call.session.anyio", own)
     return waits
 
 

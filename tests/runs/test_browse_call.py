@@ -12,9 +12,9 @@ import pytest
 
 from fleet.jail import locate
 from fleet.personas.load import LoadedPersona
-from fleet.runs.call import tool_session
-from fleet.runs.call.attachment import MAX_BYTES, attached
-from fleet.runs.call.capabilities import Capabilities
+from fleet.runs.call import session as session_module
+from fleet.runs.call.guest_protocol import MAX_FILE_BYTES, attached
+from fleet.runs.call.targets import Capabilities
 from sandbox.tools import TOOLS
 from tests.runs.table import PaperJail, look, persona, seated
 
@@ -41,7 +41,7 @@ def test_a_picture_is_kept_by_its_hash_and_taken_out_of_the_answer(tmp_path: Pat
     "result",
     [
         shot(b"<html>"),
-        shot(PNG + b"x" * MAX_BYTES),
+        shot(PNG + b"x" * MAX_FILE_BYTES),
         shot(PNG, sha256="../../" + "0" * 58),
         shot(PNG, screenshot="not base64!"),
         shot(PNG, screenshot=""),
@@ -99,7 +99,7 @@ async def test_pages_are_explored_only_where_a_browser_is(
         return BROWSED if tool == "qa_browse" else {"ok": True, "status": 200}
 
     program = "/usr/bin/browser" if there else ""
-    monkeypatch.setattr(tool_session, "Capabilities", partial(Capabilities, browser=program))
+    monkeypatch.setattr(session_module, "Capabilities", partial(Capabilities, browser=program))
     async with seated(tmp_path, exploring(), answer=answer) as table:
         await table.drive()
         skipped = [(event.probe, event.reason) for event in table.said("probe.skipped")]

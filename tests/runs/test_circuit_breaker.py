@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fleet.runs.call.tool_groups import RETRY_S, STRIKES, CircuitBreaker, target_of
+from fleet.runs.call.targets import RETRY_S, STRIKES, CircuitBreaker, target_of
 from fleet.runs.context import PATIENCE_S
 from tests.triggers.conftest import FakeClock
 

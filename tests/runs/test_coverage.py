@@ -9,7 +9,7 @@ import pytest
 from fleet.personas.model import Probe, Step
 from fleet.runs.desk.coverage import Coverage, LeftPart
 from fleet.runs.desk.exit_codes import exit_code
-from fleet.runs.desk.plan import Plan
+from fleet.runs.desk.state import Plan
 
 LOOK = (Step(tool="qa_fetch", args={}),)
 PLAN = Plan.of(

@@ -90,7 +90,7 @@ async def test_beginning_twice_changes_nothing(tmp_path: Path) -> None:
         desk = table.desk
         await ask(desk, RUN_PROBE, {"probe": "a"})
         files = {path.name: path.read_bytes() for path in table.folder.iterdir() if path.is_file()}
-        again = RunDesk(desk._setting)
+        again = replace(desk)
         assert again.begin() is False
         assert {path.name: path.read_bytes() for path in table.folder.iterdir() if path.is_file()} == files
         assert again.state == desk.state

@@ -14,7 +14,7 @@ import pytest
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.port import Ground, Results
 from fleet.personas.model import Step
-from fleet.runs.desk.coverage_file import coverage
+from fleet.runs.desk.coverage import coverage
 from fleet.runs.desk.desk import KEPT, PROOF_CALLS, PROOF_SHARE
 from fleet.runs.proof.rerun import WRITES
 from tests.runs.table import PLATFORM, RUN, persona, seated, well

@@ -35,7 +35,7 @@ class Remembering:
 
     async def __call__(self, tool: str, args: dict[str, Any]) -> dict[str, Any]:
         table: Any = self.table
-        caller = table.drive.exercise.session._wallet.addresses()["caller"]
+        caller = table.drive.exercise.session.wallet.addresses()["caller"]
         self.callers.append(caller)
         before = [count for (who, _), count in self.heard.items() if who == caller]
         again = self.heard[caller, args["message"]]
@@ -81,13 +81,13 @@ async def test_each_attempt_of_a_proof_has_callers_of_its_own(
 async def test_without_writes_the_callers_stay(tmp_path: Path) -> None:
     async with seated(tmp_path, persona(tools=("qa_call",), writes=5), hand=ANY) as table:
         session = table.drive.exercise.session
-        await session._wallet.ready("qa_call", {})
+        await session.wallet.ready("qa_call", {})
         await table.drive.ledger.spend("writes", 5)
-        before = session._wallet.addresses()
+        before = session.wallet.addresses()
         await session.fresh_callers()
         session.bindings(fresh_name=False)
-        await session._wallet.ready("qa_call", {})
-        assert session._wallet.addresses() == before
+        await session.wallet.ready("qa_call", {})
+        assert session.wallet.addresses() == before
 
 
 def test_no_other_question_has_the_words_of_a_compared_charge() -> None:

@@ -22,7 +22,7 @@ from fleet.errors import BudgetExceeded
 from fleet.gate.model import Rung
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Step
-from fleet.runs.desk.coverage_file import coverage
+from fleet.runs.desk.coverage import coverage
 from fleet.runs.proof.verify import TRIES
 from fleet.store.rows import FindingRow
 from fleet.triage.items.unproven import proving

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fleet.errors import ConfigError
 from fleet.gate.model import Rung
 from fleet.personas.model import Probe
-from fleet.runs.desk.plan import STATES, Plan, PlanItem, State, complete
+from fleet.runs.desk.state import STATES, Plan, PlanItem, State, complete
 from tests.runs.table import look
 
 THREE = Plan.of([look("a"), look("b", tool="qa_call", target="claude", message="x"), look("c")])

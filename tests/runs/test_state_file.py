@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from fleet.drivers.session import RunOver
-from fleet.runs.desk.plan import Plan
-from fleet.runs.desk.state_file import NAME, RunState, StateFile
+from fleet.runs.desk.state import NAME, Plan, RunState, StateFile
 from tests.runs.table import look
 
 STATE = RunState.begin("r", Plan.of([look("a"), look("b")]))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fleet.gate.model import Rung
 from fleet.personas.model import FailFast, PolicySection
-from fleet.runs.desk.plan import Plan, PlanItem
+from fleet.runs.desk.state import Plan, PlanItem
 from fleet.runs.desk.stop_conditions import CONDITIONS, MAX_BYTES, RunFacts, next_item, retries_left, stop
 from tests.runs.table import look
 

@@ -19,8 +19,8 @@ from fleet.drivers.replay import recorded
 from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.model import Image
 from fleet.personas.needs import needs_of
-from fleet.runs.call.capabilities import Capabilities
-from fleet.runs.desk.coverage_file import coverage
+from fleet.runs.call.targets import Capabilities
+from fleet.runs.desk.coverage import coverage
 from fleet.runs.desk.offers import offers
 from tests.runs.table import PLATFORM, RUN, Table, look, persona, seated
 

@@ -28,7 +28,7 @@ EXCEPTIONS = {
     "runs/outage/finding.py": "an outage's evidence names the tool that looked",
     "cli/personas/personas.py": "the text of a new persona file",
     "cli/findings/repro_shell.py": "what of a repro can be written as curl",
-    "runs/call/tool_session.py": "whether a host answers is asked at its first page",
+    "runs/call/session.py": "whether a host answers is asked at its first page",
     "fix/publish/body.py": "a draft shows the fetch of a page as a command line",
     "runs/fuzz.py": "a search by hand is calls of the tool that searches",
     "fuzzing/suspects.py": "a suspect is looked at by single calls of the compiler's tool",

@@ -22,7 +22,7 @@ from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe
 from fleet.runs.desk.exit_codes import exit_code
-from fleet.runs.desk.plan import Plan
+from fleet.runs.desk.state import Plan
 from fleet.text import clean
 
 SHOWN = 160

@@ -20,7 +20,7 @@ from fleet.cli.progress import Progress
 from fleet.errors import TryAgain
 from fleet.events.recorded import Recording, UnknownRecord
 from fleet.gate.stop import stopped
-from fleet.runs.desk.coverage_file import coverage
+from fleet.runs.desk.coverage import coverage
 from fleet.store.rows import RunRow
 
 LOOK_S = 0.5

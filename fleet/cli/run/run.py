@@ -33,7 +33,7 @@ from fleet.gate.stop import stopped
 from fleet.personas.check import suggestion
 from fleet.personas.load import LoadedPersona
 from fleet.personas.needs import needs_of
-from fleet.runs.call.capabilities import Capabilities
+from fleet.runs.call.targets import Capabilities
 from fleet.runs.context import FleetContext
 from fleet.runs.desk.exit_codes import exit_code
 from fleet.runs.lifecycle import RunReport, fire, recover

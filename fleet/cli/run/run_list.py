@@ -9,7 +9,7 @@ from typing import Any
 
 from fleet.app.journal import known_journal
 from fleet.cli.console import fields_of, note, table
-from fleet.runs.desk.coverage_file import coverage
+from fleet.runs.desk.coverage import coverage
 from fleet.runs.desk.exit_codes import FOUND
 from fleet.store.rows import RunRow
 from fleet.store.tables.units import USD, number

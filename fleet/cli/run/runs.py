@@ -20,7 +20,7 @@ from fleet.config import load_fleet
 from fleet.errors import UsageError
 from fleet.events.model import Footer, GateDenied, TurnEnded, TurnUsage
 from fleet.events.recorded import LOOK_S, Recording, UnknownRecord
-from fleet.runs.desk.coverage_file import coverage
+from fleet.runs.desk.coverage import coverage
 from fleet.runs.retention import choose, look, tidy
 from fleet.store.journal import Journal
 from fleet.text import clean, counted

@@ -15,8 +15,7 @@ from typing import Any
 from fleet.drivers.explore.endings import TOOL, first_page
 from fleet.drivers.session import OUR_FAILURES, Answer, RunOver, cause_of
 from fleet.errors import BudgetExceeded, JailError
-from fleet.runs.call.call_record import EXPLORING, AdmittedCall, CallPurpose, JudgedCall
-from fleet.runs.call.tool_session import RunSession
+from fleet.runs.call.session import EXPLORING, AdmittedCall, CallPurpose, JudgedCall, RunSession
 from fleet.unanswered import REFUSED, said
 from sandbox.guest import MAX_CALLS
 from sandbox.spec import Effect
@@ -151,8 +150,8 @@ class QuestionRound:
             return False
         calls = sum(one.question == call.question for one in self._waiting)
         if not before:
-            self._session.renew(spec.needs_key, calls)
-        return before > 0 and before + calls > self._session.affords
+            self._session.wallet.renew(spec.needs_key, calls)
+        return before > 0 and before + calls > self._session.wallet.affords
 
     @staticmethod
     def _batches(call: QuestionCall) -> bool:

@@ -1,11 +1,15 @@
-"""One request line into a jail, one checked answer out of it, or one for each call of a batch."""
+"""A request line into a jail; out of it a checked answer, or one for each call of a batch; and its file."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import pydantic
@@ -13,7 +17,8 @@ import pydantic.dataclasses
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from fleet.errors import JailError
+from fleet.errors import FleetError, JailError
+from fleet.files import disk_errors, write_atomic
 from fleet.jail.model import End, Outcome
 from fleet.personas.check import suggestion
 from sandbox import strict_json
@@ -24,6 +29,11 @@ MAX_DEPTH = 32
 _GARBAGE = (ValueError, KeyError, TypeError, RecursionError)
 MAX_WRONG = 5
 """Most wrong arguments that one complaint names."""
+MAX_FILE_BYTES = 256 << 10
+MAX_FILES = 200
+"""Most files that one run keeps."""
+_PNG = b"\x89PNG\r\n\x1a\n"
+_LOG = logging.getLogger("fleet.attachment")
 MAX_VALUES = 10_000
 """Most members of all lists and tables in a result: each is checked, masked, recorded and shown."""
 
@@ -165,3 +175,31 @@ def _failure(error_class: str, error: str, outcome: Outcome) -> dict[str, Any]:
         "error_class": error_class,
         "hint": "",
     }
+
+
+def attached(spec: ToolSpec, result: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The answer without its file, which is kept as `folder/<sha256>.png`.
+
+    The file is a stranger's: stored, bounded, and never opened. The answer's `sha256` names it; one that
+    cannot be kept (a full disk) costs the file, not the answer.
+    """
+    text = result.get(spec.attaches)
+    if not spec.attaches or not isinstance(text, str) or not text:
+        return dict(result)
+    kept = dict(result) | {spec.attaches: ""}
+    try:
+        data = base64.b64decode(text, validate=True)
+    except ValueError:
+        return kept
+    name = hashlib.sha256(data).hexdigest()
+    if not data.startswith(_PNG) or len(data) > MAX_FILE_BYTES or name != result.get("sha256"):
+        return kept
+    path = folder / f"{name}.png"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not path.exists() and sum(1 for _ in folder.glob("*.png")) < MAX_FILES:
+            with disk_errors(path):
+                write_atomic(path, data)
+    except (OSError, FleetError) as error:
+        _LOG.warning("%s: not kept: %s", path, error)
+    return kept

@@ -17,7 +17,7 @@ from fleet.gate.budget import Budget
 from fleet.gate.rules import LOWEST
 from fleet.gate.scope import Scope
 from fleet.personas.load import LoadedPersona
-from fleet.runs.desk.state_file import invalid
+from fleet.runs.desk.state import invalid
 from fleet.runs.desk.stop_conditions import limit_of
 from fleet.text import clean
 from sandbox.tools import TOOLS

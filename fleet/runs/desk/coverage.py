@@ -1,12 +1,14 @@
-"""What a run looked at, what it did not, and why: a blind run is not a success. Pure."""
+"""What a run looked at, what it did not, and why: a blind run is not a success."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
-from fleet.runs.desk.plan import Plan, State
+from fleet.drivers.session import RunOver
+from fleet.runs.desk.state import Plan, RunState, State, StateFile
 
 CoverageData = dict[str, list[dict[str, Any]]]
 """Coverage as JSON: the rows of each group."""
@@ -80,3 +82,16 @@ class Coverage:
     def as_data(self) -> CoverageData:
         """As JSON."""
         return {word: list(map(dict, rows)) for word, rows in asdict(self).items()}
+
+
+def coverage(folder: Path, run: str, outcome: str) -> CoverageData:
+    """The probes of each group, and what was left; all groups are empty for a run that was never driven."""
+    file = StateFile(folder, run)
+    try:
+        state = file.load() if file.path.exists() else RunState.begin(run, Plan(()))
+    except RunOver:
+        state = RunState.begin(run, Plan(()))
+    parts = {f"accounts of {url}": one.reason for url, one in state.accounts.items() if one.reason}
+    parts |= {one.part: one.reason for one in state.left if one.kind == "unexplored"}
+    left = (LeftPart(one.part, one.reason, one.kind == "cut") for one in state.left if one.part not in parts)
+    return Coverage.of(state.plan, outcome, parts, left).as_data()

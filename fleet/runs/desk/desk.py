@@ -1,18 +1,20 @@
 """The desk of a run: every driver works here, and nothing it says changes its permissions.
 
 Before each turn, the desk checks that the run's files are unchanged and that no stop condition holds. During
-the turn, calls pass the gate one at a time. After it, the record and then the counts are written to disk.
+the turn, calls pass the gate one at a time; a repeated act is not executed again, and every answer is data.
+After it, the record and then the counts are written to disk.
 
-Data flows one way: a turn asks the desk, calls.py checks and executes the call and returns a value, and the
-desk applies that value to the plan and the counts (run_progress.py) and to the turn's record.
+Plan and counts are in progress.py; what is on offer, and how a call is read, in offers.py.
 """
 
 from __future__ import annotations
 
+import json
 import math
+from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,25 +22,29 @@ from typing import Any
 import anyio
 
 from fleet.drivers.desk import REPORT_FINDING, RUN_PROBE, Allowance, Brief, Left, Offer, Question, Reply, Turn
-from fleet.drivers.session import RunOver
+from fleet.drivers.session import OUR_FAILURES, RunOver, cause_of
+from fleet.drivers.template import wants_name
 from fleet.events.model import TurnStarted, TurnUsage
 from fleet.gate.budget import Ledger, Unit
-from fleet.personas.model import PolicySection, Severity, Step
+from fleet.personas.model import Severity, Step
+from fleet.runs.call.batch import QuestionRound
+from fleet.runs.call.decision_file import Decision
 from fleet.runs.call.decisions import DecisionRecorder
-from fleet.runs.call.replies import fitted, pointed, refusal
+from fleet.runs.call.replies import fitted, pointed, refusal, shaped
 from fleet.runs.desk import brief as words
-from fleet.runs.desk.calls import Calls, GateCall, Rejection
 from fleet.runs.desk.model_budget import ModelBudget
-from fleet.runs.desk.offers import RunProbe
-from fleet.runs.desk.run_progress import RunProgress
-from fleet.runs.desk.state_file import RunState, invalid
+from fleet.runs.desk.offers import GateCall, Rejection, RunProbe, check, offers
+from fleet.runs.desk.progress import RunProgress
+from fleet.runs.desk.state import RunState, State, invalid
 from fleet.runs.desk.turn import OpenTurn, TurnRecord
 from fleet.runs.driver_choice import DriverChoice
+from fleet.runs.proof.attempt import Attempt
 from fleet.runs.proof.claims import MAX_CLAIMS, ReportFinding, claimed
 from fleet.runs.proof.probe_runner import Exercise
 from fleet.runs.proof.rerun import WRITES
 from fleet.store.tables.units import key_of
 from fleet.text import line
+from sandbox.spec import Effect
 from sandbox.tools import TOOLS
 
 EXPLORING = 0.6
@@ -57,39 +63,49 @@ MIN_WRITES = 4
 """The fewest writes that are kept for proofs."""
 GRAVE: tuple[Severity, ...] = ("critical", "high")
 """Severities that are proven, and posted, before an explorer goes on."""
+MAX_LED = 15
+"""Acts on one disposable name that a repro can hold before its last call."""
+PASSING = frozenset({"", "rate", "withdrawn"})
+"""Gate rules that may permit a second look; every other rule would refuse it again."""
+WINDOW = 12
+"""Number of recent acts to remember."""
+MOST = 3
+"""Number of identical acts within the window that ends the run."""
+
+Results = Sequence[Mapping[str, Any]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """Dependencies of a desk, from the run that opens it. `texts` is the brief."""
+@dataclass(slots=True, kw_only=True)
+class RunDesk:
+    """Implements the drivers' Desk port for one run; `progress` holds its plan and counts."""
 
     exercise: Exercise
     ledger: Ledger
     recorder: DecisionRecorder
-    policy: PolicySection
     texts: Mapping[str, str]
+    """The brief."""
     driver: DriverChoice
+    """The first one: `progress` knows the current one."""
     turn_s: float
     """Deadline of one turn, in seconds."""
     started: float
     """Start of the run on its monotonic clock."""
+    progress: RunProgress = field(init=False)
+    explored: int = field(default=0, init=False)
+    """Questions asked by explorers."""
+    _lock: anyio.Lock = field(default_factory=anyio.Lock, init=False)
+    _model_budget: ModelBudget = field(init=False)
+    _acts: RepeatGuard = field(init=False)
+    _scratch: str = field(default="", init=False)
+    _led: list[Step] = field(default_factory=list, init=False)
+    """The driver's acts on its disposable name, which led to any later answer about that name."""
+    _claims: dict[str, dict[str, Any]] = field(default_factory=dict, init=False)
+    """Answers to claims, by probe id."""
 
-
-class RunDesk:
-    """Implements the drivers' Desk port for one run; `progress` holds its plan and counts."""
-
-    def __init__(self, setting: Setting) -> None:
-        exercise = setting.exercise
-        self._setting, self._exercise = setting, exercise
-        self._folder: Path = exercise.world.folder(exercise.run)
-        self._digests = words.digests(setting.texts)
-        self._model_budget = ModelBudget(setting.ledger)
-        self._lock = anyio.Lock()
-        until = setting.started + setting.ledger.budget.wall_s * MODELLING
-        self.progress = RunProgress(exercise, setting.policy, setting.recorder, setting.driver, until)
-        self._calls = Calls(exercise)
-        self.explored = 0
-        """Questions asked by explorers."""
+    def __post_init__(self) -> None:
+        until = self.started + self.ledger.budget.wall_s * MODELLING
+        self.progress = RunProgress(self.exercise, self.recorder, self.driver, until)
+        self._model_budget, self._acts = ModelBudget(self.ledger), RepeatGuard()
 
     @property
     def state(self) -> RunState:
@@ -101,6 +117,10 @@ class RunDesk:
         """How the run ended; None until then."""
         return self.progress.over
 
+    @property
+    def _folder(self) -> Path:
+        return self.exercise.world.folder(self.exercise.run)
+
     def begin(self) -> bool:
         """Write brief, plan and state to disk; False, changing nothing, if they exist already.
 
@@ -109,18 +129,18 @@ class RunDesk:
         if self.progress.resume():
             return False
         try:
-            words.write(self._folder, self._setting.texts)
+            words.write(self._folder, self.texts)
         except OSError as error:
             raise self.progress.end(invalid(f"cannot be written: {error.strerror}", "the brief")) from None
         self.progress.begin()
         return True
 
     def brief(self) -> Brief:
-        system = words.system(self._setting.texts)
-        return Brief(system=system, plan=self.progress.rendered(), digests=dict(self._digests))
+        plan = self.progress.rendered()
+        return Brief(system=words.system(self.texts), plan=plan, digests=words.digests(self.texts))
 
     def offers(self) -> tuple[Offer, ...]:
-        return self._calls.offers()
+        return offers(self.exercise.persona.persona.tools, self.exercise.session.breaker)
 
     def next_probe(self) -> str:
         return self.progress.next_probe()
@@ -129,7 +149,7 @@ class RunDesk:
     async def turn(self) -> AsyncIterator[Turn]:
         self._check_files()
         self.progress.may_go_on()
-        clock, session, emit = self._exercise.world.clock, self._exercise.session, self._exercise.stream.emit
+        clock, session, emit = self.exercise.world.clock, self.exercise.session, self.exercise.stream.emit
         record = TurnRecord(self.state.turns + 1, self.progress.driver.price)
         turn = OpenTurn(record, partial(self._answer, record), self._pose, emit, self._lock)
         emit(TurnStarted(index=record.index))
@@ -138,7 +158,7 @@ class RunDesk:
         scope = anyio.CancelScope()
         try:
             share = self.progress.model_s() if self.progress.next_probe() else math.inf
-            with anyio.fail_after(min(self._setting.turn_s, share)) as scope:
+            with anyio.fail_after(min(self.turn_s, share)) as scope:
                 yield turn
         except RunOver as over:
             self.progress.end(over)
@@ -158,23 +178,23 @@ class RunDesk:
         return self.progress.more()
 
     async def room(self) -> Allowance:
-        setting, state = self._setting, self.state
-        left = await setting.ledger.room()
+        ledger, state, policy = self.ledger, self.state, self.exercise.persona.persona.policy
+        left = await ledger.room()
         kept = await self._kept_for_proofs()
-        spent = self._exercise.world.clock.monotonic() - setting.started
-        acts = max(0, left["writes"].left - kept["writes"]) // WRITES if setting.ledger.budget.acts else 0
+        spent = self.exercise.world.clock.monotonic() - self.started
+        acts = max(0, left["writes"].left - kept["writes"]) // WRITES if ledger.budget.acts else 0
         if self.over is not None or (why := self.progress.facts().stop):
             return Allowance(0, acts, why if self.over is None else "")
-        if spent > setting.ledger.budget.wall_s * EXPLORING:
+        if spent > ledger.budget.wall_s * EXPLORING:
             return Allowance(0, acts, f"the rest of its time is for proofs ({key_of('run', 'wall')})")
-        if state.turns + 1 >= setting.policy.max_turns_per_run:
+        if state.turns + 1 >= policy.max_turns_per_run:
             return Allowance(0, acts, "its turns are spent (policy.max_turns_per_run in the persona file)")
-        rest = setting.ledger.budget.wall_s * EXPLORING - spent
-        if (held := self._exercise.session.held()) > rest:
+        rest = ledger.budget.wall_s * EXPLORING - spent
+        if (held := self.exercise.session.held()) > rest:
             why = f"the platform asked for a pause of {held:.0f} s (Retry-After), which outlasts the run"
             return Allowance(0, acts, why)
         if held:
-            await self._exercise.session.resumed()
+            await self.exercise.session.resumed()
         calls, day = left["calls"], left.get("requests")  # the latter is the platform's own limit
         if not (room := max(0, calls.left - kept["calls"])):
             why = f"{calls.limit} is spent, but for the {kept['calls']} kept for proofs"
@@ -185,16 +205,16 @@ class RunDesk:
 
     async def prove(self) -> None:
         try:
-            await self._exercise.prove_raised(GRAVE)
-            await self._exercise.post()
+            await self.exercise.prove_raised(GRAVE)
+            await self.exercise.post()
         except RunOver as over:
             raise self.progress.end(over) from None
 
     async def _kept_for_proofs(self) -> dict[Unit, int]:
         """What explorers may not spend: a share of the budget, or what raised findings need if it is more."""
-        raised = await self._exercise.world.journal.findings(self._exercise.run, ["raised"])
+        raised = await self.exercise.world.journal.findings(self.exercise.run, ["raised"])
         shown = [Step(**one) for row in raised if row.data.get("probe") for one in row.data["probe"]["steps"]]
-        budget = self._setting.ledger.budget
+        budget = self.ledger.budget
         calls = max(int(budget.calls * PROOF_SHARE), len(shown) * PROOF_CALLS) + KEPT
         acts = Question(tuple(shown)).acts * PROOF_CALLS
         writes = max(int(budget.writes * PROOF_SHARE), acts, MIN_WRITES)
@@ -212,7 +232,7 @@ class RunDesk:
     def _check_files(self) -> None:
         self.progress.check()
         try:
-            words.check(self._folder, self._digests)
+            words.check(self._folder, words.digests(self.texts))
         except RunOver as over:
             raise self.progress.end(over) from None
 
@@ -223,54 +243,31 @@ class RunDesk:
         if self.over is not None:
             raise self.over
         try:
-            answer = await self._done(call_id, tool, args)
+            answer = await self._execute(call_id, tool, args)
             if isinstance(answer, Reply):
                 return answer
             record.reject(tool, answer.pointer, answer.error)
-            await self._calls.reject(tool, answer, record.proposed[-1])
+            reason = f"{answer.pointer}: {answer.error}".lstrip(": ")
+            session = self.exercise.session
+            await session.reject(tool, reason, answer.shown, call_id=record.proposed[-1])
         except RunOver as over:
             raise self.progress.end(over) from None
         return refusal(call_id, tool, answer.error, answer.pointer)
 
-    async def _pose(self, questions: Sequence[Question]) -> Sequence[Sequence[Mapping[str, Any]] | None]:
-        """Ask an explorer's questions; after the run has ended, every question raises its end."""
-        if self.over is not None:
-            raise self.over
-        self.explored += len(questions)
-        try:
-            kept = await self._kept_for_proofs()
-            with self._setting.ledger.keeping({"writes": kept["writes"]}):
-                found = await self._calls.pose(questions)
-        except RunOver as over:
-            raise self.progress.end(over) from None
-        self._count_accounts(questions, found)
-        return found
-
-    def _count_accounts(
-        self, questions: Sequence[Question], found: Sequence[Sequence[Mapping[str, Any]] | None]
-    ) -> None:
-        exercise = self._exercise
-        for question, results in zip(questions, found, strict=True):
-            for step, result in zip(question.steps, results or (), strict=False):
-                if ACCOUNT not in TOOLS[step.tool].judged_as:
-                    continue
-                why = "" if result.get("ok") else str(result.get("error") or result.get("error_class"))
-                why = exercise.world.redactor.text(line(why, 400))
-                if why:
-                    exercise.skip(step.tool, f"no account could be made: {why}")
-                self.progress.count_accounts(line(str(step.args["url"]), 200), why)
-
-    async def _done(self, call_id: str, tool: str, args: Mapping[str, Any] | str) -> Reply | Rejection:
-        asked = self._calls.check(tool, args)
+    async def _execute(self, call_id: str, tool: str, args: Mapping[str, Any] | str) -> Reply | Rejection:
+        if tool not in {one.name for one in self.offers()}:
+            shown = args if isinstance(args, Mapping) else {}
+            return Rejection(f"no tool {tool!r} is on offer", shown=shown)
+        asked = check(tool, args)
         if isinstance(asked, Rejection):
             return asked
-        if isinstance(asked, GateCall | ReportFinding) and await self._is_kept(tool, asked):
-            return refusal(call_id, tool, "the rest of the budget is kept for the open probes: run_probe")
-        if isinstance(asked, GateCall):
-            return await self._calls.gate_call(call_id, tool, asked.args)
         if isinstance(asked, RunProbe):
             return await self._probe(call_id, asked)
-        if isinstance(asked, ReportFinding):
+        if isinstance(asked, GateCall | ReportFinding):
+            if await self._is_kept(tool, asked):
+                return refusal(call_id, tool, "the rest of the budget is kept for the open probes: run_probe")
+            if isinstance(asked, GateCall):
+                return await self._gate_call(call_id, tool, asked.args)
             return await self._claim(call_id, asked)
         go_on = await self.more()
         return refusal(call_id, tool, go_on) if go_on else Reply(call_id, tool, {"ok": True})
@@ -281,17 +278,39 @@ class RunDesk:
             return False
         waiting = {item.id for item in self.state.plan.open()}
         steps = [
-            step for one in self._exercise.persona.persona.probe if one.id in waiting for step in one.steps
+            step for one in self.exercise.persona.persona.probe if one.id in waiting for step in one.steps
         ]
         own = [Step(tool=tool, args=asked.args)] if isinstance(asked, GateCall) else asked.steps
-        left, needed, more = await self._setting.ledger.room(), Question(tuple(steps)), Question(tuple(own))
+        left, needed, more = await self.ledger.room(), Question(tuple(steps)), Question(tuple(own))
         acts = needed.acts + more.acts if more.acts else 0
         spare: dict[Unit, int] = {"calls": len(steps) + len(own), "writes": acts}
         return bool(steps) and any(left[unit].left < need for unit, need in spare.items() if unit in left)
 
+    async def _gate_call(self, call_id: str, tool: str, args: dict[str, Any]) -> Reply:
+        """Call a tool through the gate. `{name}` is the same disposable name in all calls of a driver."""
+        exercise, named = self.exercise, wants_name(args)
+        bindings = exercise.session.bindings(fresh_name=named and not self._scratch)
+        self._scratch = self._scratch or bindings.name
+        resolved = dict(exercise.world.bindings(exercise.run, self._scratch).resolve(args))
+        first = self._acts.before(tool, resolved)
+        if first is not None:
+            return Reply(call_id, tool, fitted({"repeated": True, **first}))
+        answer = await exercise.session.call(tool, resolved, call_id=call_id[:128])
+        if answer.denied:
+            return refusal(call_id, tool, f"{answer.denied}: {answer.reason}")
+        shown = shaped(exercise.world.redactor, answer.result)
+        self._acts.after(tool, resolved, shown)
+        # oracles also judge answers that no probe asked for; the acts that led to one are part of its repro
+        step, led = Step(tool=tool, args=args), tuple(self._led) if named else ()
+        if len(led) < MAX_LED:
+            await exercise.look_at_answers((*led, step), [answer.result])
+        if named and TOOLS[tool].effect_of(resolved) is Effect.ACT:
+            self._led.append(step)
+        return Reply(call_id, tool, shown)
+
     async def _probe(self, call_id: str, asked: RunProbe) -> Reply | Rejection:
         """Run a probe of the plan; its start is recorded on disk first."""
-        probes = self._exercise.persona.persona.probe
+        probes = self.exercise.persona.persona.probe
         probe = next((one for one in probes if one.id == asked.probe), None)
         item = self.state.plan.get(asked.probe)
         if probe is None or item is None:
@@ -300,25 +319,131 @@ class RunDesk:
             again = {"probe": probe.id, "state": item.state, "reason": item.reason, "repeated": True}
             return Reply(call_id, RUN_PROBE, fitted(again))
         self.progress.mark(probe.id, "inconclusive", "started, but did not finish", tried=True)
-        look = await self._calls.look(probe)
-        self.progress.mark(probe.id, look.state, look.reason)
-        return Reply(call_id, RUN_PROBE, look.content)
+        seen = await self.exercise.look(probe)
+        state: State = "skipped" if seen.denied not in PASSING else seen.state
+        reason = self.exercise.world.redactor.text(seen.reason)
+        self.progress.mark(probe.id, state, reason)
+        return Reply(
+            call_id, RUN_PROBE, self._shown({"probe": probe.id, "state": state, "reason": reason}, seen)
+        )
 
     async def _claim(self, call_id: str, asked: ReportFinding) -> Reply | Rejection:
-        """Look at a claim beyond the plan; it is counted on disk first."""
-        title = self._exercise.world.redactor.text(asked.title)
+        """Look at a claim beyond the plan, counted on disk first; a repeated one gets the first answer."""
+        title = self.exercise.world.redactor.text(asked.title)
         if not asked.steps:
-            why = "no calls that show it"
-            self.progress.decide(self._calls.on_claim(title, "needs-repro", "not promoted", why))
+            self._record_claim(title, "needs-repro", "not promoted", "no calls that show it")
             return refusal(call_id, REPORT_FINDING, "needs-repro: name the calls that show it", "/steps")
-        probe = claimed(asked, self._exercise.persona)
+        probe = claimed(asked, self.exercise.persona)
         if isinstance(probe, str):
             return Rejection(*pointed(probe), {"title": title})
-        if (known := self._calls.claims.get(probe.id)) is not None:
+        if (known := self._claims.get(probe.id)) is not None:
             return Reply(call_id, REPORT_FINDING, fitted({"repeated": True, **known}))
         if self.progress.count_claim() >= MAX_CLAIMS:
             error = f"limit reached: this run has made {MAX_CLAIMS} claims"
             return Rejection(error, shown={"title": title})
-        look = await self._calls.look_at_claim(title, probe)
-        self.progress.decide(look.decision)
-        return Reply(call_id, REPORT_FINDING, look.content)
+        seen, review = await self.exercise.look_at_claim(probe)
+        answer = {"claim": probe.id, "state": seen.state, "reason": seen.reason}
+        if seen.state == "finding":
+            answer["then"] = "a person reviews it" if review else "proven again, then posted"
+        self._claims[probe.id] = self._shown(answer, seen)
+        if seen.state == "finding":
+            self._record_claim(title, "explored", "raised, to be proven 3 of 3", answer["then"])
+        else:
+            self._record_claim(title, seen.state, "not promoted", seen.reason or "the expectation holds")
+        return Reply(call_id, REPORT_FINDING, self._claims[probe.id])
+
+    def _record_claim(self, title: str, word: str, decision: str, why: str) -> None:
+        """Record the decision on a claim; `title` is already masked."""
+        self.recorder.record(
+            Decision(
+                f"claim ({word}): {title}",
+                "promote the driver's claim, or not",
+                decision,
+                self.exercise.world.redactor.text(why),
+                "a person reads the run's findings",
+                "findings are proven, never taken on a driver's word",
+            )
+        )
+
+    def _shown(self, answer: dict[str, Any], seen: Attempt) -> dict[str, Any]:
+        """An answer with the results of its attempt, masked and cut."""
+        return fitted(
+            answer | {"results": [self.exercise.world.redactor.fields(one) for one in seen.results]}
+        )
+
+    async def _pose(self, questions: Sequence[Question]) -> Sequence[Results | None]:
+        """Ask an explorer's questions; after the run has ended, every question raises its end."""
+        if self.over is not None:
+            raise self.over
+        self.explored += len(questions)
+        try:
+            kept = await self._kept_for_proofs()
+            with self.ledger.keeping({"writes": kept["writes"]}):
+                found = await self._asked(questions)
+        except RunOver as over:
+            raise self.progress.end(over) from None
+        self._count_accounts(questions, found)
+        return found
+
+    async def _asked(self, questions: Sequence[Question]) -> list[Results | None]:
+        """Ask questions in order, and judge the answers to each; None for one not begun."""
+        session, asked = self.exercise.session, []
+        for question in questions:
+            args = [dict(step.args) for step in question.steps]
+            bindings = session.bindings(fresh_name=wants_name(args))
+            asked.append(
+                [(step.tool, bindings.resolve(raw)) for step, raw in zip(question.steps, args, strict=True)]
+            )
+        found: list[Results | None] = []
+        posed = QuestionRound(session, asked)
+        for at, (question, answers) in enumerate(zip(questions, await posed(), strict=True)):
+            results = [one.result for one in answers if not one.denied and not one.lost]
+            looked = [one for one in results if cause_of(one) not in OUR_FAILURES]
+            if looked and looked == results[: len(looked)]:
+                steps = question.steps[: len(looked)]
+                await self.exercise.look_at_answers(steps, looked, trusted=True, minimal=question.minimal)
+            found.append(results if posed.began(at) else None)
+        return found
+
+    def _count_accounts(self, questions: Sequence[Question], found: Sequence[Results | None]) -> None:
+        exercise = self.exercise
+        for question, results in zip(questions, found, strict=True):
+            for step, result in zip(question.steps, results or (), strict=False):
+                if ACCOUNT not in TOOLS[step.tool].judged_as:
+                    continue
+                why = "" if result.get("ok") else str(result.get("error") or result.get("error_class"))
+                why = exercise.world.redactor.text(line(why, 400))
+                if why:
+                    exercise.skip(step.tool, f"no account could be made: {why}")
+                self.progress.count_accounts(line(str(step.args["url"]), 200), why)
+
+
+class RepeatGuard:
+    """Lets an act run once: a repeat gets the first answer, too many within the window end the run."""
+
+    def __init__(self) -> None:
+        self._answers: dict[str, Mapping[str, Any]] = {}
+        self._recent: deque[str] = deque(maxlen=WINDOW)
+
+    def before(self, tool: str, args: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The first answer if this act was already done, else None; RunOver after too many repeats."""
+        key = _act(tool, args)
+        if key not in self._answers:
+            return None
+        self._recent.append(key)
+        if self._recent.count(key) >= MOST:
+            raise RunOver("agent_stuck", f"repeated_call: {tool} with the same arguments {MOST} times")
+        return self._answers[key]
+
+    def after(self, tool: str, args: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+        """Keep the answer to an act."""
+        if key := _act(tool, args):
+            self._recent.append(key)
+            self._answers[key] = result
+
+
+def _act(tool: str, args: Mapping[str, Any]) -> str:
+    """Key of an act, from its tool and resolved arguments; "" for a call that changes nothing."""
+    if TOOLS[tool].effect_of(args) not in (Effect.ACT, Effect.REPORT):
+        return ""
+    return f"{tool} {json.dumps(dict(args), sort_keys=True, default=str)}"

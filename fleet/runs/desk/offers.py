@@ -1,18 +1,36 @@
-"""The tools on offer to a driver: granted tools and the desk's own, with their argument schemas."""
+"""The tools on offer to a driver: granted tools and the desk's own; and how a call of one is read."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fleet.drivers.desk import FINISH, REPORT_FINDING, RUN_PROBE, Offer
-from fleet.runs.call.guest_protocol import schema
-from fleet.runs.call.tool_groups import CORE, CircuitBreaker, group_of
+from fleet.runs.call.guest_protocol import bad_args, schema
+from fleet.runs.call.replies import arguments, pointed
+from fleet.runs.call.targets import CORE, CircuitBreaker, group_of
 from fleet.runs.proof.claims import ReportFinding
 from sandbox.tools import TOOLS
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Why a call is invalid, and where in its arguments; `shown` is the part of them to record."""
+
+    error: str
+    pointer: str = ""
+    shown: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GateCall:
+    """A call of a `qa_*` tool, with arguments as the driver wrote them."""
+
+    args: dict[str, Any]
 
 
 class _Args(BaseModel):
@@ -31,6 +49,7 @@ class Finish(_Args):
     detail: Annotated[str, Field(max_length=1_000)] = ""
 
 
+CheckedCall = GateCall | RunProbe | ReportFinding | Finish
 OWN: Mapping[str, type[RunProbe | ReportFinding | Finish]] = {
     RUN_PROBE: RunProbe,
     REPORT_FINDING: ReportFinding,
@@ -44,15 +63,6 @@ def offers(grant: Collection[str], breaker: CircuitBreaker) -> tuple[Offer, ...]
     return tuple(_offer(name) for name in (*tools, *OWN))
 
 
-def parsed(name: str, args: Mapping[str, Any]) -> RunProbe | ReportFinding | Finish | str:
-    """Arguments of one of the desk's own tools, or why they are invalid: `/pointer: message`."""
-    try:
-        return OWN[name].model_validate(dict(args))
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        return "/" + "/".join(str(part) for part in first["loc"]) + f": {first['msg']}"
-
-
 @lru_cache(maxsize=64)
 def _offer(name: str) -> Offer:
     if name in OWN:
@@ -60,3 +70,18 @@ def _offer(name: str) -> Offer:
         return Offer(name, (model.__doc__ or "").strip(), model.model_json_schema(), CORE)
     spec = TOOLS[name]
     return Offer(name, spec.summary, schema(spec), group_of(name))
+
+
+def check(tool: str, args: Mapping[str, Any] | str) -> CheckedCall | Rejection:
+    """A call of a tool on offer, read into the arguments of its tool."""
+    plain = arguments(args)
+    if isinstance(plain, str):
+        return Rejection(plain)
+    if tool not in OWN:
+        bad = bad_args(TOOLS[tool], plain)
+        return Rejection(*pointed(bad), plain) if bad else GateCall(plain)
+    try:
+        return OWN[tool].model_validate(plain)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        return Rejection(first["msg"], "/" + "/".join(str(part) for part in first["loc"]), plain)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from fleet.gate.model import Rung
 from fleet.personas.model import PolicySection
-from fleet.runs.desk.plan import Plan, complete
+from fleet.runs.desk.state import Plan, complete
 from fleet.runs.driver_choice import MAX_STALE
 from fleet.text import counted
 

@@ -20,8 +20,8 @@ from fleet.events.model import CheckFailed, OutageEnded, OutageNoticed
 from fleet.events.stream import Stream
 from fleet.findings.outage import WORD, Outage, OutageBook, OutageEnd, OutageLook, fingerprint_of
 from fleet.personas.load import LoadedPersona
+from fleet.runs.call.session import RunSession
 from fleet.runs.call.targets import NODE, Reach, Target, has_name, reach_of
-from fleet.runs.call.tool_session import RunSession
 from fleet.runs.context import FleetContext
 from fleet.runs.outage.book import answered, book_of, noticed, settle
 from fleet.runs.outage.decide import (

@@ -26,7 +26,7 @@ from fleet.personas.learned import Learned
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe, Step
 from fleet.runs.call.batch import QuestionRound
-from fleet.runs.call.tool_session import RunSession
+from fleet.runs.call.session import RunSession
 from fleet.runs.context import FleetContext
 from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt
 from fleet.runs.proof.candidates import NEW, ORDER, Candidate, answered, candidates, covering, showing

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import math
 from pathlib import Path
+from typing import Any
 
 from fleet.drivers.desk import Left
 from fleet.drivers.session import RunOver
@@ -15,11 +16,21 @@ from fleet.events.usage import total
 from fleet.files import write_atomic
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.stop import stopped
-from fleet.personas.model import PolicySection
 from fleet.runs.call.decision_file import Decision
 from fleet.runs.call.decisions import DecisionRecorder
-from fleet.runs.desk.plan import Plan, PlanItem, State, complete
-from fleet.runs.desk.state_file import MAX_LEFT, AccountTally, LeftState, RunState, StateFile, invalid
+from fleet.runs.desk.state import (
+    MAX_LEFT,
+    MAX_REASON,
+    AccountTally,
+    LeftState,
+    Plan,
+    PlanItem,
+    RunState,
+    State,
+    StateFile,
+    complete,
+    invalid,
+)
 from fleet.runs.desk.stop_conditions import HANDED_OVER, RunFacts, full, next_item, retries_left, stop
 from fleet.runs.desk.turn import TurnRecord
 from fleet.runs.driver_choice import DriverChoice
@@ -42,13 +53,12 @@ class RunProgress:
     def __init__(
         self,
         exercise: Exercise,
-        policy: PolicySection,
         recorder: DecisionRecorder,
         driver: DriverChoice,
         model_until: float = math.inf,
     ) -> None:
-        self._exercise, self._policy, self._recorder, self.driver = exercise, policy, recorder, driver
-        self._world, self._run = exercise.world, exercise.run
+        self._exercise, self._recorder, self.driver = exercise, recorder, driver
+        self._world, self._run, self._policy = exercise.world, exercise.run, exercise.persona.persona.policy
         self._model_until = model_until
         self._folder: Path = self._world.folder(self._run)
         self._file = StateFile(self._folder, self._run)
@@ -63,14 +73,13 @@ class RunProgress:
         """
         if not self._file.path.exists():
             return False
-        self.state = self._file.load()
-        self._file.adopt(self.state)
+        self.state = self._file.last = self._file.load()
         self._exercise.session.breaker.withdraw(self.state.withdrawn)
         return True
 
     def begin(self) -> None:
         """Write plan and state to disk; RunOver `state_invalid` when that fails."""
-        self.keep(self.state.model_copy(update={"signature": self._signature(self.state)}))
+        self.keep(signature=self._signature())
 
     def check(self) -> None:
         """RunOver when the run has ended, or its state file was changed."""
@@ -83,8 +92,7 @@ class RunProgress:
 
     def may_go_on(self) -> None:
         """RunOver when a stop condition holds before a turn."""
-        found = stop(self.facts(), self._policy)
-        if found is not None:
+        if found := stop(self.facts(), self._policy):
             raise self.end(RunOver(found.outcome, found.detail))
 
     def more(self) -> str:
@@ -99,7 +107,7 @@ class RunProgress:
         if self.state.continuations >= self._policy.max_continuations:
             why = f"asked {self.state.continuations} times to go on; {len(left)} probes are open"
             raise self.end(RunOver("max_continuations", why))
-        self.keep(self.state.model_copy(update={"continuations": self.state.continuations + 1}))
+        self.keep(continuations=self.state.continuations + 1)
         return f"The plan is not done. Go on with these: {', '.join(item.id for item in left)}."
 
     def verdict(self) -> None:
@@ -109,9 +117,7 @@ class RunProgress:
         facts = self.facts()
         if complete(facts.plan, retries_left(self._policy, facts.retries_used)):
             return
-        found = stop(facts, self._policy)
-        if found is not None:
-            raise self.end(RunOver(found.outcome, found.detail))
+        self.may_go_on()
         left = self._left(facts)
         why = f"{len(left)} of {len(facts.plan.items)} probes are open" if left else "nothing was planned"
         raise self.end(RunOver("incomplete", why))
@@ -130,17 +136,17 @@ class RunProgress:
         """Record the state of a probe. A try is written to disk at once, anything else with its turn."""
         plan = self.state.plan
         item = plan.get(probe)
-        again = tried and item is not None and item.tries > 0
-        state_ = self.state.with_plan(plan.with_item(probe, state, reason, tried=tried))
+        items = plan.with_item(probe, state, reason, tried=tried).items
         if tried:
-            self.keep(state_.model_copy(update={"retries_used": state_.retries_used + again}))
+            again = item is not None and item.tries > 0
+            self.keep(items=items, retries_used=self.state.retries_used + again)
         else:
-            self.state = state_
+            self.state = self.state.model_copy(update={"items": items})
 
     def count_claim(self) -> int:
         """Count a claim beyond the plan; return how many preceded it."""
         before = self.state.claims
-        self.keep(self.state.model_copy(update={"claims": before + 1, "stale": 0}))
+        self.keep(claims=before + 1, stale=0)
         return before
 
     def count_accounts(self, url: str, why: str) -> None:
@@ -155,35 +161,29 @@ class RunProgress:
     def count_turn(self, turn: TurnRecord) -> None:
         """Count a turn that ended. A timeout neither counts as a failed turn nor resets their number."""
         state, failure = self.state, turn.failure
-        signature = self._signature(state)
+        signature = self._signature()
         late = failure == "turn_timeout"
-        counts = {
-            "turns": state.turns + 1,
-            "failed": state.failed + (not late) if failure else 0,
-            "timeouts": state.timeouts + late if failure else 0,
-            "last_failure": failure,
-            "stale": state.stale + 1 if signature == state.signature else 0,
-            "signature": signature,
-            "usage": total((state.usage, turn.usage)),
-        }
-        self.keep(state.model_copy(update=counts))
+        self.keep(
+            turns=state.turns + 1,
+            failed=state.failed + (not late) if failure else 0,
+            timeouts=state.timeouts + late if failure else 0,
+            last_failure=failure,
+            stale=state.stale + 1 if signature == state.signature else 0,
+            signature=signature,
+            usage=total((state.usage, turn.usage)),
+        )
 
     def change(self, driver: DriverChoice) -> None:
         """Switch to another driver, and reset the failures and the end of the previous one."""
         self.driver, self.over = driver, None
-        self.keep(self.state.model_copy(update={"failed": 0, "timeouts": 0, "stale": 0, "last_failure": ""}))
+        self.keep(failed=0, timeouts=0, stale=0, last_failure="")
 
     def leave(self, left: Left) -> None:
         """Record on disk what the run does not look at, cleaned; the latest record of a part counts."""
-        mask, state = self._world.redactor.text, self.state
-        part, reason = mask(line(left.part, 120))[:120] or "?", mask(line(left.reason, 500))[:1_000]
-        others = [one for one in state.left if one.part != part][: MAX_LEFT - 1]
-        kept = LeftState(part=part, reason=reason, kind=left.kind)
-        self.keep(state.model_copy(update={"left": (*others, kept)}))
-
-    def decide(self, decision: Decision) -> None:
-        """Record a decision that has no event."""
-        self._recorder.record(decision)
+        mask = self._world.redactor.text
+        part, reason = mask(line(left.part, 120))[:120] or "?", mask(line(left.reason, 500))[:MAX_REASON]
+        others = [one for one in self.state.left if one.part != part][: MAX_LEFT - 1]
+        self.keep(left=(*others, LeftState(part=part, reason=reason, kind=left.kind)))
 
     def end(self, over: RunOver) -> RunOver:
         """End the run, whatever the driver does."""
@@ -192,12 +192,13 @@ class RunProgress:
             why = over.detail or over.outcome
             what = "the model of run" if self.driver.is_model and over.outcome in HANDED_OVER else "run"
             title = f"{what} {self._run} stops: {over.outcome}"
-            self.decide(Decision(title, "go on, or stop", "stop", why, "start another run"))
+            self._recorder.record(Decision(title, "go on, or stop", "stop", why, "start another run"))
         return self.over
 
-    def keep(self, state: RunState) -> None:
-        """Write a state to disk, then adopt it; RunOver when the write fails."""
-        self.state = state.model_copy(update={"withdrawn": self._exercise.session.breaker.withdrawn})
+    def keep(self, **changes: Any) -> None:
+        """Write a changed state to disk, then adopt it; RunOver when the write fails."""
+        withdrawn = self._exercise.session.breaker.withdrawn
+        self.state = self.state.model_copy(update=changes | {"withdrawn": withdrawn})
         try:
             self._file.save(self.state)
         except OSError as error:
@@ -244,6 +245,7 @@ class RunProgress:
     def _left(self, facts: RunFacts) -> tuple[PlanItem, ...]:
         return facts.plan.open(retries_left(self._policy, facts.retries_used))
 
-    def _signature(self, state: RunState) -> str:
+    def _signature(self) -> str:
         """What a turn with progress changes: the open probes or the claims."""
+        state = self.state
         return f"{state.plan.signature(retries_left(self._policy, state.retries_used))} {state.claims}"

@@ -1,0 +1,465 @@
+"""One run as its driver sees it: every call through the gate into a fresh jail, recorded on both sides.
+
+Each call is judged, charged and recorded before it is made, and recorded after it. A batch (batch.py) uses
+the same steps, for several calls of one jail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import anyio
+
+from fleet.backoff import Backoff
+from fleet.broker.broker import EgressRecord
+from fleet.clock import Clock
+from fleet.drivers.explore.notebook import Notebook
+from fleet.drivers.explore.state_changes import RULE, StateChanges
+from fleet.drivers.session import Answer, RunOver, cause_of
+from fleet.drivers.template import Bindings
+from fleet.errors import BudgetExceeded, ChainError, FleetError, JailError, Refused, Unreachable
+from fleet.events.model import ExtensionDisabled, GateDenied, ToolRequested, ToolResponded
+from fleet.findings import envelope
+from fleet.gate.model import Action, Verdict
+from fleet.jail.model import Egress
+from fleet.runs.call.guest_protocol import answer, answers, attached, bad_args, batch_line, request_line
+from fleet.runs.call.replies import small
+from fleet.runs.call.targets import (
+    FAILURES,
+    RETRY_S,
+    STRIKES,
+    Capabilities,
+    CircuitBreaker,
+    Contacts,
+    first_page,
+    target_of,
+    targets_of,
+)
+from fleet.runs.call.wallet import Wallet
+from fleet.runs.context import RunContext
+from fleet.text import clean, cut_bytes, line
+from sandbox.spec import Context, Effect, ToolSpec
+from sandbox.tools import TOOLS
+from sandbox.tools.qa_report import Result
+
+_CALLER = next(spec.needs_key for spec in TOOLS.values() if spec.needs_key)
+_CONTROL = "qa_fetch"
+CONTROL_S = 10.0
+"""Seconds for the control of a host that is suspected to be down."""
+GUEST_S = 20.0
+"""Seconds between the guest's deadline and the jail's, so that the guest can still answer."""
+MARGIN_S = 2.0
+MAX_RETRIES = 5
+AGAIN = Backoff(0.5, 4.0)
+"""Back-off before another call to a silent target."""
+RETRIES = 2
+"""Retries, in another jail, of a call whose jail was killed before it acted."""
+TOO_MANY = 429
+EXPLORING = "explore"
+"""The probe that a call of an explorer is recorded under."""
+CHANGES = "changes"
+"""The note of the requests that change a platform's state."""
+_OVER = {"stop": "stopped", "budget": "budget_exceeded", "deadline": "deadline_exceeded"}
+_NOT_POSTED: tuple[tuple[type[FleetError], str], ...] = (
+    (Refused, "refused"),
+    (Unreachable, "unreachable"),
+    (ChainError, "reverted"),
+    (FleetError, "internal"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CallPurpose:
+    """The purpose of a call: a probe, a proof, or (`looks_s`) a check whether the target answers."""
+
+    probe: str
+    call_id: str
+    proof: bool
+    looks_s: float
+
+    @property
+    def trusts_outages(self) -> bool:
+        """Whether it is refused while its target is withdrawn; proofs and checks are not."""
+        return not (self.proof or self.looks_s)
+
+
+class JudgedCall(NamedTuple):
+    """A call with its number and the gate's verdict."""
+
+    number: int
+    tool: str
+    args: Mapping[str, Any]
+    how: CallPurpose
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class AdmittedCall:
+    """A call that the gate permitted, charged and recorded."""
+
+    number: int
+    tool: str
+    spec: ToolSpec
+    args: Mapping[str, Any]
+    how: CallPurpose
+    started: float
+
+
+class RunSession:
+    """Implements the drivers' Session port."""
+
+    def __init__(
+        self, context: RunContext, *, wallet: Wallet, history: Mapping[str, float], first_name: int = 1
+    ) -> None:
+        self._context, self.wallet = context, wallet
+        self._world = world = context.fleet
+        self._run, self._gate, self._stream = context.run, context.gate, context.stream
+        self._history = dict(world.platform.history) | dict(history)
+        self._next_name = first_name
+        self._capabilities: Capabilities | None = None
+        notes = world.folder(context.run) if world.trial else world.state
+        self._notebook = Notebook(notes / "explore" / world.platform.name)
+        self.changes = StateChanges.of(self._notebook.read(CHANGES))
+        self.calls = 0
+        self.turn = 0
+        self.answered, self.limited = 0, 0
+        """Calls that the platform answered with a status, and those of them with 429."""
+        self.requests = 0
+        """What the broker served of this run's jails."""
+        self._resumes = 0.0
+        self.breaker = CircuitBreaker(world.clock, world.patience_s)
+        self.contacts = Contacts(targets_of(world.platform))
+        self.charged_together = context.gate.together
+        """The calls judged inside are charged at once."""
+        self.recorded_together = context.stream.together
+        """What is recorded inside is written at once."""
+
+    @property
+    def clock(self) -> Clock:
+        return self._world.clock
+
+    def bindings(self, *, fresh_name: bool) -> Bindings:
+        self.wallet.renew(_CALLER)
+        name, taken = "", self.wallet.keys.labels() if fresh_name else ()
+        while fresh_name and (not name or name in taken):  # a driver may have numbered its names ahead
+            name = f"qa-{self._run}-{self._next_name}"
+            self._next_name += 1
+        return self._world.bindings(self._run, name)
+
+    async def fresh_callers(self) -> None:
+        if await self.writes_left():  # a new identity claims its credit
+            self.wallet.retire()
+
+    def history(self) -> Mapping[str, float]:
+        return self._history
+
+    def facts(self) -> Mapping[str, Any]:
+        return self._world.platform.facts
+
+    async def missing(self, needs: Iterable[str]) -> str:
+        return (await self.capabilities()).missing(needs)
+
+    async def capabilities(self) -> Capabilities:
+        """The platform's capabilities: asks its diamond once per run, and again after a failure."""
+        if self._capabilities is None:
+            try:
+                self._capabilities = Capabilities(self._world.platform, await self._world.checks.offered())
+            except FleetError:
+                return Capabilities(self._world.platform)
+        return self._capabilities
+
+    async def wait_for(self, tool: str, args: Mapping[str, Any], tries: int) -> bool:
+        spec = TOOLS.get(tool)
+        # a call that may have sent a transaction is checked when the run settles, never retried
+        acts = spec is not None and (bool(spec.acts_on) or _changes_a_page(tool, args))
+        if tries >= MAX_RETRIES or acts or not self.breaker.waits(tool, args):
+            return False
+        await anyio.sleep(AGAIN.pause(tries))
+        return True
+
+    async def look(self, tool: str, args: Mapping[str, Any], *, probe: str, deadline_s: float) -> Answer:
+        """Check whether a target answers; the result does not count as a failure."""
+        return await self.call(tool, args, probe=probe, looks_s=deadline_s)
+
+    async def call(
+        self,
+        tool: str,
+        args: Mapping[str, Any],
+        *,
+        probe: str = "",
+        proof: bool = False,
+        call_id: str = "",
+        looks_s: float = 0.0,
+    ) -> Answer:
+        """Make one gated call. A retry after a killed jail is also a call: permitted, charged, recorded."""
+        left, how = RETRIES, CallPurpose(probe, call_id, proof, looks_s)
+        while True:
+            acts = self.wallet.acts
+            try:
+                return await self._call(tool, args, how)
+            except JailError as lost:
+                if self.wallet.acts != acts or _changes_a_page(tool, args):  # settling looks at its effects
+                    return Answer(_lost(lost), lost=True)
+                if not left:
+                    raise RunOver("jail_lost", f"{RETRIES + 1} times in a row: {lost}") from None
+                left -= 1
+
+    async def _call(self, tool: str, args: Mapping[str, Any], how: CallPurpose) -> Answer:
+        await self.check_ours()
+        if (spec := TOOLS.get(tool)) and spec.effect in (Effect.LOOK, Effect.ACT):
+            await self.resumed()
+        asked = await self.admit(await self.judge(tool, args, how))
+        if isinstance(asked, Answer):
+            return asked
+        lost: JailError | None = None
+        try:
+            result = self.known(asked) or await self._result(asked)
+        except JailError as error:
+            lost, result = error, _lost(error)
+        self.respond(asked, result, self._world.clock.monotonic() - asked.started)
+        self.check_spent()
+        if lost is not None:
+            raise lost
+        counted = self.count(asked, result)
+        if not how.looks_s:
+            await self.ask_control(tool, args)
+        return counted
+
+    async def check_ours(self) -> None:
+        """RunOver when a peer has taken this run over."""
+        if not await self._world.source.mine(self._run):
+            raise RunOver("crashed", "a peer presumed this process dead and settles this run")
+
+    async def judge(self, tool: str, args: Mapping[str, Any], how: CallPurpose) -> JudgedCall:
+        """Number one call, judge it and charge it."""
+        self.calls += 1
+        number, spec = self.calls, TOOLS.get(tool)
+        if how.trusts_outages and not self.breaker.permits(tool, args):
+            again = f"{STRIKES} times in a row: the next call is in {RETRY_S:g} s"
+            why = f"{target_of(tool, args)} failed {again}"
+            verdict = Verdict(permit=False, rule="withdrawn", reason=why)
+        elif why := self.changes.why_not(tool, args, explores=how.probe == EXPLORING):
+            verdict = Verdict(permit=False, rule=RULE, reason=why)
+        elif spec is not None and (bad := bad_args(spec, args)) is not None:
+            verdict = await self._gate.malformed(tool, bad)
+        else:
+            effect = (spec.effect_of(args) if spec else None) or Effect.REPORT
+            verdict = await self._gate.decide(
+                Action(run=self._run, persona=self._context.persona, tool=tool, effect=effect, args=args)
+            )
+        return JudgedCall(number, tool, args, how, verdict)
+
+    async def admit(self, judged: JudgedCall) -> AdmittedCall | Answer:
+        """Record the request of a call that was judged; the answer to one that is refused."""
+        number, tool, args, how, verdict = judged
+        spec = TOOLS.get(tool)
+        if not verdict.permit or spec is None:
+            return self._denied(number, tool, verdict, args, how.call_id)
+        shown = self._world.redactor.fields(args)
+        self._stream.emit(
+            ToolRequested(call=number, call_id=how.call_id, probe=how.probe, tool=tool, args=shown)
+        )
+        await self.wallet.ready(tool, args)
+        return AdmittedCall(number, tool, spec, args, how, self._world.clock.monotonic())
+
+    def known(self, asked: AdmittedCall) -> dict[str, Any] | None:
+        """The immediate answer to a call whose target is known to be down."""
+        if asked.spec.effect is Effect.REPORT or not asked.how.trusts_outages:
+            return None
+        if not (outage := self.contacts.why_not(asked.tool, asked.args)):
+            return None
+        return {"ok": False, "latency_ms": 0.0, "error": outage, "error_class": "unreachable", "hint": ""}
+
+    async def _result(self, asked: AdmittedCall) -> dict[str, Any]:
+        spec = asked.spec
+        if spec.effect is Effect.REPORT:
+            return await self._post_free_entry(asked.args["text"])
+        guest_s = asked.how.looks_s or spec.wall_s or GUEST_S
+        jail = self._world.jail.call
+        call = partial(jail, resources=spec.resources) if spec.resources else jail
+        outcome = await call(
+            request_line(spec, asked.args, await self._guest_context(guest_s)),
+            deadline_s=guest_s + MARGIN_S,
+            # tools that only compute run hostile input beside the guest: no egress
+            egress=None if spec.effect is Effect.COMPUTE else self._egress(1),
+        )
+        return attached(spec, answer(spec, outcome), self._world.folder(self._run) / "evidence")
+
+    async def in_one_jail(
+        self, spec: ToolSpec, calls: Sequence[tuple[int, Mapping[str, Any]]], starts_s: float
+    ) -> tuple[dict[int, dict[str, Any]], bool]:
+        """The results of admitted calls, by place in the batch, and whether the guest ended as it should."""
+        outcome = await self._world.jail.call(
+            batch_line(spec, calls, await self._guest_context(GUEST_S), starts_s),
+            deadline_s=starts_s + GUEST_S + MARGIN_S,
+            egress=self._egress(len(calls)),
+        )
+        return answers(spec, outcome)
+
+    async def _guest_context(self, guest_s: float) -> Context:
+        lacks = (await self.capabilities()).lacks
+        return self._world.context(self._run, self.wallet.addresses(), guest_s, lacks)
+
+    def _egress(self, calls: int) -> Egress:
+        return self._world.egress(self.wallet, calls, self._noted)
+
+    def _noted(self, record: EgressRecord) -> None:
+        self.requests += 1
+        if record.pause:
+            self._resumes = max(self._resumes, self._world.clock.monotonic() + record.pause)
+
+    async def _post_free_entry(self, text: str) -> dict[str, Any]:
+        """`qa_report`, the one tool that the trusted side executes itself: post one free entry under the
+        fleet's identity: mask, cut, sign, read back.
+
+        Refuses text in the form of a finding: the outbox posts findings after their proof.
+        """
+        world, result = self._world, Result(ok=False, error_class="bad_request", error="/args/text: empty")
+        started = world.clock.monotonic()
+        shown = cut_bytes(world.redactor.text(clean(text, newlines=True)).strip(), envelope.MAX_BYTES)
+        if envelope.read(shown).grammar != "free":
+            result = replace(result, error="/args/text: findings are posted automatically after their proof")
+        elif shown:
+            try:
+                posted = await world.chain.log.post(shown, run=self._run, charge="reports")
+                result = Result(ok=True, tx=posted.tx, index=posted.index, read_back=True)
+            except FleetError as error:
+                word = next(word for kind, word in _NOT_POSTED if isinstance(error, kind))
+                result = replace(result, error_class=word, error=clean(str(error), 500))
+        return asdict(replace(result, latency_ms=(world.clock.monotonic() - started) * 1000))
+
+    def respond(self, asked: AdmittedCall, result: Mapping[str, Any], seconds: float) -> None:
+        """Record what a call answered."""
+        self._stream.emit(
+            ToolResponded(
+                call=asked.number,
+                call_id=asked.how.call_id,
+                tool=asked.tool,
+                is_error=not result["ok"],
+                result=self._world.redactor.fields(result),
+                seconds=round(seconds, 4),
+            )
+        )
+
+    def check_spent(self) -> None:
+        """RunOver when a budget refused a signature of the last call."""
+        spent, self.wallet.spent = self.wallet.spent, ""
+        if spent:
+            raise RunOver("budget_exceeded", spent)
+
+    def count(self, asked: AdmittedCall, result: dict[str, Any]) -> Answer:
+        """Count what an answer says of its target; one too many failures withdraw it."""
+        tool, args, spec = asked.tool, asked.args, asked.spec
+        if status := result.get("status"):
+            self.answered += 1
+            self.limited += status == TOO_MANY
+        if not asked.how.looks_s:
+            self.contacts.count(tool, args, result)
+            if self.changes.saw(tool, args, result):
+                self._notebook.write(CHANGES, self.changes.state())
+            self._record_withdrawn(self.breaker.count(tool, args, result), cause_of(result))
+        if spec.needs_key:  # what is left of the credit of the identity that called
+            label = spec.lends.get(str(args.get("caller")), spec.needs_key)
+            if result.get("error_class") == "unfunded":
+                self.wallet.wear(label)
+            charged, credit = result.get("charged", 0), str(result.get("credit", ""))
+            if label == spec.needs_key and isinstance(charged, int) and charged > 0 and credit.isdigit():
+                self.wallet.pays(int(credit), charged)
+        return Answer(result)
+
+    def _record_withdrawn(self, target: str, last: str) -> None:
+        if target:
+            reason = f"auto_disable: {STRIKES} consecutive failures, last: {last}"
+            self._stream.emit(ExtensionDisabled(namespace=target, reason=reason, turn=self.turn))
+
+    async def ask_control(self, tool: str, args: Mapping[str, Any]) -> None:
+        """Ask the first page of a suspected host: the host is withdrawn only when that fails as well.
+
+        A run that may not ask it cannot tell, and withdraws the host.
+        """
+        if not self.breaker.is_suspect(tool, args):
+            return
+        fails, cause = True, "a known outage"
+        if not self.contacts.why_not(tool, args):
+            url = first_page(tool, args)
+            found = await self.look(_CONTROL, {"url": url}, probe="", deadline_s=CONTROL_S)
+            cause = found.denied or cause_of(found.result)
+            fails = bool(found.denied) or cause in FAILURES
+        self._record_withdrawn(self.breaker.control(tool, args, answers=not fails), cause)
+
+    async def calls_left(self) -> int:
+        """Calls that the budget leaves to this run."""
+        return (await self._context.ledger.left())["calls"]
+
+    async def writes_left(self) -> int:
+        """Transactions that the budget leaves to this run."""
+        return (await self._context.ledger.left()).get("writes", 0)
+
+    async def reserve_requests(self, count: int) -> str:
+        """Count an explorer's requests against the platform's day; why not, if they do not fit."""
+        try:
+            await self._context.ledger.spend("requests", count)
+        except BudgetExceeded as spent:
+            return str(spent)
+        return ""
+
+    async def count_requests(self, since: int, reserved: int) -> None:
+        """Count those that the broker served beyond the reserved ones."""
+        if (more := self.requests - since - reserved) > 0:
+            await self._context.ledger.count("requests", more)
+
+    async def pace(self) -> None:
+        """Wait until the gate's rate permits one more call."""
+        if pause := self._gate.pause():
+            await anyio.sleep(pause)
+
+    def held(self) -> float:
+        """Seconds until the pause is over that the platform asked for; 0 without one."""
+        return max(0.0, self._resumes - self._world.clock.monotonic())
+
+    async def resumed(self) -> None:
+        """Wait until a pause is over that the platform asked for, if the run's time reaches that far."""
+        if 0 < (pause := self.held()) < self._gate.time_left():
+            await anyio.sleep(pause)
+
+    def withhold(self, tool: str, args: Mapping[str, Any], rule: str, reason: str) -> Answer:
+        """Refuse a call before the gate is asked."""
+        self.calls += 1
+        return self._denied(self.calls, tool, Verdict(permit=False, rule=rule, reason=reason), args, "")
+
+    async def reject(self, tool: str, reason: str, args: Mapping[str, Any], *, call_id: str = "") -> Answer:
+        """Record and charge an invalid call: unknown, malformed, or with bad arguments."""
+        self.calls += 1
+        verdict = await self._gate.malformed(tool, reason)
+        return self._denied(self.calls, tool, verdict, args, call_id)
+
+    def _denied(
+        self, number: int, tool: str, verdict: Verdict, args: Mapping[str, Any], call_id: str
+    ) -> Answer:
+        rule, reason = verdict.rule, self._world.redactor.text(line(verdict.reason, 500))
+        self._stream.emit(
+            GateDenied(
+                call=number,
+                call_id=call_id,
+                tool=line(tool, 64),
+                rule=rule,
+                reason=reason,
+                args=small(self._world.redactor.fields(args)),
+            )
+        )
+        if verdict.ends_run:
+            raise RunOver(_OVER.get(rule, "refused"), reason)
+        return Answer({}, denied=rule or "unknown", reason=reason)
+
+
+def _changes_a_page(tool: str, args: Mapping[str, Any]) -> bool:
+    """Whether a call may have changed what no effect of the journal records: it is never repeated."""
+    spec = TOOLS.get(tool)
+    return spec is not None and bool(spec.acts_at) and spec.effect_of(args) is Effect.ACT
+
+
+def _lost(error: JailError) -> dict[str, Any]:
+    return {"ok": False, "error_class": "internal", "error": str(error)}
