@@ -13,7 +13,7 @@ import typer
 from fleet.app.journal import known_journal
 from fleet.cli.completion import fingerprints
 from fleet.cli.console import DryRun, Json, fields_of, make_app, note, put, run, state, table
-from fleet.cli.findings import decide, item_view
+from fleet.cli.findings import decide, item_view, kinds
 from fleet.cli.findings.item_view import ItemView
 from fleet.config.files import demo_dir
 from fleet.errors import FleetError, Unreachable, UsageError
@@ -24,7 +24,7 @@ from fleet.store.rows import FindingRow
 from fleet.text import clean, counted
 
 app = make_app(group=True)
-for command in decide.COMMANDS:
+for command in (*decide.COMMANDS, kinds.kinds):
     app.command()(command)
 Name = Annotated[
     str,
