@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+import sys
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, replace
 from datetime import timedelta
-from typing import Annotated, cast, get_args
+from typing import Annotated, Any, cast, get_args
 
 import typer
 
-from fleet.app.decided import words_of
+from fleet.app.decided import Board, Subject, words_of, write_down
+from fleet.app.journal import known_journal, open_journal
+from fleet.app.lock import holder
 from fleet.cli.completion import completed_from, fingerprints
-from fleet.cli.console import DryRun, Json, put, run, table, who
-from fleet.cli.findings.decisions import board_of, decide, post, rows_of
+from fleet.cli.console import DryRun, Json, few_digits, note, put, run, state, table, who
+from fleet.cli.operate.status_page import minute
 from fleet.clock import SystemClock, iso
-from fleet.errors import UsageError
+from fleet.config import load_fleet, load_platform
+from fleet.errors import ConfigError, FleetError, UsageError
 from fleet.store.rows import QUEUED, DecisionKind, DecisionRow, LinkKind
+from fleet.text import clean
 from fleet.triage.items.decisions import fold
 from fleet.triage.outputs.selection import moment
 
@@ -42,163 +49,77 @@ _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=
 _SEVERITIES = ("critical", "high", "medium", "low", "info")
 
 
-def fixed(
-    item: Item,
-    reason: Reason,
-    publish: Publish = False,
-    platform: Profile = None,
-    dry_run: DryRun = False,
-    as_json: Json = False,
-) -> None:
+def fixed(made: DecisionRow) -> DecisionRow:
     """Say that an item is fixed; clean re-runs verify it, and a sighting makes it a regression."""
-    decide(item, _wanted("fixed", reason), publish, platform, dry_run, as_json)
+    return made
 
 
-def dismiss(
-    item: Item,
-    reason: Reason,
-    for_: For = "",
-    until: Until = "",
-    publish: Publish = False,
-    platform: Profile = None,
-    dry_run: DryRun = False,
-    as_json: Json = False,
-) -> None:
+def dismiss(made: DecisionRow, for_: For = "", until: Until = "") -> DecisionRow:
     """Take an item off the list until you undo it, or until a given end; or drop a driver's claim."""
-    from fleet.cli.findings.claims import (  # the proof of a claim, as a run has it
-        dismiss_claim,
-        waiting_claim,
-    )
-
-    wanted = replace(_wanted("dismiss", reason), until=_until(for_, until))
-    board = run(lambda: board_of(platform))
-    claim = waiting_claim(board.subject(item))
-    if claim is None:
-        decide(item, wanted, publish, platform, dry_run, as_json)
-    elif publish:
-        raise UsageError("a driver's claim is not on the log", remedy="dismiss it without --publish")
-    else:
-        dismiss_claim(claim, wanted.reason, dry_run=dry_run, as_json=as_json)
+    return replace(made, until=_until(for_, until))
 
 
-def snooze(
-    item: Item,
-    reason: Reason,
-    for_: For = "",
-    until: Until = "",
-    publish: Publish = False,
-    platform: Profile = None,
-    dry_run: DryRun = False,
-    as_json: Json = False,
-) -> None:
+def snooze(made: DecisionRow, for_: For = "", until: Until = "") -> DecisionRow:
     """Take an item off the list for a while."""
-    end = _until(for_, until)
-    if not end:
+    if not (end := _until(for_, until)):
         raise UsageError("a snooze ends", remedy="write --for 7d or --until DATE, or dismiss the item")
-    decide(item, replace(_wanted("snooze", reason), until=end), publish, platform, dry_run, as_json)
+    return replace(made, until=end)
 
 
-def reopen(
-    item: Item,
-    reason: Reason,
-    publish: Publish = False,
-    platform: Profile = None,
-    dry_run: DryRun = False,
-    as_json: Json = False,
-) -> None:
+def reopen(made: DecisionRow) -> DecisionRow:
     """Put an item back on the list: whatever resolved, dismissed or snoozed it until now counts no more."""
-    decide(item, _wanted("reopen", reason), publish, platform, dry_run, as_json)
+    return made
 
 
 def severity(
-    item: Item,
+    made: DecisionRow,
     level: Annotated[
         str, typer.Argument(help=", ".join(_SEVERITIES), autocompletion=completed_from(_SEVERITIES))
     ],
-    reason: Reason,
-    publish: Publish = False,
-    platform: Profile = None,
-    dry_run: DryRun = False,
-    as_json: Json = False,
-) -> None:
+) -> DecisionRow:
     """Correct the severity of an item."""
     if level not in _SEVERITIES:
         raise UsageError(f"{level!r} is not a severity", remedy=f"choose one of {', '.join(_SEVERITIES)}")
-    decide(item, replace(_wanted("severity", reason), severity=level), publish, platform, dry_run, as_json)
+    return replace(made, severity=level)
 
 
-def merge(
-    item: Item,
-    into: Other,
-    reason: Reason,
-    publish: Publish = False,
-    platform: Profile = None,
-    dry_run: DryRun = False,
-    as_json: Json = False,
-) -> None:
+def merge(made: DecisionRow, into: Other) -> DecisionRow:
     """Make one item of two: the first becomes part of the second."""
-    decide(item, replace(_wanted("merge", reason), other=into), publish, platform, dry_run, as_json)
+    return replace(made, other=into)
 
 
-def split(
-    item: Item,
-    reason: Reason,
-    publish: Publish = False,
-    platform: Profile = None,
-    dry_run: DryRun = False,
-    as_json: Json = False,
-) -> None:
+def split(made: DecisionRow) -> DecisionRow:
     """Take this fingerprint out of its item: it becomes an item of its own."""
-    decide(item, _wanted("split", reason), publish, platform, dry_run, as_json)
+    return made
 
 
 def link(
-    item: Item,
+    made: DecisionRow,
     kind: Annotated[
         str,
         typer.Argument(help=", ".join(get_args(LinkKind)), autocompletion=completed_from(get_args(LinkKind))),
     ],
     other: Other,
-    reason: Reason,
-    publish: Publish = False,
-    platform: Profile = None,
-    dry_run: DryRun = False,
-    as_json: Json = False,
-) -> None:
+) -> DecisionRow:
     """Link an item to another one."""
     if kind not in get_args(LinkKind):
         raise UsageError(f"{kind!r} is not a link", remedy=f"choose one of {', '.join(get_args(LinkKind))}")
-    wanted = replace(_wanted("link", reason), other=other, link=cast(LinkKind, kind))
-    decide(item, wanted, publish, platform, dry_run, as_json)
+    return replace(made, other=other, link=cast(LinkKind, kind))
 
 
-def unlink(
-    item: Item,
-    other: Other,
-    reason: Reason,
-    publish: Publish = False,
-    platform: Profile = None,
-    dry_run: DryRun = False,
-    as_json: Json = False,
-) -> None:
+def unlink(made: DecisionRow, other: Other) -> DecisionRow:
     """Remove every link between two items, a suggested one included."""
-    decide(item, replace(_wanted("unlink", reason), other=other), publish, platform, dry_run, as_json)
+    return replace(made, other=other)
 
 
 def undo(
-    item: Item,
-    reason: Reason,
+    made: DecisionRow,
     decision: Annotated[
         str, typer.Option(help="Name of the decision; default: the latest that stands.")
     ] = "",
-    publish: Publish = False,
-    platform: Profile = None,
-    dry_run: DryRun = False,
-    as_json: Json = False,
-) -> None:
+) -> DecisionRow:
     """Reverse a decision about an item; undo the undo to reverse that."""
-    wanted = replace(_wanted("undo", reason), undoes=decision)
-    decide(item, wanted, publish, platform, dry_run, as_json)
+    return replace(made, undoes=decision)
 
 
 def decisions(
@@ -207,7 +128,7 @@ def decisions(
     as_json: Json = False,
 ) -> None:
     """List decisions: who decided what about which item, when and why, and the entry that publishes it."""
-    board = run(lambda: board_of(platform))
+    board = run(lambda: _board(platform))
     shown = board.about(board.subject(item)) if item else list(board.decisions)
     stand = {one.name for one in fold(board.decisions).all}
     data = [asdict(one) | {"stands": one.name in stand} for one in shown]
@@ -226,32 +147,67 @@ def publish(
     as_json: Json = False,
 ) -> None:
     """Post the decisions that `--publish` left to be posted, or all of one item; each is posted once."""
-    board = run(lambda: board_of(platform))
+    board = run(lambda: _board(platform))
     if item:
         left = [one for one in board.about(board.subject(item)) if one.entry < 0]
     else:
         left = [one for one in board.decisions if one.entry == QUEUED]
-    done = left if dry_run or not left else run(lambda: post(board, left))
-    data = [asdict(one) for one in done]
+    done = left if dry_run or not left else run(lambda: _post(board, left))
+    rows = [
+        (one.name, one.item, words_of(one), one.entry if one.entry >= 0 else "to be posted") for one in done
+    ]
     put(
-        data,
+        [asdict(one) for one in done],
         as_json=as_json,
-        text=lambda: table(("decision", "item", "kind", "entry"), map(_posted, done)),
+        text=lambda: table(("decision", "item", "kind", "entry"), rows),
     )
 
 
-COMMANDS = (fixed, dismiss, snooze, reopen, severity, merge, split, link, unlink, undo, decisions, publish)
+DECISIONS: tuple[Callable[..., DecisionRow], ...] = (
+    fixed,
+    dismiss,
+    snooze,
+    reopen,
+    severity,
+    merge,
+    split,
+    link,
+    unlink,
+    undo,
+)
+"""What can be decided, by the name of the decision; each fills in what only it asks for."""
+
+
+def _command(fill: Callable[..., DecisionRow]) -> Callable[..., None]:
+    """The command of a decision: its own parameters, and those that all decisions have."""
+
+    def command(
+        item: Item,
+        reason: Reason,
+        publish: Publish = False,
+        platform: Profile = None,
+        dry_run: DryRun = False,
+        as_json: Json = False,
+        **own: Any,
+    ) -> None:
+        if not reason.strip():
+            raise UsageError("a decision needs a reason", remedy='--reason "…"')
+        kind = cast(DecisionKind, fill.__name__)
+        wanted = fill(DecisionRow(item="", kind=kind, reason=reason, who=who(), at=""), **own)
+        _decide(item, wanted, publish, platform, dry_run=dry_run, as_json=as_json)
+
+    item, reason, *common = list(inspect.signature(command, eval_str=True).parameters.values())[:-1]
+    own = list(inspect.signature(fill, eval_str=True).parameters.values())[1:]
+    needed = [one for one in own if one.default is one.empty]
+    asked = [item, *needed, reason, *(one for one in own if one not in needed), *common]
+    command.__name__, command.__doc__ = fill.__name__, fill.__doc__
+    command.__annotations__ = {one.name: one.annotation for one in asked}
+    command.__signature__ = inspect.Signature(asked)  # type: ignore[attr-defined]
+    return command
+
+
+COMMANDS: tuple[Callable[..., None], ...] = (*map(_command, DECISIONS), decisions, publish)
 """The commands of this file, as `fleet findings` registers them."""
-
-
-def _wanted(kind: DecisionKind, reason: str) -> DecisionRow:
-    if not reason.strip():
-        raise UsageError("a decision needs a reason", remedy='--reason "…"')
-    return DecisionRow(item="", kind=kind, reason=reason, who=who(), at="")
-
-
-def _posted(one: DecisionRow) -> tuple[object, ...]:
-    return one.name, one.item, words_of(one), one.entry if one.entry >= 0 else "to be posted"
 
 
 def _until(duration: str, end: str) -> str:
@@ -269,3 +225,145 @@ def _until(duration: str, end: str) -> str:
     if (match := _FOR.fullmatch(duration)) is None:
         raise UsageError(f"{duration!r} is not a duration", remedy="write 12h, 30d, 2w or ever")
     return iso(now + int(match[1]) * _UNITS[match[2]])
+
+
+def _platform(name: str | None) -> str:
+    """The platform's name; a configured one need not be described here as long as nothing is posted."""
+    if name is not None:
+        return load_platform(name, state())[0].name
+    try:
+        return load_platform(load_fleet().platform, state())[0].name
+    except UsageError:
+        return load_fleet().platform
+
+
+async def _board(platform: str | None) -> Board:
+    journal = await known_journal(state())
+    if journal is None:
+        raise UsageError("no item or finding on this machine", remedy="fleet findings list")
+    async with journal:
+        return await Board.read(journal, _platform(platform), state())
+
+
+def _decide(
+    digits: str, wanted: DecisionRow, publish: bool, platform: str | None, *, dry_run: bool, as_json: bool
+) -> None:
+    board = run(lambda: _board(platform))
+    subject = board.subject(digits)
+    if wanted.kind == "dismiss":
+        from fleet.cli.findings import claims  # the proof of a claim, as a run has it
+
+        if (claim := claims.waiting_claim(subject)) is not None:
+            if publish:
+                raise UsageError("a driver's claim is not on the log", remedy="dismiss it without --publish")
+            claims.dismiss_claim(claim, wanted.reason, dry_run=dry_run, as_json=as_json)
+            return
+    made, new = _made(board, subject, wanted)
+    if not dry_run:
+        made = replace(made, entry=QUEUED) if publish and made.entry < 0 else made
+        run(lambda: _record(made))
+        write_down(state(), made, subject.title)
+        _refresh(board.platform)
+    if publish and not dry_run:
+        (made,) = run(lambda: _post(board, [made]))
+    hidden = fold([*board.decisions, made]).hiding(subject.names, iso(SystemClock().now()))
+    data = asdict(made) | {"title": subject.title, "recorded": not dry_run, "new": new}
+    data["hidden_by"] = hidden.name if hidden else ""
+    undone = next((one for one in board.decisions if one.name == made.undoes), None)
+    term = f" ({_term(made)})" if made.kind in ("dismiss", "snooze") else ""
+    where = f", entry {made.entry} of the log" if made.entry >= 0 else ""
+    verb = "would be recorded" if dry_run else "is recorded"
+    head = f"item {made.item}: {words_of(made)}{term} {verb} (decision {made.name}{where})"
+    lines = [head, *_notes(made, undone, hidden)]
+    put(data, as_json=as_json, text=lambda: print("\n".join(map(clean, lines))))
+
+
+def _made(board: Board, subject: Subject, wanted: DecisionRow) -> tuple[DecisionRow, bool]:
+    """The decision to record, and whether it is a new one."""
+    if subject.finding is not None and subject.finding.state == "dropped":
+        raise UsageError(
+            f"finding {subject.item} is dropped: it needs no decision", remedy="fleet findings list"
+        )
+    item = subject.chosen if wanted.kind == "split" else subject.item
+    other = board.subject(wanted.other).item if wanted.other else ""
+    if other == item:
+        raise UsageError(f"{item} is the item itself", remedy="name another item")
+    full = replace(wanted, item=item, other=other, undoes="", platform=board.platform)
+    if (begun := board.unfinished(subject, board.made(full))) is not None:
+        return begun, False
+    if wanted.kind == "undo":
+        target = board.latest(subject, wanted.undoes.lower())
+        full = replace(full, item=target.item, undoes=target.name)
+    return board.made(full), True
+
+
+async def _record(made: DecisionRow) -> None:
+    async with await open_journal(state()) as journal:
+        await journal.add_decision(made)
+
+
+async def _post(board: Board, left: list[DecisionRow]) -> list[DecisionRow]:
+    from fleet.app.publisher import open_publisher  # loads what signs, which no other command here needs
+
+    subjects = {one.chosen: (one.surface, one.title) for one in board.subjects}
+    try:
+        async with open_publisher(state(), platform=board.platform) as publisher:
+            return await publisher.publish(left, subjects)
+    except FleetError:
+        note("it is recorded, and not on the log yet: `fleet findings publish` posts it once that is mended")
+        raise
+
+
+def _refresh(platform: str) -> None:
+    """The worklist files with the decision, from the mirror; a running fleet's next pass does that itself."""
+    if holder(state()):
+        return
+    try:
+        run(lambda: _look_again(platform))
+    except FleetError as error:
+        note(f"the worklist shows it after the next triage pass, fleet run qa-triage: {error}")
+
+
+async def _look_again(platform: str) -> None:
+    from fleet.app.reading import reading_world  # imports web3, which other decisions do not need
+    from fleet.triage.triage_pass import TRIAGE, pass_over
+
+    async with reading_world(state(), platform, ask=False) as world:
+        if TRIAGE not in world.personas:
+            raise ConfigError(f"no persona named {TRIAGE}", remedy="fleet personas list")
+        await pass_over(world, world.personas[TRIAGE], post=False, ask=False)
+
+
+def _term(one: DecisionRow) -> str:
+    return f"until {one.until}" if one.until else "until it is undone"
+
+
+def _notes(made: DecisionRow, undone: DecisionRow | None, hidden: DecisionRow | None) -> list[str]:
+    """What an undo takes back, and what still keeps the item off the list."""
+    lines = []
+    if undone is not None:
+        lines.append(f"it takes back: {words_of(undone)} by {undone.who}, {undone.at}: {undone.reason}")
+    if hidden is not None and hidden.name != made.name:
+        word = "dismissed" if hidden.kind == "dismiss" else "snoozed"
+        back = f"fleet findings undo {made.item} --decision {hidden.name}"
+        lines += [
+            f"the item is still {word} {_term(hidden)}, by {hidden.who}, {hidden.at}: {hidden.reason}",
+            f"  to list it again: {back}, or fleet findings reopen {made.item}",
+        ]
+    elif undone is not None and undone.kind in ("dismiss", "snooze"):
+        lines.append("the item is on the list again")
+    return lines
+
+
+def rows_of(shown: Sequence[DecisionRow], standing: Collection[str]) -> list[tuple[object, ...]]:
+    """Cells of a list; on a terminal only as many digits of a name as tell them apart, and minutes."""
+    names = [name for one in shown for name in (one.name, one.item, one.other, one.undoes) if name]
+    few = few_digits(names) if sys.stdout.isatty() else None
+    rows: list[tuple[object, ...]] = []
+    for one in shown:
+        at, end = (one.at, one.until) if few is None else (minute(one.at), minute(one.until))
+        where = f"entry {one.entry}" if one.entry >= 0 else "to be posted" if one.entry == QUEUED else "no"
+        what = words_of(replace(one, other=one.other[:few], undoes=one.undoes[:few]))
+        what += (f" until {end}" if end else "") + ("" if one.name in standing else " (undone)")
+        rows.append((one.name[:few], one.item[:few], what, at, one.who, one.reason, where))
+    return rows
