@@ -39,6 +39,7 @@ from fleet.gate.model import Action
 from fleet.gate.scope import Scope
 from fleet.personas.model import BudgetSection
 from fleet.store.journal import Journal
+from fleet.store.rows import NewRun
 from sandbox.chain.contract import VIEWS
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
@@ -148,7 +149,15 @@ async def _gate(state: Path, journal: Journal) -> tuple[Gate, Stream]:
     budget = Budget.of(BudgetSection(calls=10_000), file="bench")
     limits = {str(unit): limit for unit, limit in budget.limits().items()}
     await journal.trigger(
-        "bench", persona="qa-bench", key="bench", platform="x", trigger="manual", rung="", budget=limits
+        NewRun(
+            run_id="bench",
+            persona="qa-bench",
+            key="bench",
+            platform="x",
+            trigger="manual",
+            rung="",
+            budget=limits,
+        )
     )
     await journal.claim("bench", pid=os.getpid(), pid_start=0)
     gate = Gate(

@@ -27,6 +27,7 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from fleet.store.dispatch.dispatcher import Dispatcher
 from fleet.store.dispatch.source import Embedded, Owner, Source
 from fleet.store.journal import Journal
+from fleet.store.rows import NewRun
 from tests.store.cluster import ABSENT, Cluster, binaries
 
 FLOORS = {"shared_to_procrastinate": 0.08}
@@ -62,7 +63,15 @@ async def through(journal: Journal, source: Source, count: int) -> float:
     for number in range(count):
         run = f"r{number}"
         queued = await source.trigger(
-            run, persona=run, key=run, platform="bench", trigger="bench", rung="observe", budget={"calls": 1}
+            NewRun(
+                run_id=run,
+                persona=run,
+                key=run,
+                platform="bench",
+                trigger="bench",
+                rung="observe",
+                budget={"calls": 1},
+            )
         )
         row = await source.take({run: 1}, ())
         assert queued, run

@@ -18,7 +18,7 @@ from fleet.runs.driver_choice import PLAYBOOK, DriverChoice, choose_driver
 from fleet.runs.run import SETTLE_S, RunReport, Work, opened
 from fleet.runs.settlement.lost_runs import take_back
 from fleet.runs.settlement.settle import transactions
-from fleet.store.rows import TRIAL, RunRow
+from fleet.store.rows import TRIAL, NewRun, RunRow
 
 _BASE32 = b"abcdefghijklmnopqrstuvwxyz234567" * 8
 """Alphabet indexed by byte: each letter stands for equally many."""
@@ -82,9 +82,8 @@ async def fire(
     driver = driver if work else choose_driver(world.model, persona, driver)
     run = new_run_id()
     budget = Budget.of(persona.persona.budget, file=persona.path)
-    await world.source.trigger(
-        run,
-        hand=True,
+    queued = NewRun(
+        run_id=run,
         persona=persona.persona.name,
         key=f"{persona.persona.name}@{trigger}:{run}",
         platform=world.platform.name,
@@ -92,6 +91,7 @@ async def fire(
         rung="",
         budget={str(unit): limit for unit, limit in budget.limits().items()},
     )
+    await world.source.trigger(queued, hand=True)
     if not await world.source.begin(run):
         raise TryAgain(f"another daemon is running {persona.persona.name}", remedy="wait for its run")
     own = partial(work, run) if work else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol, Self
+from typing import NamedTuple, Self
 
 from fleet.errors import ConfigError
 from fleet.events.daemon_events import Feed, TriggerFired, TriggerSkipped
@@ -14,8 +14,9 @@ from fleet.personas.load import LoadedPersona
 from fleet.runs.driver_choice import DRIVERS, RETEST, TRIAGE
 from fleet.runs.lifecycle import new_run_id
 from fleet.runs.signals import Signals
+from fleet.store.dispatch.source import Source
 from fleet.store.journal import Journal
-from fleet.store.tables.base import pack
+from fleet.store.rows import NewRun
 from fleet.triggers.model import EVERYONE, Firing, Skip
 
 ROOM = 256
@@ -37,35 +38,11 @@ FIX = "fix"
 """The driver of a run that proposes a fix of an item."""
 
 
-class Enqueue(Protocol):
-    """Queues a run: the journal's `trigger`, or a source's, which also queues a job to run it."""
-
-    async def __call__(
-        self,
-        run_id: str,
-        *,
-        persona: str,
-        key: str,
-        platform: str,
-        trigger: str,
-        rung: str,
-        budget: Mapping[str, Any] | str,
-        priority: int = 0,
-        due: str = "",
-    ) -> bool: ...
-
-
-class EnqueueAll(Protocol):
-    """Queues several runs at once, each with the arguments of `Enqueue`; returns the ids of new ones."""
-
-    async def __call__(self, runs: Sequence[Mapping[str, Any]], /) -> set[str]: ...
-
-
 class Queue:
     """The triggers' Sink over the journal. `signals.work` is set when a new run waits.
 
-    On a shared journal, runs queued by the journal's own `trigger` are found too, some seconds later. `day`
-    returns the fleet's limits of a day: when they or the persona's are spent, no run starts.
+    A `source` also queues a job to run it; on a shared journal, runs without one are found some seconds
+    later. `day` returns the fleet's limits of a day: when they or the persona's are spent, no run starts.
     """
 
     def __init__(
@@ -75,15 +52,13 @@ class Queue:
         personas: Mapping[str, LoadedPersona],
         feed: Feed,
         *,
-        enqueue: Enqueue | None = None,
-        enqueue_all: EnqueueAll | None = None,
+        source: Source | None = None,
         day: Callable[[], Mapping[Unit, int]] = dict,
         drivers: Sequence[str] = DRIVERS,
         signals: Signals | None = None,
     ) -> None:
         self._journal, self._platform = journal, platform
-        self._enqueue: Enqueue = enqueue or journal.trigger
-        self._enqueue_all: EnqueueAll = enqueue_all or journal.trigger_all
+        self._source: Source | Journal = source or journal
         self._personas, self._feed = personas, feed
         self._day = day
         self._drivers = (*drivers, TRIAGE, FIX)
@@ -109,8 +84,8 @@ class Queue:
         if refusal := refusal or await self._spent(ready, self._day(), self._journal):
             await self.skip(Skip(firing.persona, firing.key, refusal))
             return False
-        run = self._run(firing, ready)
-        queued = await self._enqueue(**run, priority=priority)
+        run = self._run(firing, ready, priority)
+        queued = await self._source.trigger(run)
         if queued:
             self._feed.tell(_fired(run))
             self._work.set()
@@ -125,10 +100,10 @@ class Queue:
         if skips:  # known runs are not skips
             known = await self._journal.known_keys([firing.key for firing in firings])
             runs, skips = await self._judge(firings, known, waiting, today)
-        new = await self._enqueue_all(runs)
+        new = await self._source.trigger_all(runs)
         if new:
             at = self._feed.now()  # ten thousand copies would take a tenth of the time here
-            self._feed.tell(*[_fired(run, at) for run in runs if run["run_id"] in new])
+            self._feed.tell(*[_fired(run, at) for run in runs if run.run_id in new])
             self._work.set()
         if skips:
             await self._journal.skip_all([(skip.persona, skip.key, skip.reason) for skip in skips])
@@ -140,9 +115,9 @@ class Queue:
         known: Collection[str],
         waiting: Mapping[str, list[str]],
         today: Today,
-    ) -> tuple[list[dict[str, Any]], list[Skip]]:
+    ) -> tuple[list[NewRun], list[Skip]]:
         """Split firings with unknown keys into runs and skips."""
-        runs: dict[str, dict[str, Any]] = {}
+        runs: dict[str, NewRun] = {}
         skips: list[Skip] = []
         ahead = {persona: list(keys) for persona, keys in waiting.items()}
         day = self._day()
@@ -168,17 +143,18 @@ class Queue:
         self._ready[name] = known
         return known
 
-    def _run(self, firing: Firing, ready: _Ready) -> dict[str, Any]:
-        return {
-            "run_id": new_run_id(),
-            "persona": firing.persona,
-            "key": firing.key,
-            "platform": self._platform,
-            "trigger": firing.why,
-            "rung": "",
-            "budget": ready.limits,
-            "due": _stamp(firing.due),
-        }
+    def _run(self, firing: Firing, ready: _Ready, priority: int = 0) -> NewRun:
+        return NewRun(
+            run_id=new_run_id(),
+            persona=firing.persona,
+            key=firing.key,
+            platform=self._platform,
+            trigger=firing.why,
+            rung="",
+            budget=ready.limits,
+            priority=priority,
+            due=_stamp(firing.due),
+        )
 
     async def skip(self, skip: Skip) -> None:
         """Record it: a row for `status`, an event for followers."""
@@ -199,7 +175,7 @@ class _Ready(NamedTuple):
     persona: LoadedPersona | None
     refusal: str
     budget: Budget | None = None
-    limits: str = "{}"
+    limits: dict[str, int] = {}
 
     @classmethod
     def of(cls, persona: LoadedPersona, drivers: Sequence[str]) -> Self:
@@ -209,7 +185,7 @@ class _Ready(NamedTuple):
             budget = Budget.of(persona.persona.budget, file=persona.path)
         except ConfigError as error:
             return cls(persona, str(error))
-        return cls(persona, "", budget, pack({str(unit): limit for unit, limit in budget.limits().items()}))
+        return cls(persona, "", budget, {str(unit): limit for unit, limit in budget.limits().items()})
 
 
 class _Today(NamedTuple):
@@ -238,8 +214,8 @@ def _crowded(firing: Firing, waiting: Sequence[str], ready: _Ready) -> str:
     return ""
 
 
-def _fired(run: Mapping[str, Any], at: str = "") -> TriggerFired:
-    return TriggerFired(at=at, persona=run["persona"], key=run["key"], why=run["trigger"], run=run["run_id"])
+def _fired(run: NewRun, at: str = "") -> TriggerFired:
+    return TriggerFired(at=at, persona=run.persona, key=run.key, why=run.trigger, run=run.run_id)
 
 
 def _skipped(skip: Skip) -> TriggerSkipped:

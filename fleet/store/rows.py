@@ -58,12 +58,10 @@ EFFECT_MOVES: Mapping[EffectState, frozenset[EffectState]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunRow:
-    """One firing of one persona. `pid_start` is the process start time, which detects a reused pid.
+class NewRun:
+    """One firing of one persona that is to be queued.
 
-    `due` is when it was due (ISO with microseconds), `cancel` who requested its end, and why. `daemon`
-    identifies the process on a shared journal; "" where only one uses it. `discovered` is 1 once its
-    explorers met new behaviour of the platform, although nothing may be wrong.
+    `due` is when it was due (ISO with microseconds), "" for now. `rung` is "" until the run is claimed.
     """
 
     run_id: str
@@ -73,16 +71,27 @@ class RunRow:
     trigger: str
     rung: str
     budget: dict[str, Any]
+    priority: int = 0
+    due: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow(NewRun):
+    """A run in the journal. `pid_start` is the process start time, which detects a reused pid.
+
+    `cancel` is who requested its end, and why. `daemon` identifies the process on a shared journal; "" where
+    only one uses it. `discovered` is 1 once its explorers met new behaviour of the platform, although
+    nothing may be wrong. The table `runs` has these columns (`sql/schema.py`).
+    """
+
     state: RunState
+    created: str
     outcome: str = ""
     detail: str = ""
     pid: int = 0
     pid_start: int = 0
-    created: str = ""
     started: str = ""
     ended: str = ""
-    priority: int = 0
-    due: str = ""
     cancel: str = ""
     daemon: str = ""
     discovered: int = 0

@@ -14,6 +14,7 @@ from fleet.findings.reader import read as read_entry
 from fleet.gate.model import Rung
 from fleet.runs.context import FleetContext
 from fleet.runs.lifecycle import fire
+from fleet.store.rows import NewRun
 from tests.acceptance.conftest import CREATE, House, persona, probe, step
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet, pytest.mark.jail]
@@ -94,7 +95,15 @@ async def test_a_report_that_another_run_s_charge_overtook_leaves_the_outbox(
 
             async def post(self, text: str, *, run: str, charge: Charge) -> PostedEntry:
                 await world.journal.trigger(
-                    "other", persona="qa-o", key="o", platform="devnet", trigger="t", rung="", budget={}
+                    NewRun(
+                        run_id="other",
+                        persona="qa-o",
+                        key="o",
+                        platform="devnet",
+                        trigger="t",
+                        rung="",
+                        budget={},
+                    )
                 )
                 await world.journal.spend("other", "reports", 1, 8)
                 return await world.chain.log.post(text, run=run, charge=charge)

@@ -24,7 +24,7 @@ from fleet.runs.lifecycle import fire, recover
 from fleet.runs.proof.attempt import Attempt
 from fleet.runs.proof.candidates import candidates
 from fleet.runs.settlement.lost_runs import keys_without_runs, take_back
-from fleet.store.rows import FindingRow
+from fleet.store.rows import FindingRow, NewRun
 from tests.acceptance.conftest import CREATE, House, persona, probe, step
 from tests.acceptance.doubles import between, hanging
 
@@ -211,7 +211,7 @@ async def killed(world: FleetContext, one: LoadedPersona, **budget: int) -> None
     """The journal as a process leaves it that was killed in mid run."""
     name = one.persona.name
     await world.journal.trigger(
-        RUN, persona=name, key=RUN, platform="devnet", trigger="manual", rung="", budget={}
+        NewRun(run_id=RUN, persona=name, key=RUN, platform="devnet", trigger="manual", rung="", budget={})
     )
     assert await world.journal.claim(RUN, pid=1, pid_start=1)
     for unit, amount in budget.items():

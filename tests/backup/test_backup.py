@@ -23,7 +23,7 @@ from fleet.errors import Refused, TryAgain, UsageError
 from fleet.gate.dial import DIAL, read_dial, write_dial
 from fleet.gate.model import Rung
 from fleet.store.journal import Journal
-from fleet.store.rows import DecisionRow, FindingRow
+from fleet.store.rows import DecisionRow, FindingRow, NewRun
 from fleet.triage.items.decisions import named
 from fleet.triage.items.pass_inputs import PassInputs
 from fleet.triage.run import TriageResult, TriageTask, triage
@@ -47,7 +47,15 @@ async def fill(state: Path, log: ScriptedLog) -> None:
     async with await Journal.open(state / "fleet.db") as journal:
         for run in ("kept", "gone"):
             await journal.trigger(
-                run, persona="qa-ux", key=run, platform="p", trigger="hand", rung="observe", budget={}
+                NewRun(
+                    run_id=run,
+                    persona="qa-ux",
+                    key=run,
+                    platform="p",
+                    trigger="hand",
+                    rung="observe",
+                    budget={},
+                )
             )
             await journal.claim(run, pid=1, pid_start=1)
         await journal.add_finding(FindingRow(run_id="kept", fingerprint="ab" * 6, state="posted"))

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 from fleet.cli.run.runs import app
 from fleet.runs.desk.state import AccountTally, Plan, PlanItem, RunState, StateFile
 from fleet.store.journal import Journal
-from fleet.store.rows import FindingRow, FindingState
+from fleet.store.rows import FindingRow, FindingState, NewRun
 from tests.cli.test_worklist_command import screen
 from tests.triggers.conftest import FakeClock
 
@@ -44,7 +44,15 @@ async def ended(state: Path) -> None:
         for number, (persona, outcome, detail) in enumerate(ENDS * 3):
             run = f"aaaaaaa{number:x}"
             await journal.trigger(
-                run, persona=persona, key=run, platform="devnet", trigger="t", rung="observe", budget={}
+                NewRun(
+                    run_id=run,
+                    persona=persona,
+                    key=run,
+                    platform="devnet",
+                    trigger="t",
+                    rung="observe",
+                    budget={},
+                )
             )
             await journal.claim(run, pid=1, pid_start=1)
             await journal.spend(run, "calls", 12 * number, 1000)
@@ -104,7 +112,15 @@ def test_what_a_run_saw_is_counted_proven_or_not(state: Path, grade: FindingStat
     async def found() -> None:
         async with await Journal.open(state / "fleet.db", clock=FakeClock()) as journal:
             await journal.trigger(
-                "run0", persona="qa-ux", key="k", platform="devnet", trigger="t", rung="observe", budget={}
+                NewRun(
+                    run_id="run0",
+                    persona="qa-ux",
+                    key="k",
+                    platform="devnet",
+                    trigger="t",
+                    rung="observe",
+                    budget={},
+                )
             )
             await journal.claim("run0", pid=1, pid_start=1)
             for mark in "abcde":

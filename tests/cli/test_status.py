@@ -35,7 +35,7 @@ from fleet.gate.model import Rung
 from fleet.gate.stop import stop
 from fleet.runs.desk.exit_codes import LEFT, MODEL_ENDED, UNDECIDED, UNEXPLORED
 from fleet.store.journal import Journal
-from fleet.store.rows import FindingRow
+from fleet.store.rows import FindingRow, NewRun
 from fleet.triage.outputs.document import LogPosition, WorklistHeader
 from fleet.triage.outputs.files import save
 from tests.cli.test_worklist_command import own, screen
@@ -80,7 +80,15 @@ async def night(state: Path) -> None:
         for number, (persona, outcome, detail) in enumerate(ends):
             run = f"run{number}"
             await journal.trigger(
-                run, persona=persona, key=run, platform="devnet", trigger="t", rung="observe", budget={}
+                NewRun(
+                    run_id=run,
+                    persona=persona,
+                    key=run,
+                    platform="devnet",
+                    trigger="t",
+                    rung="observe",
+                    budget={},
+                )
             )
             await journal.claim(run, pid=1, pid_start=1)
             await journal.spend(run, "calls", 40, 100)

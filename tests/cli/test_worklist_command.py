@@ -32,7 +32,7 @@ from fleet.cli.worklist.fresh import age
 from fleet.clock import iso
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.store.journal import Journal
-from fleet.store.rows import DecisionRow, FindingRow
+from fleet.store.rows import DecisionRow, FindingRow, NewRun
 from fleet.triage.items.life import Stage
 from fleet.triage.items.worklist import ItemLink, RankFactor, WorklistItem
 from fleet.triage.outputs.document import AuditRate, LogPosition, WorklistHeader
@@ -351,7 +351,15 @@ def test_what_a_person_decided_is_shown_with_what_was_undone(state: Path) -> Non
             await journal.add_decision(low)
             await journal.add_decision(undo)
             await journal.trigger(
-                "run0", persona="qa-ux", key="k", platform="devnet", trigger="t", rung="observe", budget={}
+                NewRun(
+                    run_id="run0",
+                    persona="qa-ux",
+                    key="k",
+                    platform="devnet",
+                    trigger="t",
+                    rung="observe",
+                    budget={},
+                )
             )
             for name in ("abcdef012345", "00ff00ff00ff"):  # the other one was merged into it
                 found = FindingRow(run_id="run0", fingerprint=name, severity="low", title=f"about {name}")

@@ -15,7 +15,7 @@ from fleet.config.compiler import CompilerSection
 from fleet.personas.model import Probe, Step
 from fleet.runs.call.decision_file import NAME
 from fleet.store.journal import Journal
-from fleet.store.rows import FindingRow
+from fleet.store.rows import FindingRow, NewRun
 from tests.cli_process import run_fleet
 from tests.runs.table import PLATFORM, RUN, persona, seated
 
@@ -57,7 +57,9 @@ async def state(tmp_path: Path, anyio_backend: str) -> Path:
     state.mkdir()
     async with await Journal.open(state / "fleet.db") as journal:
         await journal.trigger(
-            "r1", persona="qa-mine", key="r1", platform="d", trigger="t", rung="observe", budget={}
+            NewRun(
+                run_id="r1", persona="qa-mine", key="r1", platform="d", trigger="t", rung="observe", budget={}
+            )
         )
         await journal.finish("r1", "done")
         data = {"claim": {"title": EVIL, "review": True, "probe": PROBE.model_dump(mode="json")}}

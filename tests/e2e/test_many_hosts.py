@@ -9,8 +9,8 @@ import anyio
 import pytest
 
 from fleet.store.journal import Journal
-from fleet.store.rows import FindingRow
-from fleet.store.sql.schema import SCHEMA_VERSION
+from fleet.store.rows import FindingRow, NewRun
+from fleet.store.sql.migrations import SCHEMA_VERSION
 from tests.e2e.conftest import Fleet, command
 from tests.store.cluster import Cluster, running
 
@@ -40,7 +40,7 @@ def host(state: Path) -> Fleet:
 async def _found_elsewhere(place: str) -> None:
     async with await Journal.open(place) as journal:
         await journal.trigger(
-            "r1", persona="p", key="r1", platform="d", trigger="t", rung="observe", budget={}
+            NewRun(run_id="r1", persona="p", key="r1", platform="d", trigger="t", rung="observe", budget={})
         )
         await journal.claim("r1", pid=1, pid_start=1, daemon="other-host-1f")
         await journal.add_finding(

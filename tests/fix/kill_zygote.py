@@ -34,6 +34,7 @@ from fleet.runs.proof.item_questions import ItemQuestion
 from fleet.store.failpoints import about, step
 from fleet.store.journal import Journal
 from fleet.store.proposal_rows import OPEN_PROPOSALS
+from fleet.store.rows import NewRun
 from tests.crash.forking import serve
 from tests.doubles.fix import MemoryParts
 from tests.fix.homes import FP, PASSED, FixHome, MemoryFeedback, item
@@ -153,7 +154,7 @@ class KilledHome(FixHome):
 
     async def begin(self, run: str, *, calls: int = CALLS) -> SimpleNamespace:
         started = {"persona": "qa-fix", "platform": "p", "trigger": "t", "rung": "propose", "budget": {}}
-        await self.journal.trigger(run, key=f"k:{run}", **started)  # type: ignore[arg-type]
+        await self.journal.trigger(NewRun(run_id=run, key=f"k:{run}", **started))  # type: ignore[arg-type]
         await self.journal.claim(run, pid=os.getpid(), pid_start=1, daemon=self.me)
         budget = Budget(calls=calls, writes=0, reports=0, wall_s=600.0, acts=False, tokens=1000)
         emit = SimpleNamespace(emit=self.events.append)

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from fleet.store.journal import Journal
+from fleet.store.rows import NewRun
 
 pytestmark = pytest.mark.anyio
 
 
 async def ended(journal: Journal, run: str, *, discovers: bool) -> None:
     await journal.trigger(
-        run, persona="qa-a", key=run, platform="p", trigger="t", rung="", budget={}, due=run
+        NewRun(run_id=run, persona="qa-a", key=run, platform="p", trigger="t", rung="", budget={}, due=run)
     )
     assert await journal.claim(run, pid=1, pid_start=1)
     if discovers:

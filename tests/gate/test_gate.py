@@ -18,6 +18,7 @@ from fleet.gate.scope import Scope
 from fleet.gate.stop import resume, stop
 from fleet.personas.model import BudgetSection
 from fleet.store.journal import Journal
+from fleet.store.rows import NewRun
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
 
@@ -40,7 +41,7 @@ Make = Callable[..., Gate]
 async def journal(state: Path, anyio_backend: str) -> AsyncIterator[Journal]:
     async with await Journal.open(state / "fleet.db") as opened:
         await opened.trigger(
-            "r1", persona="qa-x", key="k", platform="d", trigger="t", rung="observe", budget={}
+            NewRun(run_id="r1", persona="qa-x", key="k", platform="d", trigger="t", rung="observe", budget={})
         )
         yield opened
 

@@ -14,6 +14,7 @@ from fleet.errors import BudgetExceeded
 from fleet.gate.budget import Budget, Ledger, Reservation, day_limits
 from fleet.personas.model import BudgetSection
 from fleet.store.journal import Journal
+from fleet.store.rows import NewRun
 
 pytestmark = pytest.mark.anyio
 Make = Callable[..., Ledger]
@@ -31,7 +32,9 @@ async def journal(state: Path, clock: HandClock, anyio_backend: str) -> AsyncIte
     async with await Journal.open(state / "fleet.db", clock=clock) as opened:
         for run, persona in (("r1", "qa-x"), ("r2", "qa-x"), ("r3", "qa-y")):
             await opened.trigger(
-                run, persona=persona, key=run, platform="d", trigger="t", rung="observe", budget={}
+                NewRun(
+                    run_id=run, persona=persona, key=run, platform="d", trigger="t", rung="observe", budget={}
+                )
             )
         yield opened
 

@@ -78,8 +78,7 @@ class Shop:
             "devnet",
             self.personas,
             self.feed,
-            enqueue=self.source.trigger,
-            enqueue_all=self.source.trigger_all,
+            source=self.source,
             signals=self.signals,
         )
         self.world = cast(

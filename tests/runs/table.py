@@ -38,7 +38,7 @@ from fleet.runs.desk.desk import RunDesk
 from fleet.runs.drive import Drive
 from fleet.runs.driver_choice import PLAYBOOK, DriverChoice
 from fleet.runs.proof.probe_runner import Exercise
-from fleet.store.rows import TRIAL
+from fleet.store.rows import TRIAL, NewRun
 from sandbox.chain.contract import VIEWS
 from sandbox.spec import PROTOCOL
 from sandbox.tools import TOOLS
@@ -210,14 +210,16 @@ async def seated(
         world = world.as_trial() if trial else world
         name = one.persona.name
         await source.trigger(
-            run,
+            NewRun(
+                run_id=run,
+                persona=name,
+                key=f"{name}@test:{run}",
+                platform="paper",
+                trigger=TRIAL if trial else "test",
+                rung="",
+                budget={},
+            ),
             hand=True,
-            persona=name,
-            key=f"{name}@test:{run}",
-            platform="paper",
-            trigger=TRIAL if trial else "test",
-            rung="",
-            budget={},
         )
         assert await source.begin(run)
         folder = world.folder(run)

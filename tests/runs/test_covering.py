@@ -13,7 +13,7 @@ from fleet.oracles.table import judge
 from fleet.personas.model import Step
 from fleet.runs.proof.candidates import covering
 from fleet.runs.proof.grades import graded
-from fleet.store.rows import FindingRow
+from fleet.store.rows import FindingRow, NewRun
 from tests.runs.table import RUN, look, persona, seated
 from tests.runs.test_desk import ANY
 
@@ -96,7 +96,15 @@ async def test_only_what_this_run_proves_covers_another(
         assert set(raised) >= set(states)
         if mended:
             await journal.trigger(
-                "older", persona="qa-paper", key="older", platform="paper", trigger="", rung="", budget={}
+                NewRun(
+                    run_id="older",
+                    persona="qa-paper",
+                    key="older",
+                    platform="paper",
+                    trigger="",
+                    rung="",
+                    budget={},
+                )
             )
             await journal.add_finding(replace(raised["quote-injection"], run_id="older", state="posted"))
             broken.remove("moss%27")

@@ -23,7 +23,7 @@ from fleet.runs.call.wallet import Wallet
 from fleet.runs.context import FleetContext, RunContext
 from fleet.runs.settlement.settle import ROUNDS, give_back, release_left, settle, transactions
 from fleet.store.journal import Journal
-from fleet.store.rows import EffectState
+from fleet.store.rows import EffectState, NewRun
 from tests.doubles.chain import DIAMOND, MemoryChain
 
 pytestmark = pytest.mark.anyio
@@ -97,7 +97,15 @@ async def rig(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Rig]:
     chain = MemoryChain(SigningLimits(rung=lambda: "exercise"))
     async with await Journal.open(tmp_path / "fleet.db") as journal:
         await journal.trigger(
-            RUN, persona="qa-a", key="qa-a@1", platform="devnet", trigger="a test", rung="", budget={}
+            NewRun(
+                run_id=RUN,
+                persona="qa-a",
+                key="qa-a@1",
+                platform="devnet",
+                trigger="a test",
+                rung="",
+                budget={},
+            )
         )
         parts = SimpleNamespace(
             journal=journal,

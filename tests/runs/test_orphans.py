@@ -15,6 +15,7 @@ from fleet.events.stream import Stream
 from fleet.events.trajectory import TrajectoryFile, read
 from fleet.runs.settlement.orphans import close_orphans
 from fleet.store.journal import MEMORY, Journal
+from fleet.store.rows import NewRun
 
 pytestmark = pytest.mark.anyio
 
@@ -41,7 +42,9 @@ async def journal() -> AsyncIterator[Journal]:
 async def begun(journal: Journal, state: Path, run: str, *, footer: bool = False) -> Path:
     """A claimed run with a key, whose file has a header, and a footer when asked for."""
     await journal.trigger(
-        run, persona="qa-x", key=f"qa-x@{run}", platform="p", trigger="manual", rung="", budget={}
+        NewRun(
+            run_id=run, persona="qa-x", key=f"qa-x@{run}", platform="p", trigger="manual", rung="", budget={}
+        )
     )
     assert await journal.claim(run, pid=1, pid_start=1)
     folder = state / "runs" / run

@@ -23,7 +23,7 @@ from fleet.findings.records import ItemRecord, write_record
 from fleet.runs.context import FleetContext, RunContext
 from fleet.runs.settlement.outbox import report_all
 from fleet.store.journal import MEMORY, Journal
-from fleet.store.rows import FindingRow
+from fleet.store.rows import FindingRow, NewRun
 
 pytestmark = pytest.mark.anyio
 
@@ -77,7 +77,7 @@ class Rig:
 
     async def confirmed(self, run: str, **data: Any) -> None:
         await self.journal.trigger(
-            run, persona="qa-a", key=run, platform="devnet", trigger="", rung="", budget={}
+            NewRun(run_id=run, persona="qa-a", key=run, platform="devnet", trigger="", rung="", budget={})
         )
         row = FindingRow(run_id=run, fingerprint=FP, state="confirmed", envelope=f"{FP} by {run}", data=data)
         await self.journal.add_finding(row)
@@ -199,7 +199,15 @@ async def test_what_an_earlier_version_has_on_the_log_is_not_posted_under_its_ne
         await rig.confirmed("first")
         assert await rig.report("first") == "posted"
         await rig.journal.trigger(
-            "second", persona="qa-a", key="second", platform="devnet", trigger="", rung="", budget={}
+            NewRun(
+                run_id="second",
+                persona="qa-a",
+                key="second",
+                platform="devnet",
+                trigger="",
+                rung="",
+                budget={},
+            )
         )
         for name, before in (("a" * 12, FP), ("b" * 12, "c" * 12)):
             row = FindingRow(

@@ -18,7 +18,7 @@ from fleet.runs.context import FleetContext
 from fleet.runs.lifecycle import forget_unbegun
 from fleet.runs.signals import MOST_S, QUIET_S, Bursts
 from fleet.store.journal import Journal
-from fleet.store.rows import FindingRow, RunRow
+from fleet.store.rows import FindingRow, NewRun, RunRow
 from tests.runs.conftest import Shop, firing, persona
 
 pytestmark = pytest.mark.anyio
@@ -272,13 +272,15 @@ async def test_what_a_trigger_queued_outlives_a_run_by_hand(shop: Shop) -> None:
     """`fleet run` ends what a person began and nobody claimed, and nothing else."""
     await shop.queue.fire(firing("qa-a", "2026-11-21T18:00:00Z"))
     await shop.journal.trigger(
-        "byhandxx",
-        persona="qa-b",
-        key="qa-b@manual:byhandxx",
-        platform="devnet",
-        trigger="manual",
-        rung="",
-        budget={},
+        NewRun(
+            run_id="byhandxx",
+            persona="qa-b",
+            key="qa-b@manual:byhandxx",
+            platform="devnet",
+            trigger="manual",
+            rung="",
+            budget={},
+        )
     )
     await forget_unbegun(shop.world)
     states = {row.persona: (row.state, row.outcome) for row in await shop.journal.runs()}

@@ -16,6 +16,7 @@ from fleet.clock import SystemClock, iso
 from fleet.config import KeepSection
 from fleet.runs.retention import FRESH, MEGABYTE, RunFolder, choose, look, tidy
 from fleet.store.journal import Journal
+from fleet.store.rows import NewRun
 
 pytestmark = pytest.mark.anyio
 
@@ -98,7 +99,7 @@ async def journal(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Journal]:
     async with await Journal.open(tmp_path / "fleet.db", clock=Long()) as journal:
         for run in ("over", "held"):
             assert await journal.trigger(
-                run, persona="p", key=run, platform="d", trigger="t", rung="observe", budget={}
+                NewRun(run_id=run, persona="p", key=run, platform="d", trigger="t", rung="observe", budget={})
             )
             await journal.intend(run, "tx", "0x1", {})
             await journal.finish(run, "done")

@@ -11,7 +11,7 @@ from fleet.drivers.session import RunOver
 from fleet.findings.recurrence import Recurrence, key_of, read_recurrence
 from fleet.personas.model import PolicySection
 from fleet.runs.proof.retest import retest
-from fleet.store.rows import FindingRow, ItemRow
+from fleet.store.rows import FindingRow, ItemRow, NewRun
 from tests.runs.table import RUN, Table, look, persona, seated, well
 from tests.runs.test_desk import ANY
 
@@ -23,7 +23,9 @@ FP = "0123456789ab"
 async def filed(table: Table, *, fingerprint: str = FP, persona: str = "qa-paper", **changes: Any) -> None:
     """An item that an earlier run of the same persona has on the log."""
     await table.world.journal.trigger(
-        "older", persona="qa-paper", key="older", platform="paper", trigger="", rung="", budget={}
+        NewRun(
+            run_id="older", persona="qa-paper", key="older", platform="paper", trigger="", rung="", budget={}
+        )
     )
     probe = look("a", "result.status == 200")
     data = {

@@ -20,7 +20,7 @@ from fleet.runs.drive import with_learned
 from fleet.runs.proof.item_figures import count, figures_of
 from fleet.runs.proof.verify import TRIES
 from fleet.service.listeners import listeners
-from fleet.store.rows import FindingRow
+from fleet.store.rows import FindingRow, NewRun
 from fleet.triage.items.unproven import unproven
 from tests.runs.table import RUN, Table, look, persona, seated
 from tests.runs.test_retest import FP, filed
@@ -73,7 +73,15 @@ async def test_a_trial_hides_no_leftover_of_another_run(tmp_path: Path) -> None:
     async with seated(tmp_path, persona(look("a")), trial=True) as table:
         journal = table.world.journal
         await journal.trigger(
-            "older", persona="qa-paper", key="older", platform="paper", trigger="t", rung="", budget={}
+            NewRun(
+                run_id="older",
+                persona="qa-paper",
+                key="older",
+                platform="paper",
+                trigger="t",
+                rung="",
+                budget={},
+            )
         )
         for run in ("older", RUN):
             row = FindingRow(run_id=run, fingerprint=FP, severity="high", title="t", persona="qa-paper")

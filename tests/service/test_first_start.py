@@ -16,6 +16,7 @@ from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Persona, Trigger
 from fleet.service.triggers import FIRST_S, SPREAD_S, Triggers
 from fleet.store.journal import Journal
+from fleet.store.rows import NewRun
 from fleet.triggers.model import FiringRecorder
 from tests.runs.table import PLATFORM
 from tests.triggers.conftest import START, FakeClock
@@ -129,5 +130,14 @@ async def ran(journal: Journal, name: str, due: datetime) -> None:
     key = f"{name}@{due:%Y-%m-%dT%H:%M:%SZ}"
     stamp = due.isoformat(timespec="microseconds")
     assert await journal.trigger(
-        "abcdefgh", persona=name, key=key, platform="paper", trigger="t", rung="", budget={}, due=stamp
+        NewRun(
+            run_id="abcdefgh",
+            persona=name,
+            key=key,
+            platform="paper",
+            trigger="t",
+            rung="",
+            budget={},
+            due=stamp,
+        )
     )

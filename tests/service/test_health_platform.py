@@ -29,6 +29,7 @@ def ended(persona: str, outcome: str, at: str, detail: str = "") -> RunRow:
         rung="observe",
         budget={},
         state="ended",
+        created="",
         outcome=outcome,
         detail=detail,
         ended=at,

@@ -30,7 +30,7 @@ from fleet.service.metrics import Tally
 from fleet.service.readiness import Notifier
 from fleet.service.retention import FolderRetention
 from fleet.store.journal import Journal
-from fleet.store.rows import FindingRow
+from fleet.store.rows import FindingRow, NewRun
 from fleet.store.tables.units import FLEET
 from fleet.triggers.hooks.webhook import Delivery
 from fleet.triggers.model import Firing
@@ -96,14 +96,16 @@ async def test_a_new_never_selector_is_in_force_everywhere_at_once(stand: Stand)
     world, one = stand.world, stand.daemon.personas["qa-look"]
     run = "abcdefgh"
     await world.source.trigger(
-        run,
+        NewRun(
+            run_id=run,
+            persona="qa-look",
+            key=f"qa-look@a:{run}",
+            platform="devnet",
+            trigger="t",
+            rung="",
+            budget={},
+        ),
         hand=True,
-        persona="qa-look",
-        key=f"qa-look@a:{run}",
-        platform="devnet",
-        trigger="t",
-        rung="",
-        budget={},
     )
     args = {"function": "feedbackCount", "data": WORD}
     call = Action(run=run, persona="qa-look", tool="qa_fetch", effect=Effect.LOOK, args=args)
@@ -156,7 +158,15 @@ async def test_what_an_ended_run_did_not_post_is_not_owed(stand: Stand) -> None:
     journal, health = stand.world.journal, stand.daemon.health
     for run in ("muted", "outage"):
         await journal.trigger(
-            run, persona="qa-look", key=run, platform="devnet", trigger="t", rung="observe", budget={}
+            NewRun(
+                run_id=run,
+                persona="qa-look",
+                key=run,
+                platform="devnet",
+                trigger="t",
+                rung="observe",
+                budget={},
+            )
         )
         await journal.claim(run, pid=1, pid_start=1)
         await journal.add_finding(
@@ -195,7 +205,15 @@ async def test_what_is_kept_follows_the_configuration(stand: Stand) -> None:
 
     async with await Journal.open(stand.up.state / "fleet.db", clock=Long()) as journal:
         await journal.trigger(
-            "over2345", persona="qa-look", key="o", platform="devnet", trigger="t", rung="", budget={}
+            NewRun(
+                run_id="over2345",
+                persona="qa-look",
+                key="o",
+                platform="devnet",
+                trigger="t",
+                rung="",
+                budget={},
+            )
         )
         await journal.finish("over2345", "done", "all is well")
     folder.mkdir(parents=True)

@@ -21,6 +21,7 @@ from fleet.events.daemon_events import Feed
 from fleet.runs.context import FleetContext
 from fleet.service.retention import FolderRetention
 from fleet.store.journal import Journal
+from fleet.store.rows import NewRun
 from tests.cli_process import run_fleet
 from tests.feed import read_feed
 from tests.runs.test_retention import taken
@@ -39,7 +40,7 @@ async def long_ago(state: Path, *runs: str) -> AsyncIterator[Journal]:
     async with await Journal.open(state / "fleet.db", clock=Long()) as journal:
         for run in runs:
             await journal.trigger(
-                run, persona="p", key=run, platform="d", trigger="t", rung="observe", budget={}
+                NewRun(run_id=run, persona="p", key=run, platform="d", trigger="t", rung="observe", budget={})
             )
             await journal.finish(run, "done", "all is well")
             (state / "runs" / run).mkdir(parents=True)

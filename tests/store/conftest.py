@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fleet.store.journal import MEMORY, Journal
+from fleet.store.rows import NewRun
 from tests.store.cluster import Cluster, running
 
 Places = Callable[[], Path | str]
@@ -50,13 +51,15 @@ def queue(journal: Journal) -> Callable[..., Awaitable[bool]]:
 
     async def queue(run_id: str = "r1", key: str = "") -> bool:
         return await journal.trigger(
-            run_id,
-            persona="qa-smoke",
-            key=key or run_id,
-            platform="devnet",
-            trigger="person",
-            rung="observe",
-            budget={"calls": 5},
+            NewRun(
+                run_id=run_id,
+                persona="qa-smoke",
+                key=key or run_id,
+                platform="devnet",
+                trigger="person",
+                rung="observe",
+                budget={"calls": 5},
+            )
         )
 
     return queue

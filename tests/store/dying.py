@@ -22,7 +22,7 @@ import sqlalchemy.dialects.postgresql.psycopg  # noqa: F401
 import fleet.store.sql.postgres  # noqa: F401
 from fleet.chain.node.codec import Entry
 from fleet.store.journal import MEMORY, Journal
-from fleet.store.rows import FindingRow, SampleRow
+from fleet.store.rows import FindingRow, NewRun, SampleRow
 
 
 class StillClock:
@@ -37,7 +37,15 @@ class StillClock:
 
 def _trigger(journal: Journal) -> Awaitable[Any]:
     return journal.trigger(
-        "r1", persona="qa-x", key="k", platform="d", trigger="t", rung="exercise", budget={"writes": 3}
+        NewRun(
+            run_id="r1",
+            persona="qa-x",
+            key="k",
+            platform="d",
+            trigger="t",
+            rung="exercise",
+            budget={"writes": 3},
+        )
     )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 
 from fleet.errors import BudgetExceeded
 from fleet.store.journal import Journal
-from fleet.store.rows import FindingRow
+from fleet.store.rows import FindingRow, NewRun
 
 TICKS = 500
 SPENDS = 200
@@ -37,7 +37,15 @@ async def _each(count: int, wins: Callable[[int], Awaitable[bool]]) -> list[int]
 
 async def _trigger(journal: Journal, me: str, number: int) -> bool:
     return await journal.trigger(
-        f"{number}-{me}", persona="p", key=f"p@{number}", platform="d", trigger="t", rung="observe", budget={}
+        NewRun(
+            run_id=f"{number}-{me}",
+            persona="p",
+            key=f"p@{number}",
+            platform="d",
+            trigger="t",
+            rung="observe",
+            budget={},
+        )
     )
 
 

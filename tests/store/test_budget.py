@@ -11,6 +11,7 @@ import pytest
 
 from fleet.errors import BudgetExceeded, UsageError
 from fleet.store.journal import Journal
+from fleet.store.rows import NewRun
 from fleet.store.tables.units import Limits, Scope
 from tests.store.conftest import Places
 
@@ -93,7 +94,9 @@ async def test_many_race_for_the_last_unit(journal: Journal, queue: Queue) -> No
 async def test_two_openings_race_for_the_last_unit(places: Places) -> None:
     place = places()
     async with await Journal.open(place) as one, await Journal.open(place) as two:
-        await one.trigger("r1", persona="p", key="k", platform="d", trigger="t", rung="observe", budget={})
+        await one.trigger(
+            NewRun(run_id="r1", persona="p", key="k", platform="d", trigger="t", rung="observe", budget={})
+        )
         assert await _race([one, two], tries=30, limit=7) == 7
         assert await two.spent("r1") == {"writes": 7}
 
@@ -113,7 +116,7 @@ class Days:
 async def _runs(journal: Journal) -> None:
     for run, persona in (("r1", "qa-x"), ("r2", "qa-x"), ("r3", "qa-y")):
         await journal.trigger(
-            run, persona=persona, key=run, platform="d", trigger="t", rung="observe", budget={}
+            NewRun(run_id=run, persona=persona, key=run, platform="d", trigger="t", rung="observe", budget={})
         )
 
 

@@ -20,8 +20,10 @@ from sqlalchemy import insert, select, text
 from fleet.errors import ConfigError, TryAgain
 from fleet.jail.locate import find_bwrap
 from fleet.store.journal import Journal
+from fleet.store.rows import NewRun
 from fleet.store.sql.database import Connection
-from fleet.store.sql.schema import META, METADATA, SCHEMA_VERSION
+from fleet.store.sql.migrations import SCHEMA_VERSION
+from fleet.store.sql.schema import META, METADATA
 from fleet.store.sql.sqlite import SqliteDatabase
 from tests.store.conftest import Places
 
@@ -34,7 +36,15 @@ async def _fill(path: Path | str, runs: int = 1) -> None:
     async with await Journal.open(path) as journal:
         for n in range(runs):
             await journal.trigger(
-                f"r{n}", persona="p", key=f"k{n}", platform="d", trigger="t" * 500, rung="observe", budget={}
+                NewRun(
+                    run_id=f"r{n}",
+                    persona="p",
+                    key=f"k{n}",
+                    platform="d",
+                    trigger="t" * 500,
+                    rung="observe",
+                    budget={},
+                )
             )
 
 
@@ -244,15 +254,16 @@ _SMALL = """
 import asyncio, sys
 from fleet.errors import FleetError
 from fleet.store.journal import Journal
-from fleet.store.sql.schema import METADATA, SCHEMA_VERSION
+from fleet.store.rows import NewRun
 
 async def main():
     async with await Journal.open(sys.argv[1]) as journal:
         written = 0
         try:
             while written < 4000:
-                await journal.trigger(f"r{written}", persona="p", key=f"k{written}", platform="d",
-                                      trigger="t" * 20000, rung="observe", budget={})
+                run = NewRun(run_id=f"r{written}", persona="p", key=f"k{written}", platform="d",
+                             trigger="t" * 20000, rung="observe", budget={})
+                await journal.trigger(run)
                 written += 1
         except FleetError as error:
             print(type(error).__name__, len(await journal.runs(limit=9999)) == written > 0, error.remedy)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fleet.store.journal import Journal
+from fleet.store.rows import NewRun
 from tests.triggers.conftest import FakeClock
 
 
@@ -19,12 +20,22 @@ async def test_the_last_ended_run_of_each_persona_of_one_platform(place: Path | 
             run = f"run{number}"
             platform = "other" if number == 3 else "p"
             await journal.trigger(
-                run, persona=persona, key=run, platform=platform, trigger="t", rung="observe", budget={}
+                NewRun(
+                    run_id=run,
+                    persona=persona,
+                    key=run,
+                    platform=platform,
+                    trigger="t",
+                    rung="observe",
+                    budget={},
+                )
             )
             await journal.finish(run, outcome)
             clock.advance(60)
         await journal.trigger(
-            "open", persona="qa-b", key="k", platform="p", trigger="t", rung="observe", budget={}
+            NewRun(
+                run_id="open", persona="qa-b", key="k", platform="p", trigger="t", rung="observe", budget={}
+            )
         )
         assert [row.run_id for row in await journal.last_ended("p")] == ["run1", "run2"]
         assert [row.run_id for row in await journal.last_ended("p", "done")] == ["run0", "run2"]

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import func, select
 
 from fleet.store.journal import MEMORY, Journal
+from fleet.store.rows import NewRun
 from fleet.store.sql.sqlite import GRAIN_S, SqliteDatabase
 from fleet.store.tables.queue import KEPT_SKIPS
 from tests.store.conftest import Places
@@ -21,7 +22,9 @@ RANDOM = select(func.random())
 
 async def _write(journal: Journal, number: int) -> None:
     await journal.trigger(
-        f"r{number}", persona="p", key=f"k{number}", platform="d", trigger="t", rung="", budget={}
+        NewRun(
+            run_id=f"r{number}", persona="p", key=f"k{number}", platform="d", trigger="t", rung="", budget={}
+        )
     )
 
 

@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 
 from fleet.errors import BudgetExceeded
 from fleet.store.journal import Journal
-from fleet.store.rows import FINDING_MOVES, FindingRow, FindingState
+from fleet.store.rows import FINDING_MOVES, FindingRow, FindingState, NewRun
 from fleet.store.tables.units import Limits, Scope
 from tests.store.conftest import Places
 
@@ -50,7 +50,15 @@ class _Kept(RuleBasedStateMachine):
     def queue(self, run_id: str, key: str, persona: str = "p") -> bool:
         return self.do(
             self.journal.trigger(
-                run_id, persona=persona, key=key, platform="d", trigger="t", rung="observe", budget={}
+                NewRun(
+                    run_id=run_id,
+                    persona=persona,
+                    key=key,
+                    platform="d",
+                    trigger="t",
+                    rung="observe",
+                    budget={},
+                )
             )
         )
 

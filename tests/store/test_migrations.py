@@ -12,7 +12,7 @@ import pytest
 
 from fleet.errors import BudgetExceeded
 from fleet.store.journal import Journal
-from fleet.store.sql.schema import SCHEMA_VERSION
+from fleet.store.sql.migrations import SCHEMA_VERSION
 from tests.store.cluster import Cluster
 
 pytestmark = pytest.mark.anyio

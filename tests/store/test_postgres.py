@@ -14,6 +14,7 @@ import pytest
 
 from fleet.errors import BudgetExceeded, ConfigError, TryAgain
 from fleet.store.journal import Journal
+from fleet.store.rows import NewRun
 from fleet.store.sql.commit_receipts import EACH
 from tests.store.cluster import Cluster
 from tests.store.relay import Fate, Relay, relayed
@@ -38,7 +39,7 @@ async def journal(place: str) -> AsyncIterator[Journal]:
 
 async def _queue(journal: Journal, run_id: str = "r1") -> bool:
     return await journal.trigger(
-        run_id, persona="p", key=run_id, platform="d", trigger="t", rung="observe", budget={}
+        NewRun(run_id=run_id, persona="p", key=run_id, platform="d", trigger="t", rung="observe", budget={})
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import anyio
@@ -13,8 +13,8 @@ import pytest
 from fleet.errors import UsageError
 from fleet.store.dispatch.source import Embedded, Owner
 from fleet.store.journal import Journal
-from fleet.store.rows import EFFECT_MOVES, EffectState, FindingRow
-from fleet.store.tables.base import pack, plain
+from fleet.store.rows import EFFECT_MOVES, EffectState, FindingRow, NewRun, RunRow
+from fleet.store.tables.base import plain
 
 pytestmark = pytest.mark.anyio
 Queue = Callable[..., Awaitable[bool]]
@@ -29,35 +29,58 @@ async def test_a_key_is_one_run_for_ever(journal: Journal, queue: Queue) -> None
     assert [row.run_id for row in await journal.runs()] == ["r1"]
 
 
-def made(number: int, **other: Any) -> dict[str, Any]:
-    """The arguments of one run among many; none of them is another's value."""
-    return {
-        "run_id": f"r{number}",
-        "persona": f"qa-{number}",
-        "key": f"key {number}",
-        "platform": "devnet",
-        "trigger": f"every {number}s",
-        "rung": "observe",
-        "budget": {"calls": number},
-        "priority": number,
-        "due": f"2026-11-21T18:00:00.{number:06d}+00:00",
-    } | other
+def made(number: int, **other: Any) -> NewRun:
+    """One run among many; none of its values is another's."""
+    run = NewRun(
+        run_id=f"r{number}",
+        persona=f"qa-{number}",
+        key=f"key {number}",
+        platform="devnet",
+        trigger=f"every {number}s",
+        rung="observe",
+        budget={"calls": number},
+        priority=number,
+        due=f"2026-11-21T18:00:00.{number:06d}+00:00",
+    )
+    return replace(run, **other)
 
 
-async def test_many_at_once_are_recorded_as_one_by_one_would_be(journal: Journal) -> None:
+async def test_every_one_of_many_is_recorded_with_all_its_values(journal: Journal) -> None:
     ugly = {"key": "k\ud800\0", "persona": "qa-\0", "trigger": "\udfff", "platform": "\0net"}
-    runs = [made(number) for number in range(250)] + [made(250, **ugly), made(251, budget=pack({"calls": 3}))]
-    assert await journal.trigger_all(runs) == {run["run_id"] for run in runs}
-    for run in (runs[0], runs[249], runs[250], runs[251]):
-        found = await journal.run(run["run_id"])
-        assert await journal.finish(run["run_id"], "done")
-        again = run | {"run_id": f"{run['run_id']}-again", "key": f"{run['key']}-again"}
-        assert await journal.trigger(**again)
-        other = await journal.run(again["run_id"])
-        same = {"run_id": found.run_id, "key": found.key, "created": found.created}
-        assert asdict(other) | same == asdict(found)
-    assert (await journal.run("r251")).budget == {"calls": 3}
-    assert len(await journal.runs(1000)) == 256
+    plainly: dict[str, Any] = {
+        "key": "k\\ud800\\x00",
+        "persona": "qa-\\x00",
+        "trigger": "\\udfff",
+        "platform": "\\x00net",
+    }
+    runs = [made(number) for number in range(250)] + [
+        made(250, **ugly),
+        made(251, budget={"a": [{"\ud800": 1}]}),
+    ]
+    assert await journal.trigger_all(runs) == {run.run_id for run in runs}
+    at = (await journal.run("r0")).created
+    assert at.endswith("Z")
+    for run in (runs[0], runs[249], replace(runs[250], **plainly), runs[251]):
+        assert await journal.run(run.run_id) == RunRow(**asdict(run), state="queued", created=at)
+    assert len(await journal.runs(1000)) == 252
+
+
+async def test_a_run_without_a_time_is_due_now(journal: Journal) -> None:
+    assert await journal.trigger(made(1, due=""))
+    row = await journal.run("r1")
+    assert (row.due, row.priority) == (row.created, 1)
+
+
+@pytest.mark.parametrize(("bad", "kind"), [({"x": float("nan")}, ValueError), ({"x": object()}, TypeError)])
+async def test_what_a_document_cannot_hold_is_the_callers_mistake(
+    journal: Journal, queue: Queue, bad: dict[str, Any], kind: type[Exception]
+) -> None:
+    with pytest.raises(kind):
+        await journal.trigger(made(1, budget=bad))
+    await queue()
+    with pytest.raises(kind):
+        await journal.intend("r1", "name", "n", bad)
+    assert await journal.effects("r1") == []
 
 
 async def test_of_many_at_once_the_ids_of_new_ones_come_back(journal: Journal) -> None:

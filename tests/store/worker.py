@@ -17,7 +17,7 @@ from fleet.errors import TryAgain
 from fleet.store.dispatch.dispatcher import Dispatcher
 from fleet.store.dispatch.source import Owner
 from fleet.store.journal import Journal
-from fleet.store.rows import RunRow
+from fleet.store.rows import NewRun, RunRow
 
 AT_ONCE = 3
 
@@ -68,13 +68,15 @@ async def main(url: str, me: str, ticks: int, seconds: float, stalled_s: float) 
             with suppress(TryAgain):
                 persona = f"p{tick % 5}"
                 await source.trigger(
-                    f"{tick}-{me}",
-                    persona=persona,
-                    key=f"{persona}@{tick}",
-                    platform="d",
-                    trigger="t",
-                    rung="observe",
-                    budget={},
+                    NewRun(
+                        run_id=f"{tick}-{me}",
+                        persona=persona,
+                        key=f"{persona}@{tick}",
+                        platform="d",
+                        trigger="t",
+                        rung="observe",
+                        budget={},
+                    )
                 )
         print("triggered", flush=True)
         await working

@@ -16,7 +16,7 @@ from fleet.events.trajectory import read
 from fleet.runs.context import FleetContext
 from fleet.runs.settlement.settle import waits_key
 from fleet.store.journal import Journal
-from fleet.store.rows import RunRow
+from fleet.store.rows import NewRun, RunRow
 
 _RUN = re.compile(r"[a-z2-7]{8}")
 _MARK = "@lost:"
@@ -58,16 +58,16 @@ async def take_back(world: FleetContext) -> dict[str, str]:
 
 async def _put_back(world: FleetContext, run: str, head: Header) -> None:
     """The next start completes these steps after a crash between two of them."""
-    await world.source.trigger(
-        run,
-        hand=True,
+    lost = NewRun(
+        run_id=run,
         persona=head.persona,
         key=f"{head.persona}{_MARK}{run}.",
-        rung=head.rung,
-        budget={},
         platform=world.platform.name,
         trigger=head.trigger,
+        rung=head.rung,
+        budget={},
     )
+    await world.source.trigger(lost, hand=True)
     keys = RunKeys(world.folder(run))
     owners = keys.addresses()
     known = {(effect.kind, effect.ref) for effect in await world.journal.effects(run, ["key", "name"])}

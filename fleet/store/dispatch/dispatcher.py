@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
-from typing import Any, Self
+from typing import Self
 
 import anyio
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -23,7 +23,7 @@ from fleet.store import failpoints
 from fleet.store.dispatch.jobs import Job, Jobs, run_of
 from fleet.store.dispatch.source import Owner
 from fleet.store.journal import Journal
-from fleet.store.rows import OPEN_RUNS, RunRow
+from fleet.store.rows import OPEN_RUNS, NewRun, RunRow
 
 STALLED_S = 120.0
 """Seconds without a heartbeat after which a daemon is dead and its peers settle its runs."""
@@ -81,22 +81,17 @@ class Dispatcher:
                     with suppress(TryAgain):
                         await self._hand_over()
 
-    async def trigger(
-        self, run_id: str, *, persona: str, hand: bool = False, priority: int = 0, **run: Any
-    ) -> bool:
+    async def trigger(self, run: NewRun, *, hand: bool = False) -> bool:
         """`Journal.trigger`, with the job in the same transaction; False for a known firing."""
+        return bool(await self._trigger([run], hand))
 
-        async def defer(connection: AsyncConnection) -> None:
-            await self._jobs.defer(run_id, persona, priority=priority, hand=hand, within=connection)
-
-        return await self._journal.trigger(run_id, persona=persona, priority=priority, also=defer, **run)
-
-    async def trigger_all(self, runs: Sequence[Mapping[str, Any]]) -> set[str]:
+    async def trigger_all(self, runs: Sequence[NewRun]) -> set[str]:
         """`Journal.trigger_all`, with the jobs in the same transaction."""
-        made = [(run["run_id"], run["persona"], run.get("priority", 0)) for run in runs]
+        return await self._trigger(runs, hand=False)
 
+    async def _trigger(self, runs: Sequence[NewRun], hand: bool) -> set[str]:
         async def defer(connection: AsyncConnection, new: set[str]) -> None:
-            jobs = [self._jobs.job(*one) for one in made if one[0] in new]
+            jobs = [self._jobs.job(run, hand=hand) for run in runs if run.run_id in new]
             await self._jobs.defer_all(jobs, within=connection)
 
         return await self._journal.trigger_all(runs, also=defer)
@@ -222,7 +217,7 @@ class Dispatcher:
         known = await self._jobs.known()
         for row in rows:
             if row.platform == self._platform and row.run_id not in known:
-                await self._jobs.defer(row.run_id, row.persona, priority=row.priority)
+                await self._jobs.defer_all([self._jobs.job(row)])
         self._looked = time.monotonic()
 
     async def _hand_over(self) -> None:

@@ -21,6 +21,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from fleet.errors import TryAgain
+from fleet.store.rows import NewRun
 from fleet.store.sql.server_session import SESSION, link
 
 _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(7163400)"
@@ -88,28 +89,17 @@ class Jobs:
         with _reached():
             await self._manager.prune_stalled_workers(seconds)
 
-    async def defer(
-        self,
-        run_id: str,
-        persona: str,
-        *,
-        priority: int = 0,
-        hand: bool = False,
-        within: AsyncConnection | None = None,
-    ) -> None:
-        """A job for this run, `within` a transaction of the journal; one by `hand` is for its creator."""
-        queue = self._queue(run_id if hand else "")
-        await self.defer_all([self.job(run_id, persona, priority, queue=queue)], within=within)
-
-    def job(self, run_id: str, persona: str, priority: int = 0, *, queue: str = "") -> Job:
-        """The job of a run, not deferred yet."""
+    def job(self, run: NewRun, *, hand: bool = False) -> Job:
+        """The job of a run, not deferred yet; one by `hand` is for its creator."""
         made = self._task.configure(
-            lock=f"{self._platform}/{persona}", priority=priority, queue=queue or self._platform
+            lock=f"{self._platform}/{run.persona}",
+            priority=run.priority,
+            queue=self._queue(run.run_id if hand else ""),
         )
-        return made.make_new_job(run_id=run_id)
+        return made.make_new_job(run_id=run.run_id)
 
-    async def defer_all(self, jobs: list[Job], *, within: AsyncConnection | None) -> None:
-        """`defer` of many in one statement."""
+    async def defer_all(self, jobs: list[Job], *, within: AsyncConnection | None = None) -> None:
+        """Queue them in one statement, `within` a transaction of the journal."""
         raw = (await within.get_raw_connection()).driver_connection if within else None
         try:
             await self._manager.batch_defer_jobs_async(jobs, connection=raw)

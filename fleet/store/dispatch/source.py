@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from fleet.store.journal import Journal
-from fleet.store.rows import RunRow
+from fleet.store.rows import NewRun, RunRow
 
 
 class Owner(NamedTuple):
@@ -20,11 +20,11 @@ class Owner(NamedTuple):
 class Source(Protocol):
     """Queues, hands out and takes back runs. Raises TryAgain while the journal or the queue is away."""
 
-    async def trigger(self, run_id: str, *, persona: str, hand: bool = False, **run: Any) -> bool:
+    async def trigger(self, run: NewRun, *, hand: bool = False) -> bool:
         """`Journal.trigger`, plus a job to fetch it; with `hand` only `begin` does."""
 
-    async def trigger_all(self, runs: Sequence[Mapping[str, Any]]) -> set[str]:
-        """`trigger` of several, each by its arguments; the ids of those that are new."""
+    async def trigger_all(self, runs: Sequence[NewRun]) -> set[str]:
+        """`trigger` of several; the ids of those that are new."""
 
     async def begin(self, run_id: str) -> bool:
         """Claim one run that was triggered by hand; False when its persona runs elsewhere."""
@@ -56,10 +56,10 @@ class Embedded:
     ) -> None:
         self._journal, self._platform, self._owner, self._rung = journal, platform, owner, rung
 
-    async def trigger(self, run_id: str, *, persona: str, hand: bool = False, **run: Any) -> bool:
-        return await self._journal.trigger(run_id, persona=persona, **run)
+    async def trigger(self, run: NewRun, *, hand: bool = False) -> bool:
+        return await self._journal.trigger(run)
 
-    async def trigger_all(self, runs: Sequence[Mapping[str, Any]]) -> set[str]:
+    async def trigger_all(self, runs: Sequence[NewRun]) -> set[str]:
         return await self._journal.trigger_all(runs)
 
     async def begin(self, run_id: str) -> bool:

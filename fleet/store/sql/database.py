@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 import anyio
 import anyio.lowlevel
 from sqlalchemy import CursorResult, Executable, Insert, Row, ScalarResult, Select, Table, insert
+from sqlalchemy.exc import StatementError
 
 from fleet.store import failpoints
 
@@ -106,7 +107,12 @@ class Database(ABC):
         """
 
         async def whole(connection: Any) -> T:
-            done = await work(connection)
+            try:
+                done = await work(connection)
+            except StatementError as error:
+                if isinstance(error.orig, TypeError | ValueError):
+                    raise error.orig from None  # of the caller: a value that its column cannot hold
+                raise
             failpoints.point(f"in {step}")
             return done
 

@@ -23,7 +23,6 @@ from fleet.store.sql.schema import (
     RESERVES,
     RUNS,
     SAMPLES,
-    SCHEMA_VERSION,
     SKIPS,
     Words,
 )
@@ -147,3 +146,6 @@ _MIGRATIONS: dict[int, Callable[[Connection], None]] = {
     9: _proposals,
 }
 """The steps that migrate a journal from the previous version."""
+
+SCHEMA_VERSION = max(_MIGRATIONS)
+"""Written to `meta`; a journal with a higher one is refused, because this program would misread it."""

@@ -1,10 +1,16 @@
 """The tables of the journal, in SQLAlchemy Core, without features of a single database.
 
 Times are ISO texts in UTC, JSON documents are texts, hostile text is bytes (a log entry may contain NUL and
-lone surrogates, which PostgreSQL refuses in a text). `sqlite_strict` is ignored by other dialects.
+lone surrogates, which PostgreSQL refuses in a text). `sqlite_strict` is ignored by other dialects. A table
+that holds one kind of row has its fields as columns (`_columns`), by their names.
 """
 
 from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, fields
+from typing import Any, get_origin, get_type_hints
 
 from sqlalchemy import (
     REAL,
@@ -24,8 +30,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Dialect
 
-SCHEMA_VERSION = 9
-"""Written to `meta`; a journal with a higher one is refused, because this program would misread it."""
+from fleet.store.proposal_rows import ProposalRow
+from fleet.store.rows import EffectRow, FindingRow, RunRow, SkipRow
+
+_ENCODER = json.JSONEncoder(allow_nan=False, sort_keys=True)
 
 
 def plain(text: str) -> str:
@@ -45,6 +53,27 @@ class Words(TypeDecorator[str]):
         return None if value is None else plain(value)
 
 
+def pack(data: Mapping[str, Any]) -> str:
+    """A JSON document in ASCII; ValueError for NaN and infinities, TypeError for what JSON cannot hold."""
+    return _ENCODER.encode(data)
+
+
+class Document(TypeDecorator[dict[str, Any]]):
+    """A JSON object in a text; one that is a text already was packed before."""
+
+    impl = Words
+    cache_ok = True
+
+    def process_bind_param(self, value: Mapping[str, Any] | str | None, dialect: Dialect) -> str | None:
+        return value if value is None or isinstance(value, str) else pack(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> dict[str, Any] | None:
+        data = None if value is None else json.loads(value)
+        if data is not None and not isinstance(data, dict):
+            raise TypeError("a journal document is an object")
+        return data
+
+
 METADATA = MetaData()
 _Id = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows only for the exact type INTEGER
 
@@ -57,59 +86,54 @@ def _int(name: str, default: str | None = None) -> Column[int]:
     return Column(name, _Id, nullable=False, server_default=default)
 
 
+def _document(name: str) -> Column[dict[str, Any]]:
+    return Column(name, Document, nullable=False)
+
+
+def _columns(row: type[Any], *given: Column[Any], defaults: bool = False) -> Iterator[Column[Any]]:
+    """A column for each field of a row, unless it is `given`; the given ones that are no field come first.
+
+    `defaults`: a field's default is the server's too, so that a migration can add the column to a full table.
+    """
+    named = {column.name: column for column in given}
+    kinds = get_type_hints(row)
+    yield from (column for column in given if column.name not in kinds)
+    for one in fields(row):
+        kind = Document if get_origin(kinds[one.name]) is dict else _Id if kinds[one.name] is int else Words
+        default = str(one.default) if defaults and one.default is not MISSING else None
+        yield named.get(one.name, Column(one.name, kind, nullable=False, server_default=default))
+
+
 META = Table("meta", METADATA, Column("key", Words, primary_key=True), _text("value"), sqlite_strict=True)
 
 RUNS = Table(
     "runs",
     METADATA,
-    Column("run_id", Words, primary_key=True),
-    _text("persona"),
-    Column("key", Words, nullable=False, unique=True),
-    _text("platform"),
-    _text("trigger"),
-    _text("rung"),
-    _text("budget"),
-    _text("state"),
-    _text("outcome", ""),
-    _text("detail", ""),
-    _int("pid", "0"),
-    _int("pid_start", "0"),
-    _text("created"),
-    _text("started", ""),
-    _text("ended", ""),
-    _int("priority", "0"),
-    _text("due", ""),
-    _text("cancel", ""),
-    _text("daemon", ""),
-    _int("discovered", "0"),
+    *_columns(
+        RunRow,
+        Column("run_id", Words, primary_key=True),
+        Column("key", Words, nullable=False, unique=True),
+        defaults=True,
+    ),
     Index("runs_by_state", "state"),
     Index("runs_by_persona", "persona", "state"),
     sqlite_strict=True,
 )
 
 SKIPS = Table(
-    "skips",
-    METADATA,
-    Column("skip_id", _Id, primary_key=True),
-    _text("persona"),
-    _text("key"),
-    _text("reason"),
-    _text("at"),
-    sqlite_strict=True,
+    "skips", METADATA, *_columns(SkipRow, Column("skip_id", _Id, primary_key=True)), sqlite_strict=True
 )
 """Skipped firings with their reasons."""
 
 EFFECTS = Table(
     "effects",
     METADATA,
-    Column("effect_id", _Id, primary_key=True),
-    Column("run_id", Words, ForeignKey("runs.run_id"), nullable=True),  # null: an operator's own action
-    _text("kind"),
-    _text("ref"),
-    _text("state"),
-    _text("data"),
-    _text("at"),
-    _text("resolved", ""),
+    *_columns(
+        EffectRow,
+        Column("effect_id", _Id, primary_key=True),
+        Column("run_id", Words, ForeignKey("runs.run_id"), nullable=True),  # null: an operator's own action
+        defaults=True,
+    ),
     Index("effects_by_run", "run_id", "kind", "state"),
     Index("effects_by_kind", "kind", "state", "resolved"),
     sqlite_strict=True,
@@ -118,25 +142,11 @@ EFFECTS = Table(
 FINDINGS = Table(
     "findings",
     METADATA,
-    Column("finding_id", _Id, primary_key=True),
-    Column("run_id", Words, ForeignKey("runs.run_id"), nullable=False),
-    _text("fingerprint"),
-    _text("state"),
-    _text("probe"),
-    _text("persona"),
-    _text("surface"),
-    _text("severity"),
-    _text("title"),
-    _text("repro"),
-    _text("envelope"),
-    _text("evidence"),
-    _int("times"),
-    _int("confirmed"),
-    _int("tries"),
-    _text("tx"),
-    _int("index"),
-    _text("data"),
-    _text("at"),
+    *_columns(
+        FindingRow,
+        Column("finding_id", _Id, primary_key=True),
+        Column("run_id", Words, ForeignKey("runs.run_id"), nullable=False),
+    ),
     UniqueConstraint("run_id", "fingerprint"),
     Index("findings_by_fingerprint", "fingerprint", "state"),
     sqlite_strict=True,
@@ -171,7 +181,7 @@ RESERVES = Table(
     Column("reserve_id", Words, primary_key=True),
     Column("run_id", Words, ForeignKey("runs.run_id"), nullable=False),
     _text("day"),
-    _text("held"),
+    _document("held"),
     _text("at"),
     sqlite_strict=True,
 )
@@ -220,7 +230,7 @@ SAMPLES = Table(
     _text("platform"),
     _text("measure"),
     _text("build"),
-    _text("data"),
+    _document("data"),
     _text("at"),
     Index("samples_by_measure", "platform", "measure", "sample_id"),
     sqlite_strict=True,
@@ -235,7 +245,7 @@ DECISIONS = Table(
     _text("platform"),
     _text("item"),
     _text("kind"),
-    _text("data"),
+    _document("data"),
     _text("reason"),
     _text("who"),
     _text("at"),
@@ -251,7 +261,7 @@ ITEMS = Table(
     _text("platform"),
     _text("fingerprint"),
     _text("state"),
-    _text("data"),
+    _document("data"),
     _text("at"),
     PrimaryKeyConstraint("platform", "fingerprint"),
     sqlite_strict=True,
@@ -261,19 +271,11 @@ ITEMS = Table(
 PROPOSALS = Table(
     "proposals",
     METADATA,
-    Column("proposal_id", Words, primary_key=True),
-    _text("platform"),
-    _text("item"),
-    _text("repository"),
-    _text("branch"),
-    _text("state"),
-    _text("base", ""),
-    _text("head", ""),
-    _text("ref", ""),
-    _text("why", ""),
-    _text("data"),
-    _text("created"),
-    _text("updated"),
+    *_columns(
+        ProposalRow,
+        Column("proposal_id", Words, primary_key=True),
+        *(_text(name, "") for name in ("base", "head", "ref", "why")),
+    ),
     Index("proposals_item", "platform", "item"),
     sqlite_strict=True,
 )

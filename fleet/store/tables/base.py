@@ -1,22 +1,21 @@
-"""The base of every part of the journal: the database, the clock, and plain values."""
+"""The base of every part of the journal: the database, the clock, and rows by the names of their columns."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import fields
+from typing import Any, TypeVar
 
 from sqlalchemy import bindparam, select
 
 from fleet.clock import Clock, iso
 from fleet.errors import LostRun
-from fleet.store.sql.database import Connection, Database
+from fleet.store.sql.database import AnyRow, Connection, Database
 from fleet.store.sql.schema import RUNS, plain
 from fleet.store.tables.units import INT_MAX
 
-__all__ = ["INT_MAX", "TableGroup", "lost", "pack", "plain", "unpack"]
+__all__ = ["INT_MAX", "TableGroup", "lost", "plain", "row_of"]
 
-_ENCODER = json.JSONEncoder(allow_nan=False, sort_keys=True)
+T = TypeVar("T")
 _KEEPER = (
     select(RUNS.c.daemon, RUNS.c.state)
     .where(RUNS.c.run_id == bindparam("of_run"))
@@ -59,14 +58,12 @@ def lost(run_id: str) -> LostRun:
     )
 
 
-def pack(data: Mapping[str, Any]) -> str:
-    """A JSON document in ASCII; ValueError for NaN and infinities, TypeError for what JSON cannot hold."""
-    return _ENCODER.encode(data)
+def names_of(kind: type[Any]) -> set[str]:
+    """The fields of a dataclass."""
+    return {one.name for one in fields(kind)}
 
 
-def unpack(text: str) -> dict[str, Any]:
-    """Read what `pack` wrote."""
-    data = json.loads(text)
-    if not isinstance(data, dict):
-        raise TypeError("a journal document is an object")
-    return data
+def row_of(kind: type[T], row: AnyRow, **other: Any) -> T:
+    """A row of a table as its dataclass: its fields by the names of columns, and `other` ones."""
+    columns = dict(row._mapping)
+    return kind(**{name: columns[name] for name in names_of(kind) & columns.keys()} | other)

@@ -31,7 +31,7 @@ from sqlalchemy import (
 from fleet.errors import BudgetExceeded, UsageError
 from fleet.store.sql.database import Connection
 from fleet.store.sql.schema import BUDGET, DAYS, RESERVES, RUNS, Words
-from fleet.store.tables.base import TableGroup, pack, unpack
+from fleet.store.tables.base import TableGroup
 from fleet.store.tables.units import FLEET, INT_MAX, SCOPES, Limits, Scope, key_of, limited, number
 
 NEXT_DAY = ", or wait for the next day (UTC)"
@@ -94,7 +94,7 @@ class SpendingTables(TableGroup):
             for unit, count in sorted(amounts.items()):
                 await self._count(c, run_id, day, unit, count, limits)
             row = {"reserve_id": reserve_id, "run_id": run_id, "day": day, "at": self._now()}
-            await c.execute(insert(RESERVES).values(row | {"held": pack(dict(amounts))}))
+            await c.execute(insert(RESERVES).values(row | {"held": dict(amounts)}))
 
         await self._db.write("budget.reserve", work)
         return reserve_id
@@ -112,7 +112,7 @@ class SpendingTables(TableGroup):
             row = (await c.execute(taken.returning(RESERVES))).one_or_none()
             if row is None:
                 return
-            held = unpack(row.held)
+            held = row.held
             for unit, count in sorted(actual.items()):
                 by = max(-INT_MAX, min(count - held.get(unit, 0), INT_MAX))
                 await self._add(c, row.run_id, row.day, unit, by, INT_MAX)

@@ -9,9 +9,9 @@ from sqlalchemy import bindparam, insert, select, update
 
 from fleet.errors import UsageError
 from fleet.store.rows import EFFECT_MOVES, EffectKind, EffectRow, EffectState
-from fleet.store.sql.database import AnyRow, Connection
+from fleet.store.sql.database import Connection
 from fleet.store.sql.schema import EFFECTS, RUNS
-from fleet.store.tables.base import TableGroup, lost, pack, plain, unpack
+from fleet.store.tables.base import TableGroup, lost, plain, row_of
 
 _MINE = EFFECTS.c.effect_id == bindparam("of_effect")
 _INTEND, _ONE, _CHANGE = (
@@ -35,7 +35,7 @@ class Effects(TableGroup):
             "kind": kind,
             "ref": plain(ref),
             "state": "open",
-            "data": pack(data),
+            "data": data,
             "at": self._now(),
         }
 
@@ -70,7 +70,7 @@ class Effects(TableGroup):
             values = {
                 "of_effect": effect_id,
                 "state": state,
-                "data": pack(unpack(row.data) | (data or {})),
+                "data": row.data | (data or {}),
                 "resolved": self._now(),
             }
             await c.execute(_CHANGE, values)
@@ -100,11 +100,5 @@ class Effects(TableGroup):
             statement = statement.where(EFFECTS.c.state.in_(states))
         if since:
             statement = statement.where(EFFECTS.c.resolved >= since)
-        return [_row(row) for row in await self._db.rows(statement)]
-
-
-def _row(row: AnyRow) -> EffectRow:
-    values = dict(row._mapping)
-    values["run_id"] = values["run_id"] or ""
-    values["data"] = unpack(values["data"])
-    return EffectRow(**values)
+        rows = await self._db.rows(statement)
+        return [row_of(EffectRow, row, run_id=row.run_id or "") for row in rows]

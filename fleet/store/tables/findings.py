@@ -10,9 +10,9 @@ from sqlalchemy import and_, or_, select, update
 
 from fleet.errors import UsageError
 from fleet.store.rows import FINDING_MOVES, TRIAL, FindingRow, FindingState
-from fleet.store.sql.database import AnyRow, Connection
+from fleet.store.sql.database import Connection
 from fleet.store.sql.schema import FINDINGS, RUNS
-from fleet.store.tables.base import TableGroup, pack, plain, unpack
+from fleet.store.tables.base import TableGroup, plain, row_of
 
 _SETTABLE = frozenset(
     {
@@ -38,7 +38,7 @@ _COUNTED = FINDINGS.c.run_id.not_in(_TRIALS)
 class Findings(TableGroup):
     async def add_finding(self, finding: FindingRow) -> bool:
         """Record a finding when it is found; False if this run has it already (`times` grows)."""
-        row = _values(asdict(finding) | {"at": finding.at or self._now()})
+        row = asdict(finding) | {"at": finding.at or self._now()}
         made = self._db.insert(FINDINGS).values(row).on_conflict_do_nothing().returning(FINDINGS.c.finding_id)
         again = update(FINDINGS).where(*_is(finding.run_id, finding.fingerprint))
 
@@ -70,7 +70,7 @@ class Findings(TableGroup):
             if after != before and after not in FINDING_MOVES[before]:
                 raise ValueError(f"finding {fingerprint} is {before}: it cannot become {after}")
             if changes:
-                await c.execute(update(FINDINGS).where(*where).values(_values(changes)))
+                await c.execute(update(FINDINGS).where(*where).values(changes))
 
         await self._db.write("finding.set", work)
 
@@ -114,7 +114,7 @@ class Findings(TableGroup):
         statement = statement.where(FINDINGS.c.run_id == run_id if run_id is not None else _COUNTED)
         if states:
             statement = statement.where(FINDINGS.c.state.in_(states))
-        return [_row(row) for row in await self._db.rows(statement)]
+        return [row_of(FindingRow, row) for row in await self._db.rows(statement)]
 
     async def unsettled(self, persona: str, tries: int) -> list[FindingRow]:
         """What this persona's ended runs saw and neither completed the proof of nor posted, as no run since
@@ -141,7 +141,7 @@ class Findings(TableGroup):
             )
             .order_by(FINDINGS.c.finding_id)
         )
-        return [_row(row) for row in await self._db.rows(statement)]
+        return [row_of(FindingRow, row) for row in await self._db.rows(statement)]
 
     async def posted(self, fingerprint: str) -> FindingRow | None:
         """The latest finding of any run with this fingerprint that is on the log."""
@@ -152,20 +152,8 @@ class Findings(TableGroup):
             .limit(1)
         )
         rows = await self._db.rows(statement)
-        return _row(rows[0]) if rows else None
+        return row_of(FindingRow, rows[0]) if rows else None
 
 
 def _is(run_id: str, fingerprint: str) -> tuple[Any, Any]:
     return FINDINGS.c.run_id == run_id, FINDINGS.c.fingerprint == fingerprint
-
-
-def _values(fields: dict[str, Any]) -> dict[str, Any]:
-    values = {name: plain(value) if isinstance(value, str) else value for name, value in fields.items()}
-    return values | ({"data": pack(fields["data"])} if "data" in fields else {})
-
-
-def _row(row: AnyRow) -> FindingRow:
-    values = dict(row._mapping)
-    values.pop("finding_id")
-    values["data"] = unpack(values["data"])
-    return FindingRow(**values)

@@ -11,7 +11,7 @@ from sqlalchemy import Subquery, func, insert, select, update
 from fleet.store.rows import SampleRow
 from fleet.store.sql.database import Connection
 from fleet.store.sql.schema import HISTORY, META, SAMPLES
-from fleet.store.tables.base import TableGroup, pack, plain, unpack
+from fleet.store.tables.base import TableGroup, plain
 
 KEPT = 200
 """The latest notes that count."""
@@ -54,7 +54,7 @@ class History(TableGroup):
             "platform": plain(platform),
             "measure": plain(row.measure),
             "build": plain(row.build),
-            "data": pack({"own": row.own, "control": row.control}),
+            "data": {"own": row.own, "control": row.control},
             "at": self._now(),
         }
         await self._db.write("history.sample", lambda c: c.execute(insert(SAMPLES).values(found)))
@@ -74,7 +74,7 @@ class History(TableGroup):
         )
         found: dict[str, list[SampleRow]] = {}
         for measure, data, build, at in await self._db.rows(statement):
-            kept = {name: tuple(values) for name, values in unpack(data).items()}
+            kept = {name: tuple(values) for name, values in data.items()}
             row = SampleRow(measure=measure, build=build, at=at, **kept)
             found.setdefault(measure, []).append(row)
         return found

@@ -11,10 +11,11 @@ from sqlalchemy import bindparam, delete, insert, select, update
 from fleet.store.rows import QUEUED, DecisionRow, ItemRow, MirroredEntry
 from fleet.store.sql.database import Connection
 from fleet.store.sql.schema import DECISIONS, ITEMS, LOG
-from fleet.store.tables.base import TableGroup, pack, plain, unpack
+from fleet.store.tables.base import TableGroup, names_of, plain, row_of
 
-_IN_DATA = ("until", "severity", "other", "link", "undoes")
-_OF_ITEM = ("severity", "surface", "title", "persona", "repro", "names", "since", "trusted")
+_IN_DATA = names_of(DecisionRow) - set(DECISIONS.c.keys())
+"""Fields of a decision without a column of their own: those that are set are in `data`."""
+_OF_ITEM = names_of(ItemRow) - set(ITEMS.c.keys())
 
 
 class Items(TableGroup):
@@ -25,11 +26,10 @@ class Items(TableGroup):
         """
         fields = asdict(decision)
         row = {key: value for key, value in fields.items() if key not in _IN_DATA}
-        row = {key: plain(value) if isinstance(value, str) else value for key, value in row.items()}
-        row["data"] = pack({key: fields[key] for key in _IN_DATA if fields[key]})
+        row["data"] = {key: fields[key] for key in _IN_DATA if fields[key]}
         made = self._db.insert(DECISIONS).values(row).on_conflict_do_nothing()
         made = made.returning(DECISIONS.c.decision_id)
-        known = update(DECISIONS).where(DECISIONS.c.name == row["name"]).values(entry=decision.entry)
+        known = update(DECISIONS).where(DECISIONS.c.name == decision.name).values(entry=decision.entry)
         if decision.entry == QUEUED:
             known = known.where(DECISIONS.c.entry == -1)
 
@@ -47,12 +47,8 @@ class Items(TableGroup):
         statement = (
             select(DECISIONS).where(DECISIONS.c.platform == plain(platform)).order_by(DECISIONS.c.decision_id)
         )
-        found = []
-        for row in await self._db.rows(statement):
-            values = dict(row._mapping)
-            values.pop("decision_id")
-            found.append(DecisionRow(**values | unpack(values.pop("data"))))
-        return found
+        rows = await self._db.rows(statement)
+        return [row_of(DecisionRow, row, **row.data) for row in rows]
 
     async def record_entries(self, source: str) -> list[MirroredEntry]:
         """The mirrored entries, of any sender and epoch, that say they are from this source."""
@@ -71,7 +67,7 @@ class Items(TableGroup):
         Only what differs is written: of a long list most items stay as they are.
         """
         now, platform = self._now(), plain(platform)
-        rows = {row["fingerprint"]: row for row in (_item(platform, item, item.at or now) for item in items)}
+        rows = {plain(item.fingerprint): _item(platform, item, item.at or now) for item in items}
         there = select(ITEMS.c.fingerprint, ITEMS.c.state, ITEMS.c.data).where(ITEMS.c.platform == platform)
         gone = delete(ITEMS).where(ITEMS.c.platform == platform, ITEMS.c.fingerprint == bindparam("gone"))
 
@@ -95,22 +91,13 @@ class Items(TableGroup):
         statement = select(ITEMS).where(ITEMS.c.platform == plain(platform)).order_by(ITEMS.c.fingerprint)
         if states:
             statement = statement.where(ITEMS.c.state.in_(states))
-        found = []
-        for row in await self._db.rows(statement):
-            values = unpack(row.data)
-            values["names"] = tuple(values["names"])
-            found.append(ItemRow(fingerprint=row.fingerprint, state=row.state, at=row.at, **values))
-        return found
+        rows = await self._db.rows(statement)
+        return [row_of(ItemRow, row, **row.data | {"names": tuple(row.data["names"])}) for row in rows]
 
 
 def _item(platform: str, item: ItemRow, at: str) -> dict[str, Any]:
-    fields = {name: getattr(item, name) for name in _OF_ITEM}
+    data = {name: getattr(item, name) for name in _OF_ITEM} | {"names": list(item.names)}
     if not item.trusted:
-        fields["repro"] = ""
-    return {
-        "platform": platform,
-        "fingerprint": plain(item.fingerprint),
-        "state": plain(item.state),
-        "data": pack(fields),
-        "at": at,
-    }
+        data["repro"] = ""
+    state = plain(item.state)
+    return {"platform": platform, "fingerprint": item.fingerprint, "state": state, "data": data, "at": at}

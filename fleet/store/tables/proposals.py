@@ -10,9 +10,9 @@ from sqlalchemy import func, insert, select, update
 
 from fleet.errors import UsageError
 from fleet.store.proposal_rows import OPEN_PROPOSALS, PROPOSAL_MOVES, ProposalRow, ProposalState
-from fleet.store.sql.database import AnyRow, Connection
+from fleet.store.sql.database import Connection
 from fleet.store.sql.schema import PROPOSALS, RUNS
-from fleet.store.tables.base import TableGroup, pack, plain, unpack
+from fleet.store.tables.base import TableGroup, plain, row_of
 
 _CHANGES = frozenset({"base", "head", "ref", "why"})
 
@@ -21,8 +21,7 @@ class Proposals(TableGroup):
     async def begin_proposal(self, row: ProposalRow, *, per_item: int, most: int) -> str:
         """Record a proposal as begun, and return ""; or why there is no slot for it. Durable."""
         now = self._now()
-        values = asdict(row) | {"state": "begun", "data": pack(row.data), "created": now, "updated": now}
-        values = {key: plain(value) if isinstance(value, str) else value for key, value in values.items()}
+        values = asdict(row) | {"state": "begun", "created": now, "updated": now}
         live = select(func.count()).select_from(PROPOSALS).where(PROPOSALS.c.state.in_(OPEN_PROPOSALS))
         live = live.where(PROPOSALS.c.platform == plain(row.platform))
 
@@ -64,11 +63,8 @@ class Proposals(TableGroup):
             if state != row.state and state not in PROPOSAL_MOVES[row.state]:
                 await self._fence(c, proposal_id)
                 raise ValueError(f"proposal {proposal_id} is {row.state}: it cannot become {state}")
-            values = {key: plain(value) for key, value in changes.items()}
-            merged = pack(unpack(row.data) | (data or {}))
-            await c.execute(
-                update(PROPOSALS).where(mine).values(state=state, data=merged, updated=self._now(), **values)
-            )
+            values = {"state": state, "data": row.data | (data or {}), "updated": self._now()}
+            await c.execute(update(PROPOSALS).where(mine).values(values | changes))
 
         await self._db.write(f"proposal.{state}", work)
 
@@ -82,10 +78,4 @@ class Proposals(TableGroup):
             statement = statement.where(PROPOSALS.c.item == plain(item))
         if states:
             statement = statement.where(PROPOSALS.c.state.in_(states))
-        return [_row(row) for row in await self._db.rows(statement)]
-
-
-def _row(row: AnyRow) -> ProposalRow:
-    values = dict(row._mapping)
-    values["data"] = unpack(values["data"])
-    return ProposalRow(**values)
+        return [row_of(ProposalRow, row) for row in await self._db.rows(statement)]

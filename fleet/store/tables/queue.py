@@ -11,8 +11,7 @@ from sqlalchemy import insert as plain_insert
 from fleet.store.rows import CLOSING, NEWS, OPEN_RUNS, TRIAL, RoundsRow, RunRow, SkipRow
 from fleet.store.sql.database import AnyRow, Connection
 from fleet.store.sql.schema import FINDINGS, RUNS, SKIPS
-from fleet.store.tables.base import TableGroup, plain
-from fleet.store.tables.runs import run_row
+from fleet.store.tables.base import TableGroup, plain, row_of
 
 KEPT_SKIPS = 10_000
 UNENDED = ("queued", *OPEN_RUNS)
@@ -79,7 +78,7 @@ class QueueTables(TableGroup):
             return found
 
         row = await self._db.write("run.claim", work)
-        return run_row(row) if row is not None else None
+        return row_of(RunRow, row) if row is not None else None
 
     async def at_hand(self, platform: str) -> tuple[dict[str, int], bool]:
         """`waiting`, and whether a cancel was requested: all that an idle daemon polls."""
@@ -144,7 +143,7 @@ class QueueTables(TableGroup):
     async def cancels(self) -> list[RunRow]:
         """Runs without an outcome whose cancel was requested."""
         statement = select(RUNS).where(RUNS.c.cancel != "", RUNS.c.state.in_(UNENDED))
-        return [run_row(row) for row in await self._db.rows(statement)]
+        return [row_of(RunRow, row) for row in await self._db.rows(statement)]
 
     async def skip(self, persona: str, key: str, reason: str) -> None:
         """Record a skipped firing; the latest 10,000 are kept."""
@@ -172,12 +171,8 @@ class QueueTables(TableGroup):
 
     async def skips(self, limit: int = 50) -> list[SkipRow]:
         """The latest skips, newest first."""
-        statement = (
-            select(SKIPS.c.persona, SKIPS.c.key, SKIPS.c.reason, SKIPS.c.at)
-            .order_by(SKIPS.c.skip_id.desc())
-            .limit(limit)
-        )
-        return [SkipRow(**row._mapping) for row in await self._db.rows(statement)]
+        statement = select(SKIPS).order_by(SKIPS.c.skip_id.desc()).limit(limit)
+        return [row_of(SkipRow, row) for row in await self._db.rows(statement)]
 
     async def last_due(self) -> dict[str, str]:
         """When each persona was last due by a clock; its keys are `persona@2026-…`."""
@@ -237,4 +232,4 @@ class QueueTables(TableGroup):
         )
         same = (RUNS.c.persona == last.c.persona) & (RUNS.c.ended == last.c.at)
         statement = select(RUNS).join(last, same).where(*where).order_by(RUNS.c.persona, RUNS.c.created)
-        return list({row.persona: run_row(row) for row in await self._db.rows(statement)}.values())
+        return list({row.persona: row_of(RunRow, row) for row in await self._db.rows(statement)}.values())

@@ -2,111 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import cache, cached_property
+from collections.abc import Awaitable, Callable, Sequence
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Insert, Update, bindparam, or_, select, update
+from sqlalchemy import Update, bindparam, or_, select, update
 
 from fleet.errors import UsageError
-from fleet.store.rows import OPEN_RUNS, RunRow, RunState
-from fleet.store.sql.database import AnyRow, Connection, Work
-from fleet.store.sql.schema import RUNS
-from fleet.store.tables.base import TableGroup, pack, plain, unpack
+from fleet.store.rows import OPEN_RUNS, NewRun, RunRow, RunState
+from fleet.store.sql.database import Connection
+from fleet.store.sql.schema import RUNS, pack
+from fleet.store.tables.base import TableGroup, names_of, plain, row_of
 
 
 class Runs(TableGroup):
-    async def trigger(
-        self,
-        run_id: str,
-        *,
-        persona: str,
-        key: str,
-        platform: str,
-        trigger: str,
-        rung: str,
-        budget: Mapping[str, Any] | str,
-        priority: int = 0,
-        due: str = "",
-        also: Work[None] | None = None,
-    ) -> bool:
-        """Queue a run; False when this key (or id) was ever queued before: a firing is one run.
-
-        `budget` may be a text that `pack` made. `also` is done in the same transaction, for a new run only.
-        """
-        row = self._queued(
-            self._now(),
-            run_id=run_id,
-            persona=persona,
-            key=key,
-            platform=platform,
-            trigger=trigger,
-            rung=rung,
-            budget=budget,
-            priority=priority,
-            due=due,
-        )
-
-        async def work(c: Connection) -> bool:
-            new = await c.scalar(self._new, row) is not None
-            if new and also is not None:
-                await also(c)
-            return new
-
-        return await self._db.write("run.trigger", work)
+    async def trigger(self, run: NewRun) -> bool:
+        """Queue a run; False when this key (or id) was ever queued before: a firing is one run."""
+        return bool(await self.trigger_all([run]))
 
     async def trigger_all(
-        self,
-        runs: Sequence[Mapping[str, Any]],
-        also: Callable[[Any, set[str]], Awaitable[None]] | None = None,
+        self, runs: Sequence[NewRun], also: Callable[[Any, set[str]], Awaitable[None]] | None = None
     ) -> set[str]:
-        """`trigger` of several, each by its arguments, in one transaction; the ids of those that are new."""
+        """`trigger` of several in one transaction; the ids of those that are new.
+
+        `also` is done in the same transaction, with the ids, if any is new.
+        """
         if not runs:
             return set()
         now = self._now()
-        rows = [self._queued(now, **run) for run in runs]
+        rows = [_queued(run, now) for run in runs]
+        statement = self._db.insert(RUNS).on_conflict_do_nothing().returning(RUNS.c.run_id)
 
         async def work(c: Connection) -> set[str]:
-            ids = set(await self._db.insert_many(c, self._new, rows))
+            ids = set(await self._db.insert_many(c, statement, rows))
             if ids and also is not None:
                 await also(c, ids)
             return ids
 
         return await self._db.write("run.trigger", work)
-
-    @cached_property
-    def _new(self) -> Insert:
-        statement: Insert = self._db.insert(RUNS).on_conflict_do_nothing().returning(RUNS.c.run_id)
-        return statement
-
-    def _queued(
-        self,
-        now: str,
-        *,
-        run_id: str,
-        persona: str,
-        key: str,
-        platform: str,
-        trigger: str,
-        rung: str,
-        budget: Mapping[str, Any] | str,
-        priority: int = 0,
-        due: str = "",
-    ) -> dict[str, Any]:
-        """The row of a waiting run, in plain values."""
-        return {
-            "run_id": plain(run_id),
-            "persona": plain(persona),
-            "key": plain(key),
-            "platform": plain(platform),
-            "trigger": plain(trigger),
-            "rung": plain(rung),
-            "state": "queued",
-            "budget": plain(budget) if isinstance(budget, str) else pack(budget),
-            "created": now,
-            "priority": priority,
-            "due": plain(due) or now,
-        }
 
     async def claim(self, run_id: str, *, pid: int, pid_start: int, daemon: str = "", rung: str = "") -> bool:
         """Queued to running, by compare-and-set: exactly one caller gets True, ever.
@@ -181,22 +114,22 @@ class Runs(TableGroup):
         rows = await self._db.rows(select(RUNS).where(RUNS.c.run_id == run_id))
         if not rows:
             raise UsageError(f"no run named {plain(run_id)!r}", remedy="`fleet runs list` shows them")
-        return run_row(rows[0])
+        return row_of(RunRow, rows[0])
 
     async def open_runs(self) -> list[RunRow]:
         """Runs that started and have no outcome yet, oldest first."""
         statement = select(RUNS).where(RUNS.c.state.in_(OPEN_RUNS)).order_by(RUNS.c.created, RUNS.c.run_id)
-        return [run_row(row) for row in await self._db.rows(statement)]
+        return [row_of(RunRow, row) for row in await self._db.rows(statement)]
 
     async def queued_runs(self) -> list[RunRow]:
         """Unclaimed runs, oldest first."""
         statement = select(RUNS).where(RUNS.c.state == "queued").order_by(RUNS.c.created, RUNS.c.run_id)
-        return [run_row(row) for row in await self._db.rows(statement)]
+        return [row_of(RunRow, row) for row in await self._db.rows(statement)]
 
     async def runs(self, limit: int = 50) -> list[RunRow]:
         """The latest runs, newest first."""
         statement = select(RUNS).order_by(RUNS.c.created.desc(), RUNS.c.run_id.desc()).limit(limit)
-        return [run_row(row) for row in await self._db.rows(statement)]
+        return [row_of(RunRow, row) for row in await self._db.rows(statement)]
 
 
 @cache
@@ -211,8 +144,10 @@ _END_OWN = _from(("queued", *OPEN_RUNS)).where(
 )
 
 
-def run_row(row: AnyRow) -> RunRow:
-    """A row of the table as a RunRow."""
-    values = dict(row._mapping)
-    values["budget"] = unpack(values["budget"])
-    return RunRow(**values)
+def _queued(run: NewRun, now: str) -> dict[str, Any]:
+    """The columns of a waiting run, in plain values: SQLAlchemy converts none of so many."""
+    row = {
+        name: plain(value) if isinstance(value := getattr(run, name), str) else value
+        for name in names_of(NewRun)
+    }
+    return row | {"budget": pack(run.budget), "due": row["due"] or now, "state": "queued", "created": now}
