@@ -10,6 +10,7 @@ from fleet.clock import SystemClock
 from fleet.events.daemon_events import DaemonLost, DaemonStarted, DaemonStopped, Feed, QueueResumed
 from fleet.service.lost_daemon import in_words, lost_daemon, records_newest_first
 from fleet.store.journal import Journal
+from fleet.store.rows import NewRun
 
 pytestmark = pytest.mark.anyio
 EARLY, LATE = "2026-11-21T10:00:00Z", "2026-11-21T11:00:00Z"
@@ -62,7 +63,9 @@ async def test_only_runs_without_an_end_that_this_daemon_began_are_named(tmp_pat
     }
     async with await Journal.open(tmp_path / "fleet.db") as journal:
         for run, (pid, text) in {**lines, "elsewhere": (7, "")}.items():
-            await journal.trigger(run, persona="p", key=run, platform="acme", trigger="t", rung="", budget={})
+            await journal.trigger(
+                NewRun(run_id=run, persona="p", key=run, platform="acme", trigger="t", rung="", budget={})
+            )
             await journal.claim(run, pid=pid, pid_start=1, daemon="one")
             if text:
                 (tmp_path / "runs" / run).mkdir(parents=True)

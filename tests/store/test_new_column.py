@@ -57,8 +57,8 @@ async def test_a_new_column_of_a_run_is_two_files(places: Places, tmp_path: Path
         (fleet / name).write_text(text, "utf-8")
     place = places()
     async with await Journal.open(place) as journal:
-        old = NewRun(run_id="old", persona="q", key="old", platform="d", trigger="t", rung="", budget={})
-        await journal.trigger(old)
+        run = NewRun(run_id="old", persona="q", key="old", platform="d", trigger="t", rung="", budget={})
+        await journal.trigger(run)
     for there in (place, places()):  # one that is older than the column, and a new one
         done = await anyio.run_process(
             [sys.executable, "-c", WRITE, str(there)],
