@@ -37,7 +37,7 @@ NAMES = (
     "web.responses",
     "web.crashes",
     "documents.routes",
-    "documents.openapi",
+    "documents.described",
     "web.links",
     "documents.disagreements",
     "documents.refusals",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fleet.oracles.documents.json_schema import body_fields
+from fleet.oracles.documents.openapi import operations
 from fleet.oracles.documents.worded import description
 
 GUIDE = """
@@ -75,7 +75,8 @@ def test_calls_of_a_document_and_their_parameters() -> None:
 def test_a_body_is_what_stands_beside_its_call(path: str, method: str, fields: dict[str, Any]) -> None:
     found = description(GUIDE)
     assert found is not None
-    assert body_fields(found["paths"][path][method], found) == fields
+    read = {(one.path, one.method.lower()): one.fields for one in operations(found)}
+    assert read[path, method] == fields
 
 
 def test_a_page_and_calls_of_another_host() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fleet.oracles.account.rows import (
@@ -29,7 +29,6 @@ from fleet.oracles.account.rows import (
     private,
     row,
 )
-from fleet.oracles.documents.json_schema import body_fields, closed_body
 from fleet.oracles.model import Exchange, Facts, Observation, observed
 from fleet.text import line
 
@@ -195,20 +194,15 @@ def account_method(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
     for step in played(seen[-1]):
         if step.who != "one" or step.status not in (405, 501):
             continue
-        if led := [at for at, item, _ in described(seen, step.path) if _offers(item, step)]:
+        if led := [
+            at
+            for at, one in described(seen, step.path, step.method)
+            if not one.deprecated and not one.states(step.status)
+        ]:
             said = f"{step.method} {line(step.path, 90)}"
             title = f"the description has {said}; its maker gets {step.status}"
             yield observed(title, f"account-method {said}", "answers", led=(led[-1],))
             return
-
-
-def _offers(item: Mapping[str, Any], step: PlayedStep) -> bool:
-    """Whether a description has this request, and not with this refusal as one of its answers."""
-    operation = item.get(step.method.lower())
-    answers = operation.get("responses") if isinstance(operation, dict) else ()
-    stated = [str(one).upper() for one in answers] if isinstance(answers, dict) else []
-    known = isinstance(operation, dict) and operation.get("deprecated") is not True
-    return known and not {str(step.status), f"{step.status // 100}XX"} & set(stated)
 
 
 @oracle(
@@ -234,12 +228,8 @@ def account_raised(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
             others = [one for one in steps[at + 1 :] if one.who == "other" and one.good and one.same(now[0])]
             if not any(one.facts.get(name, json.dumps(value)) != json.dumps(value) for one in others):
                 continue
-            takes = [
-                (where, body_fields(item.get(step.method.lower()), document))
-                for where, item, document in described(seen, step.path)
-                if closed_body(item.get(step.method.lower()), document)
-            ]
-            if led := [where for where, fields in takes if fields and name not in fields]:
+            takes = described(seen, step.path, step.method)
+            if led := [at for at, one in takes if one.closed and one.fields and name not in one.fields]:
                 title = f"{step.method} {line(step.path, 90)} lets an account set its own {line(name, 40)!r}"
                 yield observed(title, f"account-raised {step.path} {name}", "answers", led=(led[-1],))
                 return

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from fleet.oracles.documents.json_schema import resolved
+from fleet.oracles.documents.openapi import Operation, operations
 from fleet.oracles.documents.worded import description as description_of
 from fleet.oracles.model import Exchange, Oracle
 
@@ -80,35 +80,28 @@ def closed(steps: Sequence[PlayedStep], to: PlayedStep) -> bool:
     return any(step.who == "anonymous" and step.same(to) and step.status in REFUSED for step in steps)
 
 
-def described(
-    seen: Sequence[Exchange], path: str
-) -> Iterator[tuple[int, Mapping[str, Any], Mapping[str, Any]]]:
-    """The operations of a path, by each description before the last call: at, operations, description.
+def described(seen: Sequence[Exchange], path: str, method: str) -> Iterator[tuple[int, Operation]]:
+    """An operation by each description before the last call, with the position of the description.
 
     A path may be below a server's; of several paths that end so, the longest is meant.
     """
     for at, source in enumerate(seen[:-1]):
         document = description_of(str(source.result.get("text", ""))) or {}
-        paths = document.get("paths")
         fits = [
-            (len(folded), item)
-            for template, item in (paths.items() if isinstance(paths, dict) else ())
-            if path.endswith(folded := re.sub(r"\{[^{}/]+\}$", "{id}", template)) and folded.startswith("/")
+            (len(folded), one.method == method, one)
+            for one in operations(document)
+            if path.endswith(folded := re.sub(r"\{[^{}/]+\}$", "{id}", one.path))
         ]
-        if fits and isinstance(item := max(fits, key=lambda one: one[0])[1], dict):
-            yield at, item, document
+        _, named, one = max(fits, key=lambda fit: fit[:2], default=(0, False, None))
+        if one is not None and named:
+            yield at, one
 
 
 def private(seen: Sequence[Exchange], path: str) -> tuple[int, ...]:
     """Where a description says that a thing is its maker's: in what it says of reading it, or of a 403."""
-    for at, item, document in described(seen, path):
-        read = item.get("get")
-        if not isinstance(read, dict):
-            continue
-        answers = read.get("responses")
-        refusal = resolved(answers.get("403") if isinstance(answers, dict) else None, document)
-        said = f"{read.get('summary', '')}. {read.get('description', '')}"
-        if _NOT_YOURS.search(str(refusal.get("description", ""))) or _ones_own(said, path):
+    for at, read in described(seen, path, "GET"):
+        refusal = str(read.answer(403).get("description", ""))
+        if _NOT_YOURS.search(refusal) or _ones_own(read.text, path):
             return (at,)
     return ()
 

@@ -136,11 +136,8 @@ def _login(last: Exchange) -> str:
 
 def _ends_token(seen: Sequence[Exchange], step: PlayedStep) -> tuple[int, ...]:
     """Where a description says that a request ends the token itself."""
-    for at, item, _ in described(seen, step.path):
-        operation = item.get(step.method.lower())
-        known = operation if isinstance(operation, dict) else {}
-        said = f"{known.get('summary', '')}. {known.get('description', '')}"
-        if _DEAD.search(said) and "refresh" not in said.lower():
+    for at, one in described(seen, step.path, step.method):
+        if _DEAD.search(one.text) and "refresh" not in one.text.lower():
             return (at,)
     return ()
 

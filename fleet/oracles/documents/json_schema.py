@@ -1,33 +1,50 @@
 """Whether a JSON value certainly breaks its schema. Pure, and silent wherever a schema leaves room.
 
-Only `type`, `required`, `properties`, `items`, `enum` and `allOf` are judged, in the meaning that OpenAPI 3.0
-and 3.1 share; an alternative (`oneOf`, `anyOf`, `not`, `if`) or an unknown reference says nothing.
+`jsonschema` judges the keywords whose meaning OpenAPI 3.0 and 3.1 share. What reaches it is well-formed and
+local, without the keywords that leave room: an alternative (`oneOf`, `anyOf`, `not`, `if`), an unknown type
+or reference says nothing. A pattern is never run: it is a program of the stranger's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 DEPTH = 8
+"""References that lead from one to the next."""
 ITEMS = 20
 """Most elements of an array that are looked at."""
 SCHEMAS = 5_000
 """Most schemas that one value is held against: by `allOf`, a small document can name very many."""
-_ROOM = ("oneOf", "anyOf", "not", "if", "$dynamicRef", "$recursiveRef")
-_TYPES: Mapping[str, tuple[type, ...]] = {
-    "string": (str,),
-    "boolean": (bool,),
-    "null": (type(None),),
-    "object": (dict,),
-    "array": (list,),
-    "integer": (int, float),
-    "number": (int, float),
+REQUIRED = "a required field"
+ROOM = ("oneOf", "anyOf", "not", "if", "$dynamicRef", "$recursiveRef")
+_TYPES = frozenset({"string", "boolean", "null", "object", "array", "integer", "number"})
+_EXPECTED = {
+    "type": "a value of type {}",
+    "enum": "one of the listed values",
+    "const": "the stated value",
+    "minimum": "at least {}",
+    "maximum": "at most {}",
+    "minItems": "at least {} elements",
+    "maxItems": "at most {} elements",
+    "required": REQUIRED,
 }
+"""Keywords that say something of a value, in the order in which they are judged."""
+_INNER = ("allOf", "properties", "items")
 
 
-def resolved(schema: Any, document: Mapping[str, Any]) -> Mapping[str, Any]:
+class _Validator(Protocol):
+    """What is used of the library's, which has no types."""
+
+    def descend(self, instance: object, schema: object, path: int) -> Iterator[Exception]: ...
+
+
+class _Enough(Exception):
+    """As many schemas were looked at as one value may cost."""
+
+
+def resolved(schema: object, document: Mapping[str, Any]) -> Mapping[str, Any]:
     """A schema with its own reference followed, as far as it is local; empty for anything else."""
     for _ in range(DEPTH):
         reference = schema.get("$ref") if isinstance(schema, dict) else None
@@ -40,108 +57,75 @@ def resolved(schema: Any, document: Mapping[str, Any]) -> Mapping[str, Any]:
     return {}
 
 
-def body_fields(operation: Any, document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schemas of the fields of an operation's JSON body, by name; empty where it says nothing of them."""
-    found: dict[str, Any] = {}
-    for part in _parts(_body(operation, document), document):
-        properties = part.get("properties")
-        found |= properties if isinstance(properties, dict) else {}
-    return found
-
-
-def closed_body(operation: Any, document: Mapping[str, Any]) -> bool:
-    """Whether an operation's JSON body has the fields of `body_fields` alone, as far as its schema says."""
-    return not any(
-        one.get("additionalProperties") not in (None, False)
-        or "patternProperties" in one
-        or any(word in one for word in _ROOM)
-        for one in _parts(_body(operation, document), document)
-    )
-
-
-def _body(operation: Any, document: Mapping[str, Any]) -> Any:
-    known = operation if isinstance(operation, dict) else {}
-    content = resolved(known.get("requestBody"), document).get("content")
-    media = content.get("application/json") if isinstance(content, dict) else None
-    return media.get("schema") if isinstance(media, dict) else None
-
-
-def _parts(schema: Any, document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """A schema with those that it puts together by `allOf`, `ITEMS` of them at most."""
-    found, waiting = list[Mapping[str, Any]](), [schema]
-    while waiting and len(found) < ITEMS:
-        found.append(resolved(waiting.pop(0), document))
-        inner = found[-1].get("allOf")
-        waiting += inner[:ITEMS] if isinstance(inner, list) else ()
-    return found
-
-
-def misfits(value: Any, schema: Any, document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def misfits(value: object, schema: object, document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Each place where the value certainly breaks the schema: `/items/*/id`, and what was expected there."""
-    yield from _Held(document).misfits(value, schema)
+    from jsonschema.validators import Draft202012Validator, create  # 0.1 s, and only of a described API
+
+    left = SCHEMAS
+
+    def judged(said: object) -> list[tuple[str, Any]]:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise _Enough
+        return list(_judged(resolved(said, document), document))
+
+    known = {word: Draft202012Validator.VALIDATORS[word] for word in (*_EXPECTED, *_INNER)}
+    judge = create(
+        {},
+        validators=known | {"required": _required, "items": _items},
+        type_checker=Draft202012Validator.TYPE_CHECKER,
+        applicable_validators=judged,
+    )
+    found = list[tuple[tuple[str | int, ...], str, Any]]()
+    with contextlib.suppress(_Enough, RecursionError):  # what was found until then holds
+        for one in judge(schema if isinstance(schema, dict) else {}).iter_errors(value):
+            found.append((tuple(one.absolute_path), one.validator, one.validator_value))
+    other = {path for path, word, _ in found if word == "type"}  # what it holds means nothing there
+    for path, word, shown in found:
+        if not any(path[:end] in other for end in range(len(path) + (word != "type"))):
+            place = "".join("/*" if isinstance(step, int) else f"/{step}" for step in path)
+            yield place, _EXPECTED[word].format("/".join(shown) if word == "type" else shown)
 
 
-@dataclass(slots=True)
-class _Held:
-    """One value that is held against schemas of a document, at most `left` more."""
-
-    document: Mapping[str, Any]
-    left: int = SCHEMAS
-
-    def misfits(self, value: Any, schema: Any, at: str = "", depth: int = DEPTH) -> Iterator[tuple[str, str]]:
-        schema = resolved(schema, self.document)
-        self.left -= 1
-        if depth == 0 or self.left < 0 or any(word in schema for word in _ROOM):
-            return
-        if not _typed(value, schema):
-            yield at, f"a value of type {'/'.join(_names(schema))}"
-            return
-        choices = schema.get("enum")
-        if isinstance(choices, list) and choices and value not in choices and not _null(value, schema):
-            yield at, "one of the listed values"
-            return
-        for part in schema["allOf"] if isinstance(schema.get("allOf"), list) else ():
-            if self.left > 0:
-                yield from self.misfits(value, part, at, depth - 1)
-        if isinstance(value, dict):
-            required, fields = schema.get("required"), schema.get("properties")
-            fields = fields if isinstance(fields, dict) else {}
-            for name in required if isinstance(required, list) else ():
-                absent = isinstance(name, str) and name not in value
-                if absent and not _one_way(fields.get(name), self.document):
-                    yield f"{at}/{name}", "a required field"
-            for name, inner in fields.items():
-                if name in value:
-                    yield from self.misfits(value[name], inner, f"{at}/{name}", depth - 1)
-        elif isinstance(value, list) and isinstance(schema.get("items"), dict):
-            for one in value[:ITEMS]:
-                yield from self.misfits(one, schema["items"], f"{at}/*", depth - 1)
+def _judged(schema: Mapping[str, Any], document: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The keywords of a schema that leave no room, each with a value of the form that it must have."""
+    if any(word in schema for word in ROOM):
+        return
+    null = True in (schema.get("nullable"), schema.get("x-nullable"))
+    names = schema.get("type")
+    names = [names] if isinstance(names, str) else names
+    if isinstance(names, list) and names and all(isinstance(one, str) and one in _TYPES for one in names):
+        yield "type", [*names, "null"] if null else names
+    choices, fields = schema.get("enum"), schema.get("properties")
+    if isinstance(choices, list) and choices:
+        yield "enum", [*choices, None] if null else choices
+    if "const" in schema and not null:
+        yield "const", schema["const"]
+    for word in ("minimum", "maximum", "minItems", "maxItems"):
+        if type(limit := schema.get(word)) in (int, float):
+            yield word, limit
+    fields = (
+        {at: one for at, one in fields.items() if isinstance(one, dict)} if isinstance(fields, dict) else {}
+    )
+    if isinstance(needed := schema.get("required"), list):
+        sides = {at: resolved(one, document) for at, one in fields.items() if at in needed}
+        one_way = {at for at, one in sides.items() if True in (one.get("readOnly"), one.get("writeOnly"))}
+        yield "required", [one for one in needed if isinstance(one, str) and one not in one_way]
+    if isinstance(parts := schema.get("allOf"), list):
+        yield "allOf", [one for one in parts if isinstance(one, dict)]
+    yield "properties", fields
+    if isinstance(inner := schema.get("items"), dict):
+        yield "items", inner
 
 
-def _names(schema: Mapping[str, Any]) -> list[str]:
-    said = schema.get("type")
-    return [one for one in (said if isinstance(said, list) else [said]) if isinstance(one, str)]
+def _required(_judge: object, names: Sequence[str], value: object, _schema: object) -> Iterator[Exception]:
+    from jsonschema.exceptions import ValidationError
+
+    if isinstance(value, dict):
+        yield from (ValidationError(REQUIRED, path=(name,)) for name in names if name not in value)
 
 
-def _one_way(schema: Any, document: Mapping[str, Any]) -> bool:
-    """Whether a field stands in requests or in answers only."""
-    said = resolved(schema, document)
-    return said.get("readOnly") is True or said.get("writeOnly") is True
-
-
-def _null(value: Any, schema: Mapping[str, Any]) -> bool:
-    return value is None and True in (schema.get("nullable"), schema.get("x-nullable"))
-
-
-def _typed(value: Any, schema: Mapping[str, Any]) -> bool:
-    names = _names(schema)
-    if not names or any(name not in _TYPES for name in names) or _null(value, schema):
-        return True
-    return any(_is(value, name) for name in names)
-
-
-def _is(value: Any, name: str) -> bool:
-    if isinstance(value, bool) and name != "boolean":
-        return False
-    whole = name != "integer" or not isinstance(value, float) or value.is_integer()
-    return isinstance(value, _TYPES[name]) and whole
+def _items(judge: _Validator, inner: object, value: object, _schema: object) -> Iterator[Exception]:
+    for at, one in enumerate(value[:ITEMS] if isinstance(value, list) else ()):
+        yield from judge.descend(one, inner, path=at)

@@ -1,207 +1,139 @@
-"""Oracles of an OpenAPI description: what it says of an operation's answers and requests is true. Pure.
+"""The operations of an OpenAPI description, read once for all: oracles, explorers and rows of accounts. Pure.
 
-A question is the description, then calls of its operations. What is found is named after the operation, not
-after the values of a call: each operation is at most one item of each kind.
+The description is a stranger's (`api_document` reads it): a part that has not its form says nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
-from fleet.oracles.documents.api_document import api_document
-from fleet.oracles.documents.json_schema import misfits, resolved
-from fleet.oracles.documents.routes import DocumentedCall, same_host
-from fleet.oracles.echoes import route
-from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
-from fleet.oracles.texts import parsed
-from fleet.text import line
-from sandbox.tools.qa_fetch import MAX_TEXT
+from fleet.oracles.documents.json_schema import ITEMS, ROOM, resolved
+from fleet.oracles.documents.swagger import METHODS
+
+JSON = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
-class DescribedOperation:
-    """One operation of a description, and the position of the description in the question."""
+class Operation:
+    """One operation of a description; `raw` as it is written, `shared` the parameters of its whole path."""
 
-    at: int
     document: Mapping[str, Any]
     method: str
-    template: str
-    operation: Mapping[str, Any]
+    path: str
+    raw: Mapping[str, Any]
     shared: Sequence[Any] = ()
-    """Parameters of all operations of its path."""
 
     @property
     def where(self) -> str:
-        return f"{self.method} {self.template}"
+        return f"{self.method} {self.path}"
 
-    def answer(self, status: Any) -> Mapping[str, Any]:
-        """What the description says of this status; empty if nothing."""
-        answers = self.operation.get("responses")
-        said = answers.get(str(status)) if isinstance(answers, dict) else None
-        return resolved(said, self.document)
+    @property
+    def text(self) -> str:
+        """How it is described in words."""
+        return f"{self.raw.get('summary', '')}. {self.raw.get('description', '')}"
 
-    def media(self, status: Any) -> Mapping[str, Any]:
+    @property
+    def deprecated(self) -> bool:
+        return self.raw.get("deprecated") is True
+
+    @property
+    def secured(self) -> bool:
+        """Whether it needs credentials."""
+        return bool(self.raw.get("security", self.document.get("security")))
+
+    @property
+    def parameters(self) -> list[Mapping[str, Any]]:
+        own = self.raw.get("parameters")
+        return [
+            resolved(one, self.document) for one in (*(own if isinstance(own, list) else ()), *self.shared)
+        ]
+
+    @property
+    def statuses(self) -> frozenset[str]:
+        """The statuses that it may answer, as they are written: `404`, `4XX`, `DEFAULT`."""
+        answers = self.raw.get("responses")
+        return frozenset(str(one).upper() for one in answers) if isinstance(answers, dict) else frozenset()
+
+    def states(self, status: int) -> bool:
+        """Whether a status is one of them, by its number or its range."""
+        return bool(self.statuses & {str(status), f"{status // 100}XX"})
+
+    def answer(self, status: object) -> Mapping[str, Any]:
+        """What it says of this status; empty if nothing."""
+        answers = self.raw.get("responses")
+        return resolved(answers.get(str(status)) if isinstance(answers, dict) else None, self.document)
+
+    def media(self, status: object) -> Mapping[str, Any]:
         """The media types of the answer, by name; none if the description does not say."""
         content = self.answer(status).get("content")
         return {str(kind).lower(): one for kind, one in content.items()} if isinstance(content, dict) else {}
 
-    def lists(self, status: int) -> bool:
-        """Whether the status is documented, by its number, its range or a default."""
-        answers = self.operation.get("responses")
-        known = {str(one).upper() for one in answers} if isinstance(answers, dict) else set()
-        return not known or bool(known & {str(status), f"{status // 100}XX", "DEFAULT"})
+    @property
+    def body(self) -> Any:
+        """The schema of its JSON body; None where it takes none."""
+        content = resolved(self.raw.get("requestBody"), self.document).get("content")
+        media = content.get(JSON) if isinstance(content, dict) else None
+        return media.get("schema", {}) if isinstance(media, dict) else None
 
-    def lacks(self, args: Mapping[str, Any]) -> Iterator[str]:
-        """Required query parameters and body fields that a call leaves out."""
-        given = {
-            name for name, _ in parse_qsl(urlsplit(str(args.get("url", ""))).query, keep_blank_values=True)
-        }
-        own = self.operation.get("parameters")
-        for one in (*(own if isinstance(own, list) else ()), *self.shared):
-            said = resolved(one, self.document)
-            if said.get("in") == "query" and said.get("required") is True and _name(said) not in given:
-                yield f"the query parameter {line(_name(said), 60)}"
-        wanted = resolved(self.operation.get("requestBody"), self.document)
-        content = wanted.get("content")
-        media = content.get("application/json") if isinstance(content, dict) else None
-        if not isinstance(media, dict) or self.method == "GET":
-            return
-        sent = dict(args.get("fields") or {}) or parsed(str(args.get("body", "")))
-        if isinstance(sent, dict):
-            for place, expected in misfits(sent, media.get("schema"), self.document):
-                if expected == "a required field":
-                    yield f"the field {line(place, 60)}"
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """The schemas of the fields of its JSON body, by name; empty where it says nothing of them."""
+        found: dict[str, Any] = {}
+        for part in self._parts():
+            properties = part.get("properties")
+            found |= properties if isinstance(properties, dict) else {}
+        return found
+
+    @property
+    def required(self) -> frozenset[str]:
+        """The fields that its JSON body must have."""
+        named = (part.get("required") for part in self._parts())
+        return frozenset(str(one) for names in named if isinstance(names, list) for one in names)
+
+    @property
+    def closed(self) -> bool:
+        """Whether its JSON body has these `fields` alone, as far as its schema says."""
+        return not any(
+            one.get("additionalProperties") not in (None, False)
+            or "patternProperties" in one
+            or any(word in one for word in ROOM)
+            for one in self._parts()
+        )
+
+    def _parts(self) -> list[Mapping[str, Any]]:
+        """The schema of its body with those that it puts together by `allOf`, `ITEMS` of them at most."""
+        found, waiting = list[Mapping[str, Any]](), [self.body]
+        while waiting and len(found) < ITEMS:
+            found.append(resolved(waiting.pop(0), self.document))
+            inner = found[-1].get("allOf")
+            waiting += inner[:ITEMS] if isinstance(inner, list) else ()
+        return found
 
 
-def _name(parameter: Mapping[str, Any]) -> str:
-    return str(parameter.get("name", ""))
-
-
-def operations(seen: Sequence[Exchange]) -> Iterator[DescribedOperation]:
-    """What the descriptions before the last call say of it."""
-    last = seen[-1]
-    method, path = str(last.args.get("method", "GET")), urlsplit(route(last.args)).path
-    path = path.removeprefix("{site}").removeprefix("{proxy}")
-    for at, source in enumerate(seen[:-1]):
-        text = str(source.result.get("text", ""))
-        cut = len(text) >= int(source.args.get("longest", MAX_TEXT))  # what is left of YAML may be YAML too
-        document = "" if cut or not same_host(source, last) else api_document(text)
-        if isinstance(document, str):
-            continue
-        paths = document.get("paths")
-        here = path.removeprefix(base(document))
-        for template, item in paths.items() if isinstance(paths, dict) else ():
-            item = resolved(item, document)
-            said = item.get(method.lower())
-            if isinstance(said, dict) and DocumentedCall(method, "", str(template), "").takes(method, here):
-                shared = item.get("parameters")
+def operations(document: Mapping[str, Any]) -> Iterator[Operation]:
+    """The operations of a description, path by path."""
+    paths = document.get("paths")
+    for path, raw in paths.items() if isinstance(paths, dict) else ():
+        item = {str(key).lower(): one for key, one in resolved(raw, document).items()}
+        shared = item.get("parameters")
+        for method in METHODS if str(path).startswith("/") else ():
+            if isinstance(one := item.get(method), dict):
                 many = shared if isinstance(shared, list) else ()
-                yield DescribedOperation(at, document, method, str(template), said, many)
-                break
+                yield Operation(document, method.upper(), str(path), one, many)
 
 
-def base(document: Mapping[str, Any]) -> str:
-    """The path below which the description's paths are, without a slash at its end."""
+def server(document: Mapping[str, Any]) -> tuple[str, str]:
+    """The host of a description's operations with its scheme, "" for its own; and the path above them all,
+    without a slash at its end."""
     servers = document.get("servers")
     first = servers[0] if isinstance(servers, list) and servers else None
     url = str(first.get("url", "")) if isinstance(first, dict) else ""
     try:
-        path = urlsplit(url).path
+        parts = urlsplit(url)
     except ValueError:
-        return ""
-    return path.rstrip("/") if path.startswith("/") and "{" not in path else ""
-
-
-oracle = partial(Oracle, judges=("page",), surface="ux", reference="https://spec.openapis.org/oas/v3.1.0")
-
-
-def _asked(text: str, status: int, kind: str = "application/json", query: str = "") -> tuple[Exchange, ...]:
-    return (
-        Exchange("qa_fetch", {"url": "{site}/guide"}, {"status": 200, "text": text}),
-        Exchange("qa_fetch", {"url": "{site}/api/moss" + query}, {"status": status, "content_type": kind}),
-    )
-
-
-_QUERY = '{"name":"q","in":"query","required":true}'
-_OPERATION = f'{{"parameters":[{_QUERY}],"responses":{{"200":{{"content":{{"application/json":{{}}}}}}}}}}'
-_DESCRIPTION = f'{{"openapi":"3.1.0","paths":{{"/api/moss":{{"get":{_OPERATION}}}}}}}'
-
-
-@oracle(
-    id="described-answer",
-    says="an answer has the type and the fields that the API's description requires",
-    severity="low",
-    example=_asked(_DESCRIPTION, 200, "text/plain", "?q=1"),
-    control=_asked(_DESCRIPTION, 200, "application/json; charset=utf-8", "?q=1"),
-)
-def described_answer(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
-    """[an OpenAPI description, the call of an operation]: the answer's type, and its fields."""
-    last = seen[-1]
-    for one in operations(seen):
-        media = one.media(last.result.get("status"))
-        kind = str(last.result.get("content_type", "")).partition(";")[0].strip().lower()
-        if not media or "*/*" in media:
-            continue
-        where = line(one.where, 90)
-        if kind and kind not in media:
-            said = line(", ".join(sorted(media)), 60)
-            title = f"the description says that {where} answers {said}; it answers {kind}"
-            yield _differs(title, f"described-type {one.where} {kind}", "content_type", one.at)
-        told = parsed(str(last.result.get("text", "")))
-        if told is None or not isinstance(media.get(kind), dict):
-            continue
-        found = list(misfits(told, media[kind].get("schema"), one.document))
-        lacks = sorted({place for place, expected in found if expected == "a required field"})
-        if lacks:
-            said = line(", ".join(place.lstrip("/") for place in lacks), 80)
-            title = f"the description requires the fields {said} of {where}; they are missing"
-            yield _differs(title, f"described-fields {one.where} {lacks}", "text", one.at)
-        if wrong := next((each for each in found if each[1] != "a required field"), None):
-            place, expected = line(wrong[0] or "/", 60), line(wrong[1], 60)
-            title = f"the description says that {where} answers {expected} in {place}; it does not"
-            yield _differs(title, f"described-value {one.where}", "text", one.at)
-
-
-@oracle(
-    id="described-status",
-    says="an operation succeeds with a status that its description lists",
-    severity="low",
-    example=_asked(_DESCRIPTION, 201, query="?q=1"),
-    control=_asked(_DESCRIPTION, 404, query="?q=1"),
-)
-def described_status(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
-    """Only successes: descriptions rarely list each refusal, and a 5xx is judged elsewhere."""
-    status = seen[-1].result.get("status")
-    if not isinstance(status, int) or not 200 <= status < 300:
-        return
-    for one in operations(seen):
-        if not one.lists(status):
-            title = f"{line(one.where, 90)} answers {status}, which its description does not list"
-            yield _differs(title, f"described-status {one.where} {status}", "status", one.at)
-
-
-@oracle(
-    id="described-required",
-    says="a request without what the API's description requires is refused",
-    severity="low",
-    example=_asked(_DESCRIPTION, 200),
-    control=_asked(_DESCRIPTION, 400),
-)
-def described_required(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
-    status = seen[-1].result.get("status")
-    if not isinstance(status, int) or not 200 <= status < 300:
-        return
-    for one in operations(seen):
-        lacks = sorted(set(one.lacks(seen[-1].args)))
-        if lacks:
-            where = line(one.where, 90)
-            title = f"the description of {where} requires {lacks[0]}; without it, it answers {status}"
-            yield _differs(title, f"described-required {one.where}", "status", one.at)
-
-
-def _differs(title: str, key: str, field: str, at: int) -> Observation:
-    return observed(title, key, field, led=(at,))
+        return "", ""
+    host = f"{parts.scheme}://{parts.netloc}" if parts.netloc and "{" not in parts.netloc else ""
+    return host, parts.path.rstrip("/") if parts.path.startswith("/") and "{" not in parts.path else ""

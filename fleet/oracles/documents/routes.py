@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from fleet.oracles.documents.openapi import Operation, operations, server
 from fleet.oracles.echoes import route
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
 from fleet.oracles.texts import parsed
 from fleet.oracles.web.pages import ELSEWHERE
 from fleet.text import line
 
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 _CALL = re.compile(
     r"(?<![\w/])(GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)[ \t]{1,4}`?(https?://[^\s`\"'<>/]{1,200})?"
     r"(/(?:[^\s`\"'()|,;<>]|<[\w-]{1,40}>){0,300})"
@@ -66,15 +65,11 @@ def documented(text: str) -> tuple[DocumentedCall, ...]:
     """The calls that a document writes down, but for those that it takes back on the same line."""
     document = parsed(text)
     if isinstance(document, dict) and isinstance(document.get("paths"), dict):
-        host, below = _server(document)
+        host, below = server(document)
         return tuple(
-            DocumentedCall(
-                method.upper(), host, below + str(path), "", beside=not host, may=_stated(what, document)
-            )
-            for path, methods in document["paths"].items()
-            if isinstance(methods, dict)
-            for method, what in methods.items()
-            if method.upper() in METHODS and not (isinstance(what, dict) and what.get("deprecated"))
+            DocumentedCall(one.method, host, below + one.path, "", beside=not host, may=_refusals(one))
+            for one in operations(document)
+            if not one.deprecated
         )
     found = []
     for said in text.splitlines():
@@ -85,13 +80,9 @@ def documented(text: str) -> tuple[DocumentedCall, ...]:
     return tuple(found)
 
 
-def _stated(operation: Any, document: dict[str, Any]) -> frozenset[str]:
+def _refusals(one: Operation) -> frozenset[str]:
     """Refusals that an operation may answer with; one that needs a key may hide behind a 404."""
-    known = operation if isinstance(operation, dict) else {}
-    answers = known.get("responses")
-    locked = known.get("security", document.get("security"))
-    stated = {str(one).upper() for one in answers} if isinstance(answers, dict) else set()
-    return frozenset(stated | ({"404", LOCKED} if locked else set()))
+    return one.statuses | ({"404", LOCKED} if one.secured else set())
 
 
 def _examples(of: DocumentedCall, rest: str) -> Iterator[DocumentedCall]:
@@ -108,18 +99,6 @@ def _examples(of: DocumentedCall, rest: str) -> Iterator[DocumentedCall]:
 def _call(method: str, host: str | None, target: str) -> DocumentedCall:
     path, _, query = target.rstrip(".:*_!").partition("?")
     return DocumentedCall(method, host or "", path, query.partition("#")[0])
-
-
-def _server(document: dict[str, Any]) -> tuple[str, str]:
-    """The host of a description's operations, "" for its own, and the path that they are below."""
-    servers = document.get("servers")
-    first = servers[0] if isinstance(servers, list) and servers else None
-    url = str(first.get("url", "")) if isinstance(first, dict) else ""
-    try:
-        parts = urlsplit("" if "{" in url else url)
-    except ValueError:
-        return "", ""
-    return (f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""), parts.path.rstrip("/")
 
 
 def _asked(text: str, status: int) -> tuple[Exchange, ...]:

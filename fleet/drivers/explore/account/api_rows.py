@@ -1,30 +1,31 @@
 """Rows of requests by two accounts, made from an OpenAPI description: who signs up, in, and makes what. Pure.
 
-The description is a stranger's: every name and every value in it is data, and what has not the form that is
-looked for gives no question.
+The description is a stranger's: every name and value in it is data, and a part without the expected form
+leads to no question.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from fleet.drivers.desk import Question
 from fleet.oracles.account.rights import rights
 from fleet.oracles.account.tokens import ATTEMPTS, leaves
-from fleet.oracles.documents.json_schema import body_fields, resolved
+from fleet.oracles.documents.json_schema import resolved
+from fleet.oracles.documents.openapi import Operation, operations
 from fleet.personas.model import Step
 from sandbox.sites.sessions import FORGED
 from sandbox.spec import SAFE
 
 TOOL = "qa_account"
 MOST = 6
+"""Kinds of things that one run makes."""
 HANDLE = 12
 """Characters of a handle: what takes fewer is given a shorter word."""
-"""Kinds of things that one run makes."""
 PHRASE = re.compile(r"(?i)^(?:\w{0,20}_)?(?:pass(?:word|phrase|wd|code)?|pwd)(?:_?\w{0,20})$|^pin$")
 MAIL = re.compile(r"(?i)e?-?mail")
 NAME = re.compile(r"(?i)^(?:\w{0,20}_)?(?:user(?:_?name)?|handle|login|nick(?:_?name)?|name|account|id)$")
@@ -62,13 +63,13 @@ class OwnRecord(Question):
 
 @dataclass(frozen=True, slots=True)
 class AccountRows:
-    """The rows of one description; `url` spells an operation's path as in a repro, `path_of` gives the path
-    of such a URL, `may_act` says where acts are permitted.
+    """The rows of one description, whose `operations` are by path and method.
 
-    `start`: the arguments that make the accounts and their sessions.
+    `url` spells an operation's path as in a repro, `path_of` gives the path of such a URL, `may_act` says
+    where acts are permitted. `start`: the arguments that make the accounts and their sessions.
     """
 
-    document: Mapping[str, Any]
+    operations: Mapping[tuple[str, str], Operation]
     source: Step
     url: Callable[[str], str]
     may_act: Callable[[str], bool]
@@ -85,13 +86,14 @@ class AccountRows:
         path_of: Callable[[str], str],
     ) -> AccountRows | None:
         """None where the description does not say how to sign up, or acts are not permitted there."""
-        ways = list(_with_phrase(document))
+        known = {(one.path, one.method): one for one in operations(document)}
+        ways = list(_with_phrase(known.values()))
         join = next((one for one in ways if role_of(one[0]) == "join"), None)
         enter = next((one for one in ways if role_of(one[0]) == "enter"), None)
         if join is None or not all(may_act(url(one[0])) for one in (join, enter) if one):
             return None
         start: dict[str, Any] = {"url": url(join[0]), "fields": join[1]}
-        made = cls(document, source, url, may_act, path_of, start)
+        made = cls(known, source, url, may_act, path_of, start)
         if enter:
             start |= {"login": made._at(enter[0]), "login_fields": enter[1]}
         return made
@@ -102,12 +104,13 @@ class AccountRows:
             path, method = mine
             read: Row = ["GET", self._at(path), {}]
             steps = [[who, *read] for who in ("one", "anonymous", *FORGED)]
-            known = frozenset(body_fields(self._operation(path, method), self.document))
+            change = self.operations.get((path, method))
+            known = frozenset(change.fields if change else ())
             yield OwnRecord(
                 self._asked(steps).steps, source=self.source, path=path, method=method, fields=known
             )
             login = self.start.get("login", "")
-            for leave, how in self._operations(lambda at, how: leaves(how, self._at(at), login)):
+            for leave, how in self._askable(lambda at, how: leaves(how, self._at(at), login)):
                 ends = ["one", how, self._at(leave), {}]
                 left = self._asked([["one", *read], ["anonymous", *read], ends, ["one", *read]])
                 yield Question((self.source, *left.steps), minimal=True)
@@ -140,72 +143,52 @@ class AccountRows:
         marked = re.sub(r"\{[^{}/]+\}$", _ID, path)
         return self.path_of(self.url(marked)).replace(_ID, "{id}")
 
-    def _operations(self, chosen: Callable[[str, str], bool]) -> Iterator[tuple[str, str]]:
+    def _askable(self, chosen: Callable[[str, str], bool]) -> Iterator[tuple[str, str]]:
         """Paths without a value to fill in, with their methods, of those where acts are permitted."""
-        for path, item in self._paths():
-            for method in item if isinstance(item, dict) else ():
-                how = method.upper()
-                acts = how not in SAFE
-                if "{" not in path and chosen(path, how) and (not acts or self.may_act(self.url(path))):
-                    yield path, how
+        for path, how in self.operations:
+            if "{" not in path and chosen(path, how) and (how in SAFE or self.may_act(self.url(path))):
+                yield path, how
 
     def _own(self) -> tuple[str, str] | None:
         """The path of an account's own record, and the method that changes it; "" where none does."""
-        for path, _ in self._operations(lambda at, how: how == "GET" and bool(_SELF.search(at))):
-            ways = [
-                how for at, how in self._operations(lambda at, how: how in ("PATCH", "PUT")) if at == path
-            ]
+        for path, _ in self._askable(lambda at, how: how == "GET" and bool(_SELF.search(at))):
+            ways = [how for at, how in self._askable(lambda at, how: how in ("PATCH", "PUT")) if at == path]
             return path, (ways or [""])[0]
         return None
 
     def _things(self) -> Iterator[list[Row]]:
         """A collection where something is made, and one thing of it: made, listed, read, changed, removed."""
-        for path, _ in self._operations(lambda at, how: how == "POST"):
-            item = next(
-                (at for at, _ in self._paths() if re.fullmatch(re.escape(path) + r"/\{[^{}/]+\}", at)), ""
-            )
+        for path, _ in self._askable(lambda at, how: how == "POST"):
+            below = re.compile(re.escape(path) + r"/\{[^{}/]+\}")
+            item = next((at for at, _ in self.operations if below.fullmatch(at)), "")
             body = self._filled(path, "POST")
-            if not item or not self._operation(item, "GET") or "{mark}" not in json.dumps(body):
+            if (item, "GET") not in self.operations or "{mark}" not in json.dumps(body):
                 continue
             one = self._at(item)
             read, listed = ["GET", one, {}], ["GET", self._at(path), {}]
             row: list[Row] = [["one", "POST", self._at(path), body], ["one", *read]]
-            row += [["one", *listed], ["other", *listed]] if self._operation(path, "GET") else []
+            row += [["one", *listed], ["other", *listed]] if (path, "GET") in self.operations else []
             row += [["anonymous", *read], ["other", *read]]
             for how in ("PATCH", "PUT"):
                 if (change := self._filled(item, how)) and "{mark}" in json.dumps(change):
                     row += [["other", how, one, change], ["one", *read], ["other", *read]]
-            if self._operation(item, "DELETE"):
+            if (item, "DELETE") in self.operations:
                 row += [["other", "DELETE", one, {}], ["one", *read], ["one", "DELETE", one, {}]]
             yield row
 
     def _filled(self, path: str, method: str) -> dict[str, Any]:
-        return _body(self._operation(path, method), self.document)
-
-    def _operation(self, path: str, method: str) -> Mapping[str, Any]:
-        item = dict(self._paths()).get(path)
-        found = item.get(method.lower()) if isinstance(item, dict) and method else None
-        return found if isinstance(found, dict) else {}
-
-    def _paths(self) -> Iterator[tuple[str, Any]]:
-        paths = self.document.get("paths")
-        yield from (
-            ((path, item) for path, item in paths.items() if path.startswith("/"))
-            if isinstance(paths, dict)
-            else ()
-        )
+        one = self.operations.get((path, method))
+        return _body(one) if one else {}
 
 
-def _with_phrase(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _with_phrase(known: Iterable[Operation]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Paths that are posted a passphrase, with what is sent there."""
-    paths = document.get("paths")
-    for path, item in paths.items() if isinstance(paths, dict) else ():
-        operation = item.get("post") if isinstance(item, dict) else None
-        body = _body(operation, document, every=False) if isinstance(operation, dict) else {}
-        if len(body) == 2 and role_of(path) and "{phrase}" not in body.values():
+    for one in known:
+        body = _body(one, every=False) if one.method == "POST" else {}
+        if len(body) == 2 and role_of(one.path) and "{phrase}" not in body.values():
             body = _beside_name(body)
-        if "{" not in path and "{phrase}" in body.values():
-            yield path, body
+        if "{" not in one.path and "{phrase}" in body.values():
+            yield one.path, body
 
 
 def _beside_name(body: dict[str, Any]) -> dict[str, Any]:
@@ -224,17 +207,13 @@ def role_of(path: str) -> str:
     return ""
 
 
-def _body(operation: Mapping[str, Any], document: Mapping[str, Any], *, every: bool = True) -> dict[str, Any]:
+def _body(operation: Operation, *, every: bool = True) -> dict[str, Any]:
     """A body that fits: what is required, and with `every` the texts too; the first free text is the mark."""
-    content = resolved(operation.get("requestBody"), document).get("content")
-    media = content.get("application/json") if isinstance(content, dict) else None
-    wanted = resolved(media.get("schema") if isinstance(media, dict) else None, document).get("required")
-    needed = set(map(str, wanted)) if isinstance(wanted, list) else set()
     made: dict[str, Any] = {}
-    for name, said in body_fields(operation, document).items():
-        schema = resolved(said, document)
+    for name, said in operation.fields.items():
+        schema = resolved(said, operation.document)
         free = every and _free(schema)
-        if name in needed or free or PHRASE.match(name):
+        if name in operation.required or free or PHRASE.match(name):
             marked = free and "{mark}" not in made.values() and not PHRASE.match(name)
             made[name] = "{mark}" if marked else _value(name, schema, every=every)
     return {name: value for name, value in made.items() if isinstance(value, str | int | float | bool)}

@@ -25,7 +25,7 @@ from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import Ground, Results
 from fleet.oracles.account.tokens import attempts
 from fleet.oracles.documents.api_document import api_document, is_description
-from fleet.oracles.documents.openapi import base
+from fleet.oracles.documents.openapi import server
 from fleet.personas.model import Step
 from sandbox.spec import SAFE
 from sandbox.tools.qa_fetch import LONGEST
@@ -176,7 +176,7 @@ class ApiExplorer:
         """Keep a description; its operations are below its first server if that is ours, else beside it."""
         if len(self.found) >= MOST or any(one.document == read.document for one, _ in self.found.values()):
             return
-        below = self._urls.spelled(base(read.whole) or "/", url).rstrip("/")
+        below = self._urls.spelled(server(read.whole)[1] or "/", url).rstrip("/")
         self.found[url] = (read, below)
         if self._accounts and below:
             actual, document = self._urls.actual(below).rstrip("/"), read.whole

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from fleet.oracles.documents import worded
 from fleet.oracles.documents.api_document import api_document
-from fleet.oracles.documents.json_schema import resolved
+from fleet.oracles.documents.openapi import operations
 from sandbox.pages.condensed import OPERATIONS
 
 DEPTH = 40
@@ -16,8 +16,6 @@ MAX_OPERATIONS = 60
 MAX_COUNTED = 100_000
 MAX_COUNT = 64
 """Largest least length or number that a value is made for; a higher one is left out."""
-METHODS = ("get", "head", "options", "post", "put", "patch")
-"""DELETE never is asked."""
 _COUNTS = frozenset({"minLength", "minItems", "minProperties"})
 _LEFT_OUT = frozenset(
     ("pattern", "patternProperties", "propertyNames", "example", "examples", "links", "callbacks", "security")
@@ -54,38 +52,22 @@ def read_description(text: str, host: str = "") -> ApiDescription | str:
         document = words
     if not str(document.get("openapi", "")).startswith(("3.0", "3.1")):
         return "neither OpenAPI 3.0 or 3.1, nor Swagger 2.0"
-    paths = document.get("paths")
-    if not isinstance(paths, dict):
+    if not isinstance(document.get("paths"), dict):
         return "a description without paths"
     try:
         safe = _safe(document, DEPTH)
     except ValueError as error:
         return str(error)
-    safe["paths"] = {at: dict(resolved(item, safe)) for at, item in safe["paths"].items()}
-    found = tuple(_operations(safe["paths"]))
-    count, found = max(len(found), _count(document)), found[:MAX_OPERATIONS]
+    found = [one for one in operations(safe) if one.method != "DELETE"]  # which never is asked
+    said = document.get(OPERATIONS)  # by what a condensed description had
+    count = said if type(said) is int and len(found) < said < MAX_COUNTED else len(found)
     kept: dict[str, dict[str, Any]] = {}
-    for one in found:
-        method, _, template = one.partition(" ")
-        item = safe["paths"][template]
-        shared = {"parameters": item["parameters"]} if isinstance(item.get("parameters"), list) else {}
-        kept.setdefault(template, shared)[method.lower()] = item[method.lower()]
+    for one in found[:MAX_OPERATIONS]:
+        shared = {"parameters": one.shared} if one.shared else {}
+        kept.setdefault(one.path, shared)[one.method.lower()] = one.raw
     info = {"title": "api", "version": "1"}
     generated = safe | {"info": info, "paths": kept, "servers": [{"url": "/"}]}
-    return ApiDescription(generated, found, document, count)
-
-
-def _count(document: Mapping[str, Any]) -> int:
-    """The number of operations that a condensed description had."""
-    said = document.get(OPERATIONS)
-    return said if type(said) is int and 0 < said < MAX_COUNTED else 0
-
-
-def _operations(paths: Mapping[str, Any]) -> Iterator[str]:
-    for template, item in paths.items():
-        for method in METHODS:
-            if isinstance(item, dict) and isinstance(item.get(method), dict) and template.startswith("/"):
-                yield f"{method.upper()} {template}"
+    return ApiDescription(generated, tuple(one.where for one in found[:MAX_OPERATIONS]), document, count)
 
 
 def _safe(value: Any, left: int, *, named: bool = False) -> Any:
@@ -102,9 +84,6 @@ def _safe(value: Any, left: int, *, named: bool = False) -> Any:
     return {
         key: _safe(inner, left - 1, named=key in _NAMED and not named)
         for key, inner in value.items()
-        if named or not _costly(key, inner)
+        if named
+        or not (key in _LEFT_OUT or (key in _COUNTS and isinstance(inner, int) and inner > MAX_COUNT))
     }
-
-
-def _costly(key: str, value: Any) -> bool:
-    return key in _LEFT_OUT or (key in _COUNTS and isinstance(value, int) and value > MAX_COUNT)
