@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from fleet.drivers.explore.state_changes import StateChanges, named, told
+from fleet.drivers.explore.state_changes import (
+    EXPLORING,
+    FREE,
+    StateChanges,
+    ends_or_spends,
+    may_act,
+    named,
+    told,
+)
 
 SITE = "http://s"
 ACTS = (
@@ -108,7 +116,7 @@ LONG = "moss and fern and peat " * 40
     [
         ((("/", "level low"), ("/a", LONG), ("/", "level high"), ("/", "level high")), {"http://s/a"}),
         ((("/", "low"), ("/a", LONG), ("/b?x=1", "ok"), ("/", "high"), ("/", "high")), {"http://s/b?x"}),
-        ((("/", "low"), ("/a", LONG), ("/b", LONG), ("/", "high"), ("/", "high")), set()),
+        ((("/", "low"), ("/a", LONG), ("/b", LONG), ("/", "high"), ("/", "high")), set()),  # held back
         ((("/", "one"), ("/a", LONG), ("/", "two"), ("/", "three")), set()),  # it changes by itself
         ((("/", "visit 1"), ("/a", LONG), ("/", "visit 2"), ("/", "visit 3")), set()),
         ((("/", "low"), ("/a", "ok"), ("/", "low"), ("/", "low")), set()),
@@ -123,17 +131,67 @@ def test_a_page_that_was_seen_before_has_changed_right_after(
 
 
 def test_it_is_asked_once_as_a_visitor_and_never_measured() -> None:
-    changes = StateChanges(known={"http://s/flip"})
     for url in ("/flip", "/reset?all=1"):
+        changes = StateChanges(known={"http://s/flip"})
         for more in ({"repeat": 20}, {"rate": 10.0, "repeat": 50}, {"control": "http://s/"}):
-            for explores in (True, False):
-                assert "not measured" in changes.why_not(*fetch(url, **more), explores=explores)
-        assert "at most once" in changes.why_not(*fetch(url, origin="http://x"), explores=True)
-        assert changes.why_not(*fetch(url), explores=True) == ""
-        assert "at most once" in changes.why_not(*fetch(url), explores=True)
-        assert changes.why_not(*fetch(url), explores=False) == ""  # a proof of what it answered
-    assert changes.why_not(*fetch("/reset", method="POST"), explores=True) == ""  # the gate's to decide
-    assert changes.why_not(*fetch("/moss", repeat=20), explores=True) == ""
+            for asker in (EXPLORING, FREE, "probe"):
+                for proof in (True, False):
+                    assert "not measured" in changes.why_not(*fetch(url, **more), asker, proof=proof)
+        assert "at most once" in changes.why_not(*fetch(url, origin="http://x"), EXPLORING)
+        assert changes.why_not(*fetch(url), EXPLORING) == ""
+        assert "at most once" in changes.why_not(*fetch(url), EXPLORING)
+    assert changes.why_not(*fetch("/reset", method="POST"), EXPLORING) == ""  # the gate's to decide
+    assert changes.why_not(*fetch("/moss", repeat=20), EXPLORING) == ""
+
+
+@pytest.mark.parametrize("url", ["/flip", "/reset", "/flip?x=1"])
+@pytest.mark.parametrize("first", ["a", EXPLORING, FREE])
+def test_only_the_probe_that_asked_first_and_a_proof_ask_again(url: str, first: str) -> None:
+    changes = StateChanges(known={"http://s/flip"})
+    assert changes.why_not(*fetch(url.partition("?")[0]), first) == ""
+    assert (changes.why_not(*fetch(url), "a") == "") is (first in ("a", FREE))  # a claim of the driver's own
+    for asker in ("b", EXPLORING, FREE):
+        assert "at most once" in changes.why_not(*fetch(url), asker)
+        assert changes.why_not(*fetch(url), asker, proof=True) == ""
+
+
+def test_of_a_few_pages_none_is_attacked_when_one_of_them_changed_something() -> None:
+    changes = StateChanges()
+    answers(changes, ("/", "low"), ("/a", LONG), ("/b", LONG), ("/", "high"), ("/", "high"))
+    for url in ("/a", "/b"):
+        assert "at most once" in changes.why_not(*fetch(url, origin="http://x"), EXPLORING)
+    assert changes.state() == {"known": [], "settled": []}  # the next run may tell them apart
+
+
+def test_a_page_that_changes_by_itself_accuses_none() -> None:
+    changes = StateChanges(settled={"http://s/a"})
+    answers(changes, ("/", "one"), ("/a", LONG), ("/", "two"), ("/b", LONG), ("/", "red"), ("/", "red"))
+    assert (changes.known, changes.changes(SITE + "/b")) == (set(), False)
+
+
+def test_what_an_act_changed_accuses_no_page() -> None:
+    changes = StateChanges()
+    answers(changes, ("/", "no entries"), ("/a", LONG))
+    changes.acted()
+    answers(changes, ("/", "an entry"), ("/", "an entry"))
+    assert not changes.changes(SITE + "/a")
+
+
+@pytest.mark.parametrize("path", ["/order/7", "/pay", "/posts/3/vote", "/users/7/ban", "/logout", "/reset"])
+def test_words_that_end_or_spend(path: str) -> None:
+    assert ends_or_spends(path)
+    assert may_act(path)
+
+
+@pytest.mark.parametrize("path", ["/register", "/sign-up", "/posts/create", "/api/sendMail", "/webhook"])
+def test_words_that_make(path: str) -> None:
+    assert not ends_or_spends(path)
+    assert may_act(path)
+
+
+@pytest.mark.parametrize("path", ["/orders/7", "/payments", "/moss", "/releases", "/users/7", "/likely"])
+def test_words_that_only_read(path: str) -> None:
+    assert not may_act(path)
 
 
 def test_what_is_known_is_kept_and_a_state_that_is_not_one_is_ignored() -> None:

@@ -8,17 +8,19 @@ from typing import Any
 
 import pytest
 
-from fleet.drivers.desk import Question
+from fleet.drivers.desk import RUN_PROBE, Question
 from fleet.personas.model import Step
-from tests.runs.table import persona, seated, well
+from tests.runs.table import look, persona, seated, well
 from tests.runs.test_desk import ANY
 
 pytestmark = pytest.mark.anyio
 LONG = "moss and fern and peat " * 40
+CHANGING = ("/reset", "/go", "/flip", "/away", "/novel")
 
 
 class Site:
-    """Pages with a state: `/go` says what it does, `/flip` and `/away` only do it, `/reset` has its name."""
+    """Pages with a state: `/go` says what it does, `/flip`, `/away` and `/novel` only do it, `/reset` has its
+    name."""
 
     def __init__(self) -> None:
         self.asked, self.level = Counter[str](), "low"
@@ -27,9 +29,9 @@ class Site:
         path = str(args["url"]).removeprefix("http://site").partition("?")[0]
         self.asked[path] += int(args.get("repeat", 1))
         said: dict[str, Any] = {"text": LONG, "p50_ms": 4.0, "p95_ms": 5.0, "max_ms": 6.0}
-        if path in ("/flip", "/away", "/reset", "/go"):
+        if path in CHANGING:
             self.level = "high" if self.level == "low" else "low"
-            said["text"] = "Database has been created." if path == "/go" else "ok"
+            said["text"] = {"/go": "Database has been created.", "/novel": LONG}.get(path, "ok")
             said |= {"status": 302, "text": "", "location": "/"} if path == "/away" else {}
         return (
             await well(tool, args)
@@ -52,7 +54,7 @@ def attacks(path: str) -> list[Question]:
     return [fetch(f"{path}?q=1&id=2"), fetch(path, origin="https://x.test"), Question(steps), fetch(path)]
 
 
-@pytest.mark.parametrize("path", ["/reset", "/go", "/flip", "/away"])
+@pytest.mark.parametrize("path", CHANGING)
 async def test_a_path_that_changes_the_state_is_crawled_once_and_not_attacked(
     tmp_path: Path, path: str
 ) -> None:
@@ -70,7 +72,7 @@ async def test_a_path_that_changes_the_state_is_crawled_once_and_not_attacked(
     assert site.asked["/moss"] == 1
 
 
-@pytest.mark.parametrize("path", ["/reset", "/go", "/flip", "/away"])
+@pytest.mark.parametrize("path", CHANGING)
 async def test_a_path_that_changes_the_state_is_not_measured(tmp_path: Path, path: str) -> None:
     site = Site()
     async with seated(tmp_path, persona(), hand=ANY, answer=site) as table:
@@ -81,6 +83,19 @@ async def test_a_path_that_changes_the_state_is_not_measured(tmp_path: Path, pat
         assert [len(one or ()) for one in found] == [0]
     assert site.asked[path] <= 1
     assert (site.asked["/moss"], site.asked["/fern"]) == (21, 21)
+
+
+@pytest.mark.parametrize("path", ["/reset", "/go", "/flip", "/away"])
+async def test_of_two_probes_one_asks_and_an_explorer_no_more(tmp_path: Path, path: str) -> None:
+    site, url = Site(), "{site}" + path
+    probes = [look("twice", url=url), look("again", url=url)]
+    async with seated(tmp_path, persona(*probes), hand=ANY, answer=site) as table:
+        async with table.desk.turn() as turn:
+            await turn.pose([fetch("/"), fetch(path), fetch("/")])
+        for probe in probes:
+            async with table.desk.turn() as turn:
+                await turn.ask(probe.id, RUN_PROBE, {"probe": probe.id})
+    assert site.asked[path] == 1
 
 
 async def test_a_later_run_knows_it(tmp_path: Path) -> None:

@@ -1,14 +1,16 @@
 """Which GET requests change a platform's state: by their name, by their answer, or by their effect. Pure.
 
-The one home of that decision. Such a request is asked at most once in a run, as a visitor follows a link, and
-never in a measurement, with parameters of ours, or for a smaller question.
+The one home of that decision. Such a request is asked at most once in a run but by a proof of what it showed:
+by an explorer as a visitor follows a link, never in a measurement, with parameters of ours, or for a smaller
+question.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -18,55 +20,32 @@ from fleet.drivers.explore.web.frontier import body_template
 KNOWN = 400
 """Requests that are remembered."""
 RULE = "changes-state"
+EXPLORING, FREE = "explore", ""
+"""Who asks, in place of a probe's id: an explorer, or a search for a smaller question; a driver on its own,
+whose claim may ask once more."""
 PLAIN = frozenset({"url", "longest", "canary"})
 """Arguments of a request as a visitor makes it."""
+FEW = 8
+"""Requests, one of which changed something, that are held back together."""
 SHORT = 400
 """Characters of an answer that may be no more than the word that something was done."""
 TELLING = 1_500
 """Characters of an answer whose words tell what it did: a longer one may be about something else."""
 _SPLIT = re.compile(r"[^0-9a-zA-Z]+|(?<=[a-z])(?=[A-Z])")
 _VERBS = frozenset(
-    [
-        "reset",
-        "delete",
-        "remove",
-        "destroy",
-        "drop",
-        "truncate",
-        "purge",
-        "wipe",
-        "erase",
-        "flush",
-        "logout",
-        "logoff",
-        "signout",
-        "shutdown",
-        "reboot",
-        "restart",
-        "terminate",
-        "toggle",
-        "startover",
-        "reinit",
-        "reinstall",
-        "reseed",
-        "rollback",
-        "uninstall",
-        "unsubscribe",
-        "revoke",
-        "deactivate",
-        "resetdb",
-        "createdb",
-        "initdb",
-        "dropdb",
-        "setlevel",
-        "deleteall",
-        "clearall",
-        "resetall",
-        "killall",
-        "factoryreset",
-    ]
+    """reset delete remove destroy drop truncate purge wipe erase flush logout logoff signout shutdown reboot
+    restart terminate toggle startover reinit reinstall reseed rollback uninstall unsubscribe revoke
+    deactivate resetdb createdb initdb dropdb setlevel deleteall clearall resetall killall factoryreset
+    """.split()  # noqa: SIM905  a table
 )
 """Words of a path that act, whatever else it says."""
+_SPENDS = _VERBS | frozenset(
+    """close cancel pay buy checkout order transfer withdraw invite subscribe confirm vote like follow block
+    ban""".split()  # noqa: SIM905  a table
+)
+"""Words of a path that may end something, spend, or reach a person."""
+_MAKES = frozenset("claim burn release register signup create publish send webhook".split())  # noqa: SIM905  as above
+"""Words of a path that may make something."""
 _PAIRS = re.compile(
     r"(?:^| )(?:(?:log|sign) (?:out|off)|start over|shut down|set (?:up )?(?:level|security|mode|difficulty)"
     r"|(?:create|init|initialize|setup|set up|install|rebuild|restore|import|migrate|seed|populate|clear"
@@ -103,11 +82,23 @@ def named(url: str) -> bool:
         return False
     for said in (unquote(parts.path), *map(unquote, parts.query.split("&"))):
         for segment in (*said.split("/"), " ".join(said.split("/")[-2:])):
-            words = [word.lower() for word in _SPLIT.split(segment) if word]
+            words = _words(segment)
             acts = _VERBS.intersection(words) or _PAIRS.search(" ".join(words))
             if acts and not _FORMS.search(segment) and len(words) <= 5:
                 return True
     return False
+
+
+def ends_or_spends(path: str) -> bool:
+    """Whether a word of a path or its query says that it may end something, spend, or reach a person."""
+    return named(path) or not _SPENDS.isdisjoint(_words(unquote(path)))
+
+
+def may_act(path: str) -> bool:
+    """Whether a word of a path or its query says that it may act in any way: nothing to ask repeatedly."""
+    words = _words(unquote(path))
+    pairs = {first + second for first, second in pairwise(words)}  # sign-up
+    return ends_or_spends(path) or not _MAKES.isdisjoint((*words, *pairs))
 
 
 def told(result: Mapping[str, Any]) -> bool:
@@ -128,8 +119,8 @@ class StateChanges:
 
     known: set[str] = field(default_factory=set)
     settled: set[str] = field(default_factory=set)
-    asked: set[str] = field(default_factory=set)
-    """Requests that may change something, and were asked in this run."""
+    asked: dict[str, str] = field(default_factory=dict)
+    """Requests that were asked in this run, each with the probe that asked first."""
     _order: list[str] = field(default_factory=list)
     _last: dict[str, tuple[int, str]] = field(default_factory=dict)
     _maybe: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
@@ -137,7 +128,12 @@ class StateChanges:
     _brief: set[str] = field(default_factory=set)
     """Requests with an answer that may be no more than the word that something was done."""
 
+    _acted: int = -1
     _taken: set[str] = field(default_factory=set)
+    _held: set[str] = field(default_factory=set)
+    """Of a few requests, one changed something: in this run none of them is asked but as a visitor would."""
+    _restless: set[str] = field(default_factory=set)
+    """First pages that change by themselves: nothing is learned from them in this run."""
 
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> StateChanges:
@@ -152,27 +148,32 @@ class StateChanges:
 
     def changes(self, url: str) -> bool:
         """Whether a request changes something, as far as is known."""
-        return named(url) or bool({_route(url), _path(url)} & self.known)
+        return named(url) or not {_route(url), _path(url)}.isdisjoint(self.known | self._held)
 
     def _key(self, url: str) -> str:
         """What is asked at most once: a path whatever its parameters are, if it is the path that acts."""
         path = _path(url)
-        return path if named(path) or path in self.known else _route(url)
+        return path if named(path) or path in self.known | self._held else _route(url)
 
-    def why_not(self, tool: str, args: Mapping[str, Any], *, explores: bool) -> str:
-        """Why a request is not sent now; "" for one that is, which then counts as asked. What is not an
-        explorer's, such as a proof, is only not measured."""
+    def why_not(self, tool: str, args: Mapping[str, Any], asker: str, *, proof: bool = False) -> str:
+        """Why a request is not sent now; "" for one that is, which then counts as asked by this probe.
+
+        The steps of one probe may ask it again, as its author wrote them; those of another may not. A proof
+        of what it showed, and a check whether it answers, are only not measured.
+        """
         url = _url(tool, args)
         if not url or not self.changes(url):
             return ""
         if args.get("repeat", 1) != 1 or args.get("rate") or args.get("control"):
             return "it changes the platform's state: it is not measured"
-        if not explores:
+        if proof:
             return ""
-        key = self._key(url)
-        if set(args) - PLAIN or key in self.asked or (key == _path(url) != url and key in self.known):
+        key, explores = self._key(url), asker == EXPLORING
+        again = key in self.asked and (asker in (EXPLORING, FREE) or self.asked[key] not in (FREE, asker))
+        varied = explores and (set(args) - PLAIN or (key == _path(url) != url and key in self.known))
+        if again or varied:
             return "it changes the platform's state: it is asked at most once in a run"
-        self.asked.add(key)
+        self.asked[key] = asker
         return ""
 
     def unsettled(self, tool: str, args: Mapping[str, Any]) -> str:
@@ -181,14 +182,16 @@ class StateChanges:
         measured = args.get("repeat", 1) != 1 or args.get("rate")
         return url if url and measured and not self.changes(url) and _route(url) not in self.settled else ""
 
-    def saw(self, tool: str, args: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
+    def saw(
+        self, tool: str, args: Mapping[str, Any], result: Mapping[str, Any], asker: str = EXPLORING
+    ) -> bool:
         """Learn from an answer; whether a request is known now to change something."""
         url = _url(tool, args)
         if not url or set(args) - PLAIN or not result.get("status"):
             return False
         before, key = len(self.known), _route(url)
         self._order.append(url)
-        self.asked.add(self._key(url))
+        self.asked.setdefault(self._key(url), asker)
         if told(result) and key not in self.known and key not in self.settled:
             self.known.add(key)
         if result["status"] < 400 and (result["status"] >= 300 or len(str(result.get("text", ""))) < SHORT):
@@ -202,33 +205,48 @@ class StateChanges:
     def _compare(self, url: str, said: str) -> None:
         """A page that says something else, and says it twice: what was asked right before the first time."""
         at, earlier = self._last.get(url, (0, said))
+        if at <= self._acted:
+            return
         between = tuple(dict.fromkeys(one for one in self._order[at:-1] if one != url))
         now, suspects = self._maybe.pop(url, ("", ()))
         if suspects and said == now:
             brief = [one for one in suspects if one in self._brief]
-            found = suspects if len(suspects) == 1 else brief
-            self.known |= {_route(one) for one in found if one != first_page(one)}
-        if said != earlier and between:
-            self._maybe[url] = (said, between)
+            found = {_route(one) for one in suspects if one != first_page(one)}
+            if len(found) == 1 or brief:
+                self.known |= found if len(found) == 1 else found & set(map(_route, brief))
+            elif len(found) <= FEW:
+                self._held |= found
+        if said != earlier and between and url not in self._restless:
+            suspects = tuple(one for one in between if _route(one) not in self.settled)
+            if suspects:
+                self._maybe[url] = (said, suspects)
+            else:
+                self._restless.add(url)
         elif between and url == first_page(url) and len(self.settled) < 4 * KNOWN:
             self.settled.update(map(_route, between))
 
-    def fresh(self, urls: Sequence[str]) -> Iterator[str]:
-        """First pages, seen before, whose look tells whether one of these requests changed something: of
-        those with an answer that may be the word of it."""
-        found = dict.fromkeys(first_page(one) for one in urls if one in self._brief)
-        yield from (one for one in found if one in self._last)
+    def acted(self) -> None:
+        """Something was changed by a request that is meant to: pages are not compared with what they said
+        before it."""
+        self._acted = len(self._order)
+        self._maybe.clear()
 
-    def take_new(self, url: str) -> bool:
-        """Whether a page was asked for the first time since the last question of this kind."""
-        new = url in self._last and url not in self._taken
-        self._taken.add(url)
-        return new
+    def take_new(self, urls: Sequence[str]) -> list[str]:
+        """First pages, seen before, whose look tells whether one of these requests changed something: of
+        those that were made for the first time."""
+        new = [one for one in urls if one in self._last and _route(one) not in self._taken]
+        self._taken.update(map(_route, new))
+        found = dict.fromkeys(first_page(one) for one in new if one != first_page(one))
+        return [one for one in found if one in self._last and one not in self._restless]
 
     @property
     def doubtful(self) -> list[str]:
         """Pages to look at once more: they changed."""
         return list(self._maybe)
+
+
+def _words(text: str) -> list[str]:
+    return [word.lower() for word in _SPLIT.split(text) if word]
 
 
 def _url(tool: str, args: Mapping[str, Any]) -> str:

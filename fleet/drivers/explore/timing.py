@@ -19,6 +19,7 @@ from fleet.drivers.desk import Question
 from fleet.drivers.explore.documents.routes import Examples, filled, strings_of
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import Explorer, Ground, Results
+from fleet.drivers.explore.state_changes import may_act
 from fleet.oracles.model import Exchange
 from fleet.oracles.statistics import ranks
 from fleet.oracles.web.timing import CALM, CALM_MS, FAR_MS, KIN, TIMES_MS, same_kind, unsettled
@@ -41,12 +42,8 @@ LONGEST = 200
 OUT = 3.0
 """Factor above the other pages at which a page stands out; far below what an oracle requires."""
 
-_ACTS = re.compile(
-    r"log-?out|sign-?out|delete|remove|reset|claim|burn|transfer|release|register|sign-?up|create|publish|send"
-    r"|pay|buy|subscribe|webhook|cancel|revoke|stream|events?\b|\bws\b",
-    re.I,
-)
-"""Words of routes that may act, or not end, although they are read with GET."""
+_ENDLESS = re.compile(r"stream|events?\b|\bws\b", re.I)
+"""Words of routes that may not end."""
 
 
 @dataclass(slots=True)
@@ -186,11 +183,13 @@ def make(ground: Ground, chance: Random, state: Mapping[str, Any]) -> Explorer:
 
 
 def harmless(page: object) -> bool:
-    """Whether a page may be asked for repeatedly: spelled as ours are, and its words do not name an act."""
+    """Whether a page may be asked for repeatedly: it is spelled as ours are, ends, and names no act."""
     if not isinstance(page, str) or len(page) > LONGEST or not page.isprintable():
         return False
     base = re.match(r"\{(?:site|proxy|face:[a-z0-9-]{1,63})\}", page)
-    return base is not None and not re.search(r"[{}<>* ]", page[base.end() :]) and not _ACTS.search(page)
+    if base is None or re.search(r"[{}<>* ]", page[base.end() :]) or _ENDLESS.search(page):
+        return False
+    return not may_act(page[base.end() :])
 
 
 def _question(*steps: Step) -> Question:

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from fleet.drivers.explore.endings import TOOL, first_page
+from fleet.drivers.explore.state_changes import EXPLORING
 from fleet.drivers.session import OUR_FAILURES, Answer, RunOver, cause_of
 from fleet.errors import BudgetExceeded, JailError
-from fleet.runs.call.session import EXPLORING, AdmittedCall, CallPurpose, JudgedCall, RunSession
+from fleet.runs.call.session import AdmittedCall, CallPurpose, JudgedCall, RunSession
 from fleet.unanswered import REFUSED, said
 from sandbox.guest import MAX_CALLS
 from sandbox.spec import Effect
@@ -105,11 +106,10 @@ class QuestionRound:
         await self._look(changes.doubtful)
 
     async def _after_new_pages(self) -> None:
-        """Look at the first page of a host if a page of it that was asked for the first time says little more
-        than that something was done."""
+        """Look at the first page of a host of which a page was asked for the first time."""
         changes = self._session.changes
         urls = [str(args.get("url", "")) for question in self._asked for _, args in question]
-        await self._look(list(changes.fresh([one for one in urls if changes.take_new(one)])))
+        await self._look(changes.take_new(urls))
         await self._look(changes.doubtful)
 
     async def _look(self, urls: Sequence[str]) -> None:

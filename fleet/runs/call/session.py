@@ -58,8 +58,6 @@ AGAIN = Backoff(0.5, 4.0)
 RETRIES = 2
 """Retries, in another jail, of a call whose jail was killed before it acted."""
 TOO_MANY = 429
-EXPLORING = "explore"
-"""The probe that a call of an explorer is recorded under."""
 CHANGES = "changes"
 """The note of the requests that change a platform's state."""
 _OVER = {"stop": "stopped", "budget": "budget_exceeded", "deadline": "deadline_exceeded"}
@@ -241,7 +239,7 @@ class RunSession:
             again = f"{STRIKES} times in a row: the next call is in {RETRY_S:g} s"
             why = f"{target_of(tool, args)} failed {again}"
             verdict = Verdict(permit=False, rule="withdrawn", reason=why)
-        elif why := self.changes.why_not(tool, args, explores=how.probe == EXPLORING):
+        elif why := self.changes.why_not(tool, args, how.probe, proof=not how.trusts_outages):
             verdict = Verdict(permit=False, rule=RULE, reason=why)
         elif spec is not None and (bad := bad_args(spec, args)) is not None:
             verdict = await self._gate.malformed(tool, bad)
@@ -358,7 +356,9 @@ class RunSession:
             self.limited += status == TOO_MANY
         if not asked.how.looks_s:
             self.contacts.count(tool, args, result)
-            if self.changes.saw(tool, args, result):
+            if spec.effect_of(args) is Effect.ACT:
+                self.changes.acted()
+            if self.changes.saw(tool, args, result, asked.how.probe):
                 self._notebook.write(CHANGES, self.changes.state())
             self._record_withdrawn(self.breaker.count(tool, args, result), cause_of(result))
         if spec.needs_key:  # what is left of the credit of the identity that called

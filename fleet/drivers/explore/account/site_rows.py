@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote
 
 from fleet.drivers.explore.account.api_rows import PHRASE, Row
+from fleet.drivers.explore.state_changes import ends_or_spends
 from fleet.oracles.account.sessions import ends_visit
 from fleet.oracles.account.tokens import leaves
 from sandbox.sites.accounts import ACCOUNTS
@@ -33,11 +34,6 @@ _LEADING = re.compile(
     r"(?i)^(?:next|return|redirect|continue|go|back|dest|destination|target|url)(?:_?\w{0,12})$"
 )
 _NO_PAGE = re.compile(r"(?i)\.(?:css|js|mjs|map|png|jpe?g|gif|svg|ico|webp|woff2?|ttf|mp4|zip|pdf)$")
-_UNDONE = re.compile(
-    r"(?i)(?:^|[/_?&=-])(?:delete|remove|destroy|close|deactivate|cancel|pay|buy|checkout|order|transfer|withdraw"
-    r"|invite|subscribe|unsubscribe|confirm|vote|like|follow|block|ban|reset|revoke)(?:$|[/_?&=-])"
-)
-"""Words of paths that an account does not go to: they may end something, spend, or reach a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +264,7 @@ def _named(got: Mapping[str, Any]) -> bool:
 
 def _visitable(path: str) -> bool:
     bare = path.partition("?")[0]
-    return not (_leaving(path) or _UNDONE.search(path) or _NO_PAGE.search(bare))
+    return not (_leaving(path) or ends_or_spends(path) or _NO_PAGE.search(bare))
 
 
 def _leaving(path: str) -> bool:
