@@ -16,9 +16,10 @@ import pytest
 from fleet.config import Platform
 from fleet.drivers.desk import Allowance, Left, Question
 from fleet.drivers.explore.driver import explorer
-from fleet.drivers.explore.endings import Endings, first_page
+from fleet.drivers.explore.endings import Endings
 from fleet.drivers.explore.lockout import LOCKED_OUT, WHY
 from fleet.drivers.explore.notebook import Notebook
+from fleet.drivers.explore.pages import first_page
 from fleet.drivers.explore.port import Ground, Results
 from fleet.drivers.session import RunOver
 from fleet.personas.model import Step

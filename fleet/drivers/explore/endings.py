@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 from fleet.drivers.desk import Question
+from fleet.drivers.explore.pages import TOOL, first_page
 from fleet.drivers.explore.port import Results
 from fleet.personas.model import Step
 from fleet.unanswered import RESET, said
 
-TOOL = "qa_fetch"
 MOST = 3
 """Such questions of one run: each may end the server, and its proof will again."""
 
@@ -64,11 +63,3 @@ def closed(result: Mapping[str, Any]) -> bool:
     """Whether a connection ended without an answer, before us or behind a gateway; one that was refused met a
     server that was not there."""
     return said(result, RESET) or result.get("status") == HTTPStatus.BAD_GATEWAY
-
-
-def first_page(url: str) -> str:
-    """That of the same server, in the form that the URL has; of a face the face itself."""
-    if url.startswith("{"):
-        place = url.partition("}")[0] + "}"
-        return place if place.startswith("{face:") else f"{place}/"
-    return urlunsplit((*urlsplit(url)[:2], "/", "", ""))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fleet.drivers.desk import Question
-from fleet.drivers.explore.endings import TOOL, first_page
+from fleet.drivers.explore.pages import TOOL, first_page
 from fleet.drivers.explore.port import Results
 from fleet.personas.model import Step
 

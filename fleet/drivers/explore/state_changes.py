@@ -14,8 +14,7 @@ from itertools import pairwise
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from fleet.drivers.explore.endings import TOOL, first_page
-from fleet.drivers.explore.web.frontier import body_template
+from fleet.drivers.explore.pages import TOOL, body_template, first_page
 
 KNOWN = 400
 """Requests that are remembered."""

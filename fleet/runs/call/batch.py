@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fleet.drivers.explore.endings import TOOL, first_page
+from fleet.drivers.explore.pages import TOOL, first_page
 from fleet.drivers.explore.state_changes import EXPLORING
 from fleet.drivers.session import OUR_FAILURES, Answer, RunOver, cause_of
 from fleet.errors import BudgetExceeded, JailError

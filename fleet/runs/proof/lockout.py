@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fleet.drivers.explore.endings import TOOL, first_page
 from fleet.drivers.explore.lockout import LOCKED
+from fleet.drivers.explore.pages import TOOL, first_page
 from fleet.drivers.session import OUR_FAILURES, Session, cause_of
 from fleet.runs.proof.attempt import Attempt
 

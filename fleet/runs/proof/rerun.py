@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from fleet.drivers.explore.endings import TOOL
+from fleet.drivers.explore.pages import TOOL
 from fleet.drivers.session import OUR_FAILURES, RunOver, cause_of
 from fleet.findings.recurrence import LOOKS
 from fleet.gate.dial import DIAL, read_dial

@@ -6,13 +6,14 @@ a template and the children of a folder are bounded: a trap of endless links cos
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
+
+from fleet.drivers.explore.pages import HASH, NUMBER, body_template, short_hash
 
 MAX_PAGES = 600
 """Pages known, those not yet read included."""
@@ -28,8 +29,6 @@ MAX_KINDS = 12
 LIVELY = 2
 """Changes after which a page counts as one that always changes."""
 
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
-_HASH = re.compile(r"\b(?:0x)?[0-9a-fA-F]{8,}\b|\b[0-9a-f]{8}-[0-9a-f-]{20,}\b")
 _SLASHES = re.compile(r"/{2,}")
 _TOKEN = re.compile(r"(?=[^/]*[0-9])[A-Za-z0-9_-]{16,}")
 _ASSET = re.compile(
@@ -95,7 +94,7 @@ class Frontier:
             return "{face}" + self._segment(text.partition("}")[2])
         if text in self.names:
             return "@"
-        return _NUMBER.sub("0", _TOKEN.sub("#", _HASH.sub("#", text)))[:60]
+        return NUMBER.sub("0", _TOKEN.sub("#", HASH.sub("#", text)))[:60]
 
     def next(self, *, near: bool, pending: Iterable[str] = ()) -> Iterator[Page]:
         """Pages to read now, of the least read templates and folders first; `near`: only those of the first
@@ -139,7 +138,7 @@ class Frontier:
         template = self.template(url.partition("?")[0])
         seen = self.kinds.setdefault(template, set())
         status = result.get("status", 0)
-        kind = _hash(f"{status} {_type(result)} {body_template(result, given)}")
+        kind = short_hash(f"{status} {_type(result)} {body_template(result, given)}")
         if kind in seen or len(seen) >= MAX_KINDS:
             return False
         seen.add(kind)
@@ -167,21 +166,8 @@ class Frontier:
         self.worth = Counter({str(one): int(times) for one, times in data["worth"].items()})
 
 
-def body_template(result: Mapping[str, Any], given: Iterable[str]) -> str:
-    """Hash of a text without numbers, hashes, and the values that were sent."""
-    text = str(result.get("text", ""))
-    for value in sorted(set(given), key=len, reverse=True):
-        if len(value) > 1:
-            text = text.replace(value, "@")
-    return _hash(_NUMBER.sub("0", _HASH.sub("#", text[:4_000])))
-
-
 def _type(result: Mapping[str, Any]) -> str:
     return str(result.get("content_type", "")).partition(";")[0].strip().lower()[:60]
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:10]
 
 
 def _folder(template: str) -> str:

@@ -15,7 +15,8 @@ from urllib.parse import parse_qsl, quote, urlsplit
 from fleet.config import Platform
 from fleet.drivers.explore.documents.routes import Examples, filled, holes, strings_of
 from fleet.drivers.explore.own_urls import OwnUrls
-from fleet.drivers.explore.web.frontier import Frontier, Page, body_template
+from fleet.drivers.explore.pages import body_template
+from fleet.drivers.explore.web.frontier import Frontier, Page
 from fleet.drivers.explore.web.inputs import HEADERS, BodyField, Guess, Inputs, parsed
 from fleet.drivers.explore.web.points import Kind, Point
 
