@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,20 +11,16 @@ import anyio
 
 from fleet.clock import iso
 from fleet.errors import FleetError
-from fleet.findings.outage import FACTS, read_book
-from fleet.gate.budget import left_today
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
 from fleet.runs.desk.coverage import coverage
 from fleet.runs.executor import Executor
-from fleet.service.crew import CrewMember
-from fleet.service.health_platform import platform_reach
-from fleet.service.metrics import Reading, Tally
+from fleet.service.metrics import Tally
 from fleet.service.readiness import Readiness
-from fleet.store.rows import FindingRow, RunRow
-from fleet.store.tables.units import FLEET
+from fleet.service.snapshot import DaemonSnapshot, JournalSnapshot, PersonaSummary
+from fleet.store.rows import RunRow
 from fleet.triage.items.rank import SEVERITIES
 
 CHAIN_S = 2.0
@@ -68,60 +64,56 @@ class DaemonHealth:
     async def metrics(self) -> bytes:
         from fleet.service.exposition import exposition  # 60 ms and 2 MB, only on request
 
-        return exposition(await self.reading(), self._tally)
+        return exposition(await self.snapshot(), self._tally)
 
-    async def reading(self) -> Reading:
-        """A snapshot of everything; raises what the journal raises."""
+    async def snapshot(self) -> DaemonSnapshot:
+        """Everything; raises what the journal raises."""
         world, journal, platform = self._world, self._world.journal, self._world.platform.name
-        owed = await self._owed()
-        last = await journal.last_ended(platform)
-        items = Counter((item.state, _severity(item.severity)) for item in await journal.items(platform))
-        return Reading(
+        personas = tuple(PersonaSummary.of(one.persona) for one in self._personas.loaded.values())
+        known = await JournalSnapshot.read(journal, platform, personas, world.day())
+        items = await journal.items(platform)
+        return DaemonSnapshot(
+            journal=known,
             rung=str(read_dial(world.state / DIAL).rung),
             paused=stopped(world.state) is not None,
             degraded=world.signals.held,
-            personas=len(self._personas.loaded),
             live=len(self._executor.live),
             beat_age_s=self.beat_age_s,
             now=world.clock.now(),
             outcomes=await journal.outcomes(),
-            waiting=await journal.waiting(platform),
             ages=await journal.ages(platform),
-            budgets=await self._budgets(),
-            days=await self._days(),
-            outbox=len(owed),
+            budgets={
+                (persona, str(unit)): count
+                for run, persona in self._executor.live.items()
+                if (context := world.in_flight.get(run)) is not None
+                for unit, count in (await context.ledger.left()).items()
+            },
+            outbox=await self._owed(),
             log_entries=await self._entries(),
             log_mirrored=(await journal.mirror_cursor())[1],
             subscription=self._tally.subscription,
-            platform=platform_reach(
-                read_book(await journal.get(FACTS + platform)), [row for row in last if self._looks(row)]
-            ),
-            crew=tuple(self._crew().values()),
+            personas=personas,
             refused=dict(self._personas.refused),
             upcoming={name: iso(at) for name, at in sorted(self._personas.upcoming().items())},
             last_success={row.persona: row.ended for row in await journal.last_ended(platform, "done")},
-            coverage=self._coverage(last),
-            items=items,
+            coverage=self._coverage(known.last),
+            # a label is one of our own words, whatever an entry of the log claims
+            items=Counter(
+                (one.state, one.severity if one.severity in SEVERITIES else "unknown") for one in items
+            ),
             worklist_age_s=self._worklist_age(),
         )
 
-    async def _owed(self) -> list[FindingRow]:
+    async def _owed(self) -> int:
         """Findings that some run is to post: not those of an ended run that had no report left for them."""
         journal = self._world.journal
         rows = await journal.findings(states=["confirmed", "posting"])
         at_work = {row.run_id for row in await journal.open_runs()} if rows else set()
-        return [
-            row for row in rows if row.state == "posting" or row.data.get("held") or row.run_id in at_work
-        ]
+        return sum(
+            row.state == "posting" or bool(row.data.get("held")) or row.run_id in at_work for row in rows
+        )
 
-    def _looks(self, row: RunRow) -> bool:
-        one = self._crew().get(row.persona)
-        return one is not None and one.looks
-
-    def _crew(self) -> dict[str, CrewMember]:
-        return {name: CrewMember.of(one.persona) for name, one in self._personas.loaded.items()}
-
-    def _coverage(self, last: Sequence[RunRow]) -> dict[tuple[str, str], int]:
+    def _coverage(self, last: Collection[RunRow]) -> dict[tuple[str, str], int]:
         """Read from the runs' folders: a run on another host, or one that was pruned, is left out."""
         found: dict[tuple[str, str], int] = {}
         for row in last:
@@ -139,19 +131,6 @@ class DaemonHealth:
             return None
         return max(0.0, self._world.clock.now().timestamp() - written)
 
-    async def _budgets(self) -> dict[tuple[str, str], int]:
-        left: dict[tuple[str, str], int] = {}
-        for run, persona in self._executor.live.items():
-            context = self._world.in_flight.get(run)
-            for unit, count in (await context.ledger.left()).items() if context else ():
-                left[persona, str(unit)] = count
-        return left
-
-    async def _days(self) -> dict[tuple[str, str], int]:
-        days = {one.name: one.day for one in self._crew().values()}
-        left = await left_today(self._world.journal, {**days, FLEET: self._world.day()})
-        return {(owner, str(unit)): count for owner, units in left.items() for unit, count in units.items()}
-
     async def _entries(self) -> int | None:
         """Entries of the log on chain, read rarely; None while the chain does not answer."""
         now = self._world.clock.monotonic()
@@ -164,8 +143,3 @@ class DaemonHealth:
                 pass
             self._log = (now, count)
         return self._log[1]
-
-
-def _severity(claimed: str) -> str:
-    """A label is one of our own words, whatever an entry of the log claims."""
-    return claimed if claimed in SEVERITIES else "unknown"

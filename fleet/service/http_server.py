@@ -26,7 +26,7 @@ from fleet.service.follow import Followers
 from fleet.service.ingress import Ingress
 from fleet.service.ingress_http import Intake
 from fleet.service.listeners import SOCKET
-from fleet.service.metrics import Reading
+from fleet.service.snapshot import DaemonSnapshot
 
 STALE_S = 30.0
 """Seconds without a turn after which the work loop counts as hung."""
@@ -49,7 +49,7 @@ class Health(Protocol):
     def beat_age_s(self) -> float:
         """Seconds since the work loop turned."""
 
-    async def reading(self) -> Reading:
+    async def snapshot(self) -> DaemonSnapshot:
         """The current state."""
 
     async def metrics(self) -> bytes:
@@ -71,15 +71,23 @@ def application(
     async def readyz(request: Request) -> Response:
         if refusal := _guarded(request):
             return refusal
-        now = await health.reading()
-        facts: dict[str, Any] = {"rung": now.rung, "paused": now.paused, "degraded": now.degraded}
-        facts |= {"runs": now.live, "personas": now.personas, "refused": dict(now.refused)}
-        facts["crew"] = [asdict(one) for one in now.crew]
-        facts |= {"platform": asdict(now.platform), "next": dict(now.upcoming)}
-        facts["log"] = {"entries": now.log_entries, "read": now.log_mirrored}
+        now = await health.snapshot()
+        facts: dict[str, Any] = {
+            "waiting": sum(now.journal.waiting.values()),
+            "rung": now.rung,
+            "paused": now.paused,
+            "degraded": now.degraded,
+            "runs": now.live,
+            "personas": len(now.personas),
+            "loaded": [asdict(one) for one in now.personas],
+            "refused": dict(now.refused),
+            "platform": asdict(now.journal.reachable),
+            "next": dict(now.upcoming),
+            "log": {"entries": now.log_entries, "read": now.log_mirrored},
+        }
         if now.subscription:
             facts["subscription"] = now.subscription
-        return answer(health.is_ready, waiting=sum(now.waiting.values()), **facts)
+        return answer(health.is_ready, **facts)
 
     async def metrics(request: Request) -> Response:
         kind = "text/plain; version=0.0.4; charset=utf-8"

@@ -128,7 +128,7 @@ async def test_the_daemon_works_and_reloads_without_it(
                 tasks.start_soon(until_settled)
                 await daemon.executor.run()
                 tasks.cancel_scope.cancel()
-        await daemon.health.reading()
+        await daemon.health.snapshot()
         feed.close()
     assert ended == ["done"]
     assert world.config.concurrency == 3

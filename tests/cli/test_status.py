@@ -24,8 +24,8 @@ from typer.testing import CliRunner
 from fleet.app.lock import only_one
 from fleet.cli.findings import findings
 from fleet.cli.operate.doctor import CHECKS
+from fleet.cli.operate.status import NO_JOURNAL
 from fleet.cli.operate.status import app as status_app
-from fleet.cli.operate.status_journal import EMPTY
 from fleet.cli.operate.status_page import page, wrong
 from fleet.cli.run import runs
 from fleet.clock import SystemClock
@@ -233,7 +233,7 @@ def test_a_quiet_night_says_nothing_is_wrong(tmp_path: Path) -> None:
     assert (data["wrong"], data["reachable"]["up"], data["runs"]) == ([], None, [])
     assert (
         data.items()
-        >= {key: value for key, value in EMPTY.items() if key not in ("failing", "today")}.items()
+        >= {key: value for key, value in NO_JOURNAL.items() if key not in ("failing", "today")}.items()
     )
 
 
@@ -353,7 +353,7 @@ class _Page(BaseHTTPRequestHandler):
 
 READY = {
     "ok": True,
-    "crew": [
+    "loaded": [
         {"name": "qa-ux", "looks": True, "day": {"calls": 500}},
         {"name": "qa-triage", "looks": False, "day": {}},
     ],

@@ -22,7 +22,7 @@ from fleet.events.trajectory import TrajectoryFile
 from fleet.service.follow import CROWD, Followers
 from fleet.service.http_server import serve
 from fleet.service.listeners import listeners
-from fleet.service.metrics import Reading
+from fleet.service.snapshot import DaemonSnapshot
 from tests.events.samples import FOOTER, HEADER, answers, asks, ends, piece, said, starts
 
 pytestmark = pytest.mark.anyio
@@ -33,7 +33,7 @@ class Idle:
 
     is_ready, beat_age_s = True, 0.0
 
-    async def reading(self) -> Reading:
+    async def snapshot(self) -> DaemonSnapshot:
         raise NotImplementedError
 
     async def metrics(self) -> bytes:

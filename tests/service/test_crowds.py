@@ -15,7 +15,7 @@ import pytest
 
 from fleet.service.connections import CONNECTIONS, REQUESTS
 from fleet.service.ingress_http import CROWD
-from fleet.service.metrics import Reading
+from fleet.service.snapshot import DaemonSnapshot
 from fleet.triggers.hooks.webhook import headers
 from tests.service.test_ingress import SECRET, WISH, Door, Well, opened, served
 
@@ -127,7 +127,7 @@ async def test_who_has_asked_is_not_put_out_for_who_has_not(door: Door) -> None:
 
 async def test_a_house_full_of_work_says_so_and_each_listener_has_its_own(door: Door) -> None:
     class Busy(Well):
-        async def reading(self) -> Reading:
+        async def snapshot(self) -> DaemonSnapshot:
             await anyio.sleep_forever()
             raise AssertionError
 

@@ -16,7 +16,7 @@ from fleet.app.lock import only_one
 from fleet.disk_reserve import give_up, look
 from fleet.service.exposition import exposition
 from fleet.service.metrics import Tally
-from tests.service.test_health import READING
+from tests.service.test_health import SNAPSHOT
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,9 +39,9 @@ def test_status_says_so_while_a_daemon_is_at_work_that_has_nothing_kept_back(tmp
 
 
 def test_metrics_say_so() -> None:
-    full = dataclasses.replace(READING, degraded="the disk is full: 0 MiB free")
+    full = dataclasses.replace(SNAPSHOT, degraded="the disk is full: 0 MiB free")
     assert b"fleet_degraded 1.0" in exposition(full, Tally())
-    assert b"fleet_degraded 0.0" in exposition(READING, Tally())
+    assert b"fleet_degraded 0.0" in exposition(SNAPSHOT, Tally())
 
 
 def on_read_only_disk(state: Path, *words: str) -> subprocess.CompletedProcess[str]:

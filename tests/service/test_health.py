@@ -23,36 +23,41 @@ from fleet.errors import ConfigError
 from fleet.events.daemon_events import PersonaRefused, SubscriptionLost, SubscriptionOpened
 from fleet.events.model import GateDenied, Header, ToolRequested, ToolResponded
 from fleet.findings.redact import Redactor
-from fleet.service.crew import CrewMember
 from fleet.service.daemon import LEAVE_S
 from fleet.service.exposition import exposition
-from fleet.service.health_platform import UNKNOWN, PlatformReach
 from fleet.service.http_server import application
 from fleet.service.listeners import listeners
 from fleet.service.log_events import log_daemon, log_run
 from fleet.service.logs import configure, mask_with
-from fleet.service.metrics import Reading, Tally
+from fleet.service.metrics import Tally
 from fleet.service.readiness import Notifier
+from fleet.service.snapshot import (
+    DaemonSnapshot,
+    JournalSnapshot,
+    PersonaSummary,
+    PlatformReach,
+)
 from tests.service.conftest import FETCH, Up, persona
 
 NOW = datetime(2026, 11, 21, 18, tzinfo=UTC)
-READING = Reading(
+SNAPSHOT = DaemonSnapshot(
     rung="exercise",
     paused=False,
-    personas=3,
     live=1,
     beat_age_s=0.5,
     now=NOW,
     outcomes={"done": 4, "cancelled": 1},
-    waiting={"qa-a": 2},
+    journal=JournalSnapshot(
+        waiting={"qa-a": 2},
+        left={"": {"writes": 99}, "qa-a": {"calls": 40}},
+        reachable=PlatformReach(up=True, since="2026-11-21T17:50:00Z", by="qa-smoke", why=""),
+    ),
     ages={"queued": "2026-11-21T17:59:00Z"},
     budgets={("qa-a", "calls"): 7},
-    days={("", "writes"): 99, ("qa-a", "calls"): 40},
     outbox=1,
     log_entries=12,
     log_mirrored=10,
-    platform=PlatformReach(up=True, since="2026-11-21T17:50:00Z", by="qa-smoke", why=""),
-    crew=(CrewMember(name="qa-y", day={"calls": 5}),),
+    personas=(PersonaSummary(name="qa-y", day={"calls": 5}),),
     refused={"qa-x": "qa-x.md:3: bad"},
     upcoming={"qa-a": "2026-11-21T18:01:00Z"},
     last_success={"qa-a": "2026-11-21T17:50:00Z"},
@@ -68,11 +73,11 @@ class Well:
     def __init__(self) -> None:
         self.is_ready, self.beat_age_s = True, 0.1
 
-    async def reading(self) -> Reading:
-        return READING
+    async def snapshot(self) -> DaemonSnapshot:
+        return SNAPSHOT
 
     async def metrics(self) -> bytes:
-        return exposition(READING, Tally())
+        return exposition(SNAPSHOT, Tally())
 
 
 async def ask(well: Well, path: str, method: str = "GET", host: str = "127.0.0.1:9") -> httpx.Response:
@@ -91,9 +96,9 @@ async def test_a_loop_that_hangs_is_unhealthy_and_a_draining_daemon_not_ready() 
         "rung": "exercise",
         "paused": False,
         "runs": 1,
-        "personas": 3,
+        "personas": 1,
         "degraded": "",
-        "crew": [{"name": "qa-y", "looks": True, "day": {"calls": 5}}],
+        "loaded": [{"name": "qa-y", "looks": True, "day": {"calls": 5}}],
         "refused": {"qa-x": "qa-x.md:3: bad"},
         "platform": {"up": True, "since": "2026-11-21T17:50:00Z", "by": "qa-smoke", "why": ""},
         "next": {"qa-a": "2026-11-21T18:01:00Z"},
@@ -123,7 +128,7 @@ def test_metrics_say_what_is_asked_of_them() -> None:
     tally.run(ToolResponded(call=1, tool="qa_fetch", is_error=False, result={}, seconds=0.5))
     tally.run(GateDenied(call=2, tool='x"} 1\nfleet_evil', rule="grant", reason=""))
     tally.daemon(PersonaRefused(file="qa-x.md", reason="bad", kept=False))
-    lines = set(exposition(READING, tally).decode().splitlines())
+    lines = set(exposition(SNAPSHOT, tally).decode().splitlines())
     assert {
         'fleet_runs_total{outcome="done"} 4.0',
         'fleet_tool_calls_total{tool="qa_fetch",verdict="permit"} 1.0',
@@ -157,7 +162,7 @@ def test_the_subscription_to_new_blocks_is_shown_where_there_is_one() -> None:
     for event in (None, SubscriptionOpened(), SubscriptionLost(reason="cut"), SubscriptionOpened()):
         if event is not None:
             tally.daemon(event)
-        page = exposition(replace(READING, subscription=tally.subscription), tally).decode().splitlines()
+        page = exposition(replace(SNAPSHOT, subscription=tally.subscription), tally).decode().splitlines()
         gauges.append([line[-3:] for line in page if line.startswith("fleet_chain_subscribed")])
     assert gauges == [[], ["1.0"], ["0.0"], ["1.0"]]
 
@@ -165,23 +170,25 @@ def test_the_subscription_to_new_blocks_is_shown_where_there_is_one() -> None:
 @pytest.mark.anyio
 async def test_a_lost_subscription_is_told_and_leaves_the_daemon_ready() -> None:
     class Lost(Well):
-        async def reading(self) -> Reading:
-            return replace(READING, subscription="lost: cut")
+        async def snapshot(self) -> DaemonSnapshot:
+            return replace(SNAPSHOT, subscription="lost: cut")
 
     found = await ask(Lost(), "/readyz")
     assert (found.status_code, found.json()["subscription"]) == (200, "lost: cut")
 
 
 def test_an_unanswering_chain_leaves_the_lag_out_rather_than_at_zero() -> None:
-    assert "fleet_log_lag" not in exposition(replace(READING, log_entries=None), Tally()).decode()
+    assert "fleet_log_lag" not in exposition(replace(SNAPSHOT, log_entries=None), Tally()).decode()
 
 
 def test_what_is_not_known_yet_has_no_value() -> None:
-    blind = replace(READING, platform=UNKNOWN, worklist_age_s=None)
+    blind = replace(SNAPSHOT, journal=JournalSnapshot(), worklist_age_s=None)
     page = exposition(blind, Tally()).decode()
     assert "fleet_platform_up" not in page
     assert "fleet_worklist_age" not in page
-    down = exposition(replace(READING, platform=PlatformReach(up=False)), Tally()).decode()
+    down = exposition(
+        replace(SNAPSHOT, journal=JournalSnapshot(reachable=PlatformReach(up=False))), Tally()
+    ).decode()
     assert "fleet_platform_up 0.0" in down
 
 

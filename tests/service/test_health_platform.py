@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fleet.findings.outage import Outage, OutageBook
-from fleet.service.health_platform import UNKNOWN, PlatformReach, platform_reach
+from fleet.service.snapshot import UNKNOWN, PlatformReach, platform_reach
 from fleet.store.rows import RunRow
 
 OUT = Outage(

@@ -30,7 +30,7 @@ from fleet.service.http_server import HEAD_S, LIFE_S, application, serve
 from fleet.service.ingress import BY_HAND, Ingress
 from fleet.service.ingress_http import Intake
 from fleet.service.listeners import listeners
-from fleet.service.metrics import Reading
+from fleet.service.snapshot import DaemonSnapshot
 from fleet.store.journal import Journal
 from fleet.store.rows import RunRow, SkipRow
 from fleet.triggers.hooks.webhook import LARGEST, headers
@@ -47,7 +47,7 @@ class Well:
 
     is_ready, beat_age_s = True, 0.1
 
-    async def reading(self) -> Reading:
+    async def snapshot(self) -> DaemonSnapshot:
         raise NotImplementedError
 
     async def metrics(self) -> bytes:

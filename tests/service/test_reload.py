@@ -147,8 +147,8 @@ async def test_the_limits_of_a_day_bind_runs_in_flight_new_ones_and_the_pages(st
     assert not await stand.fired("manual:2")
     (skip, *_) = await world.journal.skips()
     assert "a day of the fleet is spent" in skip.reason, skip
-    days = (await stand.daemon.health.reading()).days
-    assert (days[FLEET, "calls"], days[FLEET, "writes"]) == (0, 0)
+    left = (await stand.daemon.health.snapshot()).journal.left[FLEET]
+    assert (left["calls"], left["writes"]) == (0, 0)
     await stand.reload("")
     assert await stand.fired("manual:3")
 
@@ -173,10 +173,10 @@ async def test_what_an_ended_run_did_not_post_is_not_owed(stand: Stand) -> None:
             FindingRow(run_id=run, fingerprint="f" * 12, data={"held": run == "outage"})
         )
         await journal.set_finding(run, "f" * 12, state="confirmed")
-    assert (await health.reading()).outbox == 2
+    assert (await health.snapshot()).outbox == 2
     for run in ("muted", "outage"):
         await journal.finish(run, "done")
-    assert (await health.reading()).outbox == 1
+    assert (await health.snapshot()).outbox == 1
 
 
 async def test_webhooks_come_and_go(stand: Stand) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -18,37 +20,66 @@ import typer
 
 from fleet.app.journal import known_journal
 from fleet.app.lock import holder
-from fleet.cli.console import Json, make_app, note, put, run, state
+from fleet.cli.console import Json, fields_of, make_app, note, put, run, state
 from fleet.cli.daemon_page import daemon_of, page
-from fleet.cli.operate import status_journal
 from fleet.cli.operate.dial import show as show_dial
-from fleet.cli.operate.status_page import PageLine, wrong
+from fleet.cli.operate.status_page import COSTS, wrong
 from fleet.cli.operate.status_page import page as lines_of
+from fleet.cli.outages import open_outages
 from fleet.clock import iso
-from fleet.config import FleetConfig, load_fleet
+from fleet.config import ROOT, load_fleet
 from fleet.disk_reserve import laid, read_only
 from fleet.errors import ConfigError
 from fleet.events.daemon_events import DaemonLost
 from fleet.gate.budget import Unit, day_limits
 from fleet.gate.stop import stopped
-from fleet.service.crew import CrewMember
-from fleet.service.health_platform import UNKNOWN
+from fleet.runs.desk.exit_codes import LEFT, MODEL_ENDED, UNDECIDED, UNEXPLORED
 from fleet.service.lost_daemon import events_newest_first, in_words, lost_daemon
+from fleet.service.snapshot import UNKNOWN, JournalSnapshot, PersonaSummary
 from fleet.store.journal import Journal
 from fleet.store.location import shown, store_place
+from fleet.store.rows import MISSING
 from fleet.store.tables.units import FLEET
 from fleet.text import clean
+from fleet.triage.items.unproven import proving
 from fleet.triage.outputs.digest import daily_digest
 from fleet.triage.outputs.document import WorklistDocument, WorklistHeader
 from fleet.triage.outputs.files import written
 from fleet.triage.outputs.selection import DAY, moment
 
 app = make_app()
+FOLDER = ROOT / "personas"
 EVERY_S = 2.0
 """Pause between two pages of `--watch`."""
 PLAIN = 10_000
 """Columns and lines where the output is not a terminal."""
-_HOME, _REST_OF_LINE, _REST_OF_SCREEN = "\x1b[H\x1b[2J", "\x1b[K", "\x1b[J"
+WELL = frozenset(
+    {
+        "done",
+        "cancelled",
+        "stopped",
+        "awaiting_human",
+        "refused",
+        "iteration_budget",
+        "budget_exhausted",
+        "budget_exceeded",
+        "max_continuations",
+    }
+)
+"""Outcomes after which nothing is broken: the work was done, a person ended it, or a limit did."""
+LAST_RUN = {"undecided": UNDECIDED, "unexplored": UNEXPLORED, "left": LEFT, "models": MODEL_ENDED}
+"""Fields that the last run of each persona fills, and the prefix of their keys in the journal."""
+NO_JOURNAL: Mapping[str, Any] = {
+    "reachable": asdict(UNKNOWN),
+    "waiting": {},
+    "left_today": {},
+    "today": {FLEET: {unit: {"spent": 0, "limit": None} for unit in COSTS}},
+    "findings": {},
+    "outcomes": {},
+    **{key: [] for key in ("runs", "skips", "outages", "missing", "proving", "failing", "lost", *LAST_RUN)},
+}
+"""The same fields without a journal."""
+_HOME = "\x1b[H\x1b[2J"
 
 
 @app.command()
@@ -88,7 +119,7 @@ async def gather(since: str, live: Mapping[str, Any]) -> dict[str, Any]:
     folder, config = state(), load_fleet()
     pause = stopped(folder)
     daemon = holder(folder)
-    crew, refused = _personas(live)
+    personas, refused = _personas(live)
     document = _worklist(folder)
     data: dict[str, Any] = {
         "at": iso(datetime.now(UTC)),
@@ -97,13 +128,11 @@ async def gather(since: str, live: Mapping[str, Any]) -> dict[str, Any]:
         "stop": clean(pause.why) if pause else "",
         "stopped_since": pause.since if pause else "",
         "platform": config.platform,
-        "reachable": asdict(UNKNOWN),
         "journal": shown(store_place(config.store, folder)),
         "state": str(folder),
         "daemon": daemon,
         "degraded": _degraded(folder, live) if daemon else "",
-        "lost": [],
-        "personas": {"loaded": len(crew), "refused": refused, "failing": []},
+        "personas": {"loaded": len(personas), "refused": refused, "failing": []},
         "next": [
             {"persona": name, "at": at}
             for at, name in sorted((at, name) for name, at in live.get("next", {}).items())
@@ -112,16 +141,84 @@ async def gather(since: str, live: Mapping[str, Any]) -> dict[str, Any]:
         "worklist": asdict(document.as_of),
         "digest": _digest(document, since),
     }
-    data |= status_journal.EMPTY
+    data |= NO_JOURNAL
     if (known := await known_journal(folder)) is not None:
         async with known as journal:
-            data |= await status_journal.read(journal, data["platform"], since, _days(config, crew), crew)
+            snapshot = await JournalSnapshot.read(
+                journal, config.platform, personas, day_limits(config.budget)
+            )
+            data |= await _of_journal(journal, snapshot, since, {one.name for one in personas})
             data["lost"] = await _lost(folder, journal, daemon, since)
     data["personas"]["failing"] = data.pop("failing")
     if live:
         data["log"] = _log(live, data["runs"])
     data["wrong"] = [clean(why, 300) for why in wrong(data)]
     return data
+
+
+async def _of_journal(
+    journal: Journal, snapshot: JournalSnapshot, since: str, names: Collection[str]
+) -> dict[str, Any]:
+    """The fields of NO_JOURNAL; `names` are the personas in use."""
+    rows = await journal.findings()
+    return {
+        "reachable": asdict(snapshot.reachable),
+        "waiting": snapshot.waiting,
+        "left_today": snapshot.left,
+        "today": _costs(await journal.spent_today(), snapshot.limits),
+        "runs": [fields_of(row) for row in await journal.runs(limit=10)],
+        "outcomes": await journal.outcomes(since),
+        "skips": [asdict(row) for row in await journal.skips(limit=5)],
+        "findings": Counter(row.state for row in rows),
+        "outages": await open_outages(journal),
+        "missing": await missing_entries(journal),
+        "proving": [asdict(one) for one in proving(rows, (), datetime.now(UTC))],
+        "failing": [
+            {
+                "persona": row.persona,
+                "run": row.run_id,
+                "outcome": row.outcome,
+                "ended": row.ended,
+                "detail": row.detail,
+            }
+            for row in snapshot.last
+            if row.outcome not in WELL and (row.persona in names or row.ended >= since)
+        ],
+        **{
+            field: [one for one in await of_last_runs(journal, prefix) if one["persona"] in names]
+            for field, prefix in LAST_RUN.items()
+        },
+    }
+
+
+async def missing_entries(journal: Journal) -> list[dict[str, Any]]:
+    """Posted entries that the chain has dropped and that are not back, by platform."""
+    facts = await journal.facts(MISSING)
+    return [
+        {"platform": key.removeprefix(MISSING), **json.loads(text)} for key, text in facts.items() if text
+    ]
+
+
+async def of_last_runs(journal: Journal, prefix: str) -> list[dict[str, str]]:
+    """What the last run of each persona kept under a prefix, by platform and persona."""
+    found = []
+    for key, value in (await journal.facts(prefix)).items():
+        platform, _, persona = key.removeprefix(prefix).rpartition(":")
+        found += [{"platform": platform, "persona": persona, **row} for row in json.loads(value)]
+    return found
+
+
+def _costs(
+    spent: Mapping[str, Mapping[str, int]], days: Mapping[str, Mapping[Unit, int]]
+) -> dict[str, dict[str, dict[str, int | None]]]:
+    """By owner ("" is the fleet) and unit: what was spent today, and the day's limit if there is one."""
+    return {
+        owner: {
+            unit: {"spent": spent.get(owner, {}).get(unit, 0), "limit": days.get(owner, {}).get(unit)}
+            for unit in COSTS
+        }
+        for owner in sorted(spent.keys() | days.keys())
+    }
 
 
 async def _lost(folder: Path, journal: Journal, daemon: int, since: str) -> list[dict[str, Any]]:
@@ -142,17 +239,22 @@ def _degraded(folder: Path, live: Mapping[str, Any]) -> str:
     return f"{why}: no new run starts" if why else ""
 
 
-def _personas(live: Mapping[str, Any]) -> tuple[list[CrewMember], list[dict[str, str]]]:
-    """The personas in use, and what is refused: by the daemon's own word if it runs, else by the files."""
-    if live:
-        crew, refused = [CrewMember(**one) for one in live.get("crew", ())], live.get("refused", {}).items()
-    else:
-        from fleet.cli.operate.status_files import (
-            personas,  # the table of tools, a quarter of the command's time
-        )
+def _personas(live: Mapping[str, Any]) -> tuple[list[PersonaSummary], list[dict[str, str]]]:
+    """The personas in use, and what is refused: by the daemon's own word if it runs, else by the files.
 
-        crew, refused = personas()
-    return crew, [{"persona": clean(name), "reason": clean(str(why), 300)} for name, why in refused]
+    Expectations in the files are not judged, for the time; `personas check` does it.
+    """
+    if live:
+        loaded = [PersonaSummary(**one) for one in live.get("loaded", ())]
+        refused = live.get("refused", {}).items()
+    else:
+        from fleet.personas.load import load_all
+        from sandbox.tools import TOOLS  # these two are a quarter of the command's time
+
+        good, errors = load_all(FOLDER, tools=TOOLS, bad_args=lambda *_: None, bad_expectation=lambda *_: ())
+        loaded = [PersonaSummary.of(one.persona) for one in good]
+        refused = [(Path(one.file).stem, str(one)) for one in errors]
+    return loaded, [{"persona": clean(name), "reason": clean(str(why), 300)} for name, why in refused]
 
 
 def _worklist(folder: Path) -> WorklistDocument:
@@ -168,11 +270,6 @@ def _digest(document: WorklistDocument, since: str) -> dict[str, Any]:
     return {name: value for name, value in asdict(made).items() if name not in ("since", "as_of")}
 
 
-def _days(config: FleetConfig, crew: Iterable[CrewMember]) -> dict[str, Mapping[Unit, int]]:
-    """Limits of a day: "" for the fleet, then every persona with a daily limit."""
-    return {FLEET: day_limits(config.budget)} | {one.name: one.day for one in crew if one.day}
-
-
 def _log(live: Mapping[str, Any], runs: Collection[Mapping[str, Any]]) -> dict[str, Any]:
     """How far triage is behind the log; not `behind` while a run of it is on its way."""
     log = live.get("log", {})
@@ -186,8 +283,5 @@ def _print(data: Mapping[str, Any], begin: str) -> None:
     size = get_terminal_size() if terminal else os.terminal_size((PLAIN, PLAIN))
     coloured = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     lines = lines_of(data, width=size.columns, height=max(size.lines - 1, 1))
-    print(begin + "\n".join(_shown(one, coloured) for one in lines))
-
-
-def _shown(one: PageLine, coloured: bool) -> str:
-    return typer.style(one.text, fg="red") if one.bad and coloured else one.text
+    shown = [typer.style(one.text, fg="red") if one.bad and coloured else one.text for one in lines]
+    print(begin + "\n".join(shown))

@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 
+from fleet.gate.budget import Unit
 from fleet.store.tables.units import FLEET, amount, number, word
 from fleet.text import clean, counted, line
 from fleet.triage.outputs.digest import GROUPS, STRANGERS
@@ -16,7 +17,7 @@ from fleet.triage.outputs.digest import GROUPS, STRANGERS
 WRONG_SHOWN = 6
 NEXT_SHOWN = 3
 """Next starts in the first sentence; the others have a line of their own."""
-COSTS = ("calls", "writes", "usd_micro")
+COSTS: tuple[Unit, ...] = ("calls", "writes", "usd_micro")
 _SHORT = 60
 FEW = 4
 """Lines of candidates in their proof, and of what limits left, at most each."""

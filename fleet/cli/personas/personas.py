@@ -82,7 +82,7 @@ app.command("try")(try_file)
 async def _last_runs() -> dict[str, dict[str, Any]]:
     """By persona: the end of its last run, and its probes that could not be decided."""
     from fleet.app.journal import known_journal  # SQLAlchemy, which `check` does without
-    from fleet.cli.operate.status_journal import undecided_probes
+    from fleet.cli.operate.status import LAST_RUN, of_last_runs
 
     ended: dict[str, dict[str, Any]] = {}
     if (known := await known_journal(state())) is None:
@@ -91,7 +91,7 @@ async def _last_runs() -> dict[str, dict[str, Any]]:
         for row in await journal.runs(LATEST):
             if row.state == "ended":
                 ended.setdefault(row.persona, {"last": row.outcome, "undecided": []})
-        for probe in await undecided_probes(journal):
+        for probe in await of_last_runs(journal, LAST_RUN["undecided"]):
             last = ended.setdefault(probe["persona"], {"last": "", "undecided": []})
             last["undecided"].append(probe)
     for last in ended.values():
