@@ -14,6 +14,7 @@ from typing import Any
 from fleet.fuzzing.claims import INPUT_BYTES, PARTS, RoundClaim, fits, round_claim
 from fleet.fuzzing.inputs import MOST_INPUTS, KeptInputs
 from fleet.fuzzing.suspects import Suspect
+from sandbox.judging.crash_place import same_recursion
 
 VERSION = 1
 MOST_SUSPECTS = 200
@@ -138,13 +139,18 @@ class Campaign:
         fresh = inputs.add(claim.corpus)
         self.of_part[part].count(claim, new=bool(fresh and claim.behaviours))
         for one in claim.defects:
-            key = (part, one.signature)
-            if key in self._suspects:
-                self._suspects[key].meet(one)
+            if known := self._known(part, one.signature):
+                known.meet(one)
             else:
-                self._suspects[key] = Suspect(part=part, **asdict(one))
+                self._suspects[part, one.signature] = Suspect(part=part, **asdict(one))
         self._cut()
         return claim
+
+    def _known(self, part: str, signature: str) -> Suspect | None:
+        if found := self._suspects.get((part, signature)):
+            return found
+        alike = (key for key in self._suspects if key[0] == part and same_recursion(key[1], signature))
+        return self._suspects.get(next(alike, (part, "")))
 
     def start_from(self, part: str, texts: Iterable[str]) -> None:
         """Inputs of the operator's own."""

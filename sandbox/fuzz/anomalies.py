@@ -8,6 +8,7 @@ from sandbox.fuzz.found import Found
 from sandbox.fuzz.port import MOST_DEFECTS, Enough, Shrink
 from sandbox.fuzz.relate import Relation
 from sandbox.fuzz.trials import SLOW, Trials
+from sandbox.judging.crash_place import same_recursion
 from sandbox.judging.port import ExecutionVerdict
 from sandbox.programs.process import Ending
 from sandbox.runners.port import Execution
@@ -61,7 +62,7 @@ class Anomalies:
         relation: Relation | None = None,
     ) -> None:
         """Count it, or make it a defect if it repeats; a hang waits for the end of the round."""
-        signature = verdict.signature
+        signature = self._met_as(verdict.signature)
         if signature in self.defects:
             self.defects[signature].seen += 1
             return
@@ -78,6 +79,11 @@ class Anomalies:
             return
         self.defects[signature] = found
         self.trials.hangs |= {signature} if found.slow else set()
+
+    def _met_as(self, signature: str) -> str:
+        """The signature under which a recursion is known, whichever way round its cycle this one goes."""
+        known = (*self.defects, *self.known)
+        return next((one for one in known if same_recursion(one, signature)), signature)
 
     def settle(self) -> None:
         """Look at what came to light while something else was looked at."""

@@ -16,6 +16,8 @@ NEAR = 2
 _CONSTRUCTOR = ":__init__"
 LONG = 60
 """A trace with more frames is a recursion, whatever its last line says (which may be cut off)."""
+RECURSION_CHARS = 240
+_RECURSION = " recursion"
 _LONGEST_CYCLE = 40
 _NOISE = 12
 """Frames on top of a recursion that may differ with the depth: where exactly the limit was met."""
@@ -97,12 +99,36 @@ def _nearest(shown: Sequence[str]) -> list[str]:
 
 
 def _recursion(shown: Sequence[str]) -> str:
-    """The cycle of a recursion; of one in a library, or in what interprets the program, who called it."""
-    if len(shown) > FRAMES and (cycle := _cycle(shown)):
-        return " < ".join(cycle[:FRAMES])
-    if len(shown) > LONG:
-        return " < ".join(sorted(_most(shown)))
-    return f"{shown[0]} recursion" if shown else ""
+    """The frames that repeat, in one canonical rotation of the cycle; of a recursion in a library, or in what
+    interprets the program, who called it. Of what is too long to be shown, a sample: the first frames by
+    name, which cycles that overlap have in common.
+    """
+    if not shown:
+        return ""
+    named = _cycle(shown) if len(shown) > FRAMES else shown[:1]
+    if not named:
+        counts = Counter(shown)
+        most = max(counts.values())
+        repeated = {name for name, count in counts.items() if 2 * count >= most}
+        if most == 1:  # a part of one round: on top is what the cycle called at the limit, each time another
+            repeated = set(shown[len(shown) // 2 :])
+        named = sorted(repeated)
+    if len(" < ".join(named)) > RECURSION_CHARS:
+        named = sorted(set(named))
+        while len(named) > 1 and len(" < ".join(named)) > RECURSION_CHARS:
+            named.pop()
+    return f"{' < '.join(named)}{_RECURSION}"
+
+
+def same_recursion(one: str, other: str) -> bool:
+    """Whether two signatures name one recursion: at least half of the frames of the shorter cycle are in the
+    other. An expression in brackets, in a call and in a list goes round by different ways through one parser.
+    """
+    (kind, _, first), (other_kind, _, second) = (signature.partition(" ") for signature in (one, other))
+    if kind != other_kind or not (first.endswith(_RECURSION) and second.endswith(_RECURSION)):
+        return False
+    frames, others = (set(place.removesuffix(_RECURSION).split(" < ")) for place in (first, second))
+    return 2 * len(frames & others) >= min(len(frames), len(others))
 
 
 def frames_of(trace: str) -> list[TraceFrame]:
@@ -185,9 +211,3 @@ def _accident(trace: str, source: str) -> str:
 def _rotated(cycle: Sequence[str]) -> list[str]:
     turned: Iterable[list[str]] = ([*cycle[at:], *cycle[:at]] for at in range(len(cycle)))
     return min(turned)
-
-
-def _most(frames: Sequence[str]) -> list[str]:
-    """The names that most frames have, equal counts by name."""
-    ranked = sorted(Counter(frames).items(), key=lambda one: (-one[1], one[0]))
-    return [name for name, _ in ranked[:FRAMES]]

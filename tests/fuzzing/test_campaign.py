@@ -51,6 +51,23 @@ def test_the_order_of_rounds_does_not_matter_for_what_is_suspected(rounds: list[
     assert kept[0] == kept[1]
 
 
+def test_one_recursion_of_two_rounds_is_one_suspect_and_another_is_another() -> None:
+    def of(*frames: str, kind: str = "internal-error") -> str:
+        return f"{kind} {' < '.join(frames)} recursion"
+
+    first = of("a.js:atom", "a.js:unary", "a.js:expression")
+    campaign = merged(
+        answered(defect(first, "((((1"), defect(of("a.js:block", "a.js:statement"), "{{{{")),
+        answered(defect(of("a.js:atom", "a.js:call", "a.js:expression"), "f(")),
+        answered(defect(of("a.js:unary", kind="crash"), "----")),
+    )
+    assert [(one.signature, one.source, one.seen) for one in campaign.suspects] == [
+        (of("a.js:unary", kind="crash"), "----", 1),
+        (first, "f(", 2),
+        (of("a.js:block", "a.js:statement"), "{{{{", 1),
+    ]
+
+
 @given(st.dictionaries(st.sampled_from(KEYS), ANY), st.dictionaries(st.text(max_size=9), ANY, max_size=3))
 def test_a_hostile_claim_costs_nothing_but_itself(result: dict[str, Any], raw: dict[str, Any]) -> None:
     campaign = merged(answered(defect(), corpus=("fn a() {}",)))

@@ -94,6 +94,48 @@ def test_a_defect_is_named_by_its_place_or_its_message(
     assert (found.oracle, found.sighting.signature, found.sighting.title) == (oracle, signature, title)
 
 
+NESTED = 400
+EXPRESSIONS = (
+    "fn f() -> i32 { return " + "(" * NESTED + "1" + ")" * NESTED + "; }",
+    "static X: u8 = " + "(" * NESTED + "7" + ")" * NESTED + ";",
+    'let mut long = "text"; while true { long = ' + "( " * NESTED,
+)
+BLOCKS = ("fn f() " + "{" * NESTED + "}" * NESTED, "impl A { pub fn g(self) { if a " + "{ " * NESTED)
+SILENT: tuple[dict[str, Any], ...] = (
+    {"outcome": "crash", "exit_code": -11, "kind": "crash", "said": "SIGSEGV"},
+    {
+        "outcome": "crash",
+        "exit_code": -6,
+        "kind": "crash",
+        "said": "SIGABRT thread {text} has overflowed its stack",
+    },
+    {
+        "outcome": "clean_error",
+        "exit_code": 1,
+        "kind": "internal-error",
+        "said": "RecursionError: maximum recursion depth exceeded",
+    },
+)
+
+
+@pytest.mark.parametrize("result", SILENT)
+def test_a_recursion_without_a_trace_is_named_by_what_its_input_repeats(result: dict[str, Any]) -> None:
+    names = [
+        {judged(({"source": source}, result))[0].sighting.signature for source in sources}
+        for sources in (EXPRESSIONS, BLOCKS)
+    ]
+    assert [len(each) for each in names] == [1, 1]
+    assert names[0] != names[1]
+
+
+def test_a_recursion_is_still_found_under_the_name_it_had() -> None:
+    result = {"outcome": "clean_error", "kind": "internal-error", "place": "a:f < b:g < c:h < d:i recursion"}
+    (found,) = judged(({"source": STEP}, result))
+    key = "compiler-internal-error the compiler rustlite a:f < b:g < c:h"
+    assert found.sighting.signature == f"{key} < d:i recursion"
+    assert found.sighting.former == ((key, True),)
+
+
 @pytest.mark.parametrize(
     "result",
     [

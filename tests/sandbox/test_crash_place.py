@@ -12,7 +12,10 @@ from tests.sandbox.endings import PYTHON, TRACEBACK, ended, frame, recursion
 
 def test_a_recursion_has_one_signature_whatever_its_depth() -> None:
     first = judge(PYTHON, b"", recursion(300))
-    assert (first.kind, first.place) == ("internal-error", "parse.py:expr < visit.py:visit < parse.py:term")
+    assert (first.kind, first.place) == (
+        "internal-error",
+        "parse.py:expr < visit.py:visit < parse.py:term recursion",
+    )
     for depth, on_top in ((200, ""), (331, frame("parse.py", "expr")), (90, frame("scan.py", "peek"))):
         assert judge(PYTHON, b"", recursion(depth, on_top)).signature == first.signature
     cut = recursion(900).stderr[:60_000]  # no last line: the trace did not fit

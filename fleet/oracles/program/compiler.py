@@ -17,17 +17,22 @@ SMALL = 65_536
 """Bytes of an input that may not use up a compiler's memory."""
 
 _STATUS = re.compile(r"SIG[A-Z0-9]+|signal \d+|status -?\d+|output without end")
+_RECURSION = re.compile(r"overflowed its stack|stack[ -]overflow|maximum recursion depth|Maximum call stack")
 _SHOWN = frozenset({"outcome"})
 
 
 def _sighting(title: str, last: Exchange, facts: Facts, prefix: str) -> Sighting:
     """Named by the place in the program, else by its message, the same whatever input shows it; where the
-    message is only the status of its end, by the shape of the input as well."""
+    message is only the status of its end, or that of any recursion, by the shape of the input as well."""
     result = last.result
     known = str(result.get("place") or result.get("said") or template(_error(last)))
-    key = " ".join(filter(None, (prefix, facts.language, line(known, 300))))
-    if _STATUS.fullmatch(known):
+    begin = " ".join(filter(None, (prefix, facts.language)))
+    key = f"{begin} {line(known, 300)}".strip()
+    if _STATUS.fullmatch(known) or (_RECURSION.search(known) and not result.get("place")):
         return _shaped(title, last, key, whole=True)
+    if known.endswith(" recursion"):  # earlier versions named the first three functions of a cycle
+        first = " < ".join(known.removesuffix(" recursion").split(" < ")[:3])
+        return Sighting(title, key, whole=True, former=((f"{begin} {line(first, 300)}", True),))
     return Sighting(title, key, whole=bool(known))
 
 

@@ -8,11 +8,14 @@ same when names, numbers and texts in it change, and differ where another constr
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 LONG, DEEP = 4_096, 24
 """Bytes, and levels of brackets, from which on size or depth is a property of an input."""
+_LONGEST_UNIT = 8
+_TOKENS = 20_000
+_TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\S")
 _MAGIC = b"\0asm\x01\0\0\0"
 _QUIET = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.S)
 _WORDS = re.compile(
@@ -36,7 +39,11 @@ def shape(args: Mapping[str, Any]) -> str:
 
 
 def _of_source(source: str) -> str:
+    """What is repeated, of a source that is one thing many times over: what stands around it varies, and the
+    recursion, or the work, is that of the repeated part."""
     code = _QUIET.sub(" ", source)
+    if unit := _repeated(code):
+        return f"+repeats {unit}"
     words = sorted({*_WORDS.findall(code)})
     marks = [
         ("text", '"' in source or "'" in source),
@@ -45,6 +52,35 @@ def _of_source(source: str) -> str:
         ("long", len(source.encode()) >= LONG),
     ]
     return " ".join([*words, *(f"+{name}" for name, holds in marks if holds)])
+
+
+def _repeated(code: str) -> str:
+    """The shortest run of tokens that follows itself at least DEEP times, where no other fills more of the
+    source, and that a third of it, as one side of brackets is; rotated to begin with its first by name. Names
+    and numbers count as one each. "" for none."""
+    tokens = [_folded(one) for one in _TOKEN.findall(code)[:_TOKENS]]
+    longest, found = 0, list[str]()
+    for period in range(1, _LONGEST_UNIT + 1):
+        begin = 0
+        for at in range(period, len(tokens) + 1):
+            if at < len(tokens) and tokens[at] == tokens[at - period]:
+                continue
+            run = at - begin
+            enough = run >= max(DEEP * period, len(tokens) // 3)
+            if enough and run > longest + period:  # a multiple of a unit is no longer
+                longest, found = run, tokens[begin : begin + period]
+            begin = at - period + 1
+    return " ".join(min((_turned(found, at) for at in range(len(found))), default=[]))
+
+
+def _folded(token: str) -> str:
+    if token[0].isdigit():
+        return "1"
+    return token if not (token[0].isalpha() or token[0] == "_") or _WORDS.fullmatch(token) else "a"
+
+
+def _turned(unit: Sequence[str], at: int) -> list[str]:
+    return [*unit[at:], *unit[:at]]
 
 
 def _depth(code: str) -> int:
