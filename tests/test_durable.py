@@ -163,7 +163,7 @@ def test_a_record_that_could_not_be_synced_is_not_in_the_file(
 def test_the_feed_and_the_decisions_are_on_the_disk_line_by_line(disk: Disk, here: Path) -> None:
     feed = Feed(here / "events.jsonl", clock=SystemClock())
     disk.drain()
-    feed.tell(QueuePaused(reason="STOP"))
+    feed.publish(QueuePaused(reason="STOP"))
     assert disk.drain() == [("sync", "events.jsonl", (here / "events.jsonl").read_text())]
     feed.close()
     decisions = DecisionFile(here, SystemClock())

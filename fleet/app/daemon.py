@@ -134,7 +134,7 @@ def _triggers(world: FleetContext, rpc: Rpc, queue: Queue, feed: Feed, fixing: F
         world.chain.signer.address(Role.SPONSOR),
         world.state,
         world.clock,
-        emit=feed.tell,
+        emit=feed.publish,
         fire_all=queue.fire_all,
         hooks=world.live.hooks,
         item_waits=fixing.waits,

@@ -8,12 +8,13 @@ from fleet.events.model import (
     FindingPosted,
     FindingRaised,
     FindingVerified,
+    FixStepTaken,
     Footer,
     Header,
     OutageEnded,
+    ProposalMoved,
     ResourceReleased,
 )
-from fleet.events.proposal_events import FixStepTaken, ProposalMoved
 from fleet.text import clean, counted
 
 

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from fleet.clock import Clock, iso
+from fleet.events.record import EventRecord, Readers, RecordFile
 
 _LOG = logging.getLogger("fleet.events")
 LARGEST = 64 << 20
 """Bytes; a larger file is rotated to `events.1.jsonl`, replacing the previous one."""
 
 
-class _DaemonEvent(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
+class _DaemonEvent(EventRecord):
     at: str = ""  # ISO time, stamped by the feed
 
 
@@ -223,52 +221,27 @@ class Feed:
     def __init__(
         self, path: Path, *, clock: Clock, readers: Iterable[FeedReader] = (), largest: int = LARGEST
     ) -> None:
-        self._path, self._largest = path, largest
-        self._fd = _open(path)
+        self._file, self._largest = RecordFile(path), largest
         self._clock = clock
-        self._readers = list(readers)
-        _mend(self._fd)
+        self._readers = Readers[DaemonEvent](readers)
+        self._file.end_line()
 
     def now(self) -> str:
-        """The time that `tell` writes for an event without one."""
+        """The time that `publish` writes for an event without one."""
         return iso(self._clock.now())
 
-    def tell(self, *events: DaemonEvent) -> None:
-        """Write these in one go."""
+    def publish(self, *events: DaemonEvent) -> None:
+        """Write these in one go; a daemon runs for months and keeps at most two files of the largest size."""
         at = self.now()
         stamped = [event if event.at else event.model_copy(update={"at": at}) for event in events]
         try:
-            os.write(self._fd, b"".join(event.model_dump_json().encode() + b"\n" for event in stamped))
-            os.fsync(self._fd)
-            self._put_aside()
+            self._file.append(b"".join(event.model_dump_json().encode() + b"\n" for event in stamped))
+            if self._file.size > self._largest:
+                self._file.rotate()
         except OSError as error:
             _LOG.error("cannot write events.jsonl: %s", error.strerror)
         for event in stamped:
-            for reader in list(self._readers):
-                try:
-                    reader(event)
-                except Exception:
-                    self._readers.remove(reader)
+            self._readers.publish(event)
 
     def close(self) -> None:
-        os.close(self._fd)
-
-    def _put_aside(self) -> None:
-        """Rotate: a daemon runs for months and keeps at most two files of the largest size."""
-        if os.fstat(self._fd).st_size > self._largest:
-            self._path.replace(self._path.with_suffix(".1.jsonl"))
-            fresh = _open(self._path)
-            os.close(self._fd)
-            self._fd = fresh
-
-
-def _open(path: Path) -> int:
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-    return os.open(path, flags, 0o600)
-
-
-def _mend(fd: int) -> None:
-    """A killed process may have left half a line: end it, so that the next one is whole."""
-    size = os.fstat(fd).st_size
-    if size and os.pread(fd, 1, size - 1) != b"\n":
-        os.write(fd, b"\n")
+        self._file.close()

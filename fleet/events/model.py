@@ -1,4 +1,4 @@
-"""What happens in a run: frozen, keyword-only, past tense, discriminated by `type`."""
+"""What happens in a run."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from fleet.events.proposal_events import FixStepTaken, ProposalMoved
-from fleet.events.run_event import RunEvent
+from fleet.events.record import EventRecord
 
 SCHEMA_VERSION = 2
 """Of the trajectory. Version 1 called its first and last record `run.started` and `run.ended`."""
+
+
+class RunEvent(EventRecord):
+    """`run` and `at` are set by the run's stream."""
+
+    run: str = ""
+    at: str = ""  # ISO time
 
 
 class Header(RunEvent):
@@ -238,6 +244,27 @@ class ResourceReleased(RunEvent):
 class DialDistrusted(RunEvent):
     type: Literal["dial.distrusted"] = "dial.distrusted"
     reason: str
+
+
+class FixStepTaken(RunEvent):
+    """One step of the fix gate: whether it passed, and what was seen, in words."""
+
+    type: Literal["fix.step"] = "fix.step"
+    step: str
+    passed: bool
+    words: str
+    item: str
+
+
+class ProposalMoved(RunEvent):
+    """A proposal of a fix is now in this state; `ref` is where it is, `why` the reason in words."""
+
+    type: Literal["proposal.moved"] = "proposal.moved"
+    proposal: str
+    item: str
+    state: str
+    ref: str = ""
+    why: str = ""
 
 
 class Footer(RunEvent):

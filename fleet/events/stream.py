@@ -20,9 +20,9 @@ from fleet.events.model import (
     TurnEnded,
     TurnStarted,
 )
+from fleet.events.record import Readers
 
 Reader = Callable[[Event], None]
-"""Called with every event immediately, in order, between two steps of the run: it must not block."""
 _ENDS = (TurnStarted, TurnEnded, Footer)
 """Events that end every open message."""
 
@@ -38,9 +38,9 @@ class Stream:
 
     Pieces of messages go to readers only; when a message is done, or cut off by the end of its turn or run,
     it is written as one `message.said` and passed on before its end is. Inconsistent pieces
-    (`messages.Messages`) are ignored. A reader that raises is dropped: observability fails open, the sink
-    does not. `mask` is applied to everything that a driver says; of live pieces, the last `reach` characters
-    wait for the next piece (`held.Held`), so that a secret split over two pieces is masked too.
+    (`messages.Messages`) are ignored. Readers fail open, the sink does not. `mask` is applied to everything
+    that a driver says; of live pieces, the last `reach` characters wait for the next piece (`holdback`), so
+    that a secret split over two pieces is masked too.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Stream:
     ) -> None:
         self._run, self._clock, self._sink = run, clock, sink
         self._mask, self._reach = mask, reach
-        self._readers = list(readers)
+        self._readers = Readers[Event](readers)
         self._held: dict[int | None, Holdback] = {}
         self._messages = Messages(mask, reach)
         self._group: list[Event] | None = None
@@ -72,7 +72,7 @@ class Stream:
             if group:
                 self._sink.write_all(group)
                 for event in group:
-                    self._tell(event)
+                    self._readers.publish(event)
 
     def emit(self, event: Event) -> None:
         """Emit one event; raises FleetError when it cannot be written."""
@@ -93,7 +93,7 @@ class Stream:
                 self._all(records)
                 if belongs:
                     held = self._held[event.index] = Holdback(self._mask, self._reach)
-                    self._tell(self._stamped(event, held.add(event.text)))
+                    self._readers.publish(self._stamped(event, held.add(event.text)))
             case MessageDelta() if self._messages.more(event):
                 self._piece(event.index, self._held[event.index].add(event.text))
             case MessageDone():
@@ -102,11 +102,11 @@ class Stream:
                     self._piece(event.index, self._held.pop(event.index).rest())
                 self._all(records)
                 if belongs:
-                    self._tell(self._stamped(event))
+                    self._readers.publish(self._stamped(event))
 
     def _piece(self, index: int | None, text: str) -> None:
         if text:
-            self._tell(self._stamped(MessageDelta(index=index, text=text), text))
+            self._readers.publish(self._stamped(MessageDelta(index=index, text=text), text))
 
     def _all(self, records: list[MessageSaid]) -> None:
         for record in records:
@@ -118,16 +118,9 @@ class Stream:
             self._group.append(stamped)
             return
         self._sink.write(stamped)
-        self._tell(stamped)
+        self._readers.publish(stamped)
 
     def _stamped(self, event: Event, text: str | None = None) -> Event:
         """The event as it goes out; `text` replaces its own."""
         update = {"run": self._run, "at": iso(self._clock.now())}
         return event.model_copy(update=update if text is None else update | {"text": text})
-
-    def _tell(self, event: Event) -> None:
-        for reader in list(self._readers):
-            try:
-                reader(event)
-            except Exception:
-                self._readers.remove(reader)

@@ -5,8 +5,8 @@ The first line is the header, the last the footer, each exactly once.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from fleet.errors import FleetError, TryAgain
@@ -19,9 +19,10 @@ from fleet.events.model import (
     ToolRequested,
     TurnStarted,
 )
+from fleet.events.record import RecordFile
 from fleet.events.recorded import Recording, UnknownRecord, kind_of, lines
 from fleet.events.truncate import fit
-from fleet.files import FULL, disk_refused, sync_folder
+from fleet.files import FULL, disk_refused
 
 MAX_FILE = 50_000_000
 """Most bytes of one file (harness-facts 2.2), for a run of half an hour."""
@@ -44,31 +45,24 @@ class TrajectoryFile:
     """
 
     def __init__(self, path: Path, *, sync: bool = True, largest: int = MAX_FILE) -> None:
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        self._path, self._sync, self._largest = path, sync, largest
-        try:
-            self._fd = os.open(path, flags, 0o600)
-        except OSError as error:
-            raise _refused(path, error) from None
-        self._size, self._started, self._ended = _survey(path)
-        os.ftruncate(self._fd, self._size)
-        if sync and not self._size:
-            self._keep_name()
-
-    @property
-    def started(self) -> bool:
-        """Whether the header is on disk."""
-        return self._started
-
-    @property
-    def ended(self) -> bool:
-        """Whether the footer is on disk."""
-        return self._ended
+        self._path, self._largest = path, largest
+        with self._disk():
+            self._file = RecordFile(path, sync=sync)
+        whole, self.started, self.ended = _survey(path)
+        """Whether header and footer are on disk."""
+        self._file.truncate(whole)
+        if sync and not whole:
+            try:
+                with self._disk():
+                    self._file.sync_names()
+            except TryAgain:
+                self.close()
+                raise
 
     @property
     def size(self) -> int:
         """Bytes on disk, as counted here."""
-        return self._size
+        return self._file.size
 
     def write(self, event: Event) -> None:
         """Append one record; it is on disk when this returns."""
@@ -76,7 +70,7 @@ class TrajectoryFile:
 
     def write_all(self, events: Iterable[Event]) -> None:
         """Append several records at once, all or none; they are on disk when this returns."""
-        started, ended, text = self._started, self._ended, b""
+        started, ended, text = self.started, self.ended, b""
         for event in events:
             if ended:
                 raise FleetError("the trajectory is closed: its footer is written")
@@ -84,49 +78,32 @@ class TrajectoryFile:
                 raise FleetError("the trajectory starts with exactly one header")
             text += fit(event, self._share(event, len(text))) + b"\n"
             started, ended = True, isinstance(event, Footer)
-        self._append(text)
-        self._started, self._ended = started, ended
+        with self._disk():
+            self._file.append(text)
+        self.started, self.ended = started, ended
 
     def _share(self, event: Event, before: int) -> int:
-        left = self._largest - self._size - before
+        left = self._largest - self._file.size - before
         if isinstance(event, Footer):
             return FOOTER - 1
         if left - RESERVE <= LARGEST and isinstance(event, _BEGINNINGS):
-            raise FleetError(f"{self._path.name} is full: {self._size} of {self._largest} bytes")
+            raise FleetError(f"{self._path.name} is full: {self._file.size} of {self._largest} bytes")
         if left <= FOOTER + SMALLEST:
             raise FleetError(f"{self._path.name} is full: only its footer fits")
         return max(SMALLEST, min(LARGEST, (left - RESERVE) // SHARES))
 
-    def _append(self, line: bytes) -> None:
-        """The one place that writes."""
-        data = memoryview(line)
+    @contextmanager
+    def _disk(self) -> Iterator[None]:
+        """TryAgain when the disk refuses."""
         try:
-            while data:
-                data = data[os.pwrite(self._fd, data, self._size + len(line) - len(data)) :]
-            if self._sync:
-                os.fsync(self._fd)
+            yield
         except OSError as error:
-            os.ftruncate(self._fd, self._size)  # half a record must not precede the next
-            raise _refused(self._path, error) from None
-        self._size += len(line)
-
-    def _keep_name(self) -> None:
-        """Sync the names too: durable records are useless if their file's or folder's name is not."""
-        try:
-            for folder in (self._path.parent, self._path.parent.parent):
-                sync_folder(folder)
-        except OSError as error:
-            os.close(self._fd)
-            raise _refused(self._path, error) from None
+            if error.errno in FULL:
+                raise disk_refused(self._path, error) from None
+            raise TryAgain(f"{self._path}: {error.strerror}", remedy="check the disk") from None
 
     def close(self) -> None:
-        os.close(self._fd)
-
-
-def _refused(path: Path, error: OSError) -> TryAgain:
-    if error.errno in FULL:
-        return disk_refused(path, error)
-    return TryAgain(f"{path}: {error.strerror}", remedy="check the disk")
+        self._file.close()
 
 
 def _survey(path: Path) -> tuple[int, bool, bool]:

@@ -15,7 +15,7 @@ from anyio import to_thread
 from fleet.drivers.model.prices import cost
 from fleet.drivers.session import RunOver
 from fleet.errors import FleetError, LostRun
-from fleet.events.proposal_events import FixStepTaken, ProposalMoved
+from fleet.events.model import FixStepTaken, ProposalMoved
 from fleet.files import disk_errors, write_atomic
 from fleet.fix.fixers.budget import RunFixBudget
 from fleet.fix.jails.paid_jails import PaidJails

@@ -165,9 +165,9 @@ class Executor:
         pause = stopped(self._world.state)
         why = pause.why if pause else self._signals.held
         if why and not self._paused:
-            self._feed.tell(QueuePaused(reason=why))
+            self._feed.publish(QueuePaused(reason=why))
         elif self._paused and not why:
-            self._feed.tell(QueueResumed())
+            self._feed.publish(QueueResumed())
         self._paused = bool(why)
         return self._paused
 
@@ -203,7 +203,7 @@ class Executor:
             ours = not isinstance(error, FleetError)  # a full disk needs no traceback
             _LOG.error("run %s of %s failed: %s", row.run_id, row.persona, error, exc_info=ours)
             fault = f"{type(error).__name__}: {error}"[:500]
-            self._feed.tell(FaultMet(where=f"run {row.run_id} of {row.persona}", error=fault))
+            self._feed.publish(FaultMet(where=f"run {row.run_id} of {row.persona}", error=fault))
             if str(error) == NO_THREAD:
                 raise TryAgain(
                     f"this process cannot start a thread (run {row.run_id}): it stops and starts no new run",

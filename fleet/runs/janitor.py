@@ -116,7 +116,7 @@ class Janitor:
         if not report.settled:
             raise _Waits(report.detail)
         await self._world.source.done(row.run_id)
-        self._feed.tell(RunSettled(run=row.run_id, persona=row.persona, outcome=report.outcome))
+        self._feed.publish(RunSettled(run=row.run_id, persona=row.persona, outcome=report.outcome))
         news = any(map(is_news, report.findings))
         ended = await self._world.journal.run(row.run_id)
         self._ended(ended, found=news or bool(ended.discovered))
@@ -126,7 +126,7 @@ class Janitor:
 
         def tell(event: Event) -> None:
             if isinstance(event, ResourceReleased):
-                self._feed.tell(NameReleased(run=run, name=event.ref))
+                self._feed.publish(NameReleased(run=run, name=event.ref))
 
         await self._world.journal.tend(run)
         stream = Stream(run, clock=self._world.clock, sink=_Nowhere(), readers=(tell,))
@@ -136,7 +136,7 @@ class Janitor:
         await look_at_posts(PostingSide.of(self._world), self._moved)
 
     def _moved(self, run: str, why: str) -> None:
-        self._feed.tell(RunUnsettled(run=run, persona="", reason=why))
+        self._feed.publish(RunUnsettled(run=run, persona="", reason=why))
 
     async def _look_for_undone(self) -> None:
         self._undone = await undone(self._world)
@@ -145,7 +145,7 @@ class Janitor:
         for name in self._undone:
             if name.run_id == run:
                 await self._world.journal.tend(run)
-                tell = partial(self._feed.tell, NameReleased(run=run, name=name.ref))
+                tell = partial(self._feed.publish, NameReleased(run=run, name=name.ref))
                 await release_again(self._world, name, tell)
 
     async def _try(self, run: str, act: Callable[[], Awaitable[None]]) -> None:
@@ -177,10 +177,12 @@ class Janitor:
             return
         self._told[run] = reason
         if expected:
-            self._feed.tell(RunUnsettled(run="" if run in _PARTS else run, persona="", reason=reason[:500]))
+            self._feed.publish(
+                RunUnsettled(run="" if run in _PARTS else run, persona="", reason=reason[:500])
+            )
         else:
             where = f"clean-up of {'' if run in _PARTS else 'run '}{run}"
-            self._feed.tell(FaultMet(where=where, error=reason[:500]))
+            self._feed.publish(FaultMet(where=where, error=reason[:500]))
 
     def _pause(self) -> float:
         now = self._world.clock.monotonic()

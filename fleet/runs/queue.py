@@ -87,7 +87,7 @@ class Queue:
         run = self._run(firing, ready, priority)
         queued = await self._source.trigger(run)
         if queued:
-            self._feed.tell(_fired(run))
+            self._feed.publish(_fired(run))
             self._work.set()
         return queued
 
@@ -103,11 +103,11 @@ class Queue:
         new = await self._source.trigger_all(runs)
         if new:
             at = self._feed.now()  # ten thousand copies would take a tenth of the time here
-            self._feed.tell(*[_fired(run, at) for run in runs if run.run_id in new])
+            self._feed.publish(*[_fired(run, at) for run in runs if run.run_id in new])
             self._work.set()
         if skips:
             await self._journal.skip_all([(skip.persona, skip.key, skip.reason) for skip in skips])
-            self._feed.tell(*map(_skipped, skips))
+            self._feed.publish(*map(_skipped, skips))
 
     async def _judge(
         self,
@@ -159,7 +159,7 @@ class Queue:
     async def skip(self, skip: Skip) -> None:
         """Record it: a row for `status`, an event for followers."""
         await self._journal.skip(skip.persona, skip.key, skip.reason)
-        self._feed.tell(_skipped(skip))
+        self._feed.publish(_skipped(skip))
 
     async def _spent(self, ready: _Ready, day: Mapping[Unit, int], today: Today) -> str:
         if ready.persona is None or ready.budget is None or not (ready.budget.day or day):

@@ -97,11 +97,11 @@ class Daemon:
         with anyio.open_signal_receiver(*ENDING, signal.SIGHUP) as received:
             self._lost = await lost_daemon(self.world.state, self.world.journal)
             if self._lost is not None and not self._lost.at:
-                self.feed.tell(self._lost)
+                self.feed.publish(self._lost)
             await forget_unbegun(self.world)
             await clear_remains(self.world.state)
             for run, why in (await take_back(self.world)).items():
-                self.feed.tell(RunUnsettled(run=run, persona="", reason=why))
+                self.feed.publish(RunUnsettled(run=run, persona="", reason=why))
             await self.triggers.start(list(self.personas.values()))
             self._announce()
             listen = partial(
@@ -125,13 +125,13 @@ class Daemon:
             self._stopped(reason)
 
     def _stopped(self, reason: str) -> None:
-        self.feed.tell(DaemonStopped(reason=reason))
+        self.feed.publish(DaemonStopped(reason=reason))
 
     def drain(self, reason: str) -> None:
         """Start no more runs, stop triggers and janitor, and give runs in flight their grace."""
         self.readiness.drain(reason, self.grace_s + LEAVE_S, again=self.again)
         self.notifier.status(f"draining after {reason}: {counted(len(self.executor.live), 'run')} in flight")
-        self.feed.tell(DaemonDraining(reason=reason, grace_s=self.grace_s))
+        self.feed.publish(DaemonDraining(reason=reason, grace_s=self.grace_s))
         self._firing.cancel()
         self.executor.drain(self.grace_s)
 
@@ -144,14 +144,14 @@ class Daemon:
             new, profile = await self.reread()
         except FleetError as error:
             _LOG.error("configuration refused: %s", error)
-            self.feed.tell(ConfigRefused(reason=str(error)))
+            self.feed.publish(ConfigRefused(reason=str(error)))
             return
         done = self.world.live.reload(new)
         self.world.signals.work.set()
         if profile == self.world.platform or "platform" in done.waiting or self.readiness.draining:
-            self.feed.tell(ConfigReloaded(changed=done.changed, waiting=done.waiting))
+            self.feed.publish(ConfigReloaded(changed=done.changed, waiting=done.waiting))
             return
-        self.feed.tell(ConfigReloaded(changed=(*done.changed, *done.waiting, "profile")))
+        self.feed.publish(ConfigReloaded(changed=(*done.changed, *done.waiting, "profile")))
         self.again = True
         self.drain("a changed profile")
 
@@ -203,7 +203,7 @@ class Daemon:
             if rung.rung != self._rung or rung.fault != self._fault:
                 said = set_by(self.world.state)
                 who, why = (said.who, said.why) if said else ("", rung.why)
-                self.feed.tell(DialTurned(rung=str(rung.rung), who=who, why=why))
+                self.feed.publish(DialTurned(rung=str(rung.rung), who=who, why=why))
                 self._rung, self._fault = str(rung.rung), rung.fault
             short = disk_reserve.look(self.world.state)
             if short != signals.held:
@@ -229,7 +229,7 @@ class Daemon:
             personas=len(self.personas),
             next={name: iso(at) for name, at in sorted(self.triggers.upcoming().items())},
         )
-        self.feed.tell(started)
+        self.feed.publish(started)
 
 
 async def see_through(world: FleetContext, fixing: Fixing, row: RunRow, persona: LoadedPersona) -> object:

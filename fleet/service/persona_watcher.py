@@ -64,13 +64,13 @@ class PersonaWatcher:
             self.refused.pop(name, None)
             if self.personas.pop(name, None) is not None:
                 self._triggers.drop(name)
-                self._feed.tell(PersonaRemoved(persona=name))
+                self._feed.publish(PersonaRemoved(persona=name))
             return
         try:
             persona = await to_thread.run_sync(self._load, change.path)
         except PersonaError as error:
             self.refused[name] = str(error)
-            self._feed.tell(
+            self._feed.publish(
                 PersonaRefused(file=change.path.name, reason=str(error), kept=name in self.personas)
             )
             return
@@ -79,6 +79,6 @@ class PersonaWatcher:
         self.personas[name] = persona
         await self._triggers.plan(persona)
         if before is None:
-            self._feed.tell(PersonaAdded(persona=name, sha256=persona.sha256))
+            self._feed.publish(PersonaAdded(persona=name, sha256=persona.sha256))
         elif before.sha256 != persona.sha256:
-            self._feed.tell(PersonaChanged(persona=name, sha256=persona.sha256))
+            self._feed.publish(PersonaChanged(persona=name, sha256=persona.sha256))

@@ -43,11 +43,11 @@ class FolderRetention:
             self._complain(str(error))
             return
         if gone:
-            self._feed.tell(RunsRemoved(runs=len(gone), bytes=sum(one.bytes for one in gone)))
+            self._feed.publish(RunsRemoved(runs=len(gone), bytes=sum(one.bytes for one in gone)))
         self._complain("; ".join(map(str, stuck)))
 
     def _complain(self, reason: str) -> None:
         if reason and reason != self._told:
             words = f"old runs are not removed: {reason}"
-            self._feed.tell(RunUnsettled(run="", persona="", reason=words[:500]))
+            self._feed.publish(RunUnsettled(run="", persona="", reason=words[:500]))
         self._told = reason

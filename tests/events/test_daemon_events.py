@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
+
+import pytest
 
 from fleet.clock import SystemClock
 from fleet.events.daemon_events import DaemonStopped, Feed, QueueResumed
@@ -13,8 +17,8 @@ def test_a_file_that_is_too_large_is_put_aside_while_it_is_written(tmp_path: Pat
     path, seen = tmp_path / "events.jsonl", []
     feed = Feed(path, clock=SystemClock(), readers=[lambda event: seen.append(event.type)], largest=1000)
     for number in range(100):
-        feed.tell(DaemonStopped(reason=f"number {number}"))
-    feed.tell(QueueResumed())
+        feed.publish(DaemonStopped(reason=f"number {number}"))
+    feed.publish(QueueResumed())
     feed.close()
     assert sorted(one.name for one in tmp_path.iterdir()) == ["events.1.jsonl", "events.jsonl"]
     assert all(one.stat().st_size < 1200 for one in tmp_path.iterdir())
@@ -31,16 +35,48 @@ def test_a_feed_that_cannot_be_put_aside_goes_on(tmp_path: Path) -> None:
     (tmp_path / "events.1.jsonl").mkdir()  # nothing can take its place
     feed = Feed(path, clock=SystemClock(), largest=100)
     for _ in range(10):
-        feed.tell(QueueResumed())
+        feed.publish(QueueResumed())
     feed.close()
     assert len(list(read_feed(path))) == 10
+
+
+def test_a_disk_that_refuses_costs_the_line_but_neither_half_of_the_next_nor_the_readers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, seen = tmp_path / "events.jsonl", []
+    feed = Feed(path, clock=SystemClock(), readers=[lambda event: seen.append(event.type)])
+    feed.publish(QueueResumed())
+    real = os.write
+
+    def full(descriptor: int, data: bytes) -> int:
+        if len(data) > 20:
+            return real(descriptor, data[:20])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "write", full)
+        feed.publish(DaemonStopped(reason="x" * 80))
+    feed.publish(DaemonStopped(reason="room again"))
+    feed.close()
+    assert [event.type for event in read_feed(path)] == ["queue.resumed", "daemon.stopped"]
+    assert path.read_text().count("\n") == 2
+    assert seen == ["queue.resumed", "daemon.stopped", "daemon.stopped"]
+
+
+def test_half_a_line_of_a_killed_daemon_is_ended(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_text('{"at":"2026')
+    feed = Feed(path, clock=SystemClock())
+    feed.publish(QueueResumed(at="2026-11-27T09:00:00Z"))
+    feed.close()
+    assert path.read_text() == '{"at":"2026\n{"at":"2026-11-27T09:00:00Z","type":"queue.resumed"}\n'
 
 
 def test_every_event_has_a_time_and_keeps_its_own(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     feed = Feed(path, clock=SystemClock())
     before = feed.now()
-    feed.tell(QueueResumed(), QueueResumed(at="2001-01-01T00:00:00Z"))
+    feed.publish(QueueResumed(), QueueResumed(at="2001-01-01T00:00:00Z"))
     feed.close()
     first, second = [event.at for event in read_feed(path)]
     assert before <= first <= feed.now()

@@ -14,8 +14,7 @@ from fleet.chain.node.codec import Entry
 from fleet.clock import SystemClock
 from fleet.config import FleetConfig
 from fleet.config.propose import RepositorySection
-from fleet.events.model import Event
-from fleet.events.proposal_events import FixStepTaken, ProposalMoved
+from fleet.events.model import Event, FixStepTaken, ProposalMoved
 from fleet.findings.redact import Redactor
 from fleet.fix.model import GateStep, StepResult
 from fleet.fix.permission.allow_git import FOLDER

@@ -22,7 +22,7 @@ def started(pid: int = 7) -> DaemonStarted:
 
 async def found(state: Path, *events: object, running: int = 0) -> DaemonLost | None:
     feed = Feed(state / "events.jsonl", clock=SystemClock())
-    feed.tell(*events)  # type: ignore[arg-type]
+    feed.publish(*events)  # type: ignore[arg-type]
     feed.close()
     async with await Journal.open(state / "fleet.db") as journal:
         return await lost_daemon(state, journal, running=running)

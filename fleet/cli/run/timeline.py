@@ -16,6 +16,7 @@ from fleet.events.model import (
     FindingRaised,
     FindingRepeated,
     FindingVerified,
+    FixStepTaken,
     Footer,
     GateDenied,
     Header,
@@ -23,6 +24,7 @@ from fleet.events.model import (
     OutageEnded,
     OutageNoticed,
     ProbeSkipped,
+    ProposalMoved,
     ResourceReleased,
     ToolRequested,
     ToolResponded,
@@ -30,7 +32,6 @@ from fleet.events.model import (
     TurnStarted,
     TurnUsage,
 )
-from fleet.events.proposal_events import FixStepTaken, ProposalMoved
 from fleet.events.recorded import UnknownRecord
 from fleet.text import counted, line
 

@@ -1,0 +1,91 @@
+"""What all events share: their base, the readers they are passed on to, and a file of lines."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from fleet.files import sync_folder
+
+
+class EventRecord(BaseModel):
+    """The base of every event: frozen, keyword-only, past tense, discriminated by `type`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+E = TypeVar("E", bound=EventRecord)
+
+
+class Readers(Generic[E]):
+    """Functions that are called with every event immediately, in order: they must not block.
+
+    One that raises is dropped: observability fails open.
+    """
+
+    def __init__(self, readers: Iterable[Callable[[E], None]]) -> None:
+        self._readers = list(readers)
+
+    def publish(self, event: E) -> None:
+        for reader in list(self._readers):
+            try:
+                reader(event)
+            except Exception:
+                self._readers.remove(reader)
+
+
+class RecordFile:
+    """A file of lines that one process appends to. Raises OSError; `sync` False is for benchmarks."""
+
+    def __init__(self, path: Path, *, sync: bool = True) -> None:
+        self._path, self._sync = path, sync
+        self._fd = _open(path)
+        self.size = os.fstat(self._fd).st_size
+        """Bytes on disk."""
+
+    def append(self, lines: bytes) -> None:
+        """They are on disk when this returns; when it raises, none of them is in the file."""
+        data = memoryview(lines)
+        try:
+            while data:
+                data = data[os.write(self._fd, data) :]
+            if self._sync:
+                os.fsync(self._fd)
+        except OSError:
+            os.ftruncate(self._fd, self.size)  # half a record must not precede the next
+            raise
+        self.size += len(lines)
+
+    def truncate(self, size: int) -> None:
+        """Keep the first `size` bytes."""
+        os.ftruncate(self._fd, size)
+        self.size = size
+
+    def end_line(self) -> None:
+        """End half a line, which a killed process may have left, so that the next one is whole."""
+        if self.size and os.pread(self._fd, 1, self.size - 1) != b"\n":
+            self.append(b"\n")
+
+    def sync_names(self) -> None:
+        """Make the names of the file and of its folder durable: records are useless without them."""
+        for folder in (self._path.parent, self._path.parent.parent):
+            sync_folder(folder)
+
+    def rotate(self) -> None:
+        """Begin a new file; this one is put aside as `<name>.1.jsonl`, replacing the one there."""
+        self._path.replace(self._path.with_suffix(".1.jsonl"))
+        fresh = _open(self._path)
+        os.close(self._fd)
+        self._fd, self.size = fresh, 0
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+def _open(path: Path) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+    return os.open(path, flags, 0o600)
