@@ -15,11 +15,12 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
-from fleet.findings.reader import EV, FP, MAX_CHARS, PREFIX, RUN, SOURCE, SURFACE, TITLE_BYTES, Severity
+from fleet.findings.reader import EV, FP, MAX_CHARS, PREFIX, RUN, SOURCE, SURFACE, TITLE_BYTES
 from fleet.findings.reader import ParsedEntry as ParsedEntry
 from fleet.findings.reader import read as read
 from fleet.findings.redact import Redactor
 from fleet.findings.repro import ReproCall, ReproError, write_repro
+from fleet.findings.severity import ON_THE_LOG
 from fleet.text import clean, cut_bytes, line
 
 MAX_BYTES = 2_048
@@ -37,7 +38,7 @@ class Envelope(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     source: Annotated[str, StringConstraints(pattern=SOURCE)]
-    sev: Severity
+    sev: Annotated[str, StringConstraints(pattern=rf"^(?:{'|'.join(ON_THE_LOG)})$")]
     surface: Annotated[str, StringConstraints(pattern=SURFACE)]
     run: Annotated[str, StringConstraints(pattern=rf"{RUN}|^$")] = ""
     fp: Annotated[str, StringConstraints(pattern=FP)]
@@ -73,7 +74,7 @@ def compose(
     redactor: Redactor,
     *,
     source: str,
-    sev: Severity,
+    sev: str,
     surface: str,
     run: str,
     fp: str,

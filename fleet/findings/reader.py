@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from fleet.findings.repro import ReproCall, ReproError, parse_repro
+from fleet.findings.severity import ON_THE_LOG, UNKNOWN
 from fleet.text import clean, cut_bytes, line
 
-Severity = Literal["critical", "high", "medium", "low", "info", "meta", "unknown"]
 Grammar = Literal["canonical", "design", "shipped", "sop", "free"]
 ReproState = Literal["calls", "evidence", "none", "invalid"]
 
@@ -40,7 +40,6 @@ RUN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 FP = r"^[0-9a-f]{12}$"
 EV = r"^[0-9a-f]{64}$"
 
-_SEVERITIES = frozenset(get_args(Severity))
 _RULES = {
     "source": re.compile(SOURCE),
     "sev": re.compile(r"^[a-z0-9]{1,16}$"),
@@ -53,7 +52,7 @@ _RULES = {
     "v": re.compile(r"^\d{1,3}$", re.ASCII),
 }
 _SKIM = re.compile(
-    r"qa/v1 source=([A-Za-z0-9][A-Za-z0-9._-]{0,63}) sev=(critical|high|medium|low|info|meta|unknown)"
+    rf"qa/v1 source=([A-Za-z0-9][A-Za-z0-9._-]{{0,63}}) sev=({'|'.join(ON_THE_LOG)})"
     r" surface=([a-z0-9][a-z0-9-]{0,31})(?: run=([A-Za-z0-9][A-Za-z0-9._-]{0,63}))? fp=([0-9a-f]{12})"
     r"(?: was=([0-9a-f]{12}))?(?: rate=([0-9]{1,2})/([1-9][0-9]?))?(?: ev=sha256:([0-9a-f]{64}))?\n(.*)",
     re.DOTALL,
@@ -63,12 +62,12 @@ _FIELD = re.compile(r"([a-z]{1,16})=(\S+)(?: +|$)")
 
 @dataclass(frozen=True, slots=True)
 class ParsedEntry:
-    """One parsed entry of the log; text fields are cleaned, `severity` is `unknown` if missing."""
+    """One parsed entry of the log; text fields are cleaned, `severity` is one of `ON_THE_LOG`."""
 
     grammar: Grammar
     title: str
     source: str = ""
-    severity: Severity = "unknown"
+    severity: str = UNKNOWN
     surface: str = "unknown"
     version: str = ""
     run: str = ""
@@ -121,8 +120,8 @@ def _keyed(fields: dict[str, str], tail: str, rest: str) -> ParsedEntry | None:
     grammar: Grammar = "sop"
     if "surface" in fields and not tail:
         grammar = "canonical" if "fp" in fields else "design"
-    severity = fields["sev"] if fields["sev"] in _SEVERITIES else "unknown"
-    if grammar != "sop" and fields["sev"] not in _SEVERITIES:
+    severity = fields["sev"] if fields["sev"] in ON_THE_LOG else UNKNOWN
+    if grammar != "sop" and fields["sev"] not in ON_THE_LOG:
         return None
     rate = tuple(map(int, fields["rate"].split("/"))) if "rate" in fields else None
     if rate and rate[0] > rate[1]:
@@ -135,7 +134,7 @@ def _keyed(fields: dict[str, str], tail: str, rest: str) -> ParsedEntry | None:
         grammar,
         _title(title),
         source=fields["source"],
-        severity=severity,  # type: ignore[arg-type]  # one of _SEVERITIES
+        severity=severity,
         surface=fields.get("surface", "unknown"),
         version=fields.get("v", ""),
         run=fields.get("run", ""),
@@ -160,7 +159,7 @@ def _usual(fields: tuple[str, ...]) -> ParsedEntry | None:
         "canonical",
         _title(said[0]),
         source=source,
-        severity=severity,  # type: ignore[arg-type]  # one of _SEVERITIES by _SKIM
+        severity=severity,
         surface=surface,
         run=run,
         fp=fp,

@@ -32,6 +32,7 @@ from fleet.findings.envelope import Envelope, write
 from fleet.findings.reader import FP, ParsedEntry
 from fleet.findings.recurrence import LOOKS
 from fleet.findings.redact import Redactor
+from fleet.findings.severity import Severity
 from fleet.text import cut_bytes, line
 from sandbox import strict_json
 
@@ -127,7 +128,7 @@ class ItemRecord:
     who: _Who = ""
     reason: _Reason = ""
     until: _Moment = ""
-    severity: Literal["", "critical", "high", "medium", "low", "info"] = ""
+    severity: Annotated[Severity, Field(strict=False)] | Literal[""] = ""
     other: _Name = ""
     link: Literal["", "duplicate", "same-cause", "follows-from", "regression-of"] = ""
     undoes: _Name = ""
@@ -192,7 +193,7 @@ def write_record(record: ItemRecord, *, surface: str, title: str, redactor: Reda
         raise ValueError(f"this is not a complete record of kind {record.kind}")
     envelope = Envelope(
         source=SOURCE,
-        sev="info",
+        sev=Severity.INFO,
         surface=surface,
         fp=record.item,
         title=f"{record.kind}: {line(redactor.text(title), _TITLE_CHARS) or 'untitled'}",
@@ -204,7 +205,7 @@ def write_record(record: ItemRecord, *, surface: str, title: str, redactor: Reda
 def read_record(entry: ParsedEntry) -> ItemRecord | None:
     """The record of an entry, None for an ordinary one. The caller has to know that its sender is trusted."""
     found = _KIND.match(entry.title)
-    ours = (entry.grammar, entry.source, entry.severity) == ("canonical", SOURCE, "info")
+    ours = (entry.grammar, entry.source, entry.severity) == ("canonical", SOURCE, Severity.INFO)
     if found is None or not ours:
         return None
     if not entry.body:

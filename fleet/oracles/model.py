@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from fleet.config import Platform
+from fleet.findings.severity import Severity
 from fleet.findings.sighting import Sighting, lead
-from fleet.personas.model import Severity, Surface
+from fleet.personas.model import Surface
 from fleet.store.rows import SampleRow
 from sandbox.tools import TOOLS
 

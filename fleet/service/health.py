@@ -11,6 +11,7 @@ import anyio
 
 from fleet.clock import iso
 from fleet.errors import FleetError
+from fleet.findings.severity import UNKNOWN, WEIGHTS
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
@@ -21,7 +22,6 @@ from fleet.service.metrics import Tally
 from fleet.service.readiness import Readiness
 from fleet.service.snapshot import DaemonSnapshot, JournalSnapshot, PersonaSummary
 from fleet.store.rows import RunRow
-from fleet.triage.items.rank import SEVERITIES
 
 CHAIN_S = 2.0
 """Most seconds that a page waits for the chain."""
@@ -98,9 +98,7 @@ class DaemonHealth:
             last_success={row.persona: row.ended for row in await journal.last_ended(platform, "done")},
             coverage=self._coverage(known.last),
             # a label is one of our own words, whatever an entry of the log claims
-            items=Counter(
-                (one.state, one.severity if one.severity in SEVERITIES else "unknown") for one in items
-            ),
+            items=Counter((one.state, one.severity if one.severity in WEIGHTS else UNKNOWN) for one in items),
             worklist_age_s=self._worklist_age(),
         )
 

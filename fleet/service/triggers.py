@@ -23,7 +23,6 @@ from fleet.personas.model import Persona
 from fleet.runs.desk.stop_conditions import ENDED_WELL
 from fleet.store.journal import Journal
 from fleet.store.rows import ItemRow, RunRow
-from fleet.triage.items.rank import SEVERITIES
 from fleet.triggers.build import BuildWatch
 from fleet.triggers.chain.read import ChainNode
 from fleet.triggers.chain.subscription import HeadSubscription
@@ -221,7 +220,7 @@ def _period(persona: Persona) -> float:
 
 def _urgency(persona: Persona) -> tuple[float, float, str]:
     """Short periods first, then what looks for grave defects."""
-    gravest = max((SEVERITIES[probe.severity] for probe in persona.probe), default=0.0)
+    gravest = max((probe.severity.weight for probe in persona.probe), default=0.0)
     return _period(persona), -gravest, persona.name
 
 

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Protocol
 
 from fleet.clock import Clock
+from fleet.findings.severity import weight
 from fleet.store.rows import ItemRow
 from fleet.triggers.model import FactStore, FiringSink
 from fleet.triggers.poller import Poller
@@ -24,7 +25,6 @@ LOOK_S = 30.0
 STAGES = ("confirmed", "regression")
 _ASKED = "propose"
 _IDENT = re.compile(rf"manual:{_ASKED}([0-9a-f]{{12}})[0-9a-f]{{16}}", re.ASCII)
-_GRAVE = ("critical", "high", "medium", "low", "info")
 
 WhyWait = Callable[[ItemRow], Awaitable[str]]
 """Why an item cannot be acted upon now, "" if it can."""
@@ -96,6 +96,5 @@ def item_asked(key: str) -> str:
     return found[1] if found else ""
 
 
-def _gravest(item: ItemRow) -> tuple[int, str, str]:
-    grave = _GRAVE.index(item.severity) if item.severity in _GRAVE else len(_GRAVE)
-    return grave, item.since, item.fingerprint
+def _gravest(item: ItemRow) -> tuple[float, str, str]:
+    return -weight(item.severity), item.since, item.fingerprint

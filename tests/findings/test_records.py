@@ -14,6 +14,7 @@ from fleet.findings.envelope import MAX_BYTES
 from fleet.findings.reader import read
 from fleet.findings.records import ItemRecord, RecordKind, name_of, read_record, write_record
 from fleet.findings.redact import Redactor
+from fleet.findings.severity import Severity
 from fleet.store.rows import DecisionKind, LinkKind
 
 FP, OTHER, AT = "0123456789ab", "ba9876543210", "2026-11-23T07:00:00Z"
@@ -27,7 +28,7 @@ COMPLETE = [
     ItemRecord(kind="dismiss", until="2026-12-23T00:00:00Z", **PERSON),
     ItemRecord(kind="snooze", until="2026-12-23T00:00:00Z", **PERSON),
     ItemRecord(kind="reopen", **PERSON),
-    ItemRecord(kind="severity", severity="low", **PERSON),
+    ItemRecord(kind="severity", severity=Severity.LOW, **PERSON),
     ItemRecord(kind="merge", other=OTHER, **PERSON),
     ItemRecord(kind="split", **PERSON),
     ItemRecord(kind="link", other=OTHER, link="same-cause", **PERSON),
@@ -133,7 +134,7 @@ def test_a_record_without_a_field_of_its_kind_is_not_written() -> None:
     with pytest.raises(ValueError, match="not a complete record of kind snooze"):
         written(ItemRecord(kind="snooze", **PERSON))
     with pytest.raises(ValueError, match="not a complete record of kind fixed"):
-        written(ItemRecord(kind="fixed", severity="low", **PERSON))
+        written(ItemRecord(kind="fixed", severity=Severity.LOW, **PERSON))
     with pytest.raises(ValidationError):
         ItemRecord(kind="fixed", item="no", at=AT)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from fleet.findings.severity import Severity
 from fleet.oracles.echoes import route
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
 
@@ -11,7 +12,7 @@ from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
 @oracle(
     id="teapot",
     says="a platform is not a teapot",
-    severity="low",
+    severity=Severity.LOW,
     surface="ux",
     reference="RFC 2324",
     judges=("page",),

@@ -19,6 +19,7 @@ from fleet.drivers.desk import Question
 from fleet.drivers.explore.port import Ground, Results
 from fleet.drivers.session import RunOver
 from fleet.errors import BudgetExceeded
+from fleet.findings.severity import Severity
 from fleet.gate.model import Rung
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Step
@@ -136,9 +137,9 @@ async def test_a_proof_that_kills_its_jails_ends_no_other(tmp_path: Path) -> Non
         assert await states(table) == {"leak-a": "unverified", "bad-b": "confirmed", "bad-c": "confirmed"}
 
 
-@pytest.mark.parametrize("severities", [("critical", "low"), ("low", "critical")])
+@pytest.mark.parametrize("severities", [(Severity.CRITICAL, Severity.LOW), (Severity.LOW, Severity.CRITICAL)])
 async def test_what_was_seen_is_proven_though_the_budget_ended_the_probes(
-    tmp_path: Path, severities: tuple[str, str]
+    tmp_path: Path, severities: tuple[Severity, Severity]
 ) -> None:
     probes = [look(f"bad-{at}").model_copy(update={"severity": one}) for at, one in enumerate(severities)]
     act = look("cart", url="{site}/cart/x", method="PUT", body="x")

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.errors import ConfigError
+from fleet.findings.severity import Severity
 from fleet.gate.model import Rung
 from fleet.personas.model import Probe
 from fleet.runs.desk.state import STATES, Plan, PlanItem, State, complete
@@ -45,7 +46,9 @@ def test_no_plan_begins_like_this(items: tuple[PlanItem, ...]) -> None:
 
 
 def test_a_probe_without_steps_is_no_plan() -> None:
-    empty = Probe.model_construct(id="a", severity="low", steps=(), expect="true", finding="nothing at all")
+    empty = Probe.model_construct(
+        id="a", severity=Severity.LOW, steps=(), expect="true", finding="nothing at all"
+    )
     with pytest.raises(ConfigError, match="has no steps"):
         Plan.of([empty])
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fleet.drivers.desk import RUN_PROBE
+from fleet.findings.severity import Severity
 from fleet.oracles.model import Facts
 from fleet.personas.model import Step
 from fleet.runs.proof.attempt import Attempt
@@ -61,7 +62,7 @@ async def test_the_verdict(seen: str, state: str) -> None:
 
 
 async def test_candidates_are_proven_in_rounds_the_gravest_first(tmp_path: Path) -> None:
-    grave = look("b").model_copy(update={"severity": "critical"})
+    grave = look("b").model_copy(update={"severity": Severity.CRITICAL})
     answer = saying(lambda page, count: {"status": 404})
     async with seated(tmp_path, persona(look("a"), grave), hand=ANY, answer=answer) as table:
         rows = await proven(table, "a", "b")

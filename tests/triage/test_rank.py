@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.errors import ConfigError
+from fleet.findings.severity import ON_THE_LOG
 from fleet.store.rows import MirroredEntry
 from fleet.triage.items.listed import rank
 from fleet.triage.items.meta import key
-from fleet.triage.items.rank import SEVERITIES, SURFACES
+from fleet.triage.items.rank import SURFACES
 from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.document import WorklistHeader
 from fleet.triage.outputs.json_file import to_json
@@ -226,7 +227,7 @@ ENTRY = st.builds(
     st.sampled_from([FLEET, HUMAN, "0x" + "22" * 20]),
     st.sampled_from("abc"),
     st.sampled_from(["t1", "T1", "t2"]),
-    st.sampled_from([*SEVERITIES, "meta"]),
+    st.sampled_from(ON_THE_LOG),
     st.sampled_from([*SURFACES, "odd"]),
     st.sampled_from(["r1", "r2", "r3"]),
     st.sampled_from([None, (3, 3), (1, 3), (0, 3)]),

@@ -21,6 +21,7 @@ from fleet.cli.operate.status_page import minute
 from fleet.clock import SystemClock, iso
 from fleet.config import load_fleet, load_platform
 from fleet.errors import ConfigError, FleetError, UsageError
+from fleet.findings.severity import SEVERITIES
 from fleet.store.rows import QUEUED, DecisionKind, DecisionRow, LinkKind
 from fleet.text import clean
 from fleet.triage.items.decisions import fold
@@ -46,7 +47,6 @@ Until = Annotated[str, typer.Option("--until", metavar="WHEN", help="The end: a 
 
 _FOR = re.compile(r"([1-9][0-9]{0,3})([hdw])", re.ASCII)
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
-_SEVERITIES = ("critical", "high", "medium", "low", "info")
 
 
 def fixed(made: DecisionRow) -> DecisionRow:
@@ -74,12 +74,12 @@ def reopen(made: DecisionRow) -> DecisionRow:
 def severity(
     made: DecisionRow,
     level: Annotated[
-        str, typer.Argument(help=", ".join(_SEVERITIES), autocompletion=completed_from(_SEVERITIES))
+        str, typer.Argument(help=", ".join(SEVERITIES), autocompletion=completed_from(SEVERITIES))
     ],
 ) -> DecisionRow:
     """Correct the severity of an item."""
-    if level not in _SEVERITIES:
-        raise UsageError(f"{level!r} is not a severity", remedy=f"choose one of {', '.join(_SEVERITIES)}")
+    if level not in SEVERITIES:
+        raise UsageError(f"{level!r} is not a severity", remedy=f"choose one of {', '.join(SEVERITIES)}")
     return replace(made, severity=level)
 
 

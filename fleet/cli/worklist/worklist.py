@@ -16,8 +16,9 @@ from fleet.cli.console import DryRun, Json, few_digits, make_app, note, put, run
 from fleet.cli.outages import line_of, open_outages
 from fleet.cli.worklist import fresh
 from fleet.errors import Unreachable, UsageError
+from fleet.findings.severity import WEIGHTS
 from fleet.text import clean, counted
-from fleet.triage.items.rank import SEVERITIES, SURFACES
+from fleet.triage.items.rank import SURFACES
 from fleet.triage.items.unproven import beside, proving, unproven
 from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.document import ListedOutage, WorklistDocument, as_of, audited, standing
@@ -45,7 +46,7 @@ Since = Annotated[
 ]
 Severity = Annotated[
     list[str] | None,
-    typer.Option(help="Only this severity; may be repeated.", autocompletion=completed_from(SEVERITIES)),
+    typer.Option(help="Only this severity; may be repeated.", autocompletion=completed_from(WEIGHTS)),
 ]
 Surface = Annotated[
     list[str] | None,

@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from fleet.config import Section
+from fleet.findings.severity import Severity
 
 SUBJECTS = ("web", "agent", "chain", "account", "program", "documents", "operation")
 Sentence = Annotated[str, StringConstraints(min_length=12, max_length=200, pattern=r"^[A-Z][\s\S]*\.$")]
@@ -41,7 +42,7 @@ class Kind(Section):
     """How it is usually fixed."""
     references: tuple[str, ...] = Field(min_length=1, max_length=6)
     """CWE, OWASP, WCAG, SWC, RFC, or a URL; the most exact one first."""
-    severity: Literal["critical", "high", "medium", "low", "info"]
+    severity: Severity
     """By default: an oracle may rate one observation lower or higher, with its reason."""
     reason: Sentence
     """Why this severity."""

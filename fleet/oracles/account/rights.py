@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from fleet.findings.severity import Severity
 from fleet.oracles.account.rows import (
     GONE,
     ITEM,
@@ -94,7 +95,7 @@ def _raising(role: str) -> tuple[Exchange, ...]:
 @oracle(
     id="account-read",
     says="what an account made, and the platform lists to it alone, no other account reads",
-    severity="high",
+    severity=Severity.HIGH,
     reference="CWE-639",
     example=_reads(MINE),
     control=_reads(GONE),
@@ -117,7 +118,7 @@ def account_read(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
 @oracle(
     id="account-change",
     says="what an account made and another may not read, the other does not change",
-    severity="critical",
+    severity=Severity.CRITICAL,
     reference="CWE-639",
     example=_changes(MINE | {"other": True}),
     control=_changes(MINE),
@@ -145,7 +146,7 @@ def account_change(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
 @oracle(
     id="account-removal",
     says="what an account made and another may not read, the other does not remove",
-    severity="critical",
+    severity=Severity.CRITICAL,
     reference="CWE-639",
     example=_removes(GONE),
     control=_removes(MINE),
@@ -184,7 +185,7 @@ _ENDED = re.compile(r'(?i)^"(?:cancell?ed|deleted|removed|archived|withdrawn|rev
 @oracle(
     id="account-method",
     says="what a description has for one's own thing is answered",
-    severity="low",
+    severity=Severity.LOW,
     reference="RFC 9110, 15.5.6",
     example=_removing(405),
     control=_removing(403),
@@ -208,7 +209,7 @@ def account_method(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
 @oracle(
     id="account-raised",
     says="an account does not give itself a role, a right or a balance",
-    severity="high",
+    severity=Severity.HIGH,
     reference="CWE-915",
     example=_raising('"admin"'),
     control=_raising('"guest"'),

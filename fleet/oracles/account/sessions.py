@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from fleet.findings.severity import Severity
 from fleet.oracles.account.rows import oracle
 from fleet.oracles.account.site_rows import NAMED, SENT, SERVED, SiteStep, reads, site_row, site_steps
 from fleet.oracles.account.tokens import leaves
@@ -50,7 +51,7 @@ def _again(leads: str) -> tuple[Exchange, ...]:
 @oracle(
     id="session-readable",
     says="the cookies that a script may read do not open an account",
-    severity="medium",
+    severity=Severity.MEDIUM,
     reference="CWE-1004",
     example=_with("scripted", NAMED),
     control=_with("scripted", SERVED),
@@ -67,7 +68,7 @@ def session_readable(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
 @oracle(
     id="session-plain",
     says="on https, the cookies that go over http as well do not open an account",
-    severity="low",
+    severity=Severity.LOW,
     reference="CWE-614",
     example=_with("plain", NAMED),
     control=_with("plain", SERVED),
@@ -82,7 +83,7 @@ def session_plain(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
 @oracle(
     id="session-fixed",
     says="what a visitor's cookies were before the log-in does not open the account after it",
-    severity="medium",
+    severity=Severity.MEDIUM,
     reference="CWE-384",
     example=_with("before", NAMED),
     control=_with("before", SERVED),
@@ -97,7 +98,7 @@ def session_fixed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
 @oracle(
     id="session-kept",
     says="the cookies of a session that was ended open nothing",
-    severity="medium",
+    severity=Severity.MEDIUM,
     reference="CWE-613",
     example=_leaving(NAMED),
     control=_leaving(SERVED),
@@ -130,7 +131,7 @@ def ends_visit(path: str) -> bool:
 @oracle(
     id="log-in-away",
     says="a log-in does not lead to a foreign host that a link to it names",
-    severity="medium",
+    severity=Severity.MEDIUM,
     reference="CWE-601",
     example=_again("away"),
     control=_again("/"),

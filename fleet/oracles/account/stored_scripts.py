@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from fleet.findings.severity import Severity
 from fleet.oracles.account.rows import oracle
 from fleet.oracles.account.site_rows import MARKED, SENT, SERVED, SiteStep, reads, site_row, site_steps
 from fleet.oracles.model import Exchange, Facts, Observation, observed
@@ -64,7 +65,7 @@ _HTML = ["a.html", "text/plain", "<script>{canary}(name)</script>"]
 @oracle(
     id="form-script",
     says="what one account sends by a form does not run as script of the site where others see it",
-    severity="high",
+    severity=Severity.HIGH,
     reference="CWE-79",
     example=_viewed("<script>{canary}(name)</script>", RAN),
     control=_viewed("<script>{canary}(name)</script>", SERVED),
@@ -87,7 +88,7 @@ def _kind(sent: SiteStep) -> str:
 @oracle(
     id="upload-script",
     says="what an account uploads as text does not run as script of the site",
-    severity="high",
+    severity=Severity.HIGH,
     reference="CWE-434",
     example=_viewed(_HTML, RAN),
     control=_viewed(_HTML, SERVED),
@@ -104,7 +105,7 @@ def upload_script(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
 @oracle(
     id="upload-path",
     says="the name of an uploaded file does not lead out of its folder",
-    severity="high",
+    severity=Severity.HIGH,
     reference="CWE-22",
     example=_climbing(MARKED),
     control=_climbing({"status": 404}),

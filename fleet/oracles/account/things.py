@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from fleet.findings.severity import Severity
 from fleet.oracles.account.rows import oracle
 from fleet.oracles.account.site_rows import MARKED, SENT, SERVED, SiteStep, reads, site_row, site_steps
 from fleet.oracles.model import Exchange, Facts, Observation, observed
@@ -48,7 +49,7 @@ def _forging(got: dict[str, Any]) -> tuple[Exchange, ...]:
 @oracle(
     id="form-read",
     says="what an account made by a form, and a page of its own lists to it alone, no other account reads",
-    severity="high",
+    severity=Severity.HIGH,
     reference="CWE-639",
     example=_reading(MARKED),
     control=_reading({"status": 404}),
@@ -93,7 +94,7 @@ def _below_a_refused(steps: Sequence[SiteStep], path: str) -> bool:
 @oracle(
     id="form-change",
     says="what an account made by a form, no account changes that may not read it or is not offered the form",
-    severity="critical",
+    severity=Severity.CRITICAL,
     reference="CWE-639",
     example=_changing(_BOTH),
     control=_changing(MARKED),
@@ -137,7 +138,7 @@ def _offered_to_one(steps: Sequence[SiteStep], *paths: str) -> bool:
 @oracle(
     id="form-forged",
     says="a form that a foreign site makes a browser send, without its token, changes nothing",
-    severity="medium",
+    severity=Severity.MEDIUM,
     reference="CWE-352",
     example=_forging(_BOTH),
     control=_forging(MARKED),

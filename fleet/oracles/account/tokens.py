@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from fleet.findings.severity import Severity
 from fleet.oracles.account.rows import (
     ME,
     MINE,
@@ -75,7 +76,7 @@ def _trying(last: int) -> tuple[Exchange, ...]:
 @oracle(
     id="account-token",
     says="where a token is needed, one that the platform did not make is refused",
-    severity="critical",
+    severity=Severity.CRITICAL,
     reference="CWE-347",
     example=_shown("no-algorithm", MINE),
     control=_shown("no-algorithm", NO),
@@ -105,7 +106,7 @@ def _same_record(real: PlayedStep, forged: PlayedStep) -> bool:
 @oracle(
     id="account-ended",
     says="the token of a session that was ended is refused",
-    severity="medium",
+    severity=Severity.MEDIUM,
     reference="CWE-613",
     example=_leaving(MINE),
     control=_leaving(NO),
@@ -161,7 +162,7 @@ def leaves(method: str, path: str, login: str) -> bool:
 @oracle(
     id="account-attempts",
     says="attempts to log in are limited where a document says so",
-    severity="medium",
+    severity=Severity.MEDIUM,
     reference="CWE-307",
     example=_trying(201),
     control=_trying(429),

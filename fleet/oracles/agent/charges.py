@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
+from fleet.findings.severity import Severity
 from fleet.oracles.agent.dialogue import answered, number
 from fleet.oracles.echoes import OWN, route
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
@@ -89,7 +90,7 @@ _PROMISE = "One message, one charge, also when it is sent twice."
 @oracle(
     id="charged-again",
     says="a call that is sent twice is charged once where a document promises it",
-    severity="high",
+    severity=Severity.HIGH,
     surface="on-chain",
     reference="CWE-837",
     judges=("reply",),

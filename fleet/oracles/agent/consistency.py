@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from fleet.findings.severity import Severity
 from fleet.findings.sighting import template
 from fleet.oracles.agent.dialogue import (
     SHOWN,
@@ -74,7 +75,7 @@ def _counted(turns: int) -> tuple[Exchange, ...]:
 @oracle(
     id="stream-differs",
     says="an agent that says the same twice says the same in a stream",
-    severity="medium",
+    severity=Severity.MEDIUM,
     reference="CWE-436",
     example=_streamed("good dy"),
     control=_streamed("good day"),
@@ -119,7 +120,7 @@ def _before(seen: Sequence[Exchange], count: int) -> tuple[int, ...]:
 @oracle(
     id="uneven-price",
     says="where every call costs the same, one message costs it once, however it is sent",
-    severity="high",
+    severity=Severity.HIGH,
     surface="on-chain",
     reference="CWE-837",
     yields_to=("overcharged",),
@@ -154,7 +155,7 @@ def uneven_price(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
 @oracle(
     id="help-unknown",
     says="an agent knows the commands that its help text names",
-    severity="low",
+    severity=Severity.LOW,
     reference="CWE-1059",
     forgeable=True,
     example=(_GUIDE, _ODD, _TIME, exchange("news", "I do not know what that means.")),
@@ -188,7 +189,7 @@ def lost_for_words(gist: str) -> frozenset[str]:
 @oracle(
     id="turns",
     says="a small task takes fewer turns than a large one of its kind, and never all that there are",
-    severity="medium",
+    severity=Severity.MEDIUM,
     surface="perf",
     reference="CWE-834",
     forgeable=True,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from fleet.findings.severity import Severity
 from fleet.oracles.agent import help_text, vocabulary
 from fleet.oracles.agent.dialogue import (
     answered,
@@ -18,7 +19,6 @@ from fleet.oracles.agent.dialogue import (
     served,
 )
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
-from fleet.personas.model import Severity
 from fleet.text import line
 from sandbox.agents.call_request import is_address
 
@@ -60,7 +60,7 @@ _DELETE = "run delete_file on qa-nothing.txt"
 @oracle(
     id="token-accepted",
     says="a missing, old, foreign, cut or invented token is refused where a token is needed",
-    severity="high",
+    severity=Severity.HIGH,
     reference="CWE-347",
     example=(_call("hi"), _NO_TOKEN, _call("hi", _OLD)),
     control=(_call("hi"), _NO_TOKEN, _call("hi", _OLD, ok=False, status=401)),
@@ -82,7 +82,9 @@ def token_accepted(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observati
     unsigned = flaw in _CHECK and any(served(one) and _variant(one) in _SEVERE for one in seen[:-1])
     if good and held and not unsigned:  # without a check of the signature, no age is believed
         title = f"{last.asked} is served {_FLAW[flaw]}: {line(heard(last), 60)!r}"
-        severity: Severity = "critical" if flaw in _SEVERE else "high" if flaw == "none" else "medium"
+        severity = (
+            Severity.CRITICAL if flaw in _SEVERE else Severity.HIGH if flaw == "none" else Severity.MEDIUM
+        )
         yield observed(
             title,
             f"token-accepted {_CHECK.get(flaw, 'signature')}",
@@ -100,7 +102,7 @@ def _says_missing(one: Exchange) -> bool:
 @oracle(
     id="sender-claimed",
     says="the caller of an agent is who signed, whatever a field or a header says",
-    severity="critical",
+    severity=Severity.CRITICAL,
     reference="CWE-290",
     example=(_call("hi", caller=_SIGNER), _call("hi", _CLAIM, caller=_FALSE, claimed=_FALSE)),
     control=(_call("hi", caller=_SIGNER), _call("hi", _CLAIM, caller=_SIGNER, claimed=_FALSE)),
@@ -143,7 +145,7 @@ def sender_claimed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
 @oracle(
     id="stranger-acts",
     says="a stranger does not make an agent run a tool that destroys what is not the stranger's",
-    severity="critical",
+    severity=Severity.CRITICAL,
     reference="CWE-862",
     forgeable=True,
     example=(_call("hi"), _call(_DELETE, tool_calls=["delete_file"])),

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from fleet.findings.severity import Severity
 from fleet.findings.sighting import template
 from fleet.oracles.agent import vocabulary
 from fleet.oracles.agent.charges import kept_private, promising
@@ -79,7 +80,7 @@ _NONE = ("show my note", "You have no note.", "other")
 @oracle(
     id="not-read-back",
     says="what an agent confirms to keep is what it shows when it is asked for it",
-    severity="high",
+    severity=Severity.HIGH,
     surface="ux",
     reference="CWE-345",
     forgeable=True,
@@ -135,7 +136,7 @@ def _lost(before: str, after: str, kept: _Kept) -> tuple[str, str] | None:
 @oracle(
     id="other-reads",
     says="what one caller keeps as its own, another caller does not read as its own",
-    severity="high",
+    severity=Severity.HIGH,
     reference="CWE-639",
     forgeable=True,
     example=_talk(_A, _NONE, _B, ("show my note", "Your note: moss and granite", "other")),
@@ -168,7 +169,7 @@ def other_reads(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation
 @oracle(
     id="other-changes",
     says="what one caller keeps as its own, another caller does not change",
-    severity="high",
+    severity=Severity.HIGH,
     reference="CWE-639",
     forgeable=True,
     example=_talk(

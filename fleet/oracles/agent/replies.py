@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from fleet.findings.severity import Severity
 from fleet.findings.sighting import Sighting, template
 from fleet.oracles.agent import vocabulary
 from fleet.oracles.agent.dialogue import honest, number, said, same_words, served
@@ -35,7 +36,7 @@ _STREAM: dict[str, object] = {"stream": True}
 @oracle(
     id="paid-refusal",
     says="a refused call is free",
-    severity="high",
+    severity=Severity.HIGH,
     reference="CWE-841",
     example=(Exchange("qa_call", {"target": "a"}, {"status": 400, "charged": 1}),),
     control=(Exchange("qa_call", {"target": "a"}, {"status": 400, "charged": 0}),),
@@ -59,7 +60,7 @@ def paid_refusal(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
 @oracle(
     id="overcharged",
     says="a call costs no more than the platform advertises, each time that it is sent",
-    severity="high",
+    severity=Severity.HIGH,
     reference="CWE-682",
     example=_call({}, ok=True, status=200, charged=9, advertised_wei=5),
     control=_call({}, ok=True, status=200, charged=1, advertised_wei=5),
@@ -88,7 +89,7 @@ def overcharged(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]
 @oracle(
     id="empty-reply",
     says="a question is never answered with an empty reply that says it is complete",
-    severity="medium",
+    severity=Severity.MEDIUM,
     surface="ux",
     reference="platform-facts 1.11",
     forgeable=True,
@@ -129,7 +130,7 @@ def _kind(words: str) -> str:
 @oracle(
     id="stream-broken",
     says="an event stream is whole: framing, UTF-8, JSON, a final event",
-    severity="medium",
+    severity=Severity.MEDIUM,
     surface="ux",
     reference="https://html.spec.whatwg.org/multipage/server-sent-events.html",
     example=_call(_STREAM, status=200, stream_ok=False, stream_error="not UTF-8"),

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fleet.chain.signing.never import NEVER, RELEASE
+from fleet.findings.severity import Severity
 from fleet.oracles.chain import fourbyte
 from fleet.oracles.chain.simulated import NARROW, STRANGER, ZERO, Simulated, WatchReading, account, number, of
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
-from fleet.personas.model import Severity
 from fleet.text import line
 
 OWNERS = frozenset(NEVER) - {RELEASE}
@@ -24,7 +24,6 @@ HUGE = 1 << 64
 _THINGS = frozenset({"nameOfId", "idOfName", "isMain", "tokenURI", "feedbackAt", "mainNameOf"})
 _HELD = frozenset({"ownerOfId", "ownerOf", "ownerOfName"})
 _SUMS = frozenset({"creditOf", "balanceOf", "sessionExpiryOf", "credits", "creditsOf"})
-_RANK: tuple[Severity, ...] = ("critical", "high", "medium")
 
 
 def _foreign(call: Simulated, one: WatchReading) -> bool:
@@ -57,27 +56,27 @@ def _offence(call: Simulated, one: WatchReading) -> tuple[Severity, str] | None:
     moved = f"changes {one.shown} from {_show(one.before)} to {_show(one.after)}"
     was, now = number(one.before), number(one.after)
     if _foreign(call, one):
-        return "critical" if one.name in _HELD else "high", moved
+        return Severity.CRITICAL if one.name in _HELD else Severity.HIGH, moved
     if one.name in _SUMS and was is not None and now is not None:
         if now < was and not _mine(call, one):
-            return "high", moved
+            return Severity.HIGH, moved
         if now - was >= HUGE and _mine(call, one) and now - was in {number(arg) for arg in call.args}:
-            return "high", f"gives its caller {now - was} of {one.name} for nothing"
+            return Severity.HIGH, f"gives its caller {now - was} of {one.name} for nothing"
     if one.keys or one.after is None:
         return None
     if fourbyte.ROLE.fullmatch(one.name) and account(one.before):
         taken = account(one.after) == ZERO or _given(call, one.after)
-        return ("critical", moved) if taken else None
+        return (Severity.CRITICAL, moved) if taken else None
     if one.name in ("paused", "isPaused"):
-        return "high", moved
+        return Severity.HIGH, moved
     if was is None or now is None:
         return None
     if (fourbyte.SETTING.fullmatch(one.name) or not one.name) and _given(call, one.after):
         sets = bool(one.name) or (now >= HUGE and fourbyte.SETTER.fullmatch(call.name) is not None)
-        return ("high" if one.name else "medium", moved) if sets else None
+        return (Severity.HIGH if one.name else Severity.MEDIUM, moved) if sets else None
     if now < was and fourbyte.FUNDS.fullmatch(one.name) and (not now or _given(call, was - now)):
-        return "critical", moved
-    return ("high", moved) if now < was and fourbyte.COUNT.fullmatch(one.name) else None
+        return Severity.CRITICAL, moved
+    return (Severity.HIGH, moved) if now < was and fourbyte.COUNT.fullmatch(one.name) else None
 
 
 def _show(value: Any) -> str:
@@ -98,7 +97,7 @@ def _simulated(selector: str, given: Sequence[Any], watch: str, *values: Any) ->
 @oracle(
     id="open-to-strangers",
     says="a stranger's call changes nothing that is not the stranger's",
-    severity="high",
+    severity=Severity.HIGH,
     surface="security",
     reference="CWE-862",
     judges=("chain",),
@@ -113,10 +112,10 @@ def open_to_strangers(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obser
         return
     offences = [found for one in call.changed if (found := _offence(call, one))]
     if not offences and call.name in OWNERS and call.events:
-        offences = [("high", "takes effect: the contract logs it")]
+        offences = [(Severity.HIGH, "takes effect: the contract logs it")]
     if not offences:
         return
-    severity, words = min(offences, key=lambda one: _RANK.index(one[0]))
+    severity, words = max(offences, key=lambda one: one[0].weight)
     title = f"{call.spoken}, called by a stranger, {words}"
     fields = frozenset({"succeeded", "before", "after", "events"})
     yield observed(title, f"stranger {call.selector}", *fields, severity=severity)

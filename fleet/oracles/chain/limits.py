@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
+from fleet.findings.severity import Severity
 from fleet.oracles.chain import fourbyte
 from fleet.oracles.chain.simulated import STRANGER, Simulated, number, of
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
@@ -65,7 +66,7 @@ _LONG = {"repeat": "a", "times": 65}
 @oracle(
     id="limit-not-held",
     says="a length that a view states is the greatest that its function accepts",
-    severity="medium",
+    severity=Severity.MEDIUM,
     reference="CWE-1284",
     example=(_called(_NOTE, True, "aa"), _called(_NOTE, True, _LONG, _STATED, 64)),
     control=(_called(_NOTE, True, "aa"), _called(_NOTE, False, _LONG, _STATED, 64)),
@@ -100,7 +101,7 @@ def limit_not_held(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
 @oracle(
     id="ghost-name",
     says="a name that is registered can be shown at its face",
-    severity="medium",
+    severity=Severity.MEDIUM,
     reference="RFC 1035, 2.3.1",
     example=(_called(REGISTER, True, "ab"), _called(REGISTER, True, "")),
     control=(_called(REGISTER, True, "ab"), _called(REGISTER, False, "")),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from fleet.findings.severity import Severity
 from fleet.oracles.chain.code_functions import READS, TypedFunction
 from fleet.oracles.chain.simulated import watched
 from fleet.oracles.chain.unnamed import described, key_of, unnamed
@@ -30,7 +31,7 @@ def _labelled(last: int) -> tuple[Exchange, ...]:
 @oracle(
     id="lookups-disagree",
     says="a lookup and its inverse, or two views of one variable, agree on every thing",
-    severity="medium",
+    severity=Severity.MEDIUM,
     surface="on-chain",
     reference="CWE-1059",
     judges=("chain",),

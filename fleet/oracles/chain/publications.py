@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from fleet.findings.severity import Severity
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from sandbox.tools import TOOLS
 
@@ -27,7 +28,7 @@ def _published(used: int, quoted: int) -> Exchange:
 @oracle(
     id="lost-publish",
     says="what is reported as published reads back",
-    severity="high",
+    severity=Severity.HIGH,
     reference="CWE-345",
     example=(Exchange("qa_publish", {}, {"published": True, "app_read_back": False}),),
     control=(Exchange("qa_publish", {}, {"published": True, "app_read_back": True}),),
@@ -43,7 +44,7 @@ def lost_publish(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
 @oracle(
     id="gas-misquoted",
     says="gas is quoted within a third and four times of what a publish uses",
-    severity="medium",
+    severity=Severity.MEDIUM,
     reference="CWE-682",
     example=(_published(900_000, 100_000),),
     control=(_published(900_000, 850_000),),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from fleet.findings.severity import Severity
 from fleet.oracles.chain import fourbyte
 from fleet.oracles.chain.simulated import Simulated, number, of
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
@@ -36,7 +37,7 @@ def _withdrawn(code: str, after: int) -> Exchange:
 @oracle(
     id="re-entry",
     says="a call pays once, though its caller calls again while it is paid",
-    severity="critical",
+    severity=Severity.CRITICAL,
     surface="security",
     reference="CWE-841, SWC-107",
     judges=("chain",),

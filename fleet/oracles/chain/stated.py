@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from fleet.findings.severity import Severity
 from fleet.oracles.chain.fourbyte import selector_of
 from fleet.oracles.chain.interfaces import StatedFunction, functions
 from fleet.oracles.chain.simulated import STRANGER, ZERO, Simulated, account, number, of, watched
@@ -60,7 +61,7 @@ def _held(*owners: str) -> tuple[Exchange, ...]:
 @oracle(
     id="reserved-open",
     says="a function that the documents reserve for an owner or a role refuses a stranger",
-    severity="high",
+    severity=Severity.HIGH,
     surface="security",
     reference="CWE-862",
     yields_to=("open-to-strangers",),
@@ -111,7 +112,7 @@ def _account(value: Any) -> str:
 @oracle(
     id="stated-range",
     says="a function refuses what is beyond the range that the documents state",
-    severity="medium",
+    severity=Severity.MEDIUM,
     reference="CWE-1284",
     example=_loaded(True),
     control=_loaded(False),
@@ -172,7 +173,7 @@ def _same_call(one: Exchange, other: Exchange) -> bool:
 @oracle(
     id="stated-views",
     says="views that are the same by the documents are the same at one block",
-    severity="medium",
+    severity=Severity.MEDIUM,
     reference="CWE-1059",
     example=_held("11", "22"),
     control=_held("11", "11"),

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from fleet.findings.severity import Severity
 from fleet.oracles.chain import fourbyte
 from fleet.oracles.chain.code_functions import TypedFunction, of_surface
 from fleet.oracles.chain.limits import text_of
@@ -93,7 +94,7 @@ def _noted(times: int, succeeded: bool) -> Exchange:
 @oracle(
     id="held-by-another",
     says="what only the holder of a thing may change by one function, a stranger may not by another",
-    severity="high",
+    severity=Severity.HIGH,
     surface="security",
     reference="CWE-862",
     yields_to=("open-to-strangers", "reserved-open"),
@@ -194,7 +195,7 @@ def _seen(last: Simulated, one: WatchReading, words: str, led: Sequence[int]) ->
 @oracle(
     id="constant-exceeded",
     says="a function that stops just above a constant of its contract stops at it",
-    severity="medium",
+    severity=Severity.MEDIUM,
     surface="on-chain",
     reference="CWE-193",
     example=(_FOUND, _noted(2, True), _noted(66, False), _noted(65, True)),

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fleet.findings.severity import Severity
 from fleet.oracles.chain.simulated import ZERO, account, number, watched
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
-from fleet.personas.model import Severity
 from fleet.text import line
 
 INTERFACES: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -183,12 +183,12 @@ def _interfaces(at: Snapshot, routes: Mapping[str, str]) -> Iterator[Clash]:
 
 
 RELATIONS: tuple[tuple[Callable[[Snapshot], Iterator[Clash]], Severity], ...] = (
-    (_owners, "high"),
-    (_names, "high"),
-    (_mains, "medium"),
-    (_counts, "medium"),
-    (_entries, "medium"),
-    (_facets, "low"),
+    (_owners, Severity.HIGH),
+    (_names, Severity.HIGH),
+    (_mains, Severity.MEDIUM),
+    (_counts, Severity.MEDIUM),
+    (_entries, Severity.MEDIUM),
+    (_facets, Severity.LOW),
 )
 
 
@@ -204,7 +204,7 @@ _ONE, _OTHER = "0x" + "11" * 20, "0x" + "22" * 20
 @oracle(
     id="views-disagree",
     says="views of the same thing at the same block agree",
-    severity="medium",
+    severity=Severity.MEDIUM,
     surface="on-chain",
     reference="EIP-721, EIP-2535, ERC-165",
     judges=("chain",),

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from fleet.findings.severity import Severity
 from fleet.oracles.documents.api_document import api_document
 from fleet.oracles.documents.json_schema import REQUIRED, misfits
 from fleet.oracles.documents.openapi import Operation, operations, server
@@ -58,7 +59,7 @@ _DESCRIPTION = f'{{"openapi":"3.1.0","paths":{{"/api/moss":{{"get":{_OPERATION}}
 @oracle(
     id="described-answer",
     says="an answer has the type and the fields that the API's description requires",
-    severity="low",
+    severity=Severity.LOW,
     example=_asked(_DESCRIPTION, 200, "text/plain", "?q=1"),
     control=_asked(_DESCRIPTION, 200, "application/json; charset=utf-8", "?q=1"),
 )
@@ -93,7 +94,7 @@ def described_answer(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
 @oracle(
     id="described-status",
     says="an operation succeeds with a status that its description lists",
-    severity="low",
+    severity=Severity.LOW,
     example=_asked(_DESCRIPTION, 201, query="?q=1"),
     control=_asked(_DESCRIPTION, 404, query="?q=1"),
 )
@@ -111,7 +112,7 @@ def described_status(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
 @oracle(
     id="described-required",
     says="a request without what the API's description requires is refused",
-    severity="low",
+    severity=Severity.LOW,
     example=_asked(_DESCRIPTION, 200),
     control=_asked(_DESCRIPTION, 400),
 )

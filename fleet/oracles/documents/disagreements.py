@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
+from fleet.findings.severity import Severity
 from fleet.oracles.documents.statements import Statement, statements
 from fleet.oracles.echoes import OWN, route
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
@@ -42,7 +43,7 @@ def _asked(first: str, second: str) -> tuple[Exchange, ...]:
 @oracle(
     id="disagreement",
     says="two documents of a platform state one fact alike",
-    severity="low",
+    severity=Severity.LOW,
     surface="ux",
     reference="CWE-1059",
     judges=("page",),

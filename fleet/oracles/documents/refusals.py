@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from fleet.findings.severity import Severity
 from fleet.oracles.echoes import family, gave
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
 
@@ -43,7 +44,7 @@ def _asked(value: str) -> tuple[Exchange, ...]:
 @oracle(
     id="refused-in-range",
     says="a value within the range that a refusal states is not refused by it",
-    severity="low",
+    severity=Severity.LOW,
     surface="ux",
     reference="CWE-1059",
     judges=("page",),

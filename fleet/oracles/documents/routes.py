@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
+from fleet.findings.severity import Severity
 from fleet.oracles.documents.openapi import Operation, operations, server
 from fleet.oracles.echoes import route
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
@@ -111,7 +112,7 @@ def _asked(text: str, status: int) -> tuple[Exchange, ...]:
 @oracle(
     id="documented-route",
     says="a route that a document writes down answers",
-    severity="low",
+    severity=Severity.LOW,
     surface="ux",
     reference="RFC 9110, 15.5.6",
     judges=("page",),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from fleet.findings.severity import Severity
 from fleet.findings.sighting import Sighting, template
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle
 from fleet.oracles.program.shapes import shape
@@ -57,7 +58,7 @@ def _compiled(**result: object) -> tuple[Exchange, ...]:
 @oracle(
     id="compiler-broken",
     says="a compiler ends in a module or in a clean error, never in a panic or a crash",
-    severity="high",
+    severity=Severity.HIGH,
     reference="CWE-248",
     example=_compiled(outcome="panic", exit_code=101, error="index out of bounds"),
     control=_compiled(outcome="clean_error", exit_code=1, error="expected an item"),
@@ -75,7 +76,7 @@ def compiler_broken(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observat
 @oracle(
     id="compiler-interferes",
     says="a compiler leaves the process that started it alone: it does not kill, stop or limit it",
-    severity="high",
+    severity=Severity.HIGH,
     reference="CWE-668",
     example=_compiled(outcome="interference", error="killed the process that started it (SIGKILL)"),
     control=_compiled(outcome="unknown", error="could not tell: its control killed it as well"),
@@ -94,7 +95,7 @@ def compiler_interferes(seen: Sequence[Exchange], facts: Facts) -> Iterator[Obse
 @oracle(
     id="compiler-internal-error",
     says="a compiler refuses a program in words of its own, never by an exception or an assertion",
-    severity="medium",
+    severity=Severity.MEDIUM,
     reference="CWE-617",
     example=_compiled(
         outcome="clean_error", exit_code=1, kind="internal-error", error="KeyError: 'a'", place="a.py:f"
@@ -114,7 +115,7 @@ def compiler_internal_error(seen: Sequence[Exchange], facts: Facts) -> Iterator[
 @oracle(
     id="compiler-endless",
     says="a compiler ends on every input within its deadline",
-    severity="high",
+    severity=Severity.HIGH,
     reference="CWE-835",
     example=_compiled(outcome="hang"),
     control=_compiled(outcome="accepted", valid=True),
@@ -129,7 +130,7 @@ def compiler_endless(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
 @oracle(
     id="compiler-memory",
     says="a small input does not use up a compiler's memory",
-    severity="high",
+    severity=Severity.HIGH,
     reference="CWE-770",
     example=_compiled(outcome="memory", exit_code=-9, kind="memory"),
     control=_compiled(outcome="unknown", exit_code=-9, error="its control uses it up as well"),
@@ -146,7 +147,7 @@ def compiler_memory(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observat
 @oracle(
     id="module-invalid",
     says="what a compiler accepts becomes a module that validates",
-    severity="high",
+    severity=Severity.HIGH,
     reference="https://webassembly.github.io/spec/core/valid/",
     example=_compiled(outcome="accepted", valid=False, size=30),
     control=_compiled(outcome="accepted", valid=True, size=30),
@@ -167,7 +168,7 @@ def module_invalid(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observati
 @oracle(
     id="missing-entry",
     says="a program that defines an entry function becomes a module that exports one",
-    severity="medium",
+    severity=Severity.MEDIUM,
     reference="CWE-684",
     example=_compiled(
         outcome="accepted",

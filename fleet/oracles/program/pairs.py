@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from fleet.findings.severity import Severity
 from fleet.findings.sighting import Sighting
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle
 from sandbox.fuzz.relations import related
@@ -59,7 +60,7 @@ def _pair(first: dict[str, Any], second: dict[str, Any], **results: tuple[str, s
 @oracle(
     id="compiler-nondeterministic",
     says="a compiler makes the same output of the same program",
-    severity="medium",
+    severity=Severity.MEDIUM,
     reference="CWE-758",
     example=_pair({}, {}, sha256=("aa", "bb")),
     control=_pair({}, {}, sha256=("aa", "aa")),
@@ -80,7 +81,7 @@ def compiler_nondeterministic(seen: Sequence[Exchange], facts: Facts) -> Iterato
 @oracle(
     id="compiler-metamorphic",
     says="programs that differ in names, dead code or the order of their functions behave alike",
-    severity="high",
+    severity=Severity.HIGH,
     reference="CWE-733",
     example=_pair({}, {"source": _RENAMED}, behaviour=("aa", "bb")),
     control=_pair({}, {"source": "fn frame(t: i32) -> i32 { t }"}, behaviour=("aa", "bb")),
@@ -100,7 +101,7 @@ def compiler_metamorphic(seen: Sequence[Exchange], facts: Facts) -> Iterator[Obs
 @oracle(
     id="compiler-differential",
     says="two compilers of one language make modules that behave alike",
-    severity="high",
+    severity=Severity.HIGH,
     reference="CWE-733",
     example=_pair({}, {"other": True}, behaviour=("aa", "bb")),
     control=_pair({}, {"other": True}, behaviour=("aa", "aa")),
@@ -120,7 +121,7 @@ def compiler_differential(seen: Sequence[Exchange], facts: Facts) -> Iterator[Ob
 @oracle(
     id="compiler-round-trip",
     says="an output that is printed and compiled again stays what it was",
-    severity="medium",
+    severity=Severity.MEDIUM,
     reference="CWE-436",
     example=_pair({}, {"printed": True}, sha256=("aa", "bb"), behaviour=("aa", "bb")),
     control=_pair({}, {"printed": True}, sha256=("aa", "bb"), behaviour=("aa", "aa")),

@@ -12,11 +12,11 @@ from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from fleet.findings.severity import Severity
 from fleet.findings.sighting import template
 from fleet.oracles.echoes import OWN, family, gave, route
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.oracles.web.pages import ELSEWHERE
-from fleet.personas.model import Severity
 from fleet.text import line
 
 GRAVE = ("critical", "serious")
@@ -24,7 +24,13 @@ RENDERED = frozenset({"color-contrast", "target-size", "link-in-text-block", "sc
 """Rules that depend on fonts, layout and what lies over what: reported by the tool, not judged."""
 OF_DOCUMENTS = frozenset({"html-has-lang", "html-lang-valid", "html-xml-lang-mismatch", "document-title"})
 """Rules that mean nothing of a fragment, which the browser completed."""
-LOADED = {"Stylesheet": "medium", "Script": "medium", "Image": "low", "Font": "low", "Media": "low"}
+LOADED = {
+    "Stylesheet": Severity.MEDIUM,
+    "Script": Severity.MEDIUM,
+    "Image": Severity.LOW,
+    "Font": Severity.LOW,
+    "Media": Severity.LOW,
+}
 """What a page's markup loads, and how much its absence matters."""
 
 _CODE = frozenset({"Script", "XHR", "Fetch", "WebSocket", "EventSource", "Other"})
@@ -93,7 +99,7 @@ _ELSEWHERE = ({"url": "http://cdn/x.js", "kind": "Script"},)
 @oracle(
     id="script-executed",
     says="what a URL's parameter holds never runs as script in the page",
-    severity="high",
+    severity=Severity.HIGH,
     surface="security",
     reference="CWE-79",
     covers=("script-injection", "server-error"),
@@ -139,7 +145,7 @@ def _places(url: str) -> dict[str, str]:
 @oracle(
     id="accessibility",
     says="a page breaks none of axe-core's critical and serious rules for WCAG 2.1 A and AA",
-    severity="medium",
+    severity=Severity.MEDIUM,
     reference="WCAG 2.1",
     forgeable=True,
     example=(_view(violations=({"id": "image-alt", "impact": "critical", "nodes": 1},)),),
@@ -161,7 +167,7 @@ def accessibility(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
 @oracle(
     id="page-exception",
     says="a page's own scripts throw nothing that they do not catch",
-    severity="medium",
+    severity=Severity.MEDIUM,
     reference="CWE-248",
     forgeable=True,
     example=(_view(exceptions=({"text": "TypeError: x is null", **_AT},)),),
@@ -182,7 +188,7 @@ def page_exception(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
 @oracle(
     id="console-error",
     says="a page's own scripts write no error to the console",
-    severity="low",
+    severity=Severity.LOW,
     reference="CWE-703",
     forgeable=True,
     example=(_view(console=({"kind": "error", "text": "no list", **_AT},)),),
@@ -205,7 +211,7 @@ def console_error(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
 @oracle(
     id="missing-resource",
     says="what a page loads from its own platform is there",
-    severity="medium",
+    severity=Severity.MEDIUM,
     reference="RFC 9110, 15.5.5",
     forgeable=True,
     example=(_view(failed=({"url": "http://site/a.css", "kind": "Stylesheet", "status": 404},)),),
@@ -222,8 +228,7 @@ def missing_resource(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
             continue
         gone = kind in LOADED and status in _GONE
         if gone or (isinstance(status, int) and status >= 500 and status not in ELSEWHERE and kind in _CODE):
-            severity: Any = LOADED.get(kind, "medium")
+            severity = LOADED.get(kind, Severity.MEDIUM)
             what = f"{route(last.args)} loads {line(path, 80)}, which answers {status}"
             key = f"missing {_origin(last.args)} {template(path)} {status}"
-            level: Severity = severity
-            yield observed(what, key, "failed", severity=level)
+            yield observed(what, key, "failed", severity=severity)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from fleet.findings.severity import Severity
 from fleet.oracles.echoes import host
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
 from fleet.oracles.web.variations import below, varied
@@ -19,7 +20,7 @@ _ASKED = {"url": "{site}/x%", "alive": "{site}/"}
 @oracle(
     id="ends-server",
     says="no request ends the server, or makes it go silent for its other callers",
-    severity="high",
+    severity=Severity.HIGH,
     surface="security",
     reference="CWE-248",
     judges=("page",),

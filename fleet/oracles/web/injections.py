@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from fleet.findings.severity import Severity
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.oracles.texts import parsed
 from fleet.oracles.web import traces
@@ -80,7 +81,7 @@ def _one(
 @oracle(
     id="script-injection",
     says="what a caller sends never becomes a program of the page",
-    severity="high",
+    severity=Severity.HIGH,
     reference="CWE-79",
     example=_asked(("qa12345", _OK), ("%3Cscript%3Eqa12345", {"canary_executable": True}), canary="qa12345"),
     control=_asked(("qa12345", _OK), ("%3Cscript%3Eqa12345", {"canary_executable": False}), canary="qa12345"),
@@ -98,7 +99,7 @@ def script_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
 @oracle(
     id="quote-injection",
     says="a quote in an input is a character like any other",
-    severity="high",
+    severity=Severity.HIGH,
     reference="CWE-89",
     words=True,
     example=_asked(
@@ -127,7 +128,7 @@ def quote_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observa
 @oracle(
     id="condition-injection",
     says="a condition in an input is text, true or false",
-    severity="critical",
+    severity=Severity.CRITICAL,
     reference="CWE-89",
     example=_asked(("moss", _OK), (_TRUE, _OK), (_FALSE, _NONE), (_TRUE, _OK), (_FALSE, _NONE)),
     control=_asked(("moss", _OK), (_TRUE, _NONE), (_FALSE, _NONE), (_TRUE, _NONE), (_FALSE, _NONE)),
@@ -154,7 +155,7 @@ def condition_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obs
 @oracle(
     id="expression-injection",
     says="an expression in an input is text and is not computed",
-    severity="critical",
+    severity=Severity.CRITICAL,
     reference="CWE-1336",
     example=_asked(("moss", _OK), ("%7B%7B1009*2003%7D%7D", {"status": 200, "text": "2021027"})),
     control=_asked(("moss", _OK), ("%7B%7B1009*2003%7D%7D", {"status": 200, "text": "{{1009*2003}}"})),
@@ -174,7 +175,7 @@ def expression_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Ob
 @oracle(
     id="path-climb",
     says="an input never reads a file beside those that are served",
-    severity="critical",
+    severity=Severity.CRITICAL,
     reference="CWE-22",
     example=_asked(("moss", _OK), (_DOTS, {"status": 200, "text": "root:x:0:0:root:/root:/bin/sh"})),
     control=_asked(("moss", _OK), (_DOTS, {"status": 404, "text": "no such document"})),
@@ -193,7 +194,7 @@ def path_climb(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]
 @oracle(
     id="header-injection",
     says="a line break in an input never becomes a header",
-    severity="high",
+    severity=Severity.HIGH,
     reference="CWE-113",
     example=_asked(("moss", _OK), (_BREAK, {"status": 302, "headers": {"x-qa-split": "qa77"}})),
     control=_asked(("moss", _OK), (_BREAK, {"status": 302, "headers": {"location": "/x"}})),
@@ -212,7 +213,7 @@ def header_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
 @oracle(
     id="json-injection",
     says="a quoted text in an input never becomes a field of the answer",
-    severity="medium",
+    severity=Severity.MEDIUM,
     reference="CWE-74",
     example=_asked(("moss", _OK), ("a%22%2C%22qa12345%22%3A%221", {"text": '{"q":"a","qa12345":"1"}'})),
     control=_asked(

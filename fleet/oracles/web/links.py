@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from urllib.parse import urldefrag, urljoin
 
+from fleet.findings.severity import Severity
 from fleet.oracles.echoes import OWN, family, route
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
 
@@ -22,7 +23,7 @@ def _linked(status: int) -> tuple[Exchange, ...]:
 @oracle(
     id="dead-link",
     says="a link of a page to the platform itself leads to something",
-    severity="low",
+    severity=Severity.LOW,
     surface="ux",
     reference="https://www.w3.org/Provider/Style/URI",
     judges=("page",),

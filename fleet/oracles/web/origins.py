@@ -7,9 +7,9 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
+from fleet.findings.severity import Severity
 from fleet.oracles.echoes import route
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
-from fleet.personas.model import Severity
 
 _LOCAL = ("localhost", "127.0.0.1", "::1", "[::1]")
 
@@ -27,7 +27,7 @@ _LIKE: Any = "http://localhost.evil.test"
 @oracle(
     id="foreign-origin",
     says="a foreign origin is never allowed by its name",
-    severity="medium",
+    severity=Severity.MEDIUM,
     surface="security",
     reference="CWE-942",
     judges=("page",),
@@ -55,7 +55,7 @@ def foreign_origin(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observati
     if taken:
         return  # said at the stranger's own answer
     by_rule = bool(strangers) and not _plain(last, facts)
-    severity: Severity = "high" if trusting else "medium"
+    severity: Severity = Severity.HIGH if trusting else Severity.MEDIUM
     what = "which resembles one that it trusts" if by_rule else "which is foreign"
     with_ = ", with credentials" if trusting else ""
     title = f"GET {route(last.args)} allows the origin {origin}, {what}{with_}"

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from urllib.parse import unquote
 
+from fleet.findings.severity import Severity
 from fleet.findings.sighting import template
 from fleet.oracles.echoes import family, gave, gave_key, host
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.oracles.texts import Passage, is_html, passages
 from fleet.oracles.web import traces
 from fleet.oracles.web.variations import below, varied
-from fleet.personas.model import Severity
 from fleet.personas.needs import strings
 from fleet.text import line
 from sandbox.secrets.patterns import ISSUED
@@ -53,7 +53,7 @@ class Leak:
 @oracle(
     id="trace",
     says="an answer never shows a stack trace, a panic, or an error of the system or a database",
-    severity="medium",
+    severity=Severity.MEDIUM,
     reference="CWE-209",
     judges=("page", "reply"),
     forgeable=True,
@@ -68,7 +68,7 @@ def trace(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
         return
     found, text = told.trace, told.text
     mild = found.kind in traces.MILD and status < 500
-    severity: Severity = "low" if mild else "medium"
+    severity: Severity = Severity.LOW if mild else Severity.MEDIUM
     title = f"{last.asked} answers {status} with {found.kind}: {line(found.words, 80)}"
     anywhere = found.table == "pages" or status in REFUSED_ANYWHERE
     where = "call" if called else "any" if anywhere else family(last.args)
@@ -88,7 +88,7 @@ def trace(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
 @oracle(
     id="header-place",
     says="a header that names a program does not say where its code is",
-    severity="low",
+    severity=Severity.LOW,
     reference="CWE-497",
     judges=("page",),
     forgeable=True,
@@ -124,7 +124,7 @@ def leak(last: Exchange) -> Leak | None:
 @oracle(
     id="server-error",
     says="no request makes a page answer with a server error",
-    severity="medium",
+    severity=Severity.MEDIUM,
     reference="RFC 9110, 15.6",
     judges=("page",),
     yields_to=("trace",),
@@ -146,7 +146,7 @@ def server_error(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
 @oracle(
     id="secret",
     says="no public answer contains a secret",
-    severity="critical",
+    severity=Severity.CRITICAL,
     surface="security",
     reference="CWE-312",
     judges=("page",),
@@ -167,5 +167,5 @@ def secret(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     for kind in sorted(kinds - given):
         words = kind.replace("-", " ")
         title = f"{last.asked} shows {'an' if words[0] in 'aeo' else 'a'} {words}"
-        severity: Severity = "critical" if kind in WHOLE else "high"
+        severity: Severity = Severity.CRITICAL if kind in WHOLE else Severity.HIGH
         yield observed(title, f"secret {family(last.args)} {kind}", "secrets", severity=severity)

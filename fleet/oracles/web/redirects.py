@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
+from fleet.findings.severity import Severity
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
 from fleet.oracles.web.variations import below, varied, where
 
@@ -21,7 +22,7 @@ def _asked(location: str) -> tuple[Exchange, ...]:
 @oracle(
     id="open-redirect",
     says="an input never chooses a foreign host that the platform redirects to",
-    severity="medium",
+    severity=Severity.MEDIUM,
     surface="security",
     reference="CWE-601",
     judges=("page",),

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from fleet.findings.severity import Severity
 from fleet.findings.sighting import template
 from fleet.oracles.echoes import OWN, family, gave, host, route
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.oracles.texts import parsed
-from fleet.personas.model import Severity, Surface
+from fleet.personas.model import Surface
 from fleet.text import line
 
 _PAGE = re.compile(r"(?is)\A\s*(?:<!--.{0,400}?-->\s*)?(?:<!doctype html|<html[\s>])")
@@ -81,7 +82,7 @@ _SAFE = {"content_type": "text/html", "headers": {"x-frame-options": "DENY"}}
 @oracle(
     id="content-type",
     says="an answer is what its content type says",
-    severity="low",
+    severity=Severity.LOW,
     surface="ux",
     reference="RFC 9110, 8.3",
     example=(_got(content_type="text/html", text='{"ok": true}'),),
@@ -115,7 +116,7 @@ def content_type(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
 @oracle(
     id="malformed-json",
     says="JSON is whole and well-formed",
-    severity="medium",
+    severity=Severity.MEDIUM,
     surface="ux",
     reference="RFC 8259",
     example=(_got(content_type="application/json", text=_CUT, bytes=len(_CUT)),),
@@ -143,7 +144,7 @@ def malformed_json(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
 @oracle(
     id="directory-listing",
     says="a page never lists a folder of the server",
-    severity="low",
+    severity=Severity.LOW,
     reference="CWE-548",
     example=(_got(content_type="text/html", text='<title>Index of /x</title><a href="a">a</a>'),),
     control=(_got(content_type="text/html", text="<title>Index of names</title>"),),
@@ -158,7 +159,7 @@ def directory_listing(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obser
 @oracle(
     id="version-header",
     says="a header does not name the version of the server's software",
-    severity="info",
+    severity=Severity.INFO,
     reference="CWE-200",
     example=(_got(headers={"x-powered-by": "PHP/8.1.2"}),),
     control=(_got(headers={"server": "BaseHTTP/0.6 Python/3.11.2", "x-powered-by": "Express"}),),
@@ -183,7 +184,7 @@ def version_header(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
 @oracle(
     id="cookie-flags",
     says="a session's cookie is kept from scripts and from other sites",
-    severity="medium",
+    severity=Severity.MEDIUM,
     reference="CWE-1004",
     example=(_got(headers={"set-cookie": "session=abc; Path=/"}),),
     control=(
@@ -205,14 +206,14 @@ def cookie_flags(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation
             lacks.append("Secure")
         if lacks and not (len(str(_headers(last)["set-cookie"])) >= 300):
             title = f"{last.asked} sets the cookie {line(name, 40)} without {' or '.join(lacks)}"
-            severe: Severity = "medium" if "HttpOnly" in lacks else "low"
+            severe: Severity = Severity.MEDIUM if "HttpOnly" in lacks else Severity.LOW
             yield _one(title, f"cookie {line(name, 40)} {' '.join(lacks)}", "headers", severity=severe)
 
 
 @oracle(
     id="header-regression",
     says="a page has the security headers that the platform's other pages have",
-    severity="low",
+    severity=Severity.LOW,
     reference="CWE-693",
     example=(_got("a", **_SAFE), _got("b", **_SAFE), _got("c", content_type="text/html", headers={})),
     control=(_got("a", **_SAFE), _got("b", **_SAFE), _got("c", **_SAFE)),

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from urllib.parse import urlsplit
 
+from fleet.findings.severity import Severity
 from fleet.findings.sighting import Sighting
 from fleet.oracles.echoes import route
 from fleet.oracles.measures import counts, latency_of, samples
@@ -103,7 +104,7 @@ def unsettled(exchange: Exchange) -> str:
 @oracle(
     id="slow-regression",
     says="a page does not become slower than at its best time while its control does not",
-    severity="medium",
+    severity=Severity.MEDIUM,
     reference=_TIMES,
     judges=("page",),
     given=Facts(past={latency_of(_ONE): _PAST}),
@@ -144,7 +145,7 @@ def slow_regression(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observat
 @oracle(
     id="slow-page",
     says="no page is far slower than all other pages of its kind in the same minutes",
-    severity="medium",
+    severity=Severity.MEDIUM,
     reference=_TIMES,
     judges=("page",),
     yields_to=("slow-regression",),
@@ -181,7 +182,7 @@ def slow_page(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
 @oracle(
     id="slow-share",
     says="a page is as fast for every request as for most of them, where its control is",
-    severity="medium",
+    severity=Severity.MEDIUM,
     reference=_TIMES,
     judges=("page",),
     yields_to=("slow-regression", "slow-page"),
@@ -210,7 +211,7 @@ def slow_share(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]
 @oracle(
     id="cost-regression",
     says="the same question does not come to cost more gas, turns or credit than it ever did",
-    severity="medium",
+    severity=Severity.MEDIUM,
     reference="ISO/IEC 25010, resource utilisation",
     judges=("reply", "publication"),
     given=Facts(past={_TURNS[0].measure: _TURNS}),

@@ -25,8 +25,9 @@ from fleet.drivers.desk import REPORT_FINDING, RUN_PROBE, Allowance, Brief, Left
 from fleet.drivers.session import OUR_FAILURES, RunOver, cause_of
 from fleet.drivers.template import wants_name
 from fleet.events.model import TurnStarted, TurnUsage
+from fleet.findings.severity import GRAVE
 from fleet.gate.budget import Ledger, Unit
-from fleet.personas.model import Severity, Step
+from fleet.personas.model import Step
 from fleet.runs.call.batch import QuestionRound
 from fleet.runs.call.decision_file import Decision
 from fleet.runs.call.decisions import DecisionRecorder
@@ -61,8 +62,6 @@ PROOF_SHARE = 0.25
 """The share of calls and of writes that is kept for proofs before anything is explored."""
 MIN_WRITES = 4
 """The fewest writes that are kept for proofs."""
-GRAVE: tuple[Severity, ...] = ("critical", "high")
-"""Severities that are proven, and posted, before an explorer goes on."""
 MAX_LED = 15
 """Acts on one disposable name that a repro can hold before its last call."""
 PASSING = frozenset({"", "rate", "withdrawn"})

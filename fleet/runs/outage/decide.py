@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fleet.findings.outage import WORD
+from fleet.findings.severity import Severity
 from fleet.runs.call.targets import NODE, Reach, spoken, words
 from fleet.text import counted
 from fleet.unanswered import NO_NAME
@@ -176,9 +177,9 @@ def _said(looks: Iterable[TargetLook]) -> str:
     return words(tuple(word for word, _ in Counter(look.said for look in looks).most_common(3)))
 
 
-def severity(down: Collection[str], all_: Collection[str]) -> Literal["critical", "high"]:
+def severity(down: Collection[str], all_: Collection[str]) -> Severity:
     """Critical when everything or the node is down; high when a part is."""
-    return "critical" if NODE in down or set(down) >= set(all_) else "high"
+    return Severity.CRITICAL if NODE in down or set(down) >= set(all_) else Severity.HIGH
 
 
 def title(verdict: Down, since: str) -> str:

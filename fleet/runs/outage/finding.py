@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, cast
 
 from fleet.events.model import FindingRaised, FindingVerified
 from fleet.events.stream import Stream
@@ -61,7 +60,7 @@ async def confirm(
     envelope = compose(
         world.redactor,
         source=row.persona,
-        sev=cast(Literal["critical", "high"], row.severity),
+        sev=row.severity,
         surface=SURFACE,
         run=run,
         fp=row.fingerprint,

@@ -12,13 +12,14 @@ from typing import Any
 
 from fleet.findings.fingerprint import fingerprint, former, identity
 from fleet.findings.repro import ReproCall, write_repro
+from fleet.findings.severity import Severity, weight
 from fleet.findings.sighting import Sighting, mentioned, of_probe
 from fleet.oracles.echoes import host
 from fleet.oracles.model import Exchange, Facts, Violation
 from fleet.oracles.table import covers, judge, judges_words
 from fleet.oracles.web.quotations import ShownWords
 from fleet.personas.load import LoadedPersona
-from fleet.personas.model import Probe, Severity, Step, Surface
+from fleet.personas.model import Probe, Step, Surface
 from fleet.runs.proof.attempt import Attempt
 from fleet.store.rows import FindingRow
 from fleet.text import line
@@ -27,7 +28,6 @@ from sandbox.tools import TOOLS
 
 NEW = "x-"
 """Begins the id of a probe that no persona has: a question of a driver, named after what it showed."""
-ORDER: tuple[Severity, ...] = ("critical", "high", "medium", "low", "info")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +107,8 @@ def _answered_alike(row: FindingRow, other: FindingRow) -> bool:
     return same and mine["answer"] == theirs["answer"] and host(mine) == host(theirs)
 
 
-def _rank(row: FindingRow) -> tuple[int, str]:
-    return next(at for at, one in enumerate(ORDER) if one == row.severity), row.fingerprint
+def _rank(row: FindingRow) -> tuple[float, str]:
+    return -weight(row.severity), row.fingerprint
 
 
 def candidates(
@@ -200,7 +200,7 @@ def answered(
 def _of_oracle(probe: Probe, seen: Attempt, index: int, one: Violation, same: bool) -> Candidate:
     """A candidate with only the acts that led to it; an equivalent probe may raise its severity."""
     kept = _led(probe.steps, index, one.led)
-    severity = min(one.severity, probe.severity, key=ORDER.index) if same else one.severity
+    severity = max(one.severity, probe.severity, key=weight) if same else one.severity
     body = f"intent: {line(probe.finding, 300)}" if same else ""
     return Candidate(
         probe=probe.model_copy(

@@ -19,13 +19,14 @@ from fleet.findings.evidence import load
 from fleet.findings.fingerprint import fingerprint, normalise_repro
 from fleet.findings.outage import WORD
 from fleet.findings.repro import ReproCall, ReproError, parse_repro
+from fleet.findings.severity import SEVERITIES, Severity
 from fleet.findings.sighting import lead
 from fleet.oracles.model import Facts
 from fleet.personas.model import Probe, Step, Surface
 from fleet.runs.call.guest_protocol import bad_args
 from fleet.runs.context import FleetContext
 from fleet.runs.proof.attempt import Attempt
-from fleet.runs.proof.candidates import NEW, ORDER, Candidate, candidates, showing
+from fleet.runs.proof.candidates import NEW, Candidate, candidates, showing
 from fleet.runs.proof.claims import kept
 from fleet.store.rows import FindingRow, ItemRow
 from fleet.text import clean, line
@@ -188,10 +189,9 @@ def _made(item: ItemRow, calls: Sequence[ReproCall]) -> Probe | str:
     if item.surface not in get_args(Surface):
         return f"its surface {item.surface!r} is not one of ours"
     surface: Any = item.surface
-    severity = next((one for one in ORDER if one == item.severity), "low")
     return Probe(
         id=f"{NEW}{item.fingerprint}",
-        severity=severity,
+        severity=next((one for one in SEVERITIES if one == item.severity), Severity.LOW),
         surface=surface,
         steps=tuple(Step(tool=call.tool, args=dict(call.args)) for call in calls),
         expect="true",

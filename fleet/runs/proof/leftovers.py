@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from fleet.events.model import FindingRaised
+from fleet.findings.severity import SEVERITIES, weight
 from fleet.gate.budget import Budget
-from fleet.runs.proof.candidates import NEW, ORDER
+from fleet.runs.proof.candidates import NEW
 from fleet.runs.proof.claims import kept
 from fleet.runs.proof.probe_runner import Exercise
 from fleet.runs.proof.rerun import cost, withheld
@@ -43,7 +44,7 @@ def chosen(rows: Iterable[FindingRow], budget: Budget) -> list[FindingRow]:
     """The gravest first, then those that waited longest, as far as the share of the budget goes. Pure."""
     calls, writes = budget.calls * SHARE, budget.writes * SHARE
     found: list[FindingRow] = []
-    for row in sorted(rows, key=lambda one: (ORDER.index(one.severity), one.at, one.fingerprint))[:MOST]:
+    for row in sorted(rows, key=lambda one: (-weight(one.severity), one.at, one.fingerprint))[:MOST]:
         probe = kept(row)
         asked, acted = cost(probe) if probe else (0, 0)
         if found and (asked > calls or acted > writes):
@@ -57,7 +58,7 @@ def _may(exercise: Exercise, row: FindingRow) -> bool:
     """Whether this persona can ask for it now; a probe of its file, which every run asks, only unchanged."""
     probe = kept(row)
     here = exercise.world.platform.name
-    if probe is None or row.data.get("platform") != here or row.severity not in ORDER:
+    if probe is None or row.data.get("platform") != here or row.severity not in SEVERITIES:
         return False
     same = row.data.get("persona_sha256") == exercise.persona.sha256
     return (same or probe.id.startswith(NEW)) and not withheld(exercise, probe)

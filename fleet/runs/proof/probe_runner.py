@@ -16,6 +16,7 @@ from fleet.drivers.template import Bindings, wants_name
 from fleet.events.model import FindingRaised, ProbeSkipped
 from fleet.events.stream import Stream
 from fleet.findings.repro import ReproCall, write_repro
+from fleet.findings.severity import SEVERITIES
 from fleet.oracles.echoes import family
 from fleet.oracles.measures import measured, samples
 from fleet.oracles.model import Exchange, Facts
@@ -29,7 +30,7 @@ from fleet.runs.call.batch import QuestionRound
 from fleet.runs.call.session import RunSession
 from fleet.runs.context import FleetContext
 from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt
-from fleet.runs.proof.candidates import NEW, ORDER, Candidate, answered, candidates, covering, showing
+from fleet.runs.proof.candidates import NEW, Candidate, answered, candidates, covering, showing
 from fleet.runs.proof.claims import kept
 from fleet.runs.proof.item_figures import PROVEN, count_shown
 from fleet.runs.proof.minimise import FEW, MOST, minimise, retold
@@ -128,7 +129,7 @@ class Exercise:
             await self._keep(row for one in told for row in measured(one))
         self._draw(found, exchanges)
 
-    async def prove_raised(self, severities: Collection[str] = ORDER) -> None:
+    async def prove_raised(self, severities: Collection[str] = SEVERITIES) -> None:
         """Minimise, prove and count what was raised with one of these severities; if its persona has changed,
         it stays unverified. RunOver `jail_lost`, when all were tried, for one that kills its jails.
         """
@@ -141,7 +142,7 @@ class Exercise:
                 proofs.append(Proof(row, probe))
             else:
                 await self.world.journal.set_finding(self.run, row.fingerprint, state="unverified")
-        if not proofs and severities is not ORDER:
+        if not proofs and severities is not SEVERITIES:
             return
         proofs = [one for one in proofs if not await self._quoted(one)]
         raised = [one.row for one in proofs]

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from fleet.clock import iso
 from fleet.findings import audit
 from fleet.findings.recurrence import Recurrence
-from fleet.runs.proof.candidates import ORDER
+from fleet.findings.severity import MINOR
 from fleet.runs.proof.item_questions import KnownItem
 from fleet.store.rows import ItemRow
 
@@ -20,8 +20,6 @@ RARELY = 2
 FIXED, VERIFIED, DISMISSED, SNOOZED = "fixed", "verified-fixed", "dismissed", "snoozed"
 """States of items that are not open (fleet/triage/items/life.py). A person's `fixed` is to be verified."""
 UNPROVEN = ("new", "needs-repro")
-SMALL = ORDER[-2:]
-"""Severities of open items that the audit samples."""
 
 
 def own_order(
@@ -88,7 +86,7 @@ def _is_askable(known: KnownItem) -> bool:
 
 def _is_sampled(item: ItemRow) -> bool:
     closed = item.state in (FIXED, VERIFIED, SNOOZED)
-    return item.state == DISMISSED or (item.severity in SMALL and not closed)
+    return item.state == DISMISSED or (item.severity in MINOR and not closed)
 
 
 def _by_look(known: Iterable[KnownItem], figures: Mapping[str, Recurrence]) -> list[KnownItem]:

@@ -16,12 +16,12 @@ from fleet.events.stream import Stream
 from fleet.findings.envelope import compose, write
 from fleet.findings.evidence import Bundle, EvidenceStep, save, seal
 from fleet.findings.repro import ReproCall
+from fleet.findings.severity import weight
 from fleet.oracles.model import Facts
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe
 from fleet.runs.context import FleetContext
 from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt
-from fleet.runs.proof.candidates import ORDER as SEVERITIES
 from fleet.runs.proof.candidates import shows
 from fleet.runs.proof.grades import needs_review
 from fleet.runs.proof.lockout import locked_out
@@ -144,9 +144,9 @@ async def prove_all(
 def gravest_first(proofs: Iterable[Proof]) -> list[Proof]:
     """In order of severity; of one severity those without an act first: they go on when writes are spent."""
 
-    def order(one: Proof) -> tuple[int, bool]:
+    def order(one: Proof) -> tuple[float, bool]:
         acts = any(TOOLS[step.tool].effect_of(step.args) is Effect.ACT for step in one.probe.steps)
-        return SEVERITIES.index(one.row.severity), acts
+        return -weight(one.row.severity), acts
 
     return sorted(proofs, key=order)
 
@@ -212,7 +212,7 @@ def _sealed(
     envelope = compose(
         world.redactor,
         source=row.persona,
-        sev=next(one for one in SEVERITIES if one == row.severity),
+        sev=row.severity,
         surface=row.surface,
         run=row.run_id,
         fp=row.fingerprint,

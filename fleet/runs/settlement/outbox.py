@@ -16,6 +16,7 @@ from fleet.events.stream import Stream
 from fleet.findings import closing
 from fleet.findings.envelope import compose, read, write
 from fleet.findings.fingerprint import fingerprint
+from fleet.findings.severity import Severity
 from fleet.runs.context import FleetContext, RunContext
 from fleet.runs.settlement.finality import PostingSide, claimed, look_at_posts
 from fleet.store.rows import CLOSING, FindingRow, FindingState
@@ -174,7 +175,7 @@ async def close_over_budget(world: FleetContext, run: str, persona: str, surface
         compose(
             world.redactor,
             source=persona,
-            sev="info",
+            sev=Severity.INFO,
             surface=surface,
             run=run,
             fp=fp,
@@ -191,7 +192,7 @@ async def close_over_budget(world: FleetContext, run: str, persona: str, surface
         probe=CLOSING,
         persona=persona,
         surface=surface,
-        severity="info",
+        severity=Severity.INFO,
         title=title,
         envelope=text,
     )

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from fleet.config import NoticeEvent
 from fleet.findings.outage import WORD, OutageBook, OutageEnd, lasted
+from fleet.findings.severity import Severity
 from fleet.gate.budget import Unit
 from fleet.service.notify.book import HostState, Notice, NoticeBook
 from fleet.store.proposal_rows import ProposalRow
@@ -47,7 +48,7 @@ def of_items(book: NoticeBook, items: Iterable[ItemRow], now: str) -> NoticeBook
         if event == "finding" and before:
             continue  # a person has reopened it
         text = inert(f"{head}: {item.severity}, {item.surface}: {item.title}") + f" ({item.fingerprint})"
-        grave = item.severity == "critical" and event != "fixed"
+        grave = item.severity == Severity.CRITICAL and event != "fixed"
         found.append(Notice(event=event, text=text, at=now, critical=grave))
     return book.model_copy(update={"items": known, "waiting": (*book.waiting, *found)})
 

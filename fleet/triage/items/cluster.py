@@ -17,7 +17,7 @@ from typing import Protocol
 
 from fleet.findings.fingerprint import fingerprint
 from fleet.findings.outage import is_outage
-from fleet.findings.reader import ParsedEntry, ReproState, Severity, read
+from fleet.findings.reader import ParsedEntry, ReproState, read
 from fleet.findings.recurrence import is_fixed
 from fleet.triage.items.worklist import ProofState
 
@@ -56,7 +56,7 @@ class ReadReport:
     trusted: bool
     run: str
     proof: ProofState
-    severity: Severity
+    severity: str
     text: str
     source: str = ""
     parsed: ParsedEntry | None = field(default=None, repr=False, compare=False)

@@ -11,13 +11,12 @@ import gc
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from sys import intern
-from typing import cast
 
 from fleet.errors import ChainError
 from fleet.findings import closing
 from fleet.findings.fingerprint import fingerprint
 from fleet.findings.outage import WORD, is_over
-from fleet.findings.reader import ReproState, Severity, read, skim, tail_of
+from fleet.findings.reader import ReproState, read, skim, tail_of
 from fleet.findings.records import ItemRecord, read_record
 from fleet.findings.recurrence import FIXED
 from fleet.store.rows import RawEntry
@@ -151,7 +150,7 @@ class TriageIndex:
             return
         proof = proof_of(True, state, True, rate, ev)
         run = intern(run) if run else f"#{epoch}.{index}"
-        name = cast(Severity, intern(severity))  # one of the words that `skim` takes
+        name = intern(severity)
         report = ReadReport(epoch, index, at, sender, True, run, proof, name, text, intern(source))
         self._file(report, (fp,) if was or state == "evidence" else (fp, own), was)
 

@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 
 from fleet.findings.envelope import Envelope, write
+from fleet.findings.severity import META
 from fleet.triage.items.cluster import TIERS
 from fleet.triage.items.worklist import WorklistItem
 
@@ -49,6 +50,6 @@ def summary(items: Sequence[WorklistItem]) -> str:
     body = [f"{i.rank}. {i.severity} {i.surface} {i.fingerprint} {i.title}" for i in ours[:TOP]]
     title = f"worklist changed: {len(ours)} open, {proven} proven"
     envelope = Envelope(
-        source=SOURCE, sev="meta", surface="triage", fp=key(items), title=title, body="\n".join(body)
+        source=SOURCE, sev=META, surface="triage", fp=key(items), title=title, body="\n".join(body)
     )
     return write(envelope)

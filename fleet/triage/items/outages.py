@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from fleet.clock import iso_seconds
 from fleet.findings.envelope import Envelope, write
 from fleet.findings.outage import SURFACE, OutageEnd, is_outage, over_title
+from fleet.findings.severity import Severity
 from fleet.triage.items.index import TriageIndex
 from fleet.triage.items.life import Life, Stage
 
@@ -32,7 +33,7 @@ def over(life: Life, at: str) -> Life:
 def due(index: TriageIndex, ended: Sequence[OutageEnd]) -> tuple[str, ...]:
     """The missing entries: ends of outages whose beginning is on the log."""
     return tuple(
-        write(Envelope(source=SOURCE, sev="info", surface=SURFACE, fp=end.fp, title=over_title(end)))
+        write(Envelope(source=SOURCE, sev=Severity.INFO, surface=SURFACE, fp=end.fp, title=over_title(end)))
         for end in ended
         if end.fp not in index.ends and _begun(index, end.fp)
     )

@@ -23,15 +23,13 @@ from fleet.clock import YEAR_9999
 from fleet.errors import ConfigError
 from fleet.findings.reader import ParsedEntry
 from fleet.findings.recurrence import Recurrence
+from fleet.findings.severity import UNKNOWN, WEIGHTS
 from fleet.text import counted
 from fleet.triage.items.cluster import TIERS, Cluster, ReadReport, recurrence
 from fleet.triage.items.life import Life
 from fleet.triage.items.reports import ItemReports
 from fleet.triage.items.worklist import ItemLink, ProofState, RankFactor
 
-SEVERITIES: Mapping[str, float] = MappingProxyType(
-    {"critical": 8.0, "high": 4.0, "medium": 2.0, "low": 1.0, "info": 0.5, "unknown": 0.25}
-)
 SURFACES: Mapping[str, float] = MappingProxyType(
     {"security": 5.0, "on-chain": 4.0, "compiler": 3.0, "ux": 2.0, "perf": 1.0}
 )
@@ -86,7 +84,7 @@ class RankedCluster:
     @property
     def order(self) -> RankOrder:
         """Where it stands, among its like: best first."""
-        first, weight = self.first, SEVERITIES[self.severity]
+        first, weight = self.first, WEIGHTS[self.severity]
         tier = TIERS.index(self.proof)
         return tier, -self.score, -weight, first.epoch, first.index, self.cluster.fingerprint
 
@@ -177,7 +175,7 @@ def reported_order(item: ItemReports, weights: Mapping[str, float], day: date) -
 
 
 def _gravest(names: Iterable[str]) -> str:
-    return max([name if name in SEVERITIES else "unknown" for name in names], key=SEVERITIES.__getitem__)
+    return max([name if name in WEIGHTS else UNKNOWN for name in names], key=WEIGHTS.__getitem__)
 
 
 def _open_days(first: ReadReport, day: date | None) -> int:
@@ -190,7 +188,7 @@ def _numbers(
     rate = entry.rate if proof == "flaky" else None
     surface = weights.get(entry.surface)
     return (
-        SEVERITIES[severity],
+        WEIGHTS[severity],
         1 + math.log2(count),
         min(weights.values()) if surface is None else surface,
         rate[0] / rate[1] if rate and rate[0] else 1.0,

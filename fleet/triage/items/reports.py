@@ -7,7 +7,6 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import chain
 
-from fleet.findings.reader import Severity
 from fleet.triage.items.cluster import Cluster, ReadReport
 from fleet.triage.items.worklist import ProofState
 
@@ -65,7 +64,7 @@ class ItemReports:
         self.leads: dict[ProofState, ReadReport] = {}
         """The first report of each proof."""
         self.others = 0
-        self.said: dict[tuple[ProofState, Severity], int] = {}
+        self.said: dict[tuple[ProofState, str], int] = {}
         """How many of `reports` say which severity, by their proof."""
         self.runs = RunHashes()
         """Hashes of sender and run of all reports of ours."""

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from fleet.clock import iso
+from fleet.findings.severity import GRAVE, weight
 from fleet.store.rows import DecisionRow, FindingRow
 from fleet.triage.items.decisions import STATES, fold
-from fleet.triage.items.rank import SEVERITIES
 from fleet.triage.items.worklist import WorklistItem
 
-GRAVE = frozenset({"critical", "high"})
 SEEN = "seen, being proven"
 """What is said of a candidate from the moment it is seen."""
 
@@ -50,7 +49,7 @@ def unproven(
     left = [row for row in last.values() if row.state == "unverified" and row.severity in GRAVE]
     left = [row for row in left if "claim" not in row.data and row.fingerprint not in hidden]
     made = [_of(row, runs[row.fingerprint]) for row in left]
-    return tuple(sorted(made, key=lambda one: (one.severity != "critical", one.at, one.fingerprint)))
+    return tuple(sorted(made, key=lambda one: (-weight(one.severity), one.at, one.fingerprint)))
 
 
 def proving(
@@ -61,7 +60,7 @@ def proving(
     last = {row.fingerprint: row for row in rows}
     seen = [row for row in last.values() if row.state == "raised" and "claim" not in row.data]
     made = [replace(_of(row, 1), why=SEEN) for row in seen if row.fingerprint not in hidden]
-    return tuple(sorted(made, key=lambda one: (-SEVERITIES.get(one.severity, 0.0), one.at, one.fingerprint)))
+    return tuple(sorted(made, key=lambda one: (-weight(one.severity), one.at, one.fingerprint)))
 
 
 def beside(left: Iterable[UnprovenCandidate], items: Iterable[WorklistItem]) -> tuple[UnprovenCandidate, ...]:

@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import quote
 
 from fleet.findings.repro import ReproError, parse_repro
+from fleet.findings.severity import GRAVE, Severity, weight
 from fleet.text import line
 from fleet.triage.items.life import OPEN
 from fleet.triage.items.worklist import WorklistItem
@@ -26,10 +27,6 @@ from fleet.triage.outputs.json_file import dump
 SCHEMA_URI = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 FINGERPRINT = "qaFleetItem/v1"
 """The key in `partialFingerprints`; a changed way to name items would get a new version."""
-LEVELS: Mapping[str, str] = MappingProxyType(
-    {"critical": "error", "high": "error", "medium": "warning", "low": "note"}
-)
-"""A severity that is not here is a `note`, and so is whatever a stranger says: a level fails a check."""
 RESULTS = 25_000
 """Most results of a run that GitHub takes. The items come best first, ours before strangers'."""
 BYTES = 10_000_000
@@ -100,12 +97,19 @@ def _rule(name: str) -> dict[str, Any]:
     }
 
 
+def _level(item: WorklistItem) -> str:
+    """A level fails a check, so whatever a stranger says is a `note`."""
+    if not item.trusted or weight(item.severity) < Severity.MEDIUM.weight:
+        return "note"
+    return "error" if item.severity in GRAVE else "warning"
+
+
 def _result(item: WorklistItem, rules: Mapping[str, int]) -> dict[str, Any]:
     rule = rule_of(item)
     result: dict[str, Any] = {
         "ruleId": rule,
         "ruleIndex": rules[rule],
-        "level": LEVELS.get(item.severity, "note") if item.trusted else "note",
+        "level": _level(item),
         "message": {"text": _message(item)},
         "locations": [_location(item)],
         "partialFingerprints": {FINGERPRINT: item.fingerprint},

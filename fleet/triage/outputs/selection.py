@@ -10,9 +10,10 @@ from types import MappingProxyType
 
 from fleet.clock import iso
 from fleet.errors import UsageError
+from fleet.findings.severity import WEIGHTS
 from fleet.text import clean
 from fleet.triage.items.life import OPEN
-from fleet.triage.items.rank import SEVERITIES, SURFACES
+from fleet.triage.items.rank import SURFACES
 from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.digest import FIXED, is_new
 
@@ -49,7 +50,7 @@ class Selection:
     def __post_init__(self) -> None:
         """UsageError for a state or severity that does not exist."""
         _known("--state", (self.state,), STATES)
-        _known("--severity", self.severities, SEVERITIES)
+        _known("--severity", self.severities, WEIGHTS)
 
     def of(self, items: Iterable[WorklistItem]) -> tuple[WorklistItem, ...]:
         """The chosen items, in their order; UsageError for a surface that no item has or could have."""

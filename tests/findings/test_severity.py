@@ -1,0 +1,55 @@
+"""A severity has one home."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from fleet.findings.severity import GRAVE, MINOR, ON_THE_LOG, SEVERITIES, WEIGHTS, Severity, weight
+from tests.house_copy import ROOT, HouseCopy
+
+HOME = "fleet/findings/severity.py"
+SCHEMA = "docs/reference/persona.schema.json"
+OTHER_SCALES = {
+    "fleet/oracles/web/browser.py": "axe-core has words of its own for the impact on a reader",
+}
+"""Modules that name `critical` as a text, each with its reason."""
+
+
+def test_what_follows_from_the_table() -> None:
+    assert [*WEIGHTS] == ["critical", "high", "medium", "low", "info", "unknown"]
+    assert sorted(WEIGHTS.values(), reverse=True) == [*WEIGHTS.values()]
+    assert (*WEIGHTS, "meta") == ON_THE_LOG
+    assert (SEVERITIES[:2], SEVERITIES[-2:]) == (GRAVE, MINOR)
+    assert f"{Severity.HIGH}" == "high"
+    assert Severity.HIGH.weight == weight("high") == 4.0
+    assert weight("worst") == weight("unknown") == 0.25
+
+
+def test_a_new_severity_is_one_line_and_the_schema_that_is_made_from_it(tmp_path: Path) -> None:
+    house = HouseCopy(tmp_path)
+    house.replace(HOME, '    HIGH = "high", 4.0\n', '    SERIOUS = "serious", 6.0\n    HIGH = "high", 4.0\n')
+    schema = house.run("-m", "fleet.cli", "personas", "schema")
+    (house.root / SCHEMA).write_text(schema, "utf-8")
+    assert house.changed() == [SCHEMA, HOME]
+    assert house.answers("tests.findings.newcomer", "serious") == {
+        "probe": "serious",
+        "entry": "serious",
+        "skimmed": "serious",
+        "record": "serious",
+        "proven in this order": ["critical", "serious", "low"],
+        "unproven": ["critical", "serious"],
+        "level": "error",
+        "selected": [1],
+    }
+    assert "critical, serious, high" in house.run("-m", "fleet.cli", "findings", "severity", "--help")
+
+
+def test_no_other_module_lists_severities() -> None:
+    naming = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "fleet").rglob("*.py")
+        for one in ast.walk(ast.parse(path.read_bytes()))
+        if isinstance(one, ast.Constant) and one.value == "critical"
+    }
+    assert naming == {HOME, *OTHER_SCALES}
