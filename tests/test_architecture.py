@@ -14,6 +14,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
 WHAT = (
+    "how a request is retried",
     "a gate rule",
     "who pays for a transaction",
     "how a finding is proven",

@@ -8,7 +8,6 @@ import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol
 
-from fleet.backoff import OWN_BLOCK
 from fleet.broker.egress_policy import EgressPolicy
 from fleet.broker.egress_record import EgressEntry
 from fleet.broker.rpc_policy import Denied, rewrite
@@ -25,6 +24,7 @@ from fleet.errors import (
     Unreachable,
 )
 from fleet.http_client import AnswerTooLarge, HttpFailure, open_client, retry_after, send
+from fleet.retry import OWN_BLOCK
 from fleet.text import line
 from sandbox import strict_json
 

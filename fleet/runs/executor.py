@@ -12,12 +12,12 @@ from typing import Protocol
 import anyio
 from anyio.abc import TaskGroup
 
-from fleet.backoff import Backoff
 from fleet.clock import Clock, rest
 from fleet.errors import FleetError, LostRun, TryAgain
 from fleet.events.daemon_events import FaultMet, Feed, QueuePaused, QueueResumed
 from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
+from fleet.retry import QUEUE
 from fleet.runs.context import FleetContext
 from fleet.runs.driver_choice import TRIAGE
 from fleet.runs.settlement.settle import waits_key
@@ -25,8 +25,6 @@ from fleet.store.rows import RunRow, is_news
 
 POLL_S = 1.0
 """Maximum delay, in seconds, until a request of another process (cancel, STOP, queue) is seen."""
-AGAIN = Backoff(POLL_S, 30.0)
-"""Pauses while the journal refuses requests."""
 NO_THREAD = "can't start new thread"
 """CPython's message. Every later run would fail too, while the daemon seems alive."""
 
@@ -110,7 +108,7 @@ class Executor:
             if not error.retryable:
                 raise
             self._failures += 1
-            pause = AGAIN.pause(self._failures)
+            pause = QUEUE.pause(self._failures)
             _LOG.warning("the queue waits %.0f s: %s", pause, error)
             return min(pause, POLL_S if self._deadline is not None else pause)
         self._failures = 0

@@ -8,13 +8,13 @@ from functools import partial
 
 import anyio
 
-from fleet.backoff import Backoff
 from fleet.drivers.session import RunOver
 from fleet.errors import FleetError, LostRun
 from fleet.events.daemon_events import FaultMet, Feed, NameReleased, RunSettled, RunUnsettled
 from fleet.events.model import Event, ResourceReleased
 from fleet.events.stream import Stream
 from fleet.gate.stop import stopped
+from fleet.retry import CLEAN_UP
 from fleet.runs.call.wallet import Wallet
 from fleet.runs.context import FleetContext
 from fleet.runs.executor import Executor, RunEndListener
@@ -29,8 +29,6 @@ from fleet.store.rows import EffectRow, RunRow, is_news
 TICK_S = 60.0
 POSTS_S = 15.0
 """Pause between looks at entries that are not final: a chain that steps back is noticed within it."""
-AGAIN = Backoff(5.0, 300.0)
-"""Pauses before a failed clean-up is retried."""
 LOOK_S = 1.0
 """Longest delay until the end of a STOP is seen."""
 
@@ -164,7 +162,7 @@ class Janitor:
             expected = isinstance(error, FleetError)
             if not expected:
                 _LOG.exception("clean-up met a fault: %s", run)
-            self._failed[run] = (failures + 1, now + AGAIN.pause(failures))
+            self._failed[run] = (failures + 1, now + CLEAN_UP.pause(failures))
             await self._complain(
                 run, str(error) if expected else f"{type(error).__name__}: {error}", expected
             )

@@ -12,13 +12,13 @@ from anyio import to_thread
 from fleet.errors import FleetError, PersonaError
 from fleet.events.daemon_events import Feed, PersonaAdded, PersonaChanged, PersonaRefused, PersonaRemoved
 from fleet.personas.load import LoadedPersona
+from fleet.retry import PERSONA_FILE
 from fleet.service.triggers import Triggers
 from fleet.triggers.files import Change, watch_personas
 
 Load = Callable[[Path], LoadedPersona]
 """Load one file, checked against the tool table; raises PersonaError."""
 
-AGAIN_S = 5.0
 _LOG = logging.getLogger("fleet.service")
 
 
@@ -55,7 +55,7 @@ class PersonaWatcher:
                 if not error.retryable:
                     raise
                 _LOG.warning("%s waits: %s", change.path.name, error)
-            await anyio.sleep(AGAIN_S)
+            await anyio.sleep(PERSONA_FILE.pause(0))
 
     async def take(self, change: Change) -> None:
         """Apply one change of a file."""

@@ -6,12 +6,9 @@ import logging
 
 import anyio
 
-from fleet.backoff import Backoff
 from fleet.errors import FleetError
 from fleet.fix.recovery import ProposalUpkeep
-
-AGAIN = Backoff(5.0, 300.0)
-"""Pauses between two looks: the janitor ends the runs of the dead first, and a remote may not answer."""
+from fleet.retry import PROPOSAL
 
 _LOG = logging.getLogger("fleet.fix")
 
@@ -28,7 +25,7 @@ class ProposalWatch:
         while True:
             changed = await self.look()
             looks = 0 if changed else looks + 1
-            await anyio.sleep(AGAIN.pause(max(looks - 1, 0)))
+            await anyio.sleep(PROPOSAL.pause(max(looks - 1, 0)))
 
     async def look(self) -> bool:
         """One look; whether anything has changed."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.backoff import BUSY, GARBLED, ONCE
 from fleet.chain.node.words import Meaning, meaning_of
 from fleet.chain.signing.broadcast import is_taken, refusal
 from fleet.errors import RpcError, Unfunded
+from fleet.retry import NO_RETRY, NODE_BUSY, NODE_FAULTY
 
 SAID = [
     (Meaning.KNOWN, -32000, "already known"),  # geth, Reth
@@ -69,8 +69,8 @@ def test_a_sender_that_cannot_pay_is_named(said: str) -> None:
 
 
 def test_attempts_end_with_patience_and_heed_what_the_node_asks() -> None:
-    assert GARBLED.pause(0, 0.0) == 0.05
-    assert GARBLED.pause(9, 1.9) is None
-    assert BUSY.pause(0, 0.0, asked_s=3.0) == 3.0
-    assert BUSY.pause(0, 0.0, asked_s=60.0) is None  # longer than anything waits for
-    assert ONCE.pause(0, 0.0) is None
+    assert NODE_FAULTY.next_pause(0, draw=0.5) == 0.05
+    assert NODE_FAULTY.next_pause(9, 1.9) is None
+    assert NODE_BUSY.next_pause(0, 0.0, asked_s=3.0) == 3.0
+    assert NODE_BUSY.next_pause(0, 0.0, asked_s=60.0) is None  # longer than anything waits for
+    assert NO_RETRY.next_pause(0) is None

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from fleet.clock import iso
 from fleet.config import EVENTS, NotifySection
 from fleet.findings.outage import Outage, OutageBook, OutageEnd
+from fleet.retry import NOTICE
 from fleet.service.notify.book import GROUPS, Notice, NoticeBook, read_notices
 from fleet.service.notify.changes import inert, of_budgets, of_host, of_items, of_lost, of_outages
-from fleet.service.notify.timing import GIVE_UP, due, is_quiet, rules_of, tried, wanted
+from fleet.service.notify.timing import due, is_quiet, rules_of, tried, wanted
 from fleet.store.rows import ItemRow
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -259,7 +260,10 @@ def test_a_receiver_that_has_it_is_not_tried_again_and_one_without_is_until_a_da
         waits.append(datetime.fromisoformat(book.messages[0].again) - NOON)
     assert [int(wait.total_seconds() // 60) for wait in waits] == [1, 2, 4, 8, 16, 32, 60, 60, 60]
     assert tried(book, ident, ["b"], ["a", "b"], NOON, is_last=False).messages == ()
-    assert tried(book, ident, [], ["a", "b"], NOON + GIVE_UP, is_last=True).messages == ()
+    assert (
+        tried(book, ident, [], ["a", "b"], NOON + timedelta(seconds=NOTICE.total_s), is_last=True).messages
+        == ()
+    )
 
 
 @settings(max_examples=40)

@@ -27,7 +27,7 @@ from fleet.gate.model import Rung
 from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.model import Egress, End, Image, Outcome
 from fleet.personas.model import Step
-from fleet.runs.call.session import MAX_RETRIES
+from fleet.retry import SILENT_TARGET
 from fleet.runs.context import way_out
 from fleet.unanswered import REFUSED, RESET
 from sandbox.guest import MAX_CALLS
@@ -194,8 +194,8 @@ async def test_a_server_that_does_not_come_back_is_awaited_for_a_while_only(
     jail = ScriptedJail(Restarting(99))
     async with seated(tmp_path, persona(), real=jail, patience_s=15.0) as table:
         assert await pose(table, ask("ends", "b", "c", "d")) == [["unreachable"], [], [], []]
-        assert jail.jails == [["ends", "b", "c", "d"], [""], *[["b"]] * MAX_RETRIES]
-        assert len(paused) == MAX_RETRIES
+        assert jail.jails == [["ends", "b", "c", "d"], [""], *[["b"]] * (SILENT_TARGET.attempts - 1)]
+        assert len(paused) == SILENT_TARGET.attempts - 1
 
 
 async def test_what_follows_a_failed_call_of_a_question_is_recorded_as_not_sent(tmp_path: Path) -> None:

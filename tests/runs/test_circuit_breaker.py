@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from fleet.runs.call.targets import RETRY_S, STRIKES, CircuitBreaker, target_of
+from fleet.retry import WITHDRAWN_TARGET
+from fleet.runs.call.targets import STRIKES, CircuitBreaker, target_of
 from fleet.runs.context import PATIENCE_S
 from tests.triggers.conftest import FakeClock
 
@@ -85,14 +86,14 @@ def test_what_was_withdrawn_is_tried_again_after_a_while_and_comes_back() -> Non
     clock = FakeClock()
     breaker = CircuitBreaker(clock)
     assert down(breaker) == "web site"
-    clock.advance(RETRY_S - 1)
+    clock.advance(WITHDRAWN_TARGET.first_s - 1)
     assert not breaker.permits("qa_fetch", SITE)
     clock.advance(1)
     assert breaker.permits("qa_fetch", SITE)
     breaker.count("qa_fetch", SITE, DEAD)  # the pause doubles
-    clock.advance(RETRY_S)
+    clock.advance(WITHDRAWN_TARGET.first_s)
     assert not breaker.permits("qa_fetch", SITE)
-    clock.advance(RETRY_S)
+    clock.advance(WITHDRAWN_TARGET.first_s)
     assert breaker.permits("qa_fetch", SITE)
     breaker.count("qa_fetch", SITE, WELL)
     assert breaker.permits("qa_fetch", SITE)

@@ -7,7 +7,6 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fleet.backoff import BEHIND
 from fleet.chain.node import abi, codec
 from fleet.chain.node.codec import Entry
 from fleet.chain.node.patience import NodePatience
@@ -17,10 +16,11 @@ from fleet.chain.ports import Charge, PostedEntry, Receipt, Role, SignerPort, Tx
 from fleet.chain.signing.policy import check_text
 from fleet.config import GasSection
 from fleet.errors import FleetError, Refused, RpcError, TxFailed, Unreachable
+from fleet.retry import NODE_BEHIND
 
 START = 200
 """Initial page: 150 to 260 of the longest entries fit a usual gas cap (performance.md 2)."""
-AGAIN = 64
+LARGER_AFTER = 64
 """Full pages after which a size that failed is tried once more: the next entries may be shorter."""
 
 
@@ -51,7 +51,7 @@ class PageSize:
             self.entries = 4 * entries
         elif self._failed - entries > max(1, self._failed // 16):
             self.entries = (entries + self._failed) // 2
-        elif self._pages >= AGAIN:
+        elif self._pages >= LARGER_AFTER:
             self.entries, self._failed = entries + max(1, entries // 4), 0
 
 
@@ -66,7 +66,7 @@ STEP_BACK_S = 30.0
 A lagging replica moves on in this time. Even if one stalls for longer, nothing is posted twice: a transaction
 signed by its count reuses the nonce of the one that it has not seen."""
 
-_LAG = {Meaning.FAULTY: BEHIND}
+_LAG = {Meaning.FAULTY: NODE_BEHIND}
 """Another answer may come from a replica that does not lag."""
 _SUBMIT = abi.FUNCTIONS["submitFeedback"]
 _RANGE = abi.FUNCTIONS["feedbackRange"]
@@ -183,7 +183,7 @@ class FeedbackLog:
 
     async def _block(self) -> str:
         """The newest block that counts; a node behind a known block is waited for, then Unreachable."""
-        patience = NodePatience(_LAG if self._step_back_s > BEHIND.patience_s else {})
+        patience = NodePatience(_LAG if self._step_back_s > NODE_BEHIND.total_s else {})
         while True:
             try:
                 return await self._block_now()

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from secrets import SystemRandom
 
 import anyio
 
-from fleet.backoff import Retry
 from fleet.chain.node.words import Meaning, meaning_of
 from fleet.errors import NodeBusy, RpcError, Unreachable
+from fleet.retry import Retry
 from fleet.unanswered import NO_NAME, NO_ROUTE, TIMED_OUT
 
 _LASTS = (TIMED_OUT, NO_NAME, NO_ROUTE)
@@ -33,7 +32,7 @@ class NodePatience:
             return False
         now = time.monotonic()
         self._since = self._since or now
-        pause = retry.pause(self._failures, now - self._since, asked_s, SystemRandom().random())
+        pause = retry.next_pause(self._failures, now - self._since, asked_s)
         if pause is None:
             return False
         self._failures += 1

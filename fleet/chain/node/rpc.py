@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from fleet.backoff import Retry
 from fleet.chain.node import abi
 from fleet.chain.node.hexes import as_bytes, as_int
 from fleet.chain.node.recursion_limit import recursion_limit_kept
 from fleet.chain.node.words import RETRIES, Meaning
 from fleet.config import Platform
 from fleet.errors import ChainError, FleetError, NodeBusy, RpcError, Unreachable, WrongTarget
+from fleet.retry import Retry
 from fleet.unanswered import TIMED_OUT
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
-from fleet.backoff import BEHIND, BUSY, GARBLED, Retry
+from fleet.retry import NODE_BEHIND, NODE_BUSY, NODE_FAULTY, Retry
 
 
 class Meaning(StrEnum):
@@ -30,7 +30,7 @@ class Meaning(StrEnum):
 
 
 RETRIES: Mapping[Meaning, Retry] = MappingProxyType(
-    {Meaning.BUSY: BUSY, Meaning.BEHIND: BEHIND, Meaning.FAULTY: GARBLED}
+    {Meaning.BUSY: NODE_BUSY, Meaning.BEHIND: NODE_BEHIND, Meaning.FAULTY: NODE_FAULTY}
 )
 
 

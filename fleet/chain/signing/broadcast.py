@@ -6,15 +6,11 @@ from collections.abc import Sequence
 
 import anyio
 
-from fleet.backoff import Backoff
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.node.words import Meaning, meaning_of
 from fleet.chain.signing.receipts import Receipts
 from fleet.errors import RpcError, Unfunded, Unreachable
-
-SEND_TRIES = 3
-"""Attempts to reach the node with bytes that are already journalled."""
-AGAIN = Backoff(0.1, 0.2)
+from fleet.retry import NODE_WRITE
 
 
 class Broadcast:
@@ -26,13 +22,13 @@ class Broadcast:
     async def send(self, raws: Sequence[bytes]) -> list[object]:
         """Send, and return the node's answers. After a lost answer the same bytes are safely sent again."""
         calls = [("eth_sendRawTransaction", ["0x" + raw.hex()]) for raw in raws]
-        for attempt in range(SEND_TRIES - 1):
+        for attempt in range(NODE_WRITE.attempts - 1):
             try:
                 return await self._rpc.batch(calls)
             except Unreachable as error:
                 if not error.retryable:
                     raise
-                await anyio.sleep(AGAIN.pause(attempt))
+                await anyio.sleep(NODE_WRITE.pause(attempt))
         return await self._rpc.batch(calls)
 
     async def accepted(self, answer: object, tx: str) -> bool:

@@ -8,16 +8,13 @@ from typing import Any
 
 import anyio
 
-from fleet.backoff import Backoff
 from fleet.chain.node import abi
 from fleet.chain.node.hexes import as_bytes, as_dict, as_int
 from fleet.chain.node.rpc import Call, Rpc, is_oog
 from fleet.chain.ports import Log, Receipt
 from fleet.chain.signing.tx import UnsignedTx
 from fleet.errors import RpcError, Unreachable
-
-POLLS = Backoff(0.005, 1.0, factor=1.5)
-"""Pauses between looks for receipts, since the last one that found any."""
+from fleet.retry import RECEIPT
 
 
 class Receipts:
@@ -68,7 +65,7 @@ class Receipts:
                 got.update(fresh)
                 empty = 0 if fresh else empty + 1
                 if len(got) < len(set(hashes)):
-                    await anyio.sleep(POLLS.pause(empty))
+                    await anyio.sleep(RECEIPT.pause(empty))
         return [got.get(tx) for tx in hashes]
 
     async def known(self, tx: str) -> bool:

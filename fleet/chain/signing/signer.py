@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from secrets import SystemRandom
 from time import CLOCK_BOOTTIME, clock_gettime
 
 import anyio
 
-from fleet.backoff import Backoff
 from fleet.chain.keys import Secret, address_of
 from fleet.chain.node import abi, codec
 from fleet.chain.node.rpc import Rpc
@@ -24,14 +22,11 @@ from fleet.chain.signing.tx import SignedTx, UnsignedTx, sign
 from fleet.chain.signing.tx_journal import intended, mined
 from fleet.config import ChainSection
 from fleet.errors import ChainError, FleetError, Refused, RpcError, TryAgain, TxFailed
+from fleet.retry import NONCE_TAKEN
 from fleet.store import failpoints
 
 BATCH = 50
 """Transactions per broadcast request; larger batches gain nothing (performance.md 4)."""
-NONCE_TRIES = 6
-"""Attempts to find a nonce that no other sender has taken."""
-AGAIN = Backoff(0.025, 0.1, jitter=1.0)
-"""Pauses after a taken nonce: without jitter, two senders in step would collide every time."""
 FRESH_S = 2.0
 """Maximum age of an intent when its bytes are sent, including time in which the machine sleeps."""
 FRESH_TRIES = 5
@@ -204,12 +199,12 @@ class Signer:
         """
         done: dict[int, AcceptedTx | FleetError] = {}
         held = await self._recovery.held(requests, sender)
-        for attempt in range(NONCE_TRIES):
+        for attempt in range(NONCE_TAKEN.attempts):
             left = [place for place in range(len(requests)) if place not in done]
             if not left:
                 break
             if attempt:
-                await anyio.sleep(AGAIN.pause(attempt - 1, SystemRandom().random()))
+                await anyio.sleep(NONCE_TAKEN.pause(attempt - 1))
             node = await self._judge.look(sender, [requests[place] for place in left])
             nonce = await nonces.first(node.pending) if held is None else held
             drafts = [

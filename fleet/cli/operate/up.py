@@ -18,19 +18,17 @@ from pydantic import BaseModel
 from fleet import disk_reserve
 from fleet.app.bootstrap import Bootstrap, fenced
 from fleet.app.options import GRACE_S, Options
-from fleet.backoff import Backoff
 from fleet.cli import at_once
 from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table
 from fleet.config import ROOT, load_fleet, load_platform
 from fleet.errors import FleetError, Unreachable, UsageError
+from fleet.retry import START_UP
 from fleet.service.logs import configure
 from fleet.service.readiness import Notifier
 
 app = make_app()
 _LOG = logging.getLogger("fleet.service")
 FOLDER = ROOT / "personas"
-AGAIN = Backoff(1.0, 60.0)
-"""Pauses between attempts to reach a chain that does not answer at start-up."""
 Resident = Callable[[Options, Bootstrap, Notifier, Callable[[], None]], Awaitable[bool]]
 
 
@@ -121,9 +119,9 @@ async def stay(options: Options) -> bool:
             if not waits:
                 raise
             _LOG.warning("waiting for %s: %s", waits, error)
-            notifier.say(f"EXTEND_TIMEOUT_USEC={int((AGAIN.longest + 60) * 1e6)}")
+            notifier.say(f"EXTEND_TIMEOUT_USEC={int((START_UP.longest_s + 60) * 1e6)}")
             notifier.status(f"waiting for {waits}")
-            await anyio.sleep(AGAIN.pause(failures))
+            await anyio.sleep(START_UP.pause(failures))
             failures += 1
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import anyio
 
-from fleet.backoff import Backoff
 from fleet.chain.keys import Secret, address_of
 from fleet.chain.node import abi
 from fleet.chain.node.hexes import as_dict, as_int
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.signing import tx
 from fleet.errors import RpcError, TxFailed
+from fleet.retry import RECEIPT
 
 METER_GAS = 200_000
 RECEIPT_DEADLINE_S = 15.0
-POLLS = Backoff(0.01, 0.25)
 
 
 class RpcChain:
@@ -77,6 +76,6 @@ class RpcChain:
                 receipt = await self._rpc.call("eth_getTransactionReceipt", [sent])
                 if receipt is not None:
                     return as_int(as_dict(receipt).get("status"))
-                await anyio.sleep(POLLS.pause(looks))
+                await anyio.sleep(RECEIPT.pause(looks))
                 looks += 1
         raise TxFailed("the debit was not mined in time", kind="not_mined", tx=sent)

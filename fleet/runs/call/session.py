@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import anyio
 
-from fleet.backoff import Backoff
 from fleet.broker.broker import EgressRecord
 from fleet.clock import Clock
 from fleet.drivers.explore.notebook import Notebook
@@ -25,11 +24,11 @@ from fleet.events.model import ExtensionDisabled, GateDenied, ToolRequested, Too
 from fleet.findings import envelope
 from fleet.gate.model import Action, Verdict
 from fleet.jail.model import Egress
+from fleet.retry import SILENT_TARGET, WITHDRAWN_TARGET
 from fleet.runs.call.guest_protocol import answer, answers, attached, bad_args, batch_line, request_line
 from fleet.runs.call.replies import small
 from fleet.runs.call.targets import (
     FAILURES,
-    RETRY_S,
     STRIKES,
     Capabilities,
     CircuitBreaker,
@@ -52,9 +51,6 @@ CONTROL_S = 10.0
 GUEST_S = 20.0
 """Seconds between the guest's deadline and the jail's, so that the guest can still answer."""
 MARGIN_S = 2.0
-MAX_RETRIES = 5
-AGAIN = Backoff(0.5, 4.0)
-"""Back-off before another call to a silent target."""
 RETRIES = 2
 """Retries, in another jail, of a call whose jail was killed before it acted."""
 TOO_MANY = 429
@@ -173,9 +169,10 @@ class RunSession:
         spec = TOOLS.get(tool)
         # a call that may have sent a transaction is checked when the run settles, never retried
         acts = spec is not None and (bool(spec.acts_on) or _changes_a_page(tool, args))
-        if tries >= MAX_RETRIES or acts or not self.breaker.waits(tool, args):
+        pause = SILENT_TARGET.next_pause(tries)
+        if pause is None or acts or not self.breaker.waits(tool, args):
             return False
-        await anyio.sleep(AGAIN.pause(tries))
+        await anyio.sleep(pause)
         return True
 
     async def look(self, tool: str, args: Mapping[str, Any], *, probe: str, deadline_s: float) -> Answer:
@@ -236,7 +233,7 @@ class RunSession:
         self.calls += 1
         number, spec = self.calls, TOOLS.get(tool)
         if how.trusts_outages and not self.breaker.permits(tool, args):
-            again = f"{STRIKES} times in a row: the next call is in {RETRY_S:g} s"
+            again = f"{STRIKES} times in a row: the next call is in {WITHDRAWN_TARGET.first_s:g} s"
             why = f"{target_of(tool, args)} failed {again}"
             verdict = Verdict(permit=False, rule="withdrawn", reason=why)
         elif why := self.changes.why_not(tool, args, how.probe, proof=not how.trusts_outages):

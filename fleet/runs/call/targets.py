@@ -11,13 +11,13 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
-from fleet.backoff import Backoff
 from fleet.clock import Clock
 from fleet.config import Platform
 from fleet.drivers.session import cause_of
 from fleet.findings.repro import ReproCall
 from fleet.gate.scope import Origin, origin_of
 from fleet.jail.locate import BROWSER
+from fleet.retry import WITHDRAWN_TARGET
 from fleet.runs.context import PATIENCE_S
 from sandbox.browser.devtools import installed
 from sandbox.chain.contract import VIEWS, WRITES
@@ -32,9 +32,6 @@ _FAILED = frozenset({"unreachable", "timeout"})
 CORE = "core"
 """Never withdrawn: the report, and the desk's own tools, which are not in the table."""
 STRIKES = 3
-RETRY_S = 5.0
-"""Delay before another call to a withdrawn target, doubled each time."""
-AGAIN = Backoff(RETRY_S, RETRY_S * 1_024)
 FAILURES = frozenset({"internal", "unreachable", "timeout", "disk_full", "cannot_start"})
 """error_class values of a broken tool or target. A refusal, a bad argument, an error of the platform and an
 empty answer count as answers."""
@@ -221,8 +218,8 @@ class CircuitBreaker:
 
     A path of a host is a target of its own: one that fails repeatedly is withdrawn, and the host stays. After
     as many failures of a host in a row it is suspected, and withdrawn only when its control, the host's first
-    page, fails as well. A withdrawn target gets another call every RETRY_S, so a target that recovers is used
-    again. Proofs bypass the count, so a candidate need not wait for another target.
+    page, fails as well. A withdrawn target gets another call at times (WITHDRAWN_TARGET), so a target that
+    recovers is used again. Proofs bypass the count, so a candidate need not wait for another target.
     """
 
     def __init__(self, clock: Clock, patience_s: float = PATIENCE_S) -> None:
@@ -259,7 +256,7 @@ class CircuitBreaker:
         rows = self._rows.get(target, {}).values()
         last = max((row.last for row in rows), default=0.0)
         failures = max((row.count for row in rows), default=STRIKES)
-        return self._clock.monotonic() - last >= AGAIN.pause(failures - STRIKES)
+        return self._clock.monotonic() - last >= WITHDRAWN_TARGET.pause(failures - STRIKES)
 
     def waits(self, tool: str, args: Mapping[str, Any]) -> bool:
         """Whether it is too early to withdraw this call's target, so that one more call is permitted."""

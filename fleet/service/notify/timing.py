@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 
-from fleet.backoff import Backoff
 from fleet.clock import iso
 from fleet.config import NoticeEvent, NotifySection
+from fleet.retry import NOTICE
 from fleet.service.notify.book import GROUPS, Notice, NoticeBook, NoticeMessage
 
 LINES = 20
@@ -19,10 +19,6 @@ MOST = 1_000
 """Notices that wait at most; further ones are counted in the last one's place."""
 PENDING = 20
 """Messages on their way at most: while receivers are dead, notices wait and share the next one."""
-GIVE_UP = timedelta(hours=24)
-"""Age at which an undelivered message is dropped."""
-AGAIN = Backoff(60.0, 3600.0)
-"""Pauses after a try that did not reach every receiver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +138,11 @@ def tried(
     for one in book.messages:
         if one.id == ident:
             left = tuple(name for name in one.left if name not in delivered and name in known)
-            if not left or (is_last and iso(now - GIVE_UP) >= one.at):
+            if not left or (is_last and iso(now - timedelta(seconds=NOTICE.total_s)) >= one.at):
                 continue
             one = one.model_copy(update={"left": left})
             if is_last:
-                again = iso(now + timedelta(seconds=AGAIN.pause(one.tries)))
+                again = iso(now + timedelta(seconds=NOTICE.pause(one.tries)))
                 one = one.model_copy(update={"tries": one.tries + 1, "again": again})
         kept.append(one)
     return book.model_copy(update={"messages": tuple(kept)})

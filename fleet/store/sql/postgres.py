@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from contextlib import suppress
-from secrets import SystemRandom
+from dataclasses import replace
 from typing import Any, NamedTuple, Self, TypeVar
 from uuid import uuid4
 
@@ -21,8 +21,8 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from fleet.backoff import Backoff
 from fleet.errors import ConfigError, FleetError, TryAgain
+from fleet.retry import DATABASE
 from fleet.store.sql import commit_receipts
 from fleet.store.sql.database import BUSY_S, AnyRow, Database, Work
 from fleet.store.sql.migrations import settle_version
@@ -31,8 +31,6 @@ from fleet.store.sql.server_session import SESSION, link
 
 T = TypeVar("T")
 
-AGAIN = Backoff(0.002, 0.25, jitter=0.5)
-"""Pauses before a transaction that lost against another is started over."""
 CONNECTIONS = 5
 """Most connections that one daemon keeps; further requests wait for one."""
 
@@ -135,16 +133,17 @@ class PostgresDatabase(Database):
 
     async def _insist(self, engine: AsyncEngine, work: Work[T]) -> T:
         """Start over while the failure may pass and time is left."""
-        failures, doubt = 0, False
-        until = anyio.current_time() + self._busy_s
+        failures, doubt, began = 0, False, anyio.current_time()
+        policy = replace(DATABASE, total_s=self._busy_s)
         while True:
             try:
                 return await self._once(engine, work)
             except _Passing as failure:
                 doubt = doubt or failure.doubt
-                if not AGAIN.fits(failures, until - anyio.current_time()):
+                pause = policy.next_pause(failures, anyio.current_time() - began)
+                if pause is None:
                     raise (self._doubt() if doubt else failure.error) from failure.__cause__
-            await anyio.sleep(AGAIN.pause(failures, SystemRandom().random()))
+            await anyio.sleep(pause)
             failures += 1
 
     async def _once(self, engine: AsyncEngine, work: Work[T]) -> T:

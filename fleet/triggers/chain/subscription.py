@@ -12,13 +12,11 @@ from typing import NoReturn, Protocol
 import anyio
 from anyio import to_thread
 
-from fleet.backoff import Backoff
 from fleet.chain.node.recursion_limit import recursion_limit_kept
 from fleet.clock import Clock, SystemClock
 from fleet.errors import Unreachable
+from fleet.retry import SUBSCRIPTION
 
-AGAIN = Backoff(1.0, 300.0)
-"""Seconds before resubscribing; doubles with each consecutive loss."""
 STEADY_S = 60.0
 """Seconds after which a subscription counts as good and resets the back-off."""
 
@@ -68,7 +66,7 @@ class HeadSubscription:
                 self._say(str(error))
             if self._began is not None and self._clock.monotonic() - self._began >= STEADY_S:
                 losses = 0
-            await self._sleep(AGAIN.pause(losses))
+            await self._sleep(SUBSCRIPTION.pause(losses))
             losses += 1
 
     def _subscribed(self) -> None:

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 import anyio
 
-from fleet.backoff import Backoff
 from fleet.clock import Clock, SystemClock, rest
 from fleet.errors import TryAgain, Unreachable, UsageError
+from fleet.retry import Retry
 from fleet.triggers.chain.read import ChainNode, DiamondReader
 from fleet.triggers.chain.state import BlockRef, WatchState, advance, baseline
 from fleet.triggers.deliver import deliver, described, tell
@@ -110,7 +110,7 @@ class ChainWatch:
         else:
             self._failures, self.trouble = 0, ""
             await self._say(self._reader.problems)
-        return Backoff(self._every_s, max(SLOWEST_S, self._every_s)).pause(self._failures)
+        return Retry(self._every_s, max(SLOWEST_S, self._every_s)).pause(self._failures)
 
     async def look(self) -> None:
         """Deliver what an earlier look left, then look once. Node and journal errors pass through.

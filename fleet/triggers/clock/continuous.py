@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 
 import anyio
 
-from fleet.backoff import Backoff
 from fleet.clock import Clock, SystemClock
 from fleet.errors import UsageError
 from fleet.personas.duration import parse_duration
 from fleet.personas.model import Trigger
+from fleet.retry import Retry
 from fleet.triggers.deliver import deliver, tell
 from fleet.triggers.model import Firing, FiringSink, Skip, round_key
 
@@ -52,7 +52,7 @@ class Pace:
 
     def pause(self, quiet: int) -> float:
         """The pause, doubled for each consecutive run without anything new."""
-        return Backoff(self.shortest, self.longest).pause(quiet)
+        return Retry(self.shortest, self.longest).pause(quiet)
 
     def wait(self, rounds: Rounds, now: datetime) -> float:
         """Seconds from now to the next start; a first run waits the shortest pause.
