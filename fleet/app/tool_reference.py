@@ -13,8 +13,7 @@ from textwrap import dedent
 from typing import Any, get_args, get_type_hints
 
 from fleet.drivers.expect import FUNCTIONS, MACROS
-from fleet.drivers.expect_shapes import shape_of
-from fleet.drivers.expect_words import one_of
+from fleet.drivers.expect_shapes import one_of, shape_of
 from fleet.gate.rules import LOWEST
 from fleet.personas.placeholders import PLACEHOLDERS
 from sandbox.chain.contract import VIEWS

@@ -5,6 +5,7 @@ The library and its grammar (0.4 s, 11 MB) are loaded by the first expectation o
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,12 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from celpy import Environment, Runner
+    from celpy.celtypes import Value
+    from lark import Token, Tree
 
 VARIABLES = ("result", "results", "history", "facts")
 """The last step's result, every step's result in order, figures of earlier runs by metric, and what the
@@ -39,6 +45,10 @@ OPERATORS: Mapping[str, str] = MappingProxyType(
 )
 """Operators by their names in the library's grammar."""
 
+_PARTS = frozenset(("conditionalor", "conditionaland", "relation", "unary", "addition", "multiplication"))
+_READS = frozenset(("member_dot", "member_dot_arg", "member_index", "ident_arg"))
+_INSIDE = "undeclared reference"
+
 
 class ExpectationError(Exception):
     """The expectation does not compile, or cannot be decided on these results."""
@@ -59,7 +69,7 @@ class Values:
 
 
 @lru_cache(maxsize=1)
-def _environment() -> Any:
+def _environment() -> Environment:
     import celpy
 
     return celpy.Environment()
@@ -80,7 +90,7 @@ def operators() -> Mapping[str, Any]:
     return {**base_functions, **functions()}
 
 
-def _get(where: Any, key: Any, otherwise: Any) -> Any:
+def _get(where: Value, key: Value, otherwise: Value) -> Value:
     """The member of a map, or `otherwise`: optional access, which CEL's grammar here has no sign for."""
     if not isinstance(where, dict):
         raise TypeError("get() reads a map")
@@ -88,13 +98,13 @@ def _get(where: Any, key: Any, otherwise: Any) -> Any:
 
 
 @lru_cache(maxsize=512)
-def compiled(text: str) -> Any:
+def compiled(text: str) -> Tree[Token]:
     """The parse tree; celpy's CELParseError."""
     return _environment().compile(text)
 
 
 @lru_cache(maxsize=512)
-def _program(text: str) -> Any:
+def _program(text: str) -> Runner:
     from celpy.celparser import CELParseError
 
     try:
@@ -130,17 +140,43 @@ def number(text: str, values: Values) -> float:
     return float(answer)
 
 
-def evaluate(text: str, values: Values) -> Any:
+def evaluate(text: str, values: Values) -> object:
     """The value of an expression, of the library's types; ExpectationError when it has none."""
     from celpy.adapter import json_to_cel
     from celpy.evaluation import CELEvalError
 
     try:
-        return _program(text).evaluate(json_to_cel(values.named()))
+        return _program(text).evaluate({name: json_to_cel(value) for name, value in values.named().items()})
     except (CELEvalError, ValueError, OverflowError, RecursionError) as error:
         # not only its own errors: an integer of 65 bits in a result is a plain ValueError
         reason = str(error.args[0] if error.args else error)
         raise ExpectationError(f"cannot be decided: {_plain(reason)}") from None
+
+
+def decided(text: str, values: Values) -> list[tuple[str, str]]:
+    """Each part of an expectation and its value as JSON, or why it has none; the whole is last.
+
+    Parts inside a macro's own variable have no single value, and are left out.
+    """
+    found: dict[str, str] = {}
+    for node in reversed(list(compiled(text).iter_subtrees_topdown())):  # type: ignore[no-untyped-call]
+        if node.data in _READS or (node.data in _PARTS and len(node.children) > 1):
+            part = text[node.meta.start_pos : node.meta.end_pos]
+            said = _value(part, values)
+            if _INSIDE not in said:
+                found.setdefault(part, said)
+    found.pop(text, None)
+    return [*found.items(), (text, _value(text, values))]
+
+
+def _value(text: str, values: Values) -> str:
+    from celpy.celtypes import BoolType
+
+    try:
+        value = evaluate(text, values)
+    except ExpectationError as error:
+        return str(error)
+    return json.dumps(bool(value) if isinstance(value, BoolType) else value, ensure_ascii=False, default=str)
 
 
 def _plain(reason: str) -> str:

@@ -1,4 +1,4 @@
-"""Whether an expectation can be decided, and a file of those that can."""
+"""Whether an expectation can be decided, and a file of those that can. The first check loads the grammar."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ ANY, BOOL, INT, DOUBLE, STRING = (TypeShape(kind) for kind in ("any", "bool", "i
 UINT, BYTES, NULL = (TypeShape(kind) for kind in ("uint", "bytes", "null_type"))
 
 
-def shape_of(hint: Any) -> TypeShape:
+def shape_of(hint: object) -> TypeShape:
     """The shape of a value of a Python type of a tool's arguments or result."""
     origin, inner = get_origin(hint) or hint, get_args(hint)
     if origin is Annotated:
@@ -114,3 +114,8 @@ def _common(shapes: Sequence[TypeShape]) -> TypeShape:
     if any(one.kind != first.kind for one in shapes):
         return ANY
     return first if all(one == first for one in shapes) else replace(first, of=None, words=())
+
+
+def one_of(words: Sequence[str]) -> str:
+    """All values of a text, for a person."""
+    return "one of: " + ", ".join(word or '""' for word in words)

@@ -2,42 +2,80 @@
 
 Walks the parse tree of cel-python. Whether an operator or a function takes a type is asked of the library
 itself, with a sample value of that type: so no table here can differ from what decides a run.
-Loads the library: imported by the first check only (expect.py).
+Loads the library: imported by the first check only (expect_check.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
+from celpy import celtypes
 from celpy.celparser import CELParseError
+from celpy.evaluation import Activation, CELEvalError, Evaluator
 from lark import Token, Tree
 
-from fleet.drivers.expect import FUNCTIONS, MACROS, OPERATORS, REDUCE, VARIABLES, compiled, functions
-from fleet.drivers.expect_overloads import NO_OVERLOAD, applied
-from fleet.drivers.expect_paths import Node, Path, arguments_of, guards, literal_of, path_of
-from fleet.drivers.expect_shapes import ANY, BOOL, DOUBLE, STRING, TypeShape, variables
-from fleet.drivers.expect_words import (
-    LITERALS,
-    METHODS,
-    PARTIAL,
-    SAME,
-    TYPES,
-    an,
-    bad_pattern,
-    mixed,
-    never,
-    never_lower,
-    no_word,
+from fleet.drivers.expect import (
+    FUNCTIONS,
+    MACROS,
+    OPERATORS,
+    REDUCE,
+    VARIABLES,
+    compiled,
+    functions,
+    operators,
+)
+from fleet.drivers.expect_shapes import (
+    ANY,
+    BOOL,
+    DOUBLE,
+    STRING,
+    TypeShape,
     one_of,
-    other_default,
-    unheard,
+    variables,
 )
 from fleet.personas.check import Fault, Wants, suggestion
 from fleet.text import counted
 
+Node = Tree[Token]
+Branch = Node | Token
+Path = tuple[str, ...]
+"""The names of `result.headers.x`."""
 REMEDY = "write CEL over result, results, history and facts"
+SAME = (
+    'make both sides one type: 200 is an int, 200.0 a double, "200" a string; '
+    "int(), double() and string() convert"
+)
+LITERALS: Mapping[str, str] = MappingProxyType(
+    {"INT_LIT": "int", "UINT_LIT": "uint", "FLOAT_LIT": "double", "BYTES_LIT": "bytes"}
+    | {"STRING_LIT": "string", "MLSTRING_LIT": "string", "BOOL_LIT": "bool", "NULL_LIT": "null_type"}
+)
+"""Types of literals by their tokens there."""
+METHODS = frozenset(
+    {"literal", "ident", "ident_arg", "list_lit", "map_lit"}
+    | {"member_object", "member_dot", "member_dot_arg", "member_index"}
+)
+"""Nodes with a method of their own; any other node is its only child."""
+TYPES = frozenset(
+    {"bool", "bytes", "double", "duration", "int", "list", "map", "null_type", "string"}
+    | {"timestamp", "type", "uint"}
+)
+PARTIAL = frozenset({"contains", "endsWith", "matches", "startsWith"})
+"""Functions that ask for a part of a text."""
+NO_OVERLOAD = TypeShape("nothing")
+_SAMPLES: dict[str, celtypes.Value] = {
+    "int": celtypes.IntType(1),
+    "uint": celtypes.UintType(1),
+    "double": celtypes.DoubleType(1.5),
+    "bool": celtypes.BoolType(True),
+    "string": celtypes.StringType("1"),
+    "bytes": celtypes.BytesType(b"1"),
+    "null_type": None,
+}
+_KINDS = {type(value): kind for kind, value in _SAMPLES.items()} | {bool: "bool"}
+_ANSWERS_TRUTH = frozenset({"_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "_in_"})
 
 
 def faults(text: str, tools: Sequence[str], wants: Wants) -> list[Fault]:
@@ -79,8 +117,9 @@ class _Walk:
         if wants == "number" and shape.kind not in ("int", "double", "any"):
             self._wrong(tree, f"is not a number but {an(shape)}", "name a figure, such as result.p95_ms")
 
-    def expr(self, node: Any) -> TypeShape:
+    def expr(self, node: Branch) -> TypeShape:
         """The shape of any node of the tree."""
+        assert isinstance(node, Tree)
         name = str(node.data)
         if name in ("conditionalor", "conditionaland") and len(node.children) == 2:
             return self._logic(node, "||" if name == "conditionalor" else "&&")
@@ -97,18 +136,29 @@ class _Walk:
             return self._wrong(node, "a name cannot begin with a dot", REMEDY)
         return self.expr(node.children[0])
 
-    def _wrong(self, node: Any, message: str, remedy: str) -> TypeShape:
+    def _wrong(self, node: Branch, message: str, remedy: str) -> TypeShape:
         meta = getattr(node, "meta", node)
         self.found.append(Fault(message, remedy, getattr(meta, "start_pos", 0) or 0))
         return ANY
 
-    def _source(self, node: Any) -> str:
+    def _source(self, node: Branch) -> str:
+        assert isinstance(node, Tree)
         return " ".join(self._text[node.meta.start_pos : node.meta.end_pos].split())[:60]
 
-    def _truth(self, node: Any, of: str) -> None:
+    def _truth(self, node: Branch, of: str) -> None:
         shape = self.expr(node)
         if shape.kind not in ("bool", "any"):
             self._wrong(node, f"{of} needs true or false, {self._source(node)} is {an(shape)}", "compare it")
+
+    def _capital(self, at: Branch, shape: TypeShape, given: TypeShape) -> bool:
+        """Whether a key in lower case never is, or has, this text; says so."""
+        texts = [one.literal for one in given.items or (given,)]
+        text = next((one for one in texts if isinstance(one, str) and one != one.lower()), "")
+        if not (shape.lower and text):
+            return False
+        why = f"{shape.lower} are in lower case: never {text[:60]!r}"
+        self._wrong(at, why, f"write {text.lower()[:60]!r}")
+        return True
 
     def _logic(self, node: Node, word: str) -> TypeShape:
         for one in node.children:
@@ -129,13 +179,13 @@ class _Walk:
         left = operator.children[0]
         shapes = (self.expr(left), self.expr(right))
         answer = applied(f"_{word}_", shapes)
-        if answer is not NO_OVERLOAD and not mixed(word, *shapes):
+        if answer is not NO_OVERLOAD:
             for at, (text, given) in ((right, shapes), (left, shapes[::-1])):
-                why, remedy = never_lower(text, given) if word in ("==", "!=", "in") else ("", "")
-                if why:
-                    self._wrong(at, why, remedy)
+                if word in ("==", "!=", "in"):
+                    self._capital(at, text, given)
             for side, of, value in unheard(word, shapes):
-                why = f"{self._source((left, right)[side])} {never(value, of)}"
+                said = f"is never {value[:40]!r}{suggestion(value, of)}"
+                why = f"{self._source((left, right)[side])} {said}"
                 self._wrong((right, left)[side], why, one_of(of))
             return answer
         one, other = (f"{self._source(side)} ({of})" for side, of in zip((left, right), shapes, strict=True))
@@ -157,7 +207,7 @@ class _Walk:
     def _literal(self, node: Node) -> TypeShape:
         token = node.children[0]
         assert isinstance(token, Token)
-        return TypeShape(LITERALS[token.type].kind, literal=literal_of(node))
+        return TypeShape(LITERALS[token.type], literal=literal_of(node))
 
     def _ident(self, node: Node) -> TypeShape:
         name = str(node.children[0])
@@ -186,7 +236,7 @@ class _Walk:
     def _member_dot(self, node: Node) -> TypeShape:
         return self._select(node, self.expr(node.children[0]), str(node.children[1]), node.children[1])
 
-    def _select(self, node: Node, owner: TypeShape, name: str, at: Any) -> TypeShape:
+    def _select(self, node: Node, owner: TypeShape, name: str, at: Branch) -> TypeShape:
         """A field of an object or a member of a map, by its name."""
         if owner.kind == "any" or owner.label == "history":
             return DOUBLE if owner.kind != "any" else ANY
@@ -197,16 +247,15 @@ class _Walk:
             return self._wrong(at, why, f"fields: {', '.join(sorted(owner.fields))}")
         if owner.kind != "map":
             return self._wrong(at, f"{an(owner)} has no field {name!r}", "remove it")
-        why, remedy = never_lower(owner, TypeShape("string", literal=name))
-        if why:
-            return self._wrong(at, why, remedy)
+        if self._capital(at, owner, TypeShape("string", literal=name)):
+            return ANY
         if (path := path_of(node)) and path not in self._guarded:
             where = self._source(node.children[0])
             why = f"{where} may be without {name!r}, and then this cannot be decided"
             return self._wrong(at, why, f'ask for it: {where}.get("{name}", ""), or "{name}" in {where}')
         return owner.members
 
-    def _field(self, node: Node, shape: TypeShape, name: str, at: Any) -> TypeShape:
+    def _field(self, node: Node, shape: TypeShape, name: str, at: Branch) -> TypeShape:
         """A field of an object; one that may be absent only where the expression asks whether it is there."""
         if not shape.optional:
             return shape
@@ -233,7 +282,7 @@ class _Walk:
             return self._wrong(node.children[1], why, f"use {key}")
         return self._wrong(node, f"{an(owner)} has no members", "remove the index")
 
-    def _item(self, node: Node, owner: TypeShape, value: Any) -> TypeShape:
+    def _item(self, node: Node, owner: TypeShape, value: object) -> TypeShape:
         if isinstance(value, int) and value < 0:
             return self._wrong(node.children[1], f"index {value} is below 0", "count from 0")
         if not owner.items or not isinstance(value, int):
@@ -254,9 +303,9 @@ class _Walk:
             for one in arguments:
                 self.expr(one)
             return ANY
-        return self._call(node, node.children[0], name, arguments)
+        return self._call(node.children[0], name, arguments)
 
-    def _has(self, node: Node, arguments: Sequence[Node]) -> TypeShape:
+    def _has(self, node: Node, arguments: Sequence[Branch]) -> TypeShape:
         if len(arguments) != 1 or len(path_of(arguments[0])) < 2:
             return self._wrong(node, "has() takes one field or member", 'write has(result.headers["x"])')
         self.expr(arguments[0])
@@ -267,9 +316,9 @@ class _Walk:
         name, arguments = str(token), arguments_of(node)
         if name in MACROS:
             return self._macro(node, receiver, name, arguments)
-        return self._call(node, token, name, [receiver, *arguments])
+        return self._call(token, name, [receiver, *arguments])
 
-    def _call(self, node: Node, at: Any, name: str, arguments: Sequence[Any]) -> TypeShape:
+    def _call(self, at: Branch, name: str, arguments: Sequence[Branch]) -> TypeShape:
         shapes = tuple(self.expr(one) for one in arguments)
         known = functions()
         if name not in known:
@@ -281,11 +330,11 @@ class _Walk:
             given = ", ".join(str(shape) for shape in shapes) or "nothing"
             remedy = FUNCTIONS.get(name, "convert the argument, or leave it out")
             return self._wrong(at, f"{name}() does not take {given}", remedy)
-        if name in ("get", *PARTIAL - {"matches"}):
-            why, remedy = never_lower(shapes[0], shapes[1])
-            if why:
-                return self._wrong(arguments[1], why, remedy)
-        if name == "get" and (why := other_default(shapes)):
+        if name in ("get", *PARTIAL - {"matches"}) and self._capital(arguments[1], *shapes[:2]):
+            return ANY
+        member = shapes[0].members if name == "get" else ANY
+        if "any" not in (member.kind, shapes[-1].kind) and member.kind != shapes[-1].kind:
+            why = f"the members are {member}, the value instead of one is {an(shapes[-1])}"
             return self._wrong(arguments[-1], why, SAME)
         if name in PARTIAL and (why := no_word(name, shapes)):
             return self._wrong(arguments[-1], f"{self._source(arguments[0])} {why}", one_of(shapes[0].words))
@@ -293,7 +342,7 @@ class _Walk:
             return self._wrong(arguments[-1], why, "correct the pattern; its syntax is RE2's")
         return answer
 
-    def _macro(self, node: Node, receiver: Any, name: str, arguments: Sequence[Any]) -> TypeShape:
+    def _macro(self, node: Node, receiver: Branch, name: str, arguments: Sequence[Branch]) -> TypeShape:
         owner = self.expr(receiver)
         if owner.kind not in ("list", "map", "any"):
             return self._wrong(receiver, f"{name}() needs a list or a map, not {an(owner)}", "name a list")
@@ -316,3 +365,132 @@ class _Walk:
             return TypeShape("list", of=shapes[0]) if name == "map" else ANY
         finally:
             self._names = outside
+
+
+def unheard(word: str, shapes: tuple[TypeShape, TypeShape]) -> Iterator[tuple[int, tuple[str, ...], str]]:
+    """Values that a text with known words never has: its side (0 or 1), its words, the value."""
+    one, other = shapes
+    if word in ("==", "!="):
+        pairs = [(0, one, other), (1, other, one)]
+    elif word == "in":  # a text in a written list, or a written text in a list of known words
+        pairs = [(0, one, member) for member in other.items] + [(1, other.members, one)]
+    else:
+        return
+    for side, text, given in pairs:
+        if text.words and isinstance(given.literal, str) and given.literal not in text.words:
+            yield side, text.words, given.literal
+
+
+def no_word(name: str, shapes: Sequence[TypeShape]) -> str:
+    """Why no word of a text has such a part, or ""."""
+    text, part = shapes[0], shapes[-1].literal
+    if not text.words or not isinstance(part, str) or (name == "matches" and bad_pattern(part)):
+        return ""
+    return "" if any(functions()[name](word, part) for word in text.words) else f"never {name}({part!r})"
+
+
+def bad_pattern(pattern: object) -> str:
+    if not isinstance(pattern, str):
+        return ""
+    answer = functions()["matches"]("", pattern)
+    return f"{pattern[:40]!r} is not a regular expression" if isinstance(answer, Exception) else ""
+
+
+def an(shape: TypeShape) -> str:
+    text = str(shape)
+    return text if text.startswith("the ") or shape.label else f"{'an' if text[0] in 'aio' else 'a'} {text}"
+
+
+def applied(name: str, shapes: Sequence[TypeShape]) -> TypeShape:
+    """The shape of an operator's or a function's answer to these types; NO_OVERLOAD if it has none."""
+    if _mixed(name, shapes):
+        return NO_OVERLOAD
+    if any(_open(shape) for shape in shapes):
+        return TypeShape("bool") if name in _ANSWERS_TRUTH else ANY
+    try:
+        answer = operators()[name](*map(_sample, shapes))
+    except (TypeError, AttributeError):
+        return NO_OVERLOAD
+    except (ValueError, ArithmeticError, LookupError):
+        return ANY  # it takes the type, but not the sample
+    if isinstance(answer, CELEvalError):
+        return NO_OVERLOAD if issubclass(answer.args[1], TypeError | AttributeError) else ANY
+    if isinstance(answer, list) and shapes[0].kind == "list":
+        return TypeShape("list", of=replace(shapes[0].members, words=()))
+    return TypeShape(_KINDS.get(type(answer), "any"))
+
+
+def _mixed(name: str, shapes: Sequence[TypeShape]) -> bool:
+    """Whether the library would take both, but never say anything: it holds booleans for numbers."""
+    if len(shapes) != 2 or not name.startswith("_") or "any" in {shape.kind for shape in shapes}:
+        return False
+    one, other = shapes
+    if name == "_in_":
+        return (other.members.kind if other.kind == "list" else "string") not in ("any", one.kind)
+    return (one.kind == "bool") != (other.kind == "bool")
+
+
+def _open(shape: TypeShape) -> bool:
+    """Whether nothing is known of it before an answer is there."""
+    return shape.kind == "any" or (shape.kind == "list" and _open(shape.members))
+
+
+def _sample(shape: TypeShape) -> celtypes.Value:
+    if shape.kind == "list":
+        return celtypes.ListType([_sample(shape.members)])
+    if shape.kind == "map":
+        return celtypes.MapType({celtypes.StringType("1"): _sample(shape.members)})
+    if shape.kind == "object":
+        return celtypes.MapType({celtypes.StringType(name): None for name in shape.fields})
+    return _SAMPLES[shape.kind]
+
+
+def guards(tree: Node) -> set[Path]:
+    """The members that the expression itself asks for, by has() or `in`."""
+    found: set[Path] = set()
+    for node in tree.iter_subtrees():
+        if node.data == "ident_arg" and node.children[0] == "has" and len(node.children) > 1:
+            found |= {path for one in arguments_of(node) if (path := path_of(one))}
+        if node.data == "relation" and len(node.children) == 2:
+            asked: Any = node.children[0]
+            where = node.children[1]
+            if asked.data == "relation_in" and (path := path_of(where)):
+                key = literal_of(asked.children[0])
+                found |= {(*path, key)} if isinstance(key, str) else set()
+    return found
+
+
+def path_of(node: Branch) -> Path:
+    """The names of `result.headers.x` or `result.headers["x"]`; () for any other expression."""
+    while isinstance(node, Tree) and len(node.children) == 1 and node.data not in ("ident", "literal"):
+        if node.data in ("list_lit", "exprlist"):
+            return ()
+        node = node.children[0]
+    if not isinstance(node, Tree):
+        return ()
+    if node.data == "ident":
+        return (str(node.children[0]),)
+    if node.data not in ("member_dot", "member_index") or not (path := path_of(node.children[0])):
+        return ()
+    key = str(node.children[1]) if node.data == "member_dot" else literal_of(node.children[1])
+    return () if key is None else (*path, str(key))
+
+
+def literal_of(node: Branch) -> str | int | None:
+    """The value of a literal as Python has it; None for any other expression."""
+    while isinstance(node, Tree) and len(node.children) == 1 and node.data != "literal":
+        node = node.children[0]
+    if not isinstance(node, Tree) or node.data != "literal":
+        return None
+    token: Any = node.children[0]
+    try:
+        value = Evaluator(node, Activation()).evaluate()
+    except (ValueError, CELEvalError):
+        return None
+    return {"STRING_LIT": str, "MLSTRING_LIT": str, "INT_LIT": int}.get(token.type, lambda _: None)(value)
+
+
+def arguments_of(node: Node) -> list[Branch]:
+    """The arguments of a call."""
+    last = node.children[-1] if node.children else None
+    return list(last.children) if isinstance(last, Tree) and last.data == "exprlist" else []

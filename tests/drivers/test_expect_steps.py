@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from fleet.drivers.expect import ExpectationError, Values, evaluate
-from fleet.drivers.expect_steps import decided
+from fleet.drivers.expect import ExpectationError, Values, decided, evaluate
 
 VALUES = Values([{"ok": True, "status": 404, "links": ["/a", "/b"], "value": None}])
 

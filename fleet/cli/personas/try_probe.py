@@ -13,8 +13,7 @@ from fleet.app.persona_sets import load
 from fleet.cli.console import Json, note, put, run, state
 from fleet.cli.daemon_page import daemon_of
 from fleet.config import load_fleet, load_platform
-from fleet.drivers.expect import Values
-from fleet.drivers.expect_steps import decided
+from fleet.drivers.expect import Values, decided
 from fleet.errors import Refused, TryAgain
 from fleet.events.model import Event, GateDenied, ToolRequested, ToolResponded
 from fleet.gate.dial import DIAL, read_dial
