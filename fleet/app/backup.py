@@ -218,7 +218,7 @@ def _private(config: FleetConfig, state: Path) -> Iterator[Path]:
     yield key_file(config, "sponsor", state)
     yield from (path for name in config.hooks for path in hook_files(config, name, state))
     yield from (sink_file(config, name, state) for name in config.sinks)
-    yield from notify_files(config, state)
+    yield from notify_files(config, state).values()
     repositories = (github_file(config, name, state) for name in config.repositories)
     yield from (path for path in (model_key_file(config, state), *repositories) if path is not None)
     if config.store.url_file:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from fleet.config.fleet import FleetConfig, ModelSection
+from fleet.config.notify import SECRETS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 """The checkout: `sandbox/`, `personas/` and `config/` sit beside `fleet/`."""
@@ -70,10 +71,9 @@ def github_file(config: FleetConfig, name: str, state: Path) -> Path | None:
     return None if github is None else _secret_file(github.token_file, f"github.{name}", state)
 
 
-def notify_files(config: FleetConfig, state: Path) -> tuple[Path, Path]:
-    """The file of URLs that are notified, and the secret file of the webhook; neither need exist."""
-    urls = _secret_file(config.notify.urls_file, "notify", state)
-    return urls, _secret_file(config.notify.secret_file, "notify-webhook", state)
+def notify_files(config: FleetConfig, state: Path) -> dict[str, Path]:
+    """The secret files of notifications, by the key of `[notify]` that names each; none need exist."""
+    return {key: _secret_file(getattr(config.notify, key), word, state) for key, word in SECRETS.items()}
 
 
 def _secret_file(configured: str, word: str, state: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, timedelta, tzinfo
 from typing import Annotated, Literal, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -22,6 +23,8 @@ NoticeEvent = Literal[
     "proposal",
 ]
 EVENTS: tuple[NoticeEvent, ...] = get_args(NoticeEvent)
+SECRETS: Mapping[str, str] = {"urls_file": "notify", "secret_file": "notify-webhook"}
+"""Keys that name a file of secrets: while empty, systemd's credential of this name, else it in `keys/`."""
 _TIME = "([01][0-9]|2[0-3]):[0-5][0-9]"
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours"}
 

@@ -8,13 +8,16 @@ One POST is one batch of one run, signed like a delivery to one of our webhooks:
 
 The last batch of a run has its result in `end`: outcome, detail, final_text and usage. `seq` counts the
 batches of a run from 0; none is sent twice, and `lost` is the number of earlier deliveries without confirmed
-arrival. A run settled by another process is counted from 0 again, and has no persona there.
+arrival. A run settled by another process is counted from 0 again, and has no persona there. Each sink has a
+queue of its own, bounded and invisible to runs.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+import json
+import logging
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -24,22 +27,145 @@ import anyio
 
 from fleet.config import SinkSection
 from fleet.events.model import Event, Footer, Header
+from fleet.events.outbound import WarnOnce, attempt, post_signed
 from fleet.events.send import AutoSend, Kind
-from fleet.events.sink_queue import CAP, DEADLINE_S, Outbox, Sender
 from fleet.events.stream import Reader
 from fleet.events.truncate import packed, shrink
+from fleet.http_client import open_client
 
+ROOM = 512
+"""Most queued deliveries; when full, new ones are dropped and counted."""
+ENDS = 512
+"""Places reserved for the ends of runs."""
+CAP = 32 * 1024
+"""Bytes of one delivery."""
+LARGEST = 256 * 1024
+"""Bytes of one body: no more than a fleet's own webhooks take."""
+DEADLINE_S = 5.0
+"""Seconds from the connection to the status line of the answer."""
+LINGER_S = 0.25
+"""Deliveries within this time share a batch."""
+_ENVELOPE = 4 * 1024
 FLUSH_S = 3.0
 """Seconds after the last run until unposted deliveries are dropped."""
 _WIDE = 1_024
 """Most items of a list or table; the rest is cut."""
 
+_LOG = logging.getLogger("fleet.sinks")
+
+Seal = Callable[[bytes], Mapping[str, str]]
+"""The headers that sign a body."""
 Mask = Callable[[Any], Any]
 """Masks a JSON structure before it leaves this machine."""
 
 
+@dataclass(slots=True, eq=False, kw_only=True)
+class Sender:
+    """A run as a sink knows it."""
+
+    run: str
+    persona: str = ""
+    seq: int = 0
+    lost: int = 0
+    """Deliveries before the next batch without confirmed arrival."""
+
+
 @dataclass(frozen=True, slots=True)
-class _Letters:
+class QueuedDelivery:
+    """One delivery of a run, or its end: JSON of at most CAP bytes."""
+
+    sender: Sender
+    content: bytes
+    is_end: bool = False
+
+
+def batches(items: Iterable[QueuedDelivery]) -> Iterator[list[QueuedDelivery]]:
+    """Pure: the items of each run in their order, as many as fit into one body."""
+    runs: dict[Sender, list[QueuedDelivery]] = {}
+    for item in items:
+        runs.setdefault(item.sender, []).append(item)
+    for mine in runs.values():
+        batch, size = list[QueuedDelivery](), _ENVELOPE
+        for item in mine:
+            size += len(item.content) + 1
+            if batch and size > LARGEST:
+                yield batch
+                batch, size = [], _ENVELOPE + len(item.content)
+            batch.append(item)
+        yield batch
+
+
+def body(batch: list[QueuedDelivery]) -> bytes:
+    """One batch, as described above."""
+    sender = batch[0].sender
+    about = {"v": 1, "run": sender.run, "persona": sender.persona, "seq": sender.seq, "lost": sender.lost}
+    deliveries = b",".join(item.content for item in batch if not item.is_end)
+    end = next((item.content for item in batch if item.is_end), b"null")
+    return b'%s,"deliveries":[%s],"end":%s}' % (json.dumps(about)[:-1].encode(), deliveries, end)
+
+
+class Outbox:
+    """The queue of one sink. It logs a failure once per reason, and its losses at the end."""
+
+    def __init__(
+        self, name: str, url: str, seal: Seal, *, room: int = ROOM, deadline_s: float = DEADLINE_S
+    ) -> None:
+        self._name, self._url, self._seal = name, url, seal
+        self._room, self._deadline_s = room, deadline_s
+        self._into, self._out = anyio.create_memory_object_stream[QueuedDelivery](room + ENDS)
+        self._closing = anyio.Event()
+        self._warn = WarnOnce(_LOG, f"sink {name}")
+        self._client = open_client(url)
+        self.taken = self.arrived = 0
+
+    def put(self, sender: Sender, pack: Callable[[], bytes], *, is_end: bool = False) -> None:
+        """Enqueue without waiting; items beyond the limit are not packed."""
+        self.taken += 1
+        room = self._room + ENDS if is_end else self._room
+        if self._into.statistics().current_buffer_used < room:
+            self._into.send_nowait(QueuedDelivery(sender, pack(), is_end))
+        else:
+            sender.lost += 1
+            self._warn("its queue is full, deliveries are dropped")
+
+    async def run(self) -> None:
+        """Post until `close`, and until everything queued by then has been tried."""
+        async with self._out, self._client:
+            async for first in self._out:
+                with anyio.move_on_after(LINGER_S):
+                    await self._closing.wait()
+                waiting = [first]
+                while self._out.statistics().current_buffer_used:
+                    waiting.append(self._out.receive_nowait())
+                for batch in batches(waiting):
+                    await self._post(batch)
+
+    def close(self) -> None:
+        """Accept no more deliveries."""
+        self._closing.set()
+        self._into.close()
+
+    def sum_up(self) -> None:
+        """Log the total of lost deliveries."""
+        if lost := self.taken - self.arrived:
+            _LOG.warning("sink %s: %d of %d deliveries were lost", self._name, lost, self.taken)
+
+    async def _post(self, batch: list[QueuedDelivery]) -> None:
+        sender = batch[0].sender
+        content, lost = body(batch), sender.lost + len(batch)
+        sender.seq, sender.lost = sender.seq + 1, 0
+        why = await attempt(
+            lambda: post_signed(self._client, self._url, content, self._seal(content)), self._deadline_s
+        )
+        if why:
+            sender.lost += lost
+            self._warn(why)
+        else:
+            self.arrived += len(batch)
+
+
+@dataclass(frozen=True, slots=True)
+class _SinkChannel:
     """The channel of one run: a delivery is queued once it is whole or cut off."""
 
     outbox: Outbox
@@ -47,20 +173,19 @@ class _Letters:
     kinds: Collection[str]
     mask: Mask
 
-    def open(self, kind: Kind, identity: str) -> _Letter:
-        return _Letter(self, kind, identity)
+    def open(self, kind: Kind, identity: str) -> _SinkDelivery:
+        return _SinkDelivery(self, kind, identity)
 
     def post(self, record: dict[str, Any], *, is_end: bool = False) -> None:
-        self.outbox.put(self.sender, partial(self._packed, record), is_end=is_end)
-
-    def _packed(self, record: dict[str, Any]) -> bytes:
         """Mask first, then cut to size; parts that will be cut anyway are not masked."""
-        return packed(self.mask(shrink(record, 2 * CAP, _WIDE)), CAP)
+        self.outbox.put(
+            self.sender, lambda: packed(self.mask(shrink(record, 2 * CAP, _WIDE)), CAP), is_end=is_end
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class _Letter:
-    letters: _Letters
+class _SinkDelivery:
+    channel: _SinkChannel
     kind: Kind
     identity: str
 
@@ -68,9 +193,9 @@ class _Letter:
         """Ignored: the whole arrives at `close`."""
 
     def close(self, payload: Mapping[str, Any], *, is_complete: bool) -> None:
-        if self.kind in self.letters.kinds:
+        if self.kind in self.channel.kinds:
             about = {"kind": self.kind, "identity": self.identity}
-            self.letters.post({**about, "payload": payload, "is_complete": is_complete})
+            self.channel.post({**about, "payload": payload, "is_complete": is_complete})
 
 
 class SinkReader:
@@ -78,23 +203,23 @@ class SinkReader:
 
     def __init__(self, outbox: Outbox, kinds: Collection[str], mask: Mask) -> None:
         self._outbox, self._kinds, self._mask = outbox, kinds, mask
-        self.runs: dict[str, tuple[_Letters, AutoSend]] = {}
+        self.runs: dict[str, tuple[_SinkChannel, AutoSend]] = {}
         """Runs that are not over."""
 
     def __call__(self, event: Event) -> None:
         if event.run not in self.runs:
-            letters = _Letters(self._outbox, Sender(run=event.run), self._kinds, self._mask)
-            self.runs[event.run] = letters, AutoSend(letters)
-        letters, send = self.runs[event.run]
+            channel = _SinkChannel(self._outbox, Sender(run=event.run), self._kinds, self._mask)
+            self.runs[event.run] = channel, AutoSend(channel)
+        channel, send = self.runs[event.run]
         if isinstance(event, Header):
-            letters.sender.persona = event.persona
+            channel.sender.persona = event.persona
         send(event)
         if isinstance(event, Footer):
             del self.runs[event.run]
             sent = send.result()
             usage = sent.usage.model_dump(exclude_none=True) if sent.usage else None
             end = {"outcome": event.outcome, "detail": event.detail, "final_text": sent.final_text}
-            letters.post(end | {"usage": usage}, is_end=True)
+            channel.post(end | {"usage": usage}, is_end=True)
 
     def close(self) -> None:
         """Close all open deliveries as incomplete; accept no more."""
@@ -133,14 +258,10 @@ async def sinking(
         for reader in readers:
             reader.close()
         with anyio.CancelScope(shield=True):
-            await _ended(tasks, flush_s)
+            with anyio.move_on_after(flush_s):
+                await asyncio.gather(*tasks, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
         for box in boxes:
             box.sum_up()
-
-
-async def _ended(tasks: list[asyncio.Task[None]], within_s: float) -> None:
-    with anyio.move_on_after(within_s):
-        await asyncio.gather(*tasks, return_exceptions=True)
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

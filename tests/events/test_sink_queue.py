@@ -10,8 +10,17 @@ import pytest
 
 from fleet.config import SinkSection
 from fleet.events.model import Event
-from fleet.events.sink_queue import CAP, LARGEST, Outbox, QueuedDelivery, Sender, batches, body
-from fleet.events.sinks import SinkReader, sinking
+from fleet.events.sinks import (
+    CAP,
+    LARGEST,
+    Outbox,
+    QueuedDelivery,
+    Sender,
+    SinkReader,
+    batches,
+    body,
+    sinking,
+)
 from tests.events.receiver import DONE, NEVER, RUN, Receiver, receiving, seal, send, sent, told
 from tests.events.samples import FOOTER, HEADER, Kept, asks, stream
 

@@ -9,8 +9,7 @@ import pytest
 
 from fleet.config import SinkSection
 from fleet.events.model import FindingPosted, Footer, TurnUsage
-from fleet.events.sink_queue import CAP, LARGEST
-from fleet.events.sinks import SinkReader, sinking
+from fleet.events.sinks import CAP, LARGEST, SinkReader, sinking
 from fleet.events.truncate import packed
 from fleet.triggers.hooks import webhook
 from tests.events.receiver import DONE, MASKED, RUN, receiving, seal, send, sent, told

@@ -17,12 +17,12 @@ from pathlib import Path
 import anyio
 
 from fleet.chain.keys import read_private
-from fleet.config import FleetConfig, notify_files
+from fleet.config import FleetConfig, NotifySection, notify_files
 from fleet.errors import ConfigError
-from fleet.http_client import HttpFailure, look, open_client, post
+from fleet.events.outbound import attempt, post_signed, refusal
+from fleet.http_client import look, open_client
 from fleet.service.notify import apprise_send
 from fleet.service.notify.book import NoticeMessage
-from fleet.text import line
 from fleet.triggers.hooks.secret import private_secret
 from fleet.triggers.hooks.webhook import headers
 
@@ -51,61 +51,60 @@ class Receivers:
 
 def receivers_of(config: FleetConfig, state: Path, *, deadline_s: float = DEADLINE_S) -> Receivers:
     """Those that are configured now; ConfigError names file and line of what is wrong."""
-    urls_file, secret_file = notify_files(config, state)
+    files = notify_files(config, state)
+    found = [kind(config.notify, files) for kind in _KINDS]
+    return Receivers(
+        {name: _timed(send, deadline_s) for one in found for name, send in one.by_name.items()},
+        next((one.ping for one in found if one.ping), ""),
+    )
+
+
+def _webhook(section: NotifySection, files: Mapping[str, Path]) -> Receivers:
+    if not section.webhook:
+        return Receivers({})
+    secret = private_secret(files["secret_file"])
+    return Receivers({WEBHOOK: partial(_to_webhook, section.webhook, secret)})
+
+
+def _listed(section: NotifySection, files: Mapping[str, Path]) -> Receivers:
+    """Those of the file of URLs."""
+    path = files["urls_file"]
+    if not section.urls_file and not os.path.lexists(path):
+        return Receivers({})
     found, ping = dict[str, Send](), ""
-    if config.notify.webhook:
-        secret = private_secret(secret_file)
-        found[WEBHOOK] = _timed(partial(_to_webhook, config.notify.webhook, secret), deadline_s)
-    if not config.notify.urls_file and not os.path.lexists(urls_file):
-        return Receivers(found)
-    for number, text in enumerate(read_private(urls_file).decode("utf-8", "replace").splitlines(), 1):
+    for number, text in enumerate(read_private(path).decode("utf-8", "replace").splitlines(), 1):
         words = text.split()
         if not words or words[0].startswith("#"):
             continue
-        is_ping = words[0] == "ping" and len(words) == 2 and words[1].startswith(("https://", "http://"))
-        if not is_ping and not (len(words) == 1 and _URL.fullmatch(words[0])):
+        if words[0] == "ping" and len(words) == 2 and words[1].startswith(("https://", "http://")):
+            ping = words[1]
+        elif len(words) == 1 and _URL.fullmatch(url := words[0]):
+            kind, digest = url.partition(":")[0].lower(), hashlib.sha256(url.encode()).hexdigest()[:8]
+            found[f"{kind} {digest}"] = partial(_by_apprise, url)
+        else:
             raise ConfigError(
-                f"{urls_file}:{number}: neither an Apprise URL nor `ping <url>`",
+                f"{path}:{number}: neither an Apprise URL nor `ping <url>`",
                 remedy="one URL a line, such as ntfy://ntfy.sh/topic",
             )
-        if is_ping:
-            ping = words[1]
-        else:
-            found[_name(words[0])] = _timed(partial(_by_apprise, words[0]), deadline_s)
     return Receivers(found, ping)
+
+
+_KINDS = (_webhook, _listed)
+"""Each finds its receivers in the section and in the files of `notify_files`."""
 
 
 async def ping(url: str, *, well: bool) -> str:
     """Fetch the dead-man's URL, with /fail on trouble; why it failed, "" when it did not."""
-    try:
-        with anyio.fail_after(PING_S):
-            async with open_client(url) as client:
-                status = await look(client, url if well else url.rstrip("/") + "/fail")
-    except TimeoutError:
-        return f"no answer within {PING_S:g} s"
-    except Exception as error:
-        return f"{type(error).__name__}: {line(str(error))}"
-    return "" if 200 <= status < 300 else f"HTTP {status}"
 
+    async def fetch() -> str:
+        async with open_client(url) as client:
+            return refusal(await look(client, url if well else url.rstrip("/") + "/fail"))
 
-def _name(url: str) -> str:
-    """`slack 1a2b3c4d`: its kind and a digest."""
-    return f"{url.partition(':')[0].lower()} {hashlib.sha256(url.encode()).hexdigest()[:8]}"
+    return await attempt(fetch, PING_S)
 
 
 def _timed(send: Send, deadline_s: float) -> Send:
-    async def timed(message: NoticeMessage) -> str:
-        try:
-            with anyio.fail_after(deadline_s):
-                return await send(message)
-        except TimeoutError:
-            return f"not delivered within {deadline_s:g} s"
-        except HttpFailure as failure:
-            return line(str(failure))
-        except Exception as error:  # any failure of a receiver is only a reason: the daemon goes on
-            return f"{type(error).__name__}: {line(str(error))}"
-
-    return timed
+    return lambda message: attempt(partial(send, message), deadline_s)
 
 
 async def _to_webhook(url: str, secret: bytes, message: NoticeMessage) -> str:
@@ -114,10 +113,8 @@ async def _to_webhook(url: str, secret: bytes, message: NoticeMessage) -> str:
         {"v": 1, "notice": message.id, "at": message.at, "events": message.events}
         | {"title": message.title, "text": message.body}
     ).encode()
-    signed = {"content-type": "application/json", **headers(secret, message.id, int(time.time()), body)}
     async with open_client(url) as client:
-        status, _ = await post(client, url, body, signed, limit=0)
-    return "" if 200 <= status < 300 else f"HTTP {status}"
+        return await post_signed(client, url, body, headers(secret, message.id, int(time.time()), body))
 
 
 async def _by_apprise(url: str, message: NoticeMessage) -> str:

@@ -7,7 +7,6 @@ No run waits for it.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import socket
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +18,7 @@ import anyio
 from fleet.clock import Clock, iso, rest
 from fleet.config import FleetConfig
 from fleet.errors import FleetError
+from fleet.events.outbound import WarnOnce
 from fleet.findings.redact import Redactor
 from fleet.gate.budget import Unit, left_today
 from fleet.runs.outage.book import book_of
@@ -74,7 +74,7 @@ class NoticeWatch:
         self._host = host or socket.gethostname()
         self._read: str | None = ""
         self._pinged = float("-inf")
-        self._told: set[str] = set()
+        self._warn = WarnOnce(_LOG, "notifications")
 
     async def run(self) -> None:
         """Look until cancelled."""
@@ -91,16 +91,16 @@ class NoticeWatch:
                 await self.look(tuple(to.by_name))
             well = not self._news().trouble
         except FleetError as error:
-            self._tell(str(error))
+            self._warn(str(error), whole=True)
         if to.ping and self._clock.monotonic() - self._pinged >= PING_EVERY_S:
             self._pinged = self._clock.monotonic()
             if why := await ping(to.ping, well=well):
-                self._tell(f"the dead-man's switch: {why}")
+                self._warn(why, receiver="the dead-man's switch")
         try:
             if to.by_name:
                 await self.send(to)
         except FleetError as error:
-            self._tell(str(error))
+            self._warn(str(error), whole=True)
 
     async def look(self, receivers: Sequence[str]) -> None:
         """Note what is news, and make the messages that are due."""
@@ -147,7 +147,7 @@ class NoticeWatch:
             if name not in to.by_name:
                 continue
             if why := await to.by_name[name](message):
-                self._tell(f"{name}: {why}")
+                self._warn(why, receiver=name)
                 continue
             await self._mark(message.id, (name,), tuple(to.by_name), is_last=False)
         await self._mark(message.id, (), tuple(to.by_name), is_last=True)
@@ -175,13 +175,6 @@ class NoticeWatch:
             after = step(before)
             if after == before or await self._journal.swap(self._key, text, after.model_dump_json()):
                 return after
-
-    def _tell(self, why: str) -> None:
-        """Log each reason once."""
-        mark = hashlib.sha256(why.encode()).hexdigest()
-        if mark not in self._told and len(self._told) < 100:
-            self._told.add(mark)
-            _LOG.warning("notifications: %s; runs continue", why)
 
 
 async def silences(journal: Journal) -> dict[str, str]:
