@@ -1,7 +1,8 @@
 """An outside agent at the desk: the gated, jailed tools over MCP on stdio, as one run.
 
-Needs the extra `mcp`; importing this module imports the SDK. Every tool call is a separate turn, and
-concurrent calls run one after the other: an agent that floods meets the same limits as any driver.
+Needs the extra `mcp`; importing this module imports the SDK. The conversation begins before the run, so that
+an agent is greeted at once; its first look at the tools waits for the desk. Every tool call is a turn of its
+own, and concurrent calls run one after the other: an agent that floods meets the same limits as any driver.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO, cast
 
 import anyio
@@ -18,101 +20,175 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.server.stdio import stdio_server
+from mcp.shared.exceptions import MCPError
 
 from fleet import __version__
-from fleet.drivers.desk import FINISH, Desk, Reply
+from fleet.drivers.desk import FINISH, RUN_PROBE, Desk, Reply
 from fleet.drivers.session import RunOver
+from fleet.text import clean
 
 MAX_MESSAGE = 1 << 20
 """Most bytes in one message of the agent; a longer one ends the conversation."""
+TELL_S = 30.0
+"""Time in which an agent may still ask, and hears why its run did not begin."""
 LINGER_S = 0.5
 """Time to deliver the last answer before the conversation ends."""
 
 _Context = ServerRequestContext[Any]
 
 
+@dataclass(frozen=True, slots=True)
+class _AskedCall:
+    """A call of the agent, on its way to the driver and back."""
+
+    call_id: str
+    tool: str
+    args: dict[str, Any]
+    result: asyncio.Future[types.CallToolResult] = field(default_factory=asyncio.Future)
+
+    def answer(self, result: types.CallToolResult) -> None:
+        if not self.result.done():  # the agent may have cancelled it
+            self.result.set_result(result)
+
+
 class McpDriver:
     """Serves one agent until it says `finish`, hangs up, or a fence ends the run."""
 
-    def __init__(self, agent: BinaryIO, answers: BinaryIO) -> None:
+    def __init__(self, agent: BinaryIO, answers: BinaryIO, instructions: str) -> None:
         """`agent` is the source of messages (a pipe or socket), `answers` their destination."""
-        self._agent, self._answers = agent, answers
+        self._agent, self._answers, self._instructions = agent, answers, instructions
+        self._desk: Desk | None = None
+        self._begun, self._informed, self._ended, self._closed = (anyio.Event() for _ in range(4))
+        """There is a desk, or none will be; the agent knows that there is none; no other call is made; the
+        agent sees the end."""
+        self._calls: asyncio.Queue[_AskedCall] = asyncio.Queue()
+        self._refusal = ""
+        self._over: RunOver | None = None
+        self._broken: Exception | None = None
+        self._detail = "the agent hung up"
         self.fault = ""
         """The agent's fault that ended the conversation; "" for a normal end."""
 
     async def __call__(self, desk: Desk) -> str:
-        conversation = _Conversation(desk)
+        self._desk, making = desk, list[_AskedCall]()
+        self._begun.set()
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._make_calls, desk, making)
+                await self._closed.wait()
+                tasks.cancel_scope.cancel()
+        finally:
+            self._ended.set()
+            while not self._calls.empty():
+                making.append(self._calls.get_nowait())
+            for call in making:
+                call.answer(self._no_more())
+        if stop := self._over or self._broken:
+            raise stop
+        return self._detail
+
+    async def refuse(self, why: str) -> None:
+        """Tell the agent that its run did not begin, if it did not, and end the conversation."""
+        if self._desk is None:
+            self._refusal = f"the run did not begin: {why}"
+            self._begun.set()
+            with anyio.move_on_after(TELL_S):
+                await self._informed.wait()
+        self._ended.set()
+
+    async def serve(self) -> None:
+        """Answer the agent until the conversation ends; calls wait for the desk."""
+        server: Server[Any] = Server(
+            "qa-fleet",
+            version=__version__,
+            instructions=self._instructions,
+            on_list_tools=self._tools,
+            on_call_tool=self._call,
+        )
+        lines = cast("anyio.AsyncFile[str]", self._lines(self._agent))  # the SDK only iterates over it
         try:
             with (
                 self._agent,
                 self._answers,
-            ):  # closed at the end: the agent does not see what the run does afterwards
-                return await conversation.serve(self._agent, self._answers)
+            ):  # closed at the end: the agent does not see what the run does then
+                async with (
+                    anyio.create_task_group() as tasks,
+                    stdio_server(lines, anyio.wrap_file(_text(self._answers))) as (incoming, outgoing),
+                ):
+                    tasks.start_soon(self._hang_up, tasks.cancel_scope)
+                    await server.run(incoming, outgoing, server.create_initialization_options())
+                    tasks.cancel_scope.cancel()
+        except Exception as error:  # raised by the driver, as any driver's: the run records it
+            self._broken = error
         finally:
-            self.fault = conversation.fault
-
-
-class _Conversation:
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self._one_at_a_time = anyio.Lock()
-        self._ended = anyio.Event()
-        self._over: RunOver | None = None
-        self._detail = "the agent hung up"
-        self.fault = ""
-
-    async def serve(self, agent: BinaryIO, answers: BinaryIO) -> str:
-        brief = self._desk.brief()
-        server: Server[Any] = Server(
-            "qa-fleet",
-            version=__version__,
-            instructions=f"{brief.system}\n\n{brief.plan}",
-            on_list_tools=self._tools,
-            on_call_tool=self._call,
-        )
-        lines = cast("anyio.AsyncFile[str]", self._lines(agent))  # the SDK only iterates over it
-        async with (
-            anyio.create_task_group() as tasks,
-            stdio_server(lines, anyio.wrap_file(_text(answers))) as (incoming, outgoing),
-        ):
-            tasks.start_soon(self._hang_up, tasks.cancel_scope)
-            await server.run(incoming, outgoing, server.create_initialization_options())
-            tasks.cancel_scope.cancel()
-        if self._over is not None:
-            raise self._over
-        return self._detail
+            for event in (self._ended, self._informed, self._closed):
+                event.set()
 
     async def _hang_up(self, scope: anyio.CancelScope) -> None:
         await self._ended.wait()
         await anyio.sleep(LINGER_S)
         scope.cancel()
 
+    async def _begun_desk(self) -> Desk:
+        """The desk, once the run has begun. MCPError when it did not."""
+        await self._begun.wait()
+        if self._desk is None:
+            self._informed.set()
+            raise MCPError(types.INTERNAL_ERROR, self._refusal)
+        return self._desk
+
     async def _tools(self, _: _Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        offers = self._desk.offers()
+        desk = await self._begun_desk()
+        brief = desk.brief()
+        more = {RUN_PROBE: f"\n\nThe brief of this run:\n\n{brief.system}\n\n{brief.plan}"}
         return types.ListToolsResult(
             tools=[
-                types.Tool(name=one.name, description=one.description, input_schema=dict(one.parameters))
-                for one in offers
+                types.Tool(
+                    name=one.name,
+                    description=one.description + more.get(one.name, ""),
+                    input_schema=dict(one.parameters),
+                )
+                for one in desk.offers()
             ]
         )
 
     async def _call(self, context: _Context, asked: types.CallToolRequestParams) -> types.CallToolResult:
-        async with self._one_at_a_time:
-            if self._ended.is_set():
-                return _error(f"this run is over: {self._over or self._detail}")
+        await self._begun_desk()
+        if self._ended.is_set():
+            return self._no_more()
+        call = _AskedCall(str(context.request_id), asked.name, asked.arguments or {})
+        self._calls.put_nowait(call)
+        return await call.result
+
+    async def _make_calls(self, desk: Desk, making: list[_AskedCall]) -> None:
+        """Make calls one after the other, in the driver's own task: what cancels the run cancels them."""
+        while True:
+            call = await self._calls.get()
+            if call.result.done():
+                continue
+            making[:] = [call]
             try:
-                async with self._desk.turn() as turn:
-                    reply = await turn.ask(str(context.request_id), asked.name, asked.arguments or {})
-            except RunOver as over:
-                self._over = over
-                self._ended.set()
-                return _error(f"this run is over: {over}")
-            except TimeoutError:
-                return _error("timed out: the call took longer than a turn may")
-            if asked.name == FINISH and not reply.is_error:
-                self._detail = "the agent finished"
-                self._ended.set()
-            return _result(reply)
+                call.answer(self._no_more() if self._ended.is_set() else await self._made(desk, call))
+            except Exception as error:  # ours: the agent is told that the call failed, and may go on
+                call.answer(_error(str(error)))
+
+    async def _made(self, desk: Desk, call: _AskedCall) -> types.CallToolResult:
+        try:
+            async with desk.turn() as turn:
+                reply = await turn.ask(call.call_id, call.tool, call.args)
+        except RunOver as over:
+            self._over = over
+            self._ended.set()
+            return self._no_more()
+        except TimeoutError:
+            return _error("timed out: the call took longer than a turn may")
+        if call.tool == FINISH and not reply.is_error:
+            self._detail = "the agent finished"
+            self._ended.set()
+        return _result(reply)
+
+    def _no_more(self) -> types.CallToolResult:
+        return _error(f"this run is over: {self._over or self._detail}")
 
     async def _lines(self, agent: BinaryIO) -> AsyncIterator[str]:
         """Messages as they arrive; read by the event loop, since a thread that reads cannot be cancelled."""
@@ -139,6 +215,21 @@ def _error(text: str) -> types.CallToolResult:
 
 def _text(answers: BinaryIO) -> Any:
     return open(answers.fileno(), "w", encoding="utf-8", closefd=False, newline="\n")
+
+
+@asynccontextmanager
+async def conversation(agent: BinaryIO, answers: BinaryIO, instructions: str) -> AsyncIterator[McpDriver]:
+    """A driver whose agent is answered from now on: what fails before its run begins is told to it."""
+    driver, failure = McpDriver(agent, answers, instructions), None
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(driver.serve)
+        try:
+            yield driver
+        except Exception as error:  # raised below, outside of the group
+            failure = error
+        await driver.refuse(clean(str(failure or "it ended before its first turn"), 500))
+    if failure is not None:
+        raise failure
 
 
 @contextmanager

@@ -28,10 +28,11 @@ URL = {"url": "http://127.0.0.1/"}
 
 
 @asynccontextmanager
-async def agent(out: Path, *, turns: int = 50, mode: str = "auto") -> AsyncIterator[Client]:
-    there = StdioServerParameters(
-        command=sys.executable, args=[STAND, str(out), str(turns)], env={"PYTHONPATH": str(ROOT)}
-    )
+async def agent(
+    out: Path, *, turns: int = 50, mode: str = "auto", gate: Path | None = None
+) -> AsyncIterator[Client]:
+    args = [STAND, str(out), str(turns), *([str(gate)] if gate else [])]
+    there = StdioServerParameters(command=sys.executable, args=args, env={"PYTHONPATH": str(ROOT)})
     async with Client(there, mode=mode) as client:
         yield client
 
@@ -75,9 +76,71 @@ async def test_an_agent_sees_the_offers_calls_and_finishes(tmp_path: Path, mode:
 
 async def test_it_is_told_what_to_do(tmp_path: Path) -> None:
     async with agent(tmp_path / "out", mode="legacy") as client:
-        assert client.instructions is not None
-        assert client.instructions.startswith("You test a platform.")
-        assert "- [ ] first" in client.instructions
+        assert client.instructions == "You test a platform."
+        (brief,) = [one.description for one in (await client.list_tools()).tools if one.name == RUN_PROBE]
+        assert "You test a platform." in (brief or "")
+        assert "- [ ] first" in (brief or "")
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_it_is_greeted_before_the_run_begins_and_its_calls_wait(tmp_path: Path, mode: str) -> None:
+    out, gate, seen = tmp_path / "out", tmp_path / "gate", list[str]()
+
+    async def look() -> None:
+        seen.extend(tool.name for tool in (await client.list_tools()).tools)
+
+    async def call() -> None:
+        seen.append(str(text(await client.call_tool("qa_fetch", URL))["status"]))
+
+    async with agent(out, mode=mode, gate=gate) as client, anyio.create_task_group() as tasks:
+        tasks.start_soon(look)
+        tasks.start_soon(call)
+        await anyio.sleep(0.3)
+        assert seen == []
+        gate.touch()
+    assert {"200", "qa_fetch", FINISH} <= set(seen)
+    assert (await became(out))["turns"] == 1
+
+
+@pytest.mark.parametrize("before", [True, False])
+async def test_why_a_run_did_not_begin_is_told_to_its_calls(tmp_path: Path, before: bool) -> None:
+    out, gate, why = tmp_path / "out", tmp_path / "gate", list[str]()
+
+    async def ask(tool: bool) -> None:
+        with pytest.raises(MCPError) as error:
+            await (client.call_tool("qa_fetch", URL) if tool else client.list_tools())
+        why.append(str(error.value))
+
+    async with agent(out, gate=gate) as client, anyio.create_task_group() as tasks:
+        closed = tmp_path / "closed"
+        closed.write_text("closed")
+        if not before:
+            closed.rename(gate)
+        tasks.start_soon(ask, True)
+        tasks.start_soon(ask, False)
+        await anyio.sleep(0.3)
+        if before:
+            closed.rename(gate)
+    assert why == ["the run did not begin: the node does not answer"] * 2
+    assert (await became(out))["ended"] == "not begun: the node does not answer"
+
+
+def test_an_agent_that_hangs_up_before_the_run_begins_ends_it_at_once(tmp_path: Path) -> None:
+    out, gate = tmp_path / "out", tmp_path / "gate"
+    with subprocess.Popen(
+        [sys.executable, STAND, str(out), "50", str(gate)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.close()
+        assert server.stdout.read() == b""  # its end is seen though no run has begun
+        gate.touch()
+        assert server.wait(30) == 0
+    said = json.loads(out.read_text())
+    assert (said["ended"], said["turns"]) == ("the agent hung up", 0)
 
 
 async def test_what_is_wrong_with_a_call_is_an_answer(tmp_path: Path) -> None:
