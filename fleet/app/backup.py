@@ -18,12 +18,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from shlex import quote
 
 from fleet import __version__
 from fleet.app.archive import Manifest, unpack, write_archive
 from fleet.app.bootstrap import SPOOL
 from fleet.app.lock import only_one
-from fleet.app.server_journal import JOURNAL, check_place
 from fleet.clock import Clock, iso
 from fleet.config import (
     FleetConfig,
@@ -42,9 +42,11 @@ from fleet.gate.model import Rung
 from fleet.gate.stop import STOP
 from fleet.runs.retention import look
 from fleet.store.journal import Journal
-from fleet.store.location import shown
+from fleet.store.location import shown, without_password
 from fleet.store.sql.online_copy import copy_journal
 
+JOURNAL = "fleet.db"
+"""The journal in a backup, and in the state directory, unless it is on a server."""
 ASIDE, DRAFT = "before-restore-", ".restore-"
 LOCK = "fleet.lock"
 SKIPPED = frozenset({SPOOL, BALLAST, LOCK, "expectations", "devnet", f"{JOURNAL}-wal", f"{JOURNAL}-shm"})
@@ -76,7 +78,7 @@ async def back_up(
     """
     if os.path.lexists(target):
         raise UsageError(f"{target} exists", remedy="name another file; a backup is never overwritten")
-    private = {_below(state, path) for path in _private(config, state)}
+    private = {os.path.relpath(path, state) for path in _private(config, state)}
     with disk_errors(target), tempfile.TemporaryDirectory(prefix=".backup-", dir=target.parent) as spare:
         copied = Path(spare) / JOURNAL
         if isinstance(place, Path) and place.exists():
@@ -114,6 +116,44 @@ def unpacked(path: Path, state: Path) -> Iterator[tuple[Path, Manifest]]:
         yield folder, manifest
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def dump_line(place: str, file: Path) -> str:
+    """The command that copies the journal beside a backup; the password is libpq's business (~/.pgpass)."""
+    target = quote(f"{file}.pgdump")
+    return f"pg_dump --format=custom --no-owner --file={target} {quote(without_password(place))}"
+
+
+async def check_place(manifest: Manifest, place: Path | str, file: Path) -> None:
+    """Refused unless the journal is where the backup had it: in the backup itself, or on the server by now.
+
+    Without its journal a fleet forgets what it owes and what it reported.
+    """
+    inside = manifest.journal == JOURNAL
+    if isinstance(place, Path):
+        if not inside:
+            raise Refused(
+                f"the backup's journal is on {manifest.journal}, and fleet.toml names no server",
+                rule="restore",
+                remedy="name the server in [store] url of fleet.toml",
+            )
+        return
+    if inside:
+        raise Refused(
+            f"the backup has its journal in it, and fleet.toml names {shown(place)}",
+            rule="restore",
+            remedy="remove url and url_file from [store] in fleet.toml",
+        )
+    from fleet.store.sql.server_look import has_journal  # the driver is an extra
+
+    if not await has_journal(place):
+        options = "--no-owner --exit-on-error --single-transaction"
+        target = f"--dbname={quote(without_password(place))} {quote(f'{file}.pgdump')}"
+        raise Refused(
+            f"{shown(place)} has no journal yet",
+            rule="restore",
+            remedy=f"first: pg_restore {options} {target}",
+        )
 
 
 async def check_journal(folder: Path) -> None:
@@ -223,7 +263,3 @@ def _private(config: FleetConfig, state: Path) -> Iterator[Path]:
     yield from (path for path in (model_key_file(config, state), *repositories) if path is not None)
     if config.store.url_file:
         yield state / config.store.url_file
-
-
-def _below(state: Path, path: Path) -> str:
-    return path.relative_to(state).as_posix() if path.is_relative_to(state) else ""

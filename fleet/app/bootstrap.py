@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
 
 from fleet.app.lock import only_one
+from fleet.clock import Clock, SystemClock
 from fleet.config import ROOT, FleetConfig, Platform, load_fleet, load_platform
 from fleet.jail.choice import open_jail, reap
 from fleet.jail.locate import browser_rules
@@ -24,6 +25,22 @@ from fleet.jail.selfcheck import require
 SPOOL = "jails"
 POOL = 2
 """Warm jails, with imports done: one per core of the smallest machine."""
+
+
+GRACE_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Start options of the resident service."""
+
+    state: Path
+    folder: Path
+    platform: str | None = None
+    grace_s: float = GRACE_S
+    port: int | None = None
+    clock: Clock = field(default_factory=SystemClock)
+    """Not a command-line option: a soak test sets a wrong clock."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import anyio
 
-from fleet.app.bootstrap import Bootstrap
-from fleet.app.options import Options
+from fleet.app.bootstrap import Bootstrap, Options
 from fleet.app.persona_sets import load, roster
 from fleet.app.wiring import wired
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import Role
-from fleet.config import FleetConfig, Platform
+from fleet.config import FleetConfig, Platform, load_fleet, load_platform
 from fleet.drivers.expect_check import ExpectationCache
 from fleet.events.daemon_events import FEED, Feed
 from fleet.events.live import Hub
@@ -38,13 +37,13 @@ from fleet.service.metrics import Tally
 from fleet.service.persona_watcher import PersonaWatcher
 from fleet.service.proposal_watch import ProposalWatch
 from fleet.service.readiness import Notifier, Readiness
-from fleet.service.reread import open_secrets, reread
 from fleet.service.triggers import Side, Triggers
+from fleet.triggers.hooks.secret import hook_secrets
 
 
 async def reside(options: Options, fence: Bootstrap, notifier: Notifier, opened: Callable[[], None]) -> bool:
     """Serve until a signal; call `opened` once start-up is complete. True if it is to start again."""
-    open_secrets(fence.config, options.state)
+    check_secrets(fence.config, options.state)
     good = partial(roster, options.folder, bad_expectation=_compiled(options).check)
     found, _ = await anyio.to_thread.run_sync(good)  # the folder's watcher reports bad files
     tally, hub = Tally(), Hub()
@@ -87,7 +86,19 @@ def make(
         signals=world.signals,
     )
     fixing = Fixing.of(world, _fix_parts)
-    triggers = _triggers(world, rpc, queue, feed, fixing)
+    triggers = Triggers(
+        queue,
+        world.journal,
+        rpc,
+        world.platform,
+        world.chain.signer.address(Role.SPONSOR),
+        world.state,
+        world.clock,
+        emit=feed.publish,
+        fire_all=queue.fire_all,
+        hooks=world.live.hooks,
+        item_waits=fixing.waits,
+    )
     readiness = Readiness(notifier, world.clock)
     run = partial(see_through, world, fixing)
     executor = Executor(world, personas, run, feed, ended=triggers.ended, beat=readiness.beat)
@@ -113,7 +124,7 @@ def make(
         health=health,
         readiness=readiness,
         notifier=notifier,
-        reread=partial(reread, options.platform, world.state, world.platform),
+        load_config=partial(load_config, options.platform, world.state, world.platform),
         grace_s=options.grace_s,
         more=more,
     )
@@ -123,22 +134,6 @@ def _fix_parts(config: FleetConfig, platform: Platform, state: Path) -> FixParts
     from fleet.app.fix_parts import fix_parts  # 40 ms and 3 MB that only the rung `propose` needs
 
     return fix_parts(config, platform, state)
-
-
-def _triggers(world: FleetContext, rpc: Rpc, queue: Queue, feed: Feed, fixing: Fixing) -> Triggers:
-    return Triggers(
-        queue,
-        world.journal,
-        rpc,
-        world.platform,
-        world.chain.signer.address(Role.SPONSOR),
-        world.state,
-        world.clock,
-        emit=feed.publish,
-        fire_all=queue.fire_all,
-        hooks=world.live.hooks,
-        item_waits=fixing.waits,
-    )
 
 
 def _compiled(options: Options) -> ExpectationCache:
@@ -159,3 +154,24 @@ def ways_in(
         state=world.state,
         clock=world.clock,
     )
+
+
+async def load_config(platform: str | None, state: Path, known: Platform) -> tuple[FleetConfig, Platform]:
+    """The configuration and the profile as they are on disk.
+
+    ConfigError also for an unreadable profile or secret; Unreachable and WrongTarget for a profile that
+    differs from the `known` one and whose chain does not answer or is another.
+    """
+    config = load_fleet()
+    profile, _ = load_platform(platform or config.platform, state)
+    check_secrets(config, state)
+    if profile != known:
+        async with Rpc(profile.chain.rpc) as rpc:
+            await rpc.check_target(profile)
+    return config, profile
+
+
+def check_secrets(config: FleetConfig, state: Path) -> None:
+    """Check the secrets of all webhooks; ConfigError for an unusable one."""
+    for name in config.hooks:
+        hook_secrets(config, name, state)

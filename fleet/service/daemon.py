@@ -46,7 +46,7 @@ from fleet.service.notify.watch import HostNews, NoticeWatch
 from fleet.service.persona_watcher import PersonaWatcher
 from fleet.service.readiness import Notifier, Readiness
 from fleet.service.retention import FolderRetention
-from fleet.service.second_chance import SecondChance
+from fleet.service.retry_unproven import UnprovenRetry
 from fleet.service.supervise import ENDING, handle_signals, side
 from fleet.service.triggers import Side, Triggers
 from fleet.store.rows import RunRow
@@ -68,7 +68,8 @@ _LOG = logging.getLogger("fleet.service")
 class Daemon:
     """All parts of one resident process, made by the composition root. `serve` returns once drained.
 
-    `more` are side tasks of the caller; `reread` reads configuration and profile again, or raises FleetError.
+    `more` are side tasks of the caller; `load_config` reads configuration and profile
+    again, or raises FleetError.
     `again`: it drained because its profile changed, and is to be started again.
     """
 
@@ -83,7 +84,7 @@ class Daemon:
     health: DaemonHealth
     readiness: Readiness
     notifier: Notifier
-    reread: Callable[[], Awaitable[tuple[FleetConfig, Platform]]]
+    load_config: Callable[[], Awaitable[tuple[FleetConfig, Platform]]]
     grace_s: float
     more: Sequence[Side] = ()
     _firing: anyio.CancelScope = field(init=False, default_factory=anyio.CancelScope)
@@ -141,7 +142,7 @@ class Daemon:
         The profile is in every part: a changed one is taken by a start of its own, after the drain.
         """
         try:
-            new, profile = await self.reread()
+            new, profile = await self.load_config()
         except FleetError as error:
             _LOG.error("configuration refused: %s", error)
             self.feed.publish(ConfigRefused(reason=str(error)))
@@ -158,7 +159,7 @@ class Daemon:
     async def _fire(self) -> None:
         """Run triggers, folder watch, janitor and keeper until the daemon drains."""
         keeper = FolderRetention(self.world, self.feed)
-        again = SecondChance(self.world.journal, self.queue, self.world.clock, self.world.platform.name)
+        again = UnprovenRetry(self.world.journal, self.queue, self.world.clock, self.world.platform.name)
         notices = self._notices()
         with self._firing:
             async with anyio.create_task_group() as tasks:
@@ -167,7 +168,7 @@ class Daemon:
                 tasks.start_soon(side, "the persona watcher", self.roll.run)
                 tasks.start_soon(side, "the janitor", self.janitor.run)
                 tasks.start_soon(side, "the keeper", keeper.run)
-                tasks.start_soon(side, "the next chance", again.run)
+                tasks.start_soon(side, "the retry of unproven findings", again.run)
                 tasks.start_soon(side, "notifications", notices.run)
 
     def _notices(self) -> NoticeWatch:

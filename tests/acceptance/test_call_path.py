@@ -13,8 +13,8 @@ import anyio
 import pytest
 
 import fleet.app
+from fleet.app.bootstrap import Options
 from fleet.app.daemon import make
-from fleet.app.options import Options
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import TxRequest
 from fleet.chain.signing.judge import Judge, NodeFacts

@@ -13,9 +13,8 @@ from threading import Thread
 import pytest
 
 from fleet import disk_reserve
-from fleet.cli.operate import doctor_target
-from fleet.cli.operate.doctor import upcoming
-from fleet.cli.operate.doctor_target import Row
+from fleet.cli.operate import doctor
+from fleet.cli.operate.doctor import Row, upcoming
 
 ADDRESS = "0x" + "11" * 20
 STORE: Row = ("store", True, "SQLite, fleet.db: schema 30")
@@ -38,9 +37,9 @@ STORE: Row = ("store", True, "SQLite, fleet.db: schema 30")
     ],
 )
 def test_a_poor_key_is_named_with_its_address(
-    role: doctor_target.Role, held: int, needed: bool, good: bool, said: str
+    role: doctor.Role, held: int, needed: bool, good: bool, said: str
 ) -> None:
-    name, well, seen = doctor_target._balance(role, ADDRESS, held, 5 * 10**16, needed=needed)
+    name, well, seen = doctor._balance(role, ADDRESS, held, 5 * 10**16, needed=needed)
     assert (name, well) == (f"balance of {role}", good)
     assert seen.endswith(said)
 
@@ -102,7 +101,7 @@ async def test_a_clock_that_is_off_is_said(
         (tmp_path / "devnet" / "p.toml").write_text(
             f'name = "p"\n[chain]\nrpc = "{url}"\nid = 7\ndiamond = "{ADDRESS}"\n[web]\nsite = "{url}"\n'
         )
-        [(name, well, seen)] = await doctor_target.clock("p")
+        [(name, well, seen)] = await doctor.clock("p")
     assert (name, well) == ("clock", good)
     assert said in seen.replace("599 s", "600 s").replace("601 s", "600 s")
     assert seen.endswith("set the time (NTP)") is not good

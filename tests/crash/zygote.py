@@ -10,8 +10,8 @@ import anyio
 
 import fleet.store.dispatch.dispatcher  # what a fleet imports only when it needs it
 import fleet.store.sql.postgres  # noqa: F401
+from fleet.app.bootstrap import Options
 from fleet.app.daemon import make
-from fleet.app.options import Options
 from fleet.app.persona_sets import roster
 from fleet.app.wiring import open_world
 from fleet.chain.node.rpc import Rpc

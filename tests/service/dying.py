@@ -7,8 +7,8 @@ from pathlib import Path
 
 import anyio
 
+from fleet.app.bootstrap import Options
 from fleet.app.daemon import make
-from fleet.app.options import Options
 from fleet.app.persona_sets import roster
 from fleet.app.wiring import open_world
 from fleet.chain.node.rpc import Rpc

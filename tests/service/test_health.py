@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.app.options import GRACE_S
+from fleet.app.bootstrap import GRACE_S
 from fleet.errors import ConfigError
 from fleet.events.daemon_events import PersonaRefused, SubscriptionLost, SubscriptionOpened
 from fleet.events.model import GateDenied, Header, ToolRequested, ToolResponded

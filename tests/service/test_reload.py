@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from fleet.app.bootstrap import Options
 from fleet.app.daemon import make, ways_in
-from fleet.app.options import Options
 from fleet.app.persona_sets import roster
 from fleet.app.wiring import open_world
 from fleet.chain.node.abi import FUNCTIONS

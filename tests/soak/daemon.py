@@ -6,7 +6,7 @@ import sys
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from fleet.app.options import Options
+from fleet.app.bootstrap import Options
 from fleet.cli.console import run
 from fleet.cli.operate.up import stay
 from fleet.clock import SystemClock

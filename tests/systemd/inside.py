@@ -33,7 +33,7 @@ PYTHON = "/opt/qa-fleet/.venv/bin/python"
 HOME = "/root/checkout"
 RENDER = f"""
 from pathlib import Path
-from fleet.cli.operate.unit import TEMPLATE, render
+from fleet.cli.operate.service import TEMPLATE, render
 here = Path({HOME!r})
 print(render(TEMPLATE.read_text(), root=here, prefix=here / ".venv", base=Path("/usr"), user=False))
 """

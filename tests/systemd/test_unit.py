@@ -12,9 +12,17 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from fleet.app.options import GRACE_S, Options
-from fleet.cli.operate.service import app, may_replace
-from fleet.cli.operate.unit import HIDDEN, MARK, TEMPLATE, Installation, installation, render
+from fleet.app.bootstrap import GRACE_S, Options
+from fleet.cli.operate.service import (
+    HIDDEN,
+    MARK,
+    TEMPLATE,
+    Installation,
+    app,
+    installation,
+    may_replace,
+    render,
+)
 from fleet.errors import ConfigError, Refused, UsageError
 from fleet.service.daemon import LEAVE_S
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from fleet.service.second_chance import AFTER, TIMES, SecondChance
+from fleet.service.retry_unproven import AFTER, TIMES, UnprovenRetry
 from fleet.store.rows import DecisionKind, DecisionRow, FindingRow
 from fleet.triage.items.unproven import beside, proving, unproven
 from fleet.triage.outputs.document import WorklistHeader
@@ -103,7 +103,7 @@ class Journal:
 
 
 async def looked(sink: FiringRecorder, *rows: FindingRow, times: int = 1, platform: str = "devnet") -> None:
-    again = SecondChance(cast(Any, Journal(*rows, platform=platform)), sink, FakeClock(), "devnet")
+    again = UnprovenRetry(cast(Any, Journal(*rows, platform=platform)), sink, FakeClock(), "devnet")
     for _ in range(times):
         await again.look()
 

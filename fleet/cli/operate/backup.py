@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fleet.app.backup import back_up
-from fleet.app.server_journal import dump_line
+from fleet.app.backup import back_up, dump_line
 from fleet.cli.console import Json, make_app, note, put, run, state
 from fleet.clock import SystemClock
 from fleet.config import load_fleet

@@ -44,7 +44,9 @@ def dial(
         else:
             write_dial(folder, chosen, reason, who(), SystemClock())
     shown = show()
-    put(shown, as_json=as_json, text=lambda: print(_line(shown)))
+    by = f" (by {shown['who']} at {shown['when']})" if shown["who"] else ""
+    why = f": {shown['why']}" if shown["why"] else ""
+    put(shown, as_json=as_json, text=lambda: print(f"{shown['rung']}{by}{why}"))
 
 
 def show() -> dict[str, Any]:
@@ -59,9 +61,3 @@ def show() -> dict[str, Any]:
         "when": clean(said.when) if said else "",
         "why": clean(said.why) if said else NEVER_SET if reading.why == ABSENT else clean(reading.why),
     }
-
-
-def _line(shown: dict[str, Any]) -> str:
-    by = f" (by {shown['who']} at {shown['when']})" if shown["who"] else ""
-    why = f": {shown['why']}" if shown["why"] else ""
-    return f"{shown['rung']}{by}{why}"

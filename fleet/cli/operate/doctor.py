@@ -4,34 +4,49 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Sequence
+from email.utils import parsedate_to_datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from time import time
+from typing import Annotated, Literal
 
+import anyio
 import typer
 
 from fleet.app.bootstrap import SPOOL, image
 from fleet.app.journal import known_journal
 from fleet.app.persona_sets import roster
+from fleet.chain.keys import address_of, load_key
+from fleet.chain.node.rpc import Rpc
 from fleet.cli.console import Json, make_app, put, run, state, table
 from fleet.cli.daemon_page import daemon_of
-from fleet.cli.operate import doctor_target
-from fleet.cli.operate.doctor_target import Row
-from fleet.config import ROOT, load_fleet, load_platform
+from fleet.config import ROOT, Platform, key_file, load_fleet, load_platform
 from fleet.disk_reserve import room
 from fleet.errors import FleetError
 from fleet.gate.dial import DIAL, read_dial
+from fleet.gate.model import Rung
+from fleet.http_client import HttpFailure, open_client, send
 from fleet.jail.choice import left_over, open_jail, why_no_jail
 from fleet.jail.locate import BROWSER, browser_rules
 from fleet.jail.model import Image, Jail
 from fleet.jail.toolcheck import try_browser, try_programs
 from fleet.oracles.statistics import ranks
 from fleet.runs.settlement.lost_runs import keys_without_runs
+from fleet.runs.survey import look_at, page_urls
 from fleet.store.location import shown, store_place
 from fleet.text import counted
 from sandbox.browser.devtools import installed
 
 app = make_app()
+Row = tuple[str, bool, str]
+"""Name of a check, whether it is well, what was seen."""
+REPORT_BYTES = 2_048
+"""Most bytes of a report on the log."""
+APART_S = 60.0
+"""Seconds that this machine's clock may be off; a platform refuses a call token that is off by more."""
+COIN = 10**18
+"""Wei."""
+Role = Literal["identity", "sponsor"]
 
 
 @app.command()
@@ -48,7 +63,18 @@ def doctor(
         "checks": [dict(zip(KEYS, row, strict=True)) for row in rows],
         "next": upcoming(rows),
     }
-    put(data, as_json=as_json, text=lambda: _print(rows, str(data["next"])))
+    held = counted(sum(name.startswith(INSIDE) and good for name, good, _ in rows), "fence")
+    shown = [
+        (name, "ok" if good else "NO", f"{seen}: {held} tried and held" if name == "jail" and good else seen)
+        for name, good, seen in rows
+        if not (name.startswith(INSIDE) and good)
+    ]
+
+    def text() -> None:
+        table(KEYS, shown)
+        print(f"next: {data['next']}")
+
+    put(data, as_json=as_json, text=text)
     if not data["ok"]:
         raise typer.Exit(4)
 
@@ -56,17 +82,6 @@ def doctor(
 KEYS = ("check", "ok", "seen")
 INSIDE = "jail: "
 """Begin of the names of what a jail's self-check tried: shown to a person only where it failed."""
-
-
-def _print(rows: Sequence[Row], after: str) -> None:
-    held = counted(sum(name.startswith(INSIDE) and good for name, good, _ in rows), "fence")
-    shown = [row for row in rows if not (row[0].startswith(INSIDE) and row[1])]
-    table(KEYS, ((name, "ok" if good else "NO", _seen(name, good, seen, held)) for name, good, seen in shown))
-    print(f"next: {after}")
-
-
-def _seen(name: str, good: bool, seen: str, held: str) -> str:
-    return f"{seen}: {held} tried and held" if name == "jail" and good else seen
 
 
 async def examine(platform: str | None) -> list[Row]:
@@ -83,7 +98,7 @@ async def examine(platform: str | None) -> list[Row]:
     return rows
 
 
-async def _state(_: str | None) -> list[Row]:
+async def state_directory(_: str | None) -> list[Row]:
     folder = state()
     info = folder.stat()
     private = info.st_uid == os.geteuid() and not info.st_mode & 0o077
@@ -98,12 +113,12 @@ async def _state(_: str | None) -> list[Row]:
     ]
 
 
-async def _personas(_: str | None) -> list[Row]:
+async def personas(_: str | None) -> list[Row]:
     found, errors = roster()
     return [("personas", not errors, str(errors[0]) if errors else ", ".join(sorted(found)))]
 
 
-async def _jail(platform: str | None) -> list[Row]:
+async def jail(platform: str | None) -> list[Row]:
     section = load_fleet().jail
     if why := why_no_jail(section):
         return [("jail", False, why)]
@@ -132,14 +147,14 @@ def _spool() -> Path:
     return spool
 
 
-async def _programs(platform: str | None) -> list[Row]:
+async def programs(platform: str | None) -> list[Row]:
     """The compiler on the profile's sample, the loader on its module; no line for a platform without them."""
     profile, path = load_platform(platform or load_fleet().platform, state())
     tried = await try_programs(image(profile, path), profile.compiler.program, _make())
     return [(one.name, one.ok, ("could not look: " if one.ours else "") + one.seen) for one in tried]
 
 
-async def _browser(platform: str | None) -> list[Row]:
+async def browser(platform: str | None) -> list[Row]:
     """Whether pages can be opened in a browser; without one, what needs it is not applicable."""
     program = installed()
     if not program:
@@ -156,7 +171,7 @@ async def _browser(platform: str | None) -> list[Row]:
     return [("browser", not seen, f"{seen or 'it starts in a jail'}: {program}, {judged}")]
 
 
-async def _store(_: str | None) -> list[Row]:
+async def store(_: str | None) -> list[Row]:
     place = store_place(load_fleet().store, state())
     kind = "SQLite" if isinstance(place, Path) else "PostgreSQL"
     journal = await known_journal(state())
@@ -172,31 +187,115 @@ async def _store(_: str | None) -> list[Row]:
     return [("store", not faults, f"{kind}, {shown(place)}: {seen}"), ("keys without runs", not lost, told)]
 
 
-async def _disk(_: str | None) -> list[Row]:
+async def disk(_: str | None) -> list[Row]:
     good, seen = room(state())
     return [("disk", good, seen if good else f"{seen}: no run starts; free space, fleet runs prune")]
 
 
-async def _measurements(_: str | None) -> list[Row]:
+async def measurements(_: str | None) -> list[Row]:
     """Without the extra the fleet still works: latency is not applicable."""
     why = ranks.missing()
     return [("measurements", True, f"not applicable: {why}" if why else "latency is judged by ranks")]
 
 
+def profile(name: str | None) -> Platform:
+    """The profile of this name, or the configured one."""
+    return load_platform(name or load_fleet().platform, state())[0]
+
+
+async def target(name: str | None) -> list[Row]:
+    """The node, its chain and the diamond, as the profile has them."""
+    found, path = load_platform(name or load_fleet().platform, state())
+    async with Rpc(found.chain.rpc) as rpc:
+        await rpc.check_target(found)
+    return [("platform", True, f"{found.name}: chain {found.chain.id} at {found.chain.rpc} ({path})")]
+
+
+async def pages(name: str | None) -> list[Row]:
+    """Site, faces and proxy; what the profile leaves out is fine."""
+    looks = [await look_at(part, url) for part, url in page_urls(profile(name)).items()]
+    return [(one.part, not one.is_bad, one.seen) for one in looks]
+
+
+async def keys(_: str | None) -> list[Row]:
+    """Whether both keys can be read, and only by this user."""
+    config = load_fleet()
+    load_key(key_file(config, "identity", state()))
+    load_key(key_file(config, "sponsor", state()))
+    return [("keys", True, "identity and sponsor are readable, and only by this user")]
+
+
+async def balances(name: str | None) -> list[Row]:
+    """Whether each key can pay for one act of its own at the node's price of gas."""
+    platform, config = profile(name), load_fleet()
+    gas: dict[Role, int] = {
+        "identity": platform.gas.feedback_base + REPORT_BYTES * platform.gas.feedback_per_byte,
+        "sponsor": platform.gas.register_name,
+    }
+    posts, acts = platform.chain.log == "chain", read_dial(state() / DIAL).rung is not Rung.OBSERVE
+    needed, rows = {"identity": posts, "sponsor": acts}, []
+    async with Rpc(platform.chain.rpc) as rpc:
+        price = int(await rpc.call("eth_gasPrice"), 16)
+        for role, limit in gas.items():
+            address = address_of(load_key(key_file(config, role, state())))
+            held = await rpc.balance(address)
+            rows.append(_balance(role, address, held, limit * price, needed=needed[role]))
+    return rows
+
+
+def _balance(role: Role, address: str, held: int, cost: int, *, needed: bool) -> Row:
+    act = "a report" if role == "identity" else "a name"
+    seen = f"{address} has {held / COIN:.6g} coins"
+    if held >= cost:
+        return (f"balance of {role}", True, f"{seen}; {act} costs at most {cost / COIN:.2g}")
+    why = f"{seen}, {act} may cost {cost / COIN:.2g}: send it funds"
+    unused = "nothing is posted on chain" if role == "identity" else "not needed while the dial is at observe"
+    return (f"balance of {role}", not needed, why if needed else f"{why}; {unused}")
+
+
+async def clock(name: str | None) -> list[Row]:
+    """This machine's clock beside the site's, and beside the newest block, which is never of the future."""
+    platform = profile(name)
+    seen: list[tuple[str, float]] = []  # each other clock and how far ours is after it
+    if (site := await _date(platform.web.site)) is not None:
+        seen.append(("the site's", time() - site))
+    async with Rpc(platform.chain.rpc) as rpc:
+        block = await rpc.call("eth_getBlockByNumber", ["latest", False])
+    if (behind := int(block["timestamp"], 16) - time()) > 0:
+        seen.append(("the newest block's", -behind))  # only what is sure to be wrong of it
+    worst = max((abs(off) for _, off in seen), default=0.0)
+    words = ", ".join(f"{abs(off):.0f} s {'before' if off < 0 else 'after'} {who}" for who, off in seen)
+    told = words or "there is no clock to compare with"
+    return [("clock", worst <= APART_S, told if worst <= APART_S else f"{told}: set the time (NTP)")]
+
+
+async def _date(url: str) -> float | None:
+    """The Date of an answer in Unix seconds; None without one."""
+    if not url:
+        return None
+    try:
+        with anyio.fail_after(APART_S / 6):
+            async with open_client(url) as client:
+                headers = (await send(client, "GET", url, b"", {}, limit=0))[1]
+        return parsedate_to_datetime(headers["date"]).timestamp()
+    except (HttpFailure, TimeoutError, KeyError, ValueError):
+        return None
+
+
 CHECKS: dict[str, Callable[[str | None], Awaitable[list[Row]]]] = {
-    "jail": _jail,
-    "platform": doctor_target.target,
-    "pages": doctor_target.pages,
-    "programs": _programs,
-    "keys": doctor_target.keys,
-    "balances": doctor_target.balances,
-    "store": _store,
-    "disk": _disk,
-    "clock": doctor_target.clock,
-    "browser": _browser,
-    "state directory": _state,
-    "personas": _personas,
-    "measurements": _measurements,
+    "jail": jail,
+    "platform": target,
+    "pages": pages,
+    "programs": programs,
+    "keys": keys,
+    "balances": balances,
+    "store": store,
+    "disk": disk,
+    "clock": clock,
+    "browser": browser,
+    "state directory": state_directory,
+    "personas": personas,
+    "measurements": measurements,
 }
 """What no run can do without comes first; a later check may fail for an earlier one's reason."""
 

@@ -89,17 +89,17 @@ def send(
     if not dry_run:
         said = ask(state(), f"/hooks/{name}", body, signed).check()
         data |= {"status": said.status, "runs": said.body.get("runs", [])}
-    put(data, as_json=as_json, text=lambda: _print(data))
 
+    def text() -> None:
+        if "status" not in data:
+            print(f"POST {data['path']}")
+            print("\n".join(f"{key}: {value}" for key, value in signed.items()))
+            return
+        note("accepted" if data["status"] == 202 else "delivered before: nothing new starts")
+        lines = ([row["persona"], row["run"], row["key"]] for row in data["runs"])
+        table(("persona", "run", "key"), lines, empty="no persona uses it")
 
-def _print(data: dict[str, Any]) -> None:
-    if "status" not in data:
-        print(f"POST {data['path']}")
-        print("\n".join(f"{key}: {value}" for key, value in data["headers"].items()))
-        return
-    note("accepted" if data["status"] == 202 else "delivered before: nothing new starts")
-    lines = ([row["persona"], row["run"], row["key"]] for row in data["runs"])
-    table(("persona", "run", "key"), lines, empty="no persona uses it")
+    put(data, as_json=as_json, text=text)
 
 
 def _body(file: Path | None) -> bytes:

@@ -103,18 +103,18 @@ def unsilence(event: Event, dry_run: DryRun = False, as_json: Json = False) -> N
 @app.command()
 def silences(as_json: Json = False) -> None:
     """List the silenced events and the end of each silence."""
+
+    async def read() -> dict[str, str]:
+        known = await known_journal(state())
+        if known is None:
+            return {}
+        async with known as journal:
+            return await stored(journal)
+
     now = iso(SystemClock().now())
-    rows = [{"event": event, "until": until} for event, until in run(_stored).items() if until > now]
+    rows = [{"event": event, "until": until} for event, until in run(read).items() if until > now]
     lines = ([row["event"], row["until"]] for row in rows)
     put(rows, as_json=as_json, text=lambda: table(("event", "until"), lines, empty="no silences"))
-
-
-async def _stored() -> dict[str, str]:
-    known = await known_journal(state())
-    if known is None:
-        return {}
-    async with known as journal:
-        return await stored(journal)
 
 
 def _keep(event: str, until: str, dry_run: bool) -> None:

@@ -73,18 +73,15 @@ async def _programs(platform: Platform, path: Path) -> list[SurveyedPart]:
     ]
 
 
-def _can_run(one: dict[str, Any]) -> str:
-    """Of a persona; one without probes of its own has nothing that could be missing."""
-    return f"{one['applicable']} of {one['probes']} probes can run" if one["probes"] else "can run"
-
-
 def _print(data: dict[str, Any]) -> None:
     table(("part", "state", "seen"), ([row["part"], row["state"], row["seen"]] for row in data["parts"]))
     if data["functions"]:
         print(f"\nnot offered: {', '.join(data['functions']['missing']) or 'nothing that the fleet knows'}")
     rows = [("tool", row["tool"], row["reason"] or "can run") for row in data["tools"]]
     for one in data["personas"]:
-        rows.append(("persona", one["persona"], _can_run(one)))
+        # one without probes of its own has nothing that could be missing
+        some = f"{one['applicable']} of {one['probes']} probes can run"
+        rows.append(("persona", one["persona"], some if one["probes"] else "can run"))
         rows += [("probe", row["probe"], f"not applicable: {row['reason']}") for row in one["not_applicable"]]
     print()
     table(("what", "name", "here"), rows)

@@ -8,9 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from fleet.app.backup import check_journal, difference, unpacked
-from fleet.app.backup import restore as put_back
-from fleet.app.server_journal import JOURNAL, check_place
+from fleet.app.backup import JOURNAL, check_journal, check_place, difference, unpacked
+from fleet.app.backup import restore as put_in_place
 from fleet.cli.console import Json, make_app, put, run, state, who
 from fleet.clock import SystemClock
 from fleet.config import load_fleet
@@ -36,24 +35,23 @@ def restore(
 ) -> None:
     """Restore the state directory from a backup; no daemon may be running."""
     place = store_place(load_fleet().store, state())
-    data = run(lambda: _check(file, place)) if check else run(lambda: _restore(file, place, force, keep_dial))
-    put(data, as_json=as_json, text=lambda: _print(data))
-
-
-async def _check(file: Path, place: Path | str) -> dict[str, Any]:
     folder = state()
-    with unpacked(file, folder) as (unpacked_to, manifest):
-        await check_place(manifest, place, file)
-        changes = difference(unpacked_to, folder)
-        await check_journal(unpacked_to)
-    return {"restored": False, **manifest.model_dump(exclude={"files"}), **asdict(changes)}
 
+    async def compare() -> dict[str, Any]:
+        with unpacked(file, folder) as (unpacked_to, manifest):
+            await check_place(manifest, place, file)
+            changes = difference(unpacked_to, folder)
+            await check_journal(unpacked_to)
+        return {"restored": False, **manifest.model_dump(exclude={"files"}), **asdict(changes)}
 
-async def _restore(file: Path, place: Path | str, force: bool, keep_dial: bool) -> dict[str, Any]:
-    manifest, aside = await put_back(
-        file, state(), place, SystemClock(), who(), force=force, keep_dial=keep_dial
-    )
-    return {"restored": True, "old": aside, **manifest.model_dump(exclude={"files"})}
+    async def put_back() -> dict[str, Any]:
+        manifest, aside = await put_in_place(
+            file, folder, place, SystemClock(), who(), force=force, keep_dial=keep_dial
+        )
+        return {"restored": True, "old": aside, **manifest.model_dump(exclude={"files"})}
+
+    data = run(compare if check else put_back)
+    put(data, as_json=as_json, text=lambda: _print(data))
 
 
 def _print(data: dict[str, Any]) -> None:

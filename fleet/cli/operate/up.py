@@ -16,8 +16,7 @@ import typer
 from pydantic import BaseModel
 
 from fleet import disk_reserve
-from fleet.app.bootstrap import Bootstrap, fenced
-from fleet.app.options import GRACE_S, Options
+from fleet.app.bootstrap import GRACE_S, Bootstrap, Options, fenced
 from fleet.cli import at_once
 from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table
 from fleet.config import ROOT, load_fleet, load_platform

@@ -1,4 +1,4 @@
-"""The next chance: refire, a few times, a persona that saw a grave finding and could not prove it."""
+"""Fires again, a few times, a persona that saw a grave finding and could not prove it."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ TIMES = 3
 """Runs that failed to prove it, after which only the persona's own triggers return to it."""
 
 
-class SecondChance:
-    """Keyed by the finding and the number of failed runs, so each chance is offered once.
+class UnprovenRetry:
+    """Keyed by the finding and the number of failed runs, so each retry is fired once.
 
-    This platform only; a refused chance (a spent day, a removed persona) is not offered again by
+    This platform only; a refused one (a spent day, a removed persona) is not fired again by
     this process.
     """
 
     def __init__(self, journal: Journal, sink: FiringSink, clock: Clock, platform: str) -> None:
         self._journal, self._sink, self._clock, self._platform = journal, sink, clock, platform
-        self._offered: set[str] = set()
+        self._fired: set[str] = set()
 
     async def run(self) -> None:
         while True:
@@ -46,9 +46,9 @@ class SecondChance:
         decisions = await self._journal.decisions(self._platform)
         for one in unproven(await self._journal.findings(), decisions, now):
             key = f"{one.persona}@unproven:{one.fingerprint}:{one.runs}"
-            if key in self._offered or one.runs > TIMES or one.at > iso(now - AFTER):
+            if key in self._fired or one.runs > TIMES or one.at > iso(now - AFTER):
                 continue
-            self._offered.add(key)
+            self._fired.add(key)
             if (await self._journal.run(one.run)).platform == self._platform:
                 why = f"not proven yet: {one.title}"
                 await self._sink.fire(Firing(key=key, persona=one.persona, why=why, due=now))
