@@ -1,7 +1,7 @@
 """The audit sample: is what the list calls settled or small really so? Pure.
 
 Each run of the retest persona proves a random share of the dismissed and the low items again. A dismissed
-item that shows three times, or a low one that is gone, overturns what the list says of it. A person's
+item that shows every time, or a low one that is gone, overturns what the list says of it. A person's
 decision still stands: the figures say so, and the item is named.
 """
 

@@ -29,8 +29,8 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, Valid
 from pydantic.dataclasses import dataclass
 
 from fleet.findings.envelope import Envelope, write
+from fleet.findings.proof import TRIES
 from fleet.findings.reader import FP, ParsedEntry
-from fleet.findings.recurrence import LOOKS
 from fleet.findings.redact import Redactor
 from fleet.findings.severity import Severity
 from fleet.text import cut_bytes, line
@@ -257,4 +257,4 @@ def _older(entry: ParsedEntry) -> ItemRecord | None:
 
 def fixed_record(item: str, clean_at: str, clean_run: str) -> ItemRecord:
     """The resolve record of an item that a run found clean."""
-    return ItemRecord(kind="verified-fixed", item=item, at=clean_at, who=clean_run, runs=LOOKS)
+    return ItemRecord(kind="verified-fixed", item=item, at=clean_at, who=clean_run, runs=TRIES)

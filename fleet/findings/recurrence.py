@@ -16,8 +16,6 @@ from fleet.findings.reader import ParsedEntry
 
 FIXED = "verified-fixed"
 """Begins the title of a resolve record."""
-LOOKS = 3
-"""Clean re-runs that show that an item is fixed."""
 DAYS = 60
 """The latest days on which an item was seen that are kept."""
 _PREFIX = "item."

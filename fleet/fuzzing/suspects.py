@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from fleet.findings.proof import TRIES
 from fleet.fuzzing.claims import PARTS, SOURCE_BYTES, DefectClaim, fits
 from fleet.personas.model import Step
 from sandbox.judging.port import KINDS
 
-LOOKS = 3
-"""Looks at a suspect that does not show, before it is given up."""
 TOOL = "qa_compile"
 _PLACEHOLDER = re.compile(r"\{(?:name|run|site|proxy)\}|\{(?:face|target):")
 
@@ -37,8 +36,8 @@ class Suspect:
 
     @property
     def waits(self) -> bool:
-        """Whether it is still to be looked at."""
-        return not self.shown and self.looks < LOOKS
+        """Whether it is still to be looked at: one that no look has shown is given up."""
+        return not self.shown and self.looks < TRIES
 
     @property
     def size(self) -> int:

@@ -1,7 +1,7 @@
 """A search on one program by hand: rounds in several jails, and each suspect confirmed in fresh ones.
 
 Nothing is posted and no chain is touched. What jails answer are claims: only what single calls show to the
-oracles, three times in fresh jails, is a defect.
+oracles in every one of `TRIES` fresh jails is a defect.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ import anyio
 from fleet.clock import Clock, SystemClock
 from fleet.drivers.session import OUR_FAILURES, cause_of
 from fleet.errors import JailError, Unreachable
+from fleet.findings.proof import TRIES
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.fuzzing.campaign import Campaign
 from fleet.fuzzing.claims import PARTS, RoundClaim
-from fleet.fuzzing.suspects import LOOKS, Suspect
+from fleet.fuzzing.suspects import Suspect
 from fleet.jail.model import Jail
 from fleet.oracles.model import Exchange, Facts, Violation
 from fleet.oracles.table import judge
@@ -37,7 +38,7 @@ LOADER = 0.25
 CALL_S = 45.0
 """Seconds of a single call: enough for a hang on a machine that this search keeps busy itself."""
 SPOILED = 6
-"""Looks that may fail for reasons of ours before fewer than LOOKS count."""
+"""Looks that may fail for reasons of ours before fewer than TRIES count."""
 FREE, LEAST_COUNTED = 0.7, 1 / 3
 """Processor time in a second of a round that need not wait for a processor, measured; a round with less of it
 counts as that much shorter, down to this share of its length."""
@@ -60,7 +61,7 @@ class ProvenDefect:
     repro: str
     size: int
     confirmed: int
-    tries: int = LOOKS
+    tries: int = TRIES
 
     def as_data(self) -> dict[str, Any]:
         """As `fleet fuzz --json` prints it."""
@@ -193,8 +194,8 @@ class FuzzSearch:
             self._busy.add(key)
             steps = suspect.steps()
             seen: list[tuple[Violation, ...]] = []
-            for _ in range(LOOKS + SPOILED):
-                if len(seen) < LOOKS and (one := await self._look(steps)) is not None:
+            for _ in range(TRIES + SPOILED):
+                if len(seen) < TRIES and (one := await self._look(steps)) is not None:
                     seen.append(one)
             if not seen and self._postponed[key] < LATER:
                 self._postponed[key] += 1

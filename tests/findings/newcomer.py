@@ -1,6 +1,7 @@
-"""What a house with one more severity makes of it: prints JSON.
+"""What a house makes of one more severity, or of another number of proofs: prints JSON.
 
-python -m tests.findings.newcomer SEVERITY
+python -m tests.findings.newcomer severity WORD
+python -m tests.findings.newcomer proof FOLDER
 """
 
 from __future__ import annotations
@@ -8,25 +9,35 @@ from __future__ import annotations
 import json
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
+
+import anyio
 
 from fleet.config import parse
 from fleet.findings.envelope import Envelope, read, write
 from fleet.findings.reader import skim
 from fleet.findings.records import ItemRecord, read_record, write_record
 from fleet.findings.severity import SEVERITIES
+from fleet.fuzzing.suspects import Suspect
 from fleet.personas.model import Probe
+from fleet.runs.outage.decide import Patience
+from fleet.runs.proof.grades import graded
 from fleet.runs.proof.verify import Proof, gravest_first
 from fleet.store.rows import FindingRow
+from fleet.triage.items.cluster import proof_of
 from fleet.triage.items.unproven import unproven
 from fleet.triage.outputs.sarif import to_sarif
 from fleet.triage.outputs.selection import Selection
+from tests.runs.table import look, persona, seated
+from tests.runs.test_desk import ANY
+from tests.runs.test_proofs import proven, saying
 from tests.triage.outputs.test_formats import HEADER, OWN, item
 
 FP, AT = "0123456789ab", "2026-11-21T10:00:00Z"
 PROBE = 'id = "p"\nseverity = "{}"\nsteps = [{{ tool = "qa_fetch" }}]\nexpect = "true"\nfinding = "is wrong"'
 
 
-def main(word: str) -> dict[str, object]:
+def severity(word: str) -> dict[str, object]:
     new = next(one for one in SEVERITIES if one == word)
     text = write(Envelope(source="qa-x", sev=new, surface="ux", fp=FP, title="a title"))
     record = ItemRecord(kind="severity", item=FP, at=AT, who="ann", reason="why", severity=new)
@@ -50,5 +61,29 @@ def main(word: str) -> dict[str, object]:
     }
 
 
+async def proof(folder: Path) -> dict[str, object]:
+    def said(page: str, count: int) -> dict[str, object]:
+        return {"status": 404 if page == "always" or count % 2 else 403}
+
+    probes = [look(one, "result.status == 200") for one in ("always", "half")]
+    async with seated(folder, persona(*probes), hand=ANY, answer=saying(said)) as table:
+        rows = await proven(table, "always", "half")
+    entries = {row.probe: read(row.envelope) for row in rows if row.envelope}
+    suspect = Suspect(part="source", signature="s", kind="crash", said="", source="x")
+    looks = 0
+    while suspect.waits:
+        looks, suspect.looks = looks + 1, suspect.looks + 1
+    return {
+        "rows": [[row.probe, row.state, f"{row.confirmed}/{row.tries}", graded(row).why] for row in rows],
+        "triage": [proof_of(True, one.repro_state, True, one.rate, one.ev) for one in entries.values()],
+        "looks at a suspect": looks,
+        "looks at a silent target": len(Patience().deadlines) - 1,
+        "seconds": round(sum(Patience().pauses), 3),
+    }
+
+
 if __name__ == "__main__":
-    print(json.dumps(main(sys.argv[1])))
+    if sys.argv[1] == "severity":
+        print(json.dumps(severity(sys.argv[2])))
+    else:
+        print(json.dumps(anyio.run(proof, Path(sys.argv[2]))))

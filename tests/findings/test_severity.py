@@ -32,7 +32,7 @@ def test_a_new_severity_is_one_line_and_the_schema_that_is_made_from_it(tmp_path
     schema = house.run("-m", "fleet.cli", "personas", "schema")
     (house.root / SCHEMA).write_text(schema, "utf-8")
     assert house.changed() == [SCHEMA, HOME]
-    assert house.answers("tests.findings.newcomer", "serious") == {
+    assert house.answers("tests.findings.newcomer", "severity", "serious") == {
         "probe": "serious",
         "entry": "serious",
         "skimmed": "serious",

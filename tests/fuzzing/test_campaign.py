@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fleet.findings.proof import TRIES
 from fleet.fuzzing.campaign import FEWEST_INPUTS, MOST_ROUGH, MOST_SUSPECTS, SENT_CHARS, Campaign
 from fleet.fuzzing.claims import INPUT_BYTES, SOURCE_BYTES
 from fleet.fuzzing.inputs import MOST_BYTES, MOST_INPUTS
-from fleet.fuzzing.suspects import LOOKS
 from sandbox.tools.qa_fuzz import GIVEN_BYTES
 from tests.fuzzing.campaign_samples import answered, defect
 
@@ -169,7 +169,7 @@ def test_a_suspect_waits_until_it_was_shown_or_given_up() -> None:
     short, long = campaign.waiting
     assert (short.signature, long.signature) == ("hang", "panic a")
     campaign.looked(short, shown=True)
-    for _ in range(LOOKS):
+    for _ in range(TRIES):
         assert campaign.waiting == (long,)
         campaign.looked(long, shown=False)
     assert list(campaign.waiting) == []

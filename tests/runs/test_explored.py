@@ -13,9 +13,10 @@ import pytest
 
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.port import Ground, Results
+from fleet.findings.proof import MOST_LOOKS
 from fleet.personas.model import Step
 from fleet.runs.desk.coverage import coverage
-from fleet.runs.desk.desk import KEPT, PROOF_CALLS, PROOF_SHARE
+from fleet.runs.desk.desk import KEPT, PROOF_SHARE
 from fleet.runs.proof.rerun import WRITES
 from tests.runs.table import PLATFORM, RUN, persona, seated, well
 from tests.runs.test_desk import ANY
@@ -103,7 +104,7 @@ async def test_the_room_of_an_explorer_keeps_back_what_proofs_need(tmp_path: Pat
             await turn.pose(
                 [Question((fetch(f"{at}/bad"),)) for at in ("ant", "bee", "cow", "dog", "elk", "fox", "gnu")]
             )
-        assert (await table.desk.room()).calls == 100 - 7 - KEPT - max(share, 7 * PROOF_CALLS)
+        assert (await table.desk.room()).calls == 100 - 7 - KEPT - max(share, 7 * MOST_LOOKS)
 
 
 async def test_the_end_of_the_room_says_what_ended_it_and_what_to_raise(tmp_path: Path) -> None:

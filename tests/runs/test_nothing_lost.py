@@ -19,12 +19,12 @@ from fleet.drivers.desk import Question
 from fleet.drivers.explore.port import Ground, Results
 from fleet.drivers.session import RunOver
 from fleet.errors import BudgetExceeded
+from fleet.findings.proof import TRIES
 from fleet.findings.severity import Severity
 from fleet.gate.model import Rung
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Step
 from fleet.runs.desk.coverage import coverage
-from fleet.runs.proof.verify import TRIES
 from fleet.store.rows import FindingRow
 from fleet.triage.items.unproven import proving
 from tests.runs.table import PLATFORM, RUN, Table, look, persona, seated, well

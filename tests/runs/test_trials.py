@@ -15,10 +15,10 @@ from fleet.cli.personas.try_probe import undisturbed
 from fleet.config import ROOT, FleetConfig
 from fleet.config.load import ENVIRONMENT
 from fleet.errors import BudgetExceeded, TryAgain
+from fleet.findings.proof import TRIES
 from fleet.personas.learned import Learned
 from fleet.runs.drive import with_learned
 from fleet.runs.proof.item_figures import count, figures_of
-from fleet.runs.proof.verify import TRIES
 from fleet.service.listeners import listeners
 from fleet.store.rows import FindingRow, NewRun
 from fleet.triage.items.unproven import unproven

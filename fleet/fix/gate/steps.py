@@ -13,7 +13,7 @@ from typing import Any
 
 from fleet.drivers.session import OUR_FAILURES, cause_of
 from fleet.errors import FixError, JailError, PatchRefused
-from fleet.findings.recurrence import LOOKS
+from fleet.findings.proof import TRIES
 from fleet.findings.repro import ReproCall, spell
 from fleet.fix.gate.judging import BuildVerdict, ItemJudge
 from fleet.fix.gate.regression import shown_by
@@ -96,7 +96,7 @@ async def reproduce(bench: GateBench, base: TreePort) -> tuple[StepResult, Resul
     seen: list[BuildVerdict] = []
     results: Results = ()
     calls = bench.task.calls
-    for _ in range(LOOKS):
+    for _ in range(TRIES):
         try:
             results = await bench.ask(base, calls)
         except FixError as error:
@@ -105,15 +105,15 @@ async def reproduce(bench: GateBench, base: TreePort) -> tuple[StepResult, Resul
     times = sum(one.verdict == "shown" for one in seen)
     looks = [line(one.words, 300) for one in seen]
     looked = all(one.verdict != "unsure" for one in seen)
-    told: dict[str, Any] = {"shown": times, "of": LOOKS, "looked": looked, "looks": looks}
-    if times == LOOKS:
+    told: dict[str, Any] = {"shown": times, "of": TRIES, "looked": looked, "looks": looks}
+    if times == TRIES:
         told |= {"answered": _answered(results[-1]), "expected": _expected(bench.judge, seen[-1])}
         step = StepResult(
-            GateStep.REPRODUCE, True, f"shown {times} of {LOOKS}: {line(seen[-1].words, 200)}", told
+            GateStep.REPRODUCE, True, f"shown {times} of {TRIES}: {line(seen[-1].words, 200)}", told
         )
         return step, results, seen[-1]
     why = next((one.words for one in seen if one.verdict == "unsure"), "")
-    words = f"it could not be looked at: {line(why, 300)}" if why else f"shown {times} of {LOOKS} on the base"
+    words = f"it could not be looked at: {line(why, 300)}" if why else f"shown {times} of {TRIES} on the base"
     raise StepHeld(words, told)
 
 
@@ -153,7 +153,7 @@ async def own_tests(bench: GateBench, tree: TreePort, otherwise: str = "its own 
 async def vary(bench: GateBench, base: TreePort, patched: TreePort, variants: Variants) -> StepResult:
     """The repro and its neighbours show nothing with the patch, and benign calls are answered as before."""
     calls = bench.task.calls
-    for _ in range(LOOKS):
+    for _ in range(TRIES):
         after_repro = await bench.ask(patched, calls)
         verdict = _pathless(bench, after_repro, bench.judge.item(calls, after_repro))
         if verdict.verdict != "clean":

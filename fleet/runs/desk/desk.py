@@ -25,6 +25,7 @@ from fleet.drivers.desk import REPORT_FINDING, RUN_PROBE, Allowance, Brief, Left
 from fleet.drivers.session import OUR_FAILURES, RunOver, cause_of
 from fleet.drivers.template import wants_name
 from fleet.events.model import TurnStarted, TurnUsage
+from fleet.findings.proof import ALL, MOST_LOOKS
 from fleet.findings.severity import GRAVE
 from fleet.gate.budget import Ledger, Unit
 from fleet.personas.model import Step
@@ -52,8 +53,6 @@ EXPLORING = 0.6
 """The share of a run's time after which no explorer asks anything new."""
 MODELLING = 0.5
 """The share of a run's time after which a model with open probes makes way for the playbook."""
-PROOF_CALLS = 5
-"""Calls kept back for each step of a raised finding: its three tries and two more."""
 KEPT = 16
 """Calls kept back for a look at an outage."""
 ACCOUNT = "account"
@@ -214,8 +213,8 @@ class RunDesk:
         raised = await self.exercise.world.journal.findings(self.exercise.run, ["raised"])
         shown = [Step(**one) for row in raised if row.data.get("probe") for one in row.data["probe"]["steps"]]
         budget = self.ledger.budget
-        calls = max(int(budget.calls * PROOF_SHARE), len(shown) * PROOF_CALLS) + KEPT
-        acts = Question(tuple(shown)).acts * PROOF_CALLS
+        calls = max(int(budget.calls * PROOF_SHARE), len(shown) * MOST_LOOKS) + KEPT
+        acts = Question(tuple(shown)).acts * MOST_LOOKS
         writes = max(int(budget.writes * PROOF_SHARE), acts, MIN_WRITES)
         return {"calls": min(calls, budget.calls), "writes": min(writes, budget.writes)}
 
@@ -346,7 +345,7 @@ class RunDesk:
             answer["then"] = "a person reviews it" if review else "proven again, then posted"
         self._claims[probe.id] = self._shown(answer, seen)
         if seen.state == "finding":
-            self._record_claim(title, "explored", "raised, to be proven 3 of 3", answer["then"])
+            self._record_claim(title, "explored", f"raised, to be proven {ALL}", answer["then"])
         else:
             self._record_claim(title, seen.state, "not promoted", seen.reason or "the expectation holds")
         return Reply(call_id, REPORT_FINDING, self._claims[probe.id])

@@ -1,6 +1,6 @@
 """Is the platform down, or are we? Decided from what was tried, with controls. Pure.
 
-A target is down when every look at it failed to get an answer: at least three looks over at least five
+A target is down when every look at it failed to get an answer: at least `TRIES` looks over at least five
 seconds, each in a round in which a control of the same reach answered (another target, a page that the
 profile names, or for loopback our own listener). A look that failed on our side (a broken jail, a refusal)
 says nothing about the platform. A verdict needs a control.
@@ -14,26 +14,26 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fleet.findings.outage import WORD
+from fleet.findings.proof import TRIES
 from fleet.findings.severity import Severity
 from fleet.runs.call.targets import NODE, Reach, spoken, words
 from fleet.text import counted
 from fleet.unanswered import NO_NAME
 
 PATIENCE_S = 7.0
-LOOKS = 3
 SPREAD_S = 5.0
 WORTH_S = 60.0
 """A shorter outage of the node is recorded but not posted afterwards."""
-_PAUSES_S = (1.0, 2.0, 4.0)
-_DEADLINES_S = (5.0, 5.0, 5.0, 15.0)
-_SHORTEST_S = (2.0, 2.0, 2.0, 8.0)
+_PAUSES_S = tuple(PATIENCE_S * 2**at / (2**TRIES - 1) for at in range(TRIES))
+_DEADLINES_S = (*[5.0] * TRIES, 15.0)
+_SHORTEST_S = (*[2.0] * TRIES, 8.0)
 
 How = Literal["answered", "silent", "ours"]
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """The looks at a target before it is reported down; by default four over seven seconds."""
+    """The looks at a target before it is reported down: `TRIES` and one, by default over seven seconds."""
 
     seconds: float = PATIENCE_S
 
@@ -139,7 +139,7 @@ def decide(
     for name in silent:
         good = [look for look in quiet if look.target == name]
         shown = [(look, c) for look in good if (c := _control(look, hosts[name][0], among)) is not None]
-        if len(shown) >= LOOKS and shown[-1][0].at - shown[0][0].at >= patience.spread_s:
+        if len(shown) >= TRIES and shown[-1][0].at - shown[0][0].at >= patience.spread_s:
             tried += [look for look, _ in shown]
             by += [control.name for _, control in shown]
     down = _names(tried, hosts)

@@ -10,6 +10,7 @@ from fleet.events.stream import Stream
 from fleet.findings.envelope import compose, write
 from fleet.findings.evidence import EvidenceStep
 from fleet.findings.outage import SURFACE, WORD, Outage
+from fleet.findings.proof import TRIES
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
@@ -17,8 +18,6 @@ from fleet.runs.proof.verify import keep_evidence
 from fleet.store.rows import FindingRow
 
 EXPECTED = "every target of the platform answers"
-PROOF = 3
-"""Fewest looks behind an outage: they prove it 3 of 3."""
 
 
 async def confirm(
@@ -40,8 +39,8 @@ async def confirm(
         severity=outage.severity,
         title=outage.title,
         repro=write_repro(repro) if repro else "",
-        confirmed=PROOF,
-        tries=PROOF,
+        confirmed=TRIES,
+        tries=TRIES,
         data={
             "persona_sha256": persona.sha256,
             "outage": {"since": outage.since, "targets": list(outage.targets)},
@@ -56,7 +55,7 @@ async def confirm(
         )
         for look in outage.looks
     )
-    sha256 = keep_evidence(world, row, persona, expectation=EXPECTED, steps=steps, rate=(PROOF, PROOF))
+    sha256 = keep_evidence(world, row, persona, expectation=EXPECTED, steps=steps, rate=(TRIES, TRIES))
     envelope = compose(
         world.redactor,
         source=row.persona,
@@ -64,7 +63,7 @@ async def confirm(
         surface=SURFACE,
         run=run,
         fp=row.fingerprint,
-        rate=(PROOF, PROOF),
+        rate=(TRIES, TRIES),
         ev=sha256,
         title=row.title,
         repro=repro,
@@ -72,7 +71,7 @@ async def confirm(
     if await world.journal.add_finding(replace(row, evidence=sha256, envelope=write(envelope))):
         stream.emit(FindingRaised(fingerprint=row.fingerprint, probe=WORD, title=row.title))
         stream.emit(
-            FindingVerified(fingerprint=row.fingerprint, confirmed=PROOF, tries=PROOF, state="confirmed")
+            FindingVerified(fingerprint=row.fingerprint, confirmed=TRIES, tries=TRIES, state="confirmed")
         )
 
 

@@ -30,7 +30,7 @@ from sandbox.spec import Effect
 from sandbox.tools import TOOLS
 
 MAX_CLAIMS = 16
-"""Maximum claims with steps per run: each is executed once, then three more times as its proof."""
+"""Maximum claims with steps per run: each is executed once, then as often as its proof needs."""
 MAX_EXPECT = 300
 MAX_DEPTH = 12
 _LOOP = re.compile(r"\b(?:all|exists|exists_one|map|filter|reduce|min)\s*\(")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from fleet.findings.proof import ALL
 from fleet.store.rows import FindingRow
 
 Grade = Literal["confirmed", "flaky", "refuted", "not reached", "unproven"]
@@ -40,7 +41,7 @@ def graded(row: FindingRow) -> Graded:
         )
         return Graded("confirmed", rate, held or "the budget of reports is spent: a later run posts it")
     if row.state == "flaky":
-        return Graded("flaky", rate, f"it showed in {row.confirmed} of {row.tries} tries; 3 of 3 is filed")
+        return Graded("flaky", rate, f"it showed in {row.confirmed} of {row.tries} tries; {ALL} is filed")
     if row.state == "dropped" and (more := row.data.get("covered_by")):
         return Graded("unproven", rate, f"another finding says more of the same place: {more}")
     if row.state == "dropped" and (why := row.data.get("quoted")):

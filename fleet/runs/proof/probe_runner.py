@@ -15,6 +15,7 @@ from fleet.drivers.session import Answer, RunOver
 from fleet.drivers.template import Bindings, wants_name
 from fleet.events.model import FindingRaised, ProbeSkipped
 from fleet.events.stream import Stream
+from fleet.findings.proof import MOST_LOOKS, TRIES
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.findings.severity import SEVERITIES
 from fleet.oracles.echoes import family
@@ -35,7 +36,7 @@ from fleet.runs.proof.claims import kept
 from fleet.runs.proof.item_figures import PROVEN, count_shown
 from fleet.runs.proof.minimise import FEW, MOST, minimise, retold
 from fleet.runs.proof.plots import draw
-from fleet.runs.proof.verify import EXTRA, OF_ONE_PROOF, TRIES, Proof, gravest_first, prove_all
+from fleet.runs.proof.verify import OF_ONE_PROOF, Proof, gravest_first, prove_all
 from fleet.store.rows import FindingRow, SampleRow
 from sandbox.tools import TOOLS
 
@@ -189,7 +190,7 @@ class Exercise:
 
     async def _minimise(self, proofs: Sequence[Proof]) -> None:
         """Cut each question of a driver, with what the budget leaves when every proof is paid."""
-        needed = sum(len(one.probe.steps) * (TRIES + EXTRA) for one in proofs)
+        needed = sum(len(one.probe.steps) * MOST_LOOKS for one in proofs)
         new = [
             one for one in gravest_first(proofs) if one.probe.id.startswith(NEW) and one.row.data.get("whole")
         ]

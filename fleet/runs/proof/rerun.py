@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from fleet.drivers.explore.pages import TOOL
 from fleet.drivers.session import OUR_FAILURES, RunOver, cause_of
-from fleet.findings.recurrence import LOOKS
+from fleet.findings.proof import TRIES
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.model import Rung
 from fleet.personas.model import Probe
@@ -34,7 +34,7 @@ _ANSWERED = OUR_FAILURES - {"too_large"}
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """What came of asking again. `why`: why it could not tell. `times` of three it was shown.
+    """What came of asking again. `why`: why it could not tell. `times` of `TRIES` it was shown.
 
     `asked` is false when no call was made.
     """
@@ -58,8 +58,8 @@ def withheld(exercise: Exercise, probe: Probe) -> str:
 
 
 def cost(probe: Probe) -> tuple[int, int]:
-    """Calls and writes that three attempts and the controls may take."""
-    return (len(probe.steps) + 1) * LOOKS, _acting(probe) * LOOKS * WRITES
+    """Calls and writes that `TRIES` attempts and the controls may take."""
+    return (len(probe.steps) + 1) * TRIES, _acting(probe) * TRIES * WRITES
 
 
 def _acting(probe: Probe) -> int:
@@ -67,11 +67,11 @@ def _acting(probe: Probe) -> int:
 
 
 async def rerun(exercise: Exercise, question: ItemQuestion, *, every: bool = False) -> Rerun:
-    """Ask up to three times, until it shows, or with `every` regardless; RunOver passes through."""
+    """Ask up to `TRIES` times, until it shows, or with `every` regardless; RunOver passes through."""
     if why := withheld(exercise, question.probe):
         return Rerun("unreached", why, asked=False)
     times, found, seen = 0, None, Attempt(state="inconclusive")
-    for _ in range(LOOKS):
+    for _ in range(TRIES):
         try:
             seen = await attempt(exercise.session, question.probe, proof=True)
         except RunOver as over:  # an item that kills its jails must not block the others

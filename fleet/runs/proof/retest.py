@@ -15,7 +15,8 @@ from anyio import to_thread
 from fleet.clock import iso
 from fleet.events.model import FindingRaised
 from fleet.findings import audit
-from fleet.findings.recurrence import LOOKS, Recurrence
+from fleet.findings.proof import TRIES
+from fleet.findings.recurrence import Recurrence
 from fleet.runs.proof.candidates import Candidate
 from fleet.runs.proof.item_figures import PROVEN, count, figures_of, keep_audit
 from fleet.runs.proof.item_questions import ItemQuestion, bundled_repros, known_items, questions
@@ -156,9 +157,9 @@ def _after(before: Recurrence, result: Rerun, at: str, run: str) -> Recurrence:
 def _judged(item: ItemRow, result: Rerun, at: str, run: str) -> audit.AuditResult:
     """What the sample says of the list: a dismissed item must not show each time, an open one must show."""
     dismissed = item.state == DISMISSED
-    wrong = result.times == LOOKS if dismissed else result.verdict == "clean"
+    wrong = result.times == TRIES if dismissed else result.verdict == "clean"
     verdict: audit.AuditVerdict = "overturned" if wrong else "upheld"
-    if result.verdict == "unreached" or (dismissed and 0 < result.times < LOOKS):
+    if result.verdict == "unreached" or (dismissed and 0 < result.times < TRIES):
         verdict = "unreached"
     return audit.AuditResult(
         item=item.fingerprint,

@@ -15,6 +15,7 @@ from fleet.events.model import FindingVerified
 from fleet.events.stream import Stream
 from fleet.findings.envelope import compose, write
 from fleet.findings.evidence import Bundle, EvidenceStep, save, seal
+from fleet.findings.proof import MOST_LOOKS, TRIES, is_confirmed
 from fleet.findings.repro import ReproCall
 from fleet.findings.severity import weight
 from fleet.oracles.model import Facts
@@ -28,11 +29,6 @@ from fleet.runs.proof.lockout import locked_out
 from fleet.store.rows import FindingRow
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
-
-TRIES = 3
-
-EXTRA = 2
-"""Extra looks per proof, to replace inconclusive tries."""
 
 BUDGET = "budget_exceeded"
 OF_ONE_PROOF = frozenset({"jail_lost", BUDGET})
@@ -68,12 +64,12 @@ class Proof:
     @property
     def is_open(self) -> bool:
         told = [one for one in self.seen if one != "could_not"]
-        return len(told) < TRIES and len(self.seen) < TRIES + EXTRA
+        return len(told) < TRIES and len(self.seen) < MOST_LOOKS
 
     def give_up(self, why: str) -> None:
         """Stop trying: it cannot be judged."""
         self.why = why
-        self.seen += ["could_not"] * (TRIES + EXTRA)
+        self.seen += ["could_not"] * MOST_LOOKS
 
     def add(self, attempt: Attempt, facts: Facts) -> None:
         """Add a try; it counts only if it shows the same signature."""
@@ -94,12 +90,12 @@ def repro_of(probe: Probe) -> tuple[ReproCall, ...]:
 
 
 def judge(seen: Sequence[Shown]) -> ProofVerdict:
-    """3 of 3 is confirmed, 0 is dropped, between is flaky; inconclusive tries do not count."""
+    """Confirmed: every try showed it; dropped: none did; else flaky. Inconclusive tries do not count."""
     told = [one for one in seen if one != "could_not"]
     shown = told.count("shown")
     if len(told) < TRIES:
         return ProofVerdict("unverified", shown, len(told))
-    state: State = "confirmed" if shown == len(told) else "flaky" if shown else "dropped"
+    state: State = "confirmed" if is_confirmed(shown, len(told)) else "flaky" if shown else "dropped"
     return ProofVerdict(state, shown, len(told))
 
 

@@ -17,12 +17,11 @@ from typing import Protocol
 
 from fleet.findings.fingerprint import fingerprint
 from fleet.findings.outage import is_outage
+from fleet.findings.proof import is_confirmed
 from fleet.findings.reader import ParsedEntry, ReproState, read
 from fleet.findings.recurrence import is_fixed
 from fleet.triage.items.worklist import ProofState
 
-TRIES = 3
-"""Verified means confirmed in every one of at least this many fresh jails."""
 TIERS: tuple[ProofState, ...] = ("verified", "flaky", "unverified", "needs-repro", "untrusted")
 """Best first: proof stands before weight."""
 
@@ -100,7 +99,7 @@ def proof_of(
         return "needs-repro"
     if not canonical or rate is None or rate[0] == 0:
         return "unverified"
-    return "verified" if rate[0] == rate[1] >= TRIES else "flaky"
+    return "verified" if is_confirmed(*rate) else "flaky"
 
 
 def keys_of(entry: ParsedEntry, trusted: bool) -> tuple[str, ...]:

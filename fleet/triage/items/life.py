@@ -32,8 +32,9 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Literal
 
+from fleet.findings.proof import TRIES
 from fleet.findings.records import ItemRecord
-from fleet.findings.recurrence import LOOKS, Recurrence
+from fleet.findings.recurrence import Recurrence
 from fleet.store.rows import DecisionRow
 from fleet.triage.items.decisions import STATES
 from fleet.triage.items.life_events import EventKind, ItemReport, LifeEvent, counted, events, seconds
@@ -215,7 +216,7 @@ def _stuck(
             again = proof != "untrusted" and told
             return "a stranger reports it again: waits for a re-run" if again else "waits for nothing"
         case "fixed":
-            return f"waits for {LOOKS} clean re-runs since {now.at}: {_idle(now, reports, known)}"
+            return f"waits for {TRIES} clean re-runs since {now.at}: {_idle(now, reports, known)}"
         case "new" if proof == "untrusted":
             return f"waits for your decision since {now.at}: a stranger's repro never runs by itself"
         case "new":
