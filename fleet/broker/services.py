@@ -129,7 +129,7 @@ class Services:
         """Run to completion even when the jail ends: never cut between a signature and its receipt."""
         task = asyncio.create_task(act)
         self._acts.add(task)
-        task.add_done_callback(self._acts.discard)
+        task.add_done_callback(self._ended)
         try:
             return 200, await asyncio.shield(task)
         except Refused as refused:
@@ -142,6 +142,11 @@ class Services:
             return 200, {"error": str(error), "error_class": _class_of(error)}
         except FleetError as error:
             return 200, {"error": str(error), "error_class": "internal"}
+
+    def _ended(self, task: asyncio.Task[dict[str, Any]]) -> None:
+        self._acts.discard(task)
+        if not task.cancelled():
+            task.exception()  # retrieved: the jail that asked may have ended before
 
 
 def _class_of(error: ChainError) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
+
+import anyio
 
 from fleet.broker.broker import Broker, EgressPolicy, EgressRecord, TxPort
 from fleet.chain.log.muted import MutedLog
@@ -18,12 +21,14 @@ from fleet.chain.signing.signer import Signer
 from fleet.chain.signing.sponsor import Sponsor
 from fleet.clock import Clock
 from fleet.config import FleetConfig, LiveConfig, Platform, WebSection
+from fleet.drivers.session import RunOver
 from fleet.drivers.template import Bindings
 from fleet.events.stream import Reader, Stream
 from fleet.findings.redact import Redactor
 from fleet.fuzzing.inputs import SearchStart
 from fleet.gate.budget import Ledger, Unit, day_limits
 from fleet.gate.gate import Gate
+from fleet.gate.stop import stopped
 from fleet.jail.model import Egress, Jail, Tier
 from fleet.personas.learned import LearnedProbes
 from fleet.personas.load import LoadedPersona
@@ -32,10 +37,15 @@ from fleet.runs.driver_choice import DriverChoice
 from fleet.runs.signals import Signals
 from fleet.store.dispatch.source import Source
 from fleet.store.journal import Journal
+from fleet.text import line
 from sandbox.spec import Context
 
 PATIENCE_S = 15.0
 """Seconds to wait for a silent target within one run, from the first of its consecutive failures."""
+STOP_LOOK_S = 0.5
+"""Seconds between two looks for STOP while a run works or settles."""
+
+_Result = TypeVar("_Result")
 
 
 class MakeEgress(Protocol):
@@ -231,3 +241,22 @@ class RunsInFlight:
     def forget(self, run: str) -> None:
         """Discard the reason of a run that ended."""
         self._cancelled.pop(run, None)
+
+
+async def until_stopped(state: Path, work: Callable[[], Awaitable[_Result]]) -> _Result:
+    """The result of the work. RunOver `stopped` once STOP is set: what is in flight is cancelled."""
+    found: list[str] = []
+
+    async def watch(scope: anyio.CancelScope) -> None:
+        while not (pause := stopped(state)):  # noqa: ASYNC110 -- a file has no event
+            await anyio.sleep(STOP_LOOK_S)
+        found.append(pause.why)
+        scope.cancel()
+
+    with anyio.CancelScope() as scope:
+        watching = asyncio.ensure_future(watch(scope))
+        try:
+            return await work()
+        finally:
+            watching.cancel()
+    raise RunOver("stopped", line(found[0], 500))

@@ -16,10 +16,9 @@ from fleet.events.stream import Stream
 from fleet.gate.stop import stopped
 from fleet.retry import CLEAN_UP
 from fleet.runs.call.wallet import Wallet
-from fleet.runs.context import FleetContext
+from fleet.runs.context import FleetContext, until_stopped
 from fleet.runs.executor import Executor, RunEndListener
 from fleet.runs.lifecycle import resettle
-from fleet.runs.run import until_stopped
 from fleet.runs.settlement.finality import PostingSide, look_at_posts
 from fleet.runs.settlement.orphans import close_orphans
 from fleet.runs.settlement.reorg import release_again, undone

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 
@@ -31,7 +29,7 @@ from fleet.runs.call.decision_file import DecisionFile
 from fleet.runs.call.decisions import DecisionRecorder
 from fleet.runs.call.session import RunSession
 from fleet.runs.call.wallet import Wallet
-from fleet.runs.context import FleetContext, RunContext
+from fleet.runs.context import FleetContext, RunContext, until_stopped
 from fleet.runs.desk.coverage import coverage
 from fleet.runs.desk.exit_codes import LEFT, MODEL_ENDED, UNDECIDED, UNEXPLORED
 from fleet.runs.drive import Drive, counts, with_learned
@@ -47,12 +45,8 @@ from sandbox.tools import TOOLS
 Work = Callable[[], Awaitable[str | None]]
 """The work of a run; returns the detail of a completed run."""
 
-_Result = TypeVar("_Result")
-
 SETTLE_S = 120.0
 """Time limit of the shielded settle; the next start finishes the rest."""
-STOP_LOOK_S = 0.5
-"""Seconds between two looks for STOP while a run works or settles."""
 MESSAGE = 40_000
 """Maximum characters read of a driver's message; the stream keeps fewer."""
 
@@ -130,25 +124,6 @@ async def opened(
         exercise = Exercise(world, run, persona, stream, session, past, partial(report_proven, context))
         drive = Drive(world, persona, exercise, ledger, budget, scope, recorder, started)
         yield ActiveRun(context, persona, budget, sink, wallet, session, drive, started)
-
-
-async def until_stopped(state: Path, work: Callable[[], Awaitable[_Result]]) -> _Result:
-    """The result of the work. RunOver `stopped` once STOP is set: what is in flight is cancelled."""
-    found: list[str] = []
-
-    async def watch(scope: anyio.CancelScope) -> None:
-        while not (pause := stopped(state)):  # noqa: ASYNC110 -- a file has no event
-            await anyio.sleep(STOP_LOOK_S)
-        found.append(pause.why)
-        scope.cancel()
-
-    with anyio.CancelScope() as scope:
-        watching = asyncio.ensure_future(watch(scope))
-        try:
-            return await work()
-        finally:
-            watching.cancel()
-    raise RunOver("stopped", line(found[0], 500))
 
 
 async def _tell(stream: Stream, why: str) -> None:

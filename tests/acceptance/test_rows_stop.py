@@ -13,13 +13,13 @@ import pytest
 
 from fleet.clock import SystemClock
 from fleet.drivers.desk import Desk, Question, Turn
-from fleet.events.model import Footer
+from fleet.events.model import Event, Footer
 from fleet.events.trajectory import read
-from fleet.gate.stop import resume, stop
+from fleet.gate.stop import resume, stop, stopped
 from fleet.personas.model import Step
 from fleet.runs.driver_choice import DriverChoice
 from fleet.runs.lifecycle import fire, recover
-from tests.acceptance.conftest import CREATE, House, persona, probe
+from tests.acceptance.conftest import CREATE, House, persona, probe, step
 from tests.acceptance.doubles import between, hanging
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet, pytest.mark.jail]
@@ -130,3 +130,74 @@ async def test_stop_while_a_run_settles_asks_nothing_more_and_the_rest_waits(
             (again,) = await recover(world)
             assert (again.outcome, again.settled) == ("done", True)
             assert await world.chain.names.owner_of_name(f"qa-{report.run}-1") == ""
+
+
+async def test_stop_ends_the_wait_for_a_receipt_and_the_transaction_is_settled_after_the_resume(
+    house: House, tmp_path: Path
+) -> None:
+    one, sent, stopped_at = persona(tmp_path, FRONT, probe("mint", CREATE, expect="result.ok")), 0, 0.0
+    state = await house.state(tmp_path)
+
+    async def tamper(method: str, params: list[Any], answer: Any) -> Any:
+        nonlocal sent, stopped_at
+        sent += method == "eth_sendRawTransaction"
+        if sent == 2 and not stopped_at:  # the stipend was the first
+            stop(state, "test", "enough", SystemClock())
+            stopped_at = time.monotonic()
+        return None if method == "eth_getTransactionReceipt" and stopped(state) else answer
+
+    async with between(house.rpc, tamper) as rpc:
+        profile = state / "devnet" / "devnet.toml"
+        profile.write_text(profile.read_text().replace(house.devnet.chain.url, rpc))
+        async with house.world(state, one) as world:
+            with anyio.fail_after(30):
+                report = await fire(world, one)
+            assert time.monotonic() - stopped_at < SOON_S
+            assert (report.outcome, report.settled, sent) == ("stopped", False, 2)
+            assert len(await world.journal.effects(report.run, ["tx"], ["open"])) == 1
+        assert resume(state)
+        async with house.world(state, one) as world:
+            (again,) = await recover(world)
+            assert (again.outcome, again.settled) == ("stopped", True), again.detail
+            assert await world.journal.effects(report.run, states=["open"]) == []
+            assert await world.chain.names.owner_of_name(f"qa-{report.run}-1") == ""
+
+
+@pytest.mark.parametrize(
+    ("at", "ends", "kept"),
+    [
+        ("finding.raised", "stopped", "unverified"),
+        ("finding.verified", "done", "posted"),  # nothing was left to ask: what is left is to post it
+        ("finding.posted", "done", "posted"),
+    ],
+)
+async def test_a_candidate_is_carried_through_stop_and_posted_once(
+    house: House, tmp_path: Path, at: str, ends: str, kept: str
+) -> None:
+    fetch = step("qa_fetch", url="{site}/llms.txt")
+    one = persona(tmp_path, FRONT, probe("seen", fetch, expect="result.status == 418"))
+    state = await house.state(tmp_path)
+
+    def pull(event: Event) -> None:
+        if event.type == at:
+            stop(state, "test", "enough", SystemClock())
+
+    async with house.world(state, one, watch=pull) as world:
+        first = await fire(world, one)
+        assert first.outcome == ends
+        (seen,) = first.findings
+    assert resume(state)
+    async with house.world(state, one) as world:
+        await recover(world)
+        (row,) = await world.journal.findings(first.run)
+        assert row.state == kept  # seen, and kept with why it is not proven; or finished as it was begun
+        second = await fire(world, one)
+        assert second.outcome == "done"
+        (again,) = second.findings
+        assert (again.fingerprint, again.state) == (
+            seen.fingerprint,
+            "posted" if kept == "unverified" else "repeated",
+        )
+        entries = await world.chain.log.range(0, await world.chain.log.count())
+        ours = [one for one in entries if one.sender == world.chain.identity]
+        assert [seen.fingerprint in one.text for one in ours] == [True]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ import pytest
 from fleet.broker.broker import Broker
 from fleet.broker.egress_policy import parse_target
 from fleet.broker.services import Services
+from fleet.errors import Refused
 from tests.jail.test_broker_rpc import READ, node, post, read_answer
 from tests.sandbox.doubles import DIAMOND, Got, Server, Signer, http_answer, listener, policy_for
 
@@ -158,3 +160,23 @@ async def test_more_call_tokens_than_the_charged_calls_need_are_not_signed() -> 
         found = [await it.ask("/auth") for _ in range(6)]
     assert found == [(200, "")] * 4 + [(403, "budget")] * 2
     assert len(it.signer.tokens) == 4
+
+
+async def test_an_act_that_fails_after_its_jail_has_ended_is_no_fault_of_the_loop() -> None:
+    faults: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, fault: faults.append(fault))
+    services = Services(policy_for(), None)
+
+    async def act() -> dict[str, Any]:
+        await asyncio.sleep(0.05)
+        raise Refused("STOP is set", rule="stop")
+
+    asking = asyncio.create_task(services._act(act()))
+    await asyncio.sleep(0)
+    asking.cancel()
+    await asyncio.wait([asking])
+    del asking
+    await services.aclose()
+    gc.collect()
+    await asyncio.sleep(0)
+    assert faults == []

@@ -58,6 +58,7 @@ class Engine:
         """Connect, see what the engine can limit, find or make the image: once, until `forget`."""
         if self._ready is None:
             self._ready = asyncio.ensure_future(self._ask("prepare a jail", self._prepare))
+            self._ready.add_done_callback(_retrieve)  # who asked may be gone
         try:
             return await asyncio.shield(self._ready)
         except JailError:
@@ -74,7 +75,7 @@ class Engine:
             _translated, "start a container", lambda: _launch(self._connected(), name, config)
         )
         launching = asyncio.wrap_future(work)
-        launching.add_done_callback(lambda done: done.cancelled() or done.exception())  # seen by `discard`
+        launching.add_done_callback(_retrieve)  # `discard` looks at it
         return launching
 
     async def exit_status(self, container: str) -> int | None:
@@ -176,6 +177,12 @@ class Engine:
             maps_users="name=userns" in options or rootless,
             rootless=rootless,
         )
+
+
+def _retrieve(done: asyncio.Future[Any]) -> None:
+    """Mark an exception as retrieved, so that the loop does not report it."""
+    if not done.cancelled():
+        done.exception()
 
 
 def _translated(what: str, work: Callable[[], T]) -> T:

@@ -8,13 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 from fleet.chain.keys import Secret, auth_token, fresh
-from fleet.chain.ports import Payer, Role, RunScope, TxRequest
+from fleet.chain.ports import Payer, Receipt, Role, RunScope, TxRequest
 from fleet.chain.run_keys import RunKeys
 from fleet.chain.signing.policy import paused
+from fleet.drivers.session import RunOver
 from fleet.errors import BudgetExceeded, Refused
 from fleet.gate.gate import STOPPED, rung_now
 from fleet.gate.model import Rung
-from fleet.runs.context import FleetContext
+from fleet.runs.context import FleetContext, until_stopped
 from sandbox.tools import TOOLS
 
 STAND_INS = 80
@@ -124,7 +125,10 @@ class Wallet:
                 self.keys.keep(effect.ref, Secret(bytes.fromhex(effect.data["key"])))
 
     async def submit(self, key: str, to: str, data: bytes, value: int, gas: int) -> dict[str, Any]:
-        """Send a throwaway key's transaction, paid by a stipend; raises Refused, TxFailed, Unreachable."""
+        """Send a throwaway key's transaction, paid by a stipend; raises Refused, TxFailed, Unreachable.
+
+        STOP ends the wait for a receipt too: the effect stays open, and is settled after the resume.
+        """
         self._ask("a transaction")
         if value:
             raise Refused("a tool may not send value", rule="value")
@@ -143,12 +147,18 @@ class Wallet:
         )
         await self._world.chain.signer.check(request)  # before the stipend: a refused act costs nothing
         self.acts += 1
-        try:
+
+        async def paid() -> Receipt:
             fee = await self._world.chain.sponsor.fund(self.scope, key, gas=gas)
-            receipt = await self._world.chain.signer.submit(replace(request, max_fee=fee), check=False)
+            return await self._world.chain.signer.submit(replace(request, max_fee=fee), check=False)
+
+        try:
+            receipt = await until_stopped(self._world.state, paid)
         except BudgetExceeded as error:
             self.spent = str(error)
             raise
+        except RunOver:
+            raise paused() from None
         return {
             "tx": receipt.tx,
             "status": receipt.status,
