@@ -79,6 +79,19 @@ LEAKS = (
     "template /var/www/site/views/x.html is missing",
     "C:\\Users\\ci\\app\\x.cs",
     "/usr/lib/python3.11/json/decoder.py",
+    "could not write /data/uploads/a.txt",
+    "unable to load the note at /volumes/notes/1.json",
+    "failed to open '/kelp/beds/north.db'",
+    "reading /kelp/beds/north.toml failed",
+    "the file '/kelp/beds/7.json' does not exist",
+    "no file /kelp/beds/7.json",
+    "File not found: /storage/beds/7",
+    "template not found: /site/views/bed.html",
+    "/kelp/beds/7.json: permission denied",
+    "not here (/private/var/kelp/beds/7)",
+    '{"why": "unknown bed", "file": "/srv/beds/7"}',
+    "D:\\kelp\\beds\\7.json",
+    "\\\\reef\\beds\\7.json",
 )
 
 
@@ -147,6 +160,14 @@ HEALTHY = (
     "stale or future timestamp",
     "panic mode is on; try again at 12:30",
     "the table does not exist",
+    "limits of files are in /docs/files/limits.txt",
+    "use POST /api/v1/notes.json",
+    "could not delete /api/notes/7",
+    "cannot open https://kelp.test/data/beds/7.json",
+    "failed to load /assets/app.css",
+    "a file is stored under /files/{name} and read at /files/{name}/text",
+    '{"why": "unknown bed", "file": "north/7.json", "see": "/docs/beds.txt"}',
+    "drive D: is read-only",
 )
 
 
@@ -187,6 +208,20 @@ def test_an_echo_is_the_callers() -> None:
     asked = "{site}/file?p=%2Fhome%2Fmoss%2Fkey.txt"
     assert seen("no file /home/moss/key.txt", url=asked) == []
     assert seen("no file /home/fern/key.txt", url=asked) == ["trace"]
+
+
+@pytest.mark.parametrize("sent", ["%2Fkelp%2Fbeds%2F7.json", "kelp/beds/7.json"])
+def test_a_path_that_a_caller_names_with_or_without_its_slash_is_the_callers(sent: str) -> None:
+    text = "could not read /kelp/beds/7.json"
+    assert seen(text, url="{site}/read?file=" + sent) == []
+    assert seen(text, url="{site}/kelp/beds/7.json") == []
+    assert seen(text, url="{site}/beds/7.json") == ["trace"]  # the folder is the server's own
+
+
+def test_documentation_may_name_paths() -> None:
+    said = "# Store\n\nIf the daemon could not read /data/beds/7.json, make the folder /data/beds first.\n"
+    assert seen(said, 200, "text/markdown") == []
+    assert seen(json.dumps({"name": "docs", "content": said}), 200, JSON) == []
 
 
 PAIRS: dict[str, list[list[str]]] = tomllib.loads(

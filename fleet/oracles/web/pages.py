@@ -116,7 +116,12 @@ def leak(last: Exchange) -> Leak | None:
         spoken = list(passages(last.result))
     for passage in spoken:
         found = traces.find(passage.text, paths=passage.failing, heading=passage.failing or not passage.page)
-        if found is not None and not gave(last.args, found.words):
+        if found is None:
+            continue
+        sent = (
+            found.words.lstrip("/") if found.table == "paths" else found.words
+        )  # a name may be sent without it
+        if not gave(last.args, sent):
             return Leak(found, passage.text, passage.failing)
     return None
 

@@ -38,7 +38,7 @@ def find(text: str, *, paths: bool = True, heading: bool = True) -> Trace | None
     text = text[:LOOKED_AT] if heading else text[:LOOKED_AT].replace(HEADING, "")
     for table, kind, pattern in dictionary():
         if (paths or table != "paths") and (found := pattern.search(text)):
-            return Trace(kind, found.group(0).strip(), table)
+            return Trace(kind, found["path" if "path" in pattern.groupindex else 0].strip(), table)
     return None
 
 
