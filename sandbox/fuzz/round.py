@@ -10,6 +10,7 @@ from random import Random
 
 from sandbox.fuzz.anomalies import Anomalies
 from sandbox.fuzz.found import Found
+from sandbox.fuzz.inputs.inside import odd_strings
 from sandbox.fuzz.inputs.rates import AlternativeRates
 from sandbox.fuzz.inputs.surroundings import surrounded
 from sandbox.fuzz.inputs.table import seeds, strategies
@@ -68,7 +69,10 @@ def searched(
             novelty=TextNovelty(program.family) if text else None,
             around=partial(surrounded, family=program.family) if text else None,
         )
-        stopped = search.run(given, seeds(program, part)[seeds_done:])
+        starts = seeds(program, part)
+        if text:
+            starts = (*starts, *odd_strings(starts, program.family))
+        stopped = search.run(given, starts[seeds_done:])
         return search, stopped, runs.name
 
 

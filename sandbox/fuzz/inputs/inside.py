@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from random import Random
 
 from sandbox.fuzz.inputs.edits import find
 from sandbox.fuzz.inputs.material import Edit, Material, choose
-from sandbox.fuzz.inputs.tokens import COMMENT, NUMBER, STRING, WORD, InputToken
+from sandbox.fuzz.inputs.tokens import COMMENT, NUMBER, STRING, WORD, InputToken, tokens
+from sandbox.fuzz.inputs.tokens import text as joined
 
 ESCAPES = (
     *(
@@ -99,6 +101,22 @@ def in_string(parts: list[InputToken], material: Material, chance: Random) -> No
         chosen = choose(chance, (ESCAPES, ESCAPES, LETTERS, _CONTROL))
         body = _put(body, where, choose(chance, chosen), chance)
     parts[at] = InputToken(kind, text[:begin] + body + text[-1], before)
+
+
+def odd_strings(programs: Sequence[bytes], family: str) -> Iterator[bytes]:
+    """The shortest program with a string in it, with each escape and each odd character in turn: by chance a
+    search would come to any one of them once in ten thousand inputs."""
+    for source in sorted(programs, key=len):
+        parts = tokens(source, family)
+        plain = (
+            at for at, one in enumerate(parts) if one.kind == STRING and one.text[0] == one.text[-1] == '"'
+        )
+        if (at := next(plain, -1)) >= 0:
+            kind, old, before = parts[at]
+            for odd in (*ESCAPES, *LETTERS, *_CONTROL):
+                new = InputToken(kind, old[:-1] + odd + old[-1], before)
+                yield joined([*parts[:at], new, *parts[at + 1 :]])
+            return
 
 
 def in_number(parts: list[InputToken], material: Material, chance: Random) -> None:

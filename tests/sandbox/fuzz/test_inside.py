@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 
 import pytest
 
 from sandbox.fuzz.inputs.table import seeds, strategies
+from sandbox.programs.program import Program
 from tests.sandbox.fuzz.scripted import PROGRAM
+from tests.sandbox.fuzz.test_loop import by_signature, fuzzed
 
 INPUTS = 4_000
 SAMPLE = b'fn frame(t: i32) -> i32 { let s = "plain"; let n = 12u8; t + 1 } // said\n'
@@ -43,3 +48,13 @@ def test_every_family_has_inputs_of_it(family: str) -> None:
     source, chance = strategies(program, "compiler", "")["spelling"], Random(3)
     corpus = seeds(program, "compiler")
     assert len({one for _ in range(300) if (one := source(corpus, chance)) is not None}) > 150
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="there is no gcc here for a small compiler")
+@pytest.mark.parametrize("family", ["rust", "vyper", "typescript"])
+def test_a_whole_search_finds_what_is_wrong_inside_of_strings(family: str, tmp_path: Path) -> None:
+    source = Path(__file__).with_name("lexer.c")
+    subprocess.run(["gcc", "-O1", "-o", tmp_path / "cc", source], check=True, timeout=60)
+    program = Program(command=(str(tmp_path / "cc"),), sample="fn a() {}", family=family, output="text")
+    found = by_signature(fuzzed(program, executions=1_500))
+    assert {"panic escape without digits", "panic no width for it", "crash SIGABRT"} <= set(found)

@@ -39,6 +39,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
 
 
 def fuzzed(program: Program, **args: Any) -> dict[str, Any]:
+    """One whole round of qa_fuzz."""
     context = Context(run="r", prefix="qa-r-", program=program, deadline_s=90.0)
     given = {"seconds": 60.0, "executions": 700, "seed": 2} | args
     line = json.dumps({"v": PROTOCOL, "tool": "qa_fuzz", "args": given, "ctx": asdict(context)})
