@@ -47,19 +47,16 @@ class LiveReader:
         if isinstance(event, Footer):
             del self._observers[event.run]
         if len(self._waiting) >= self._room and not isinstance(event, Footer):
-            self._drop()
+            self.lagged += 1
+            if self._waiting and isinstance(last := self._waiting[-1], Lagged):
+                self._waiting[-1] = Lagged(last.count + 1)
+            else:
+                self._waiting.append(Lagged(1))
         else:
             self._waiting.append(event)
         if self._run and isinstance(event, Footer):
             self.close()
         self._nudge()
-
-    def _drop(self) -> None:
-        self.lagged += 1
-        if self._waiting and isinstance(last := self._waiting[-1], Lagged):
-            self._waiting[-1] = Lagged(last.count + 1)
-        else:
-            self._waiting.append(Lagged(1))
 
     def _nudge(self) -> None:
         if self._wake is not None:

@@ -10,7 +10,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes as gen_ai
 from opentelemetry.semconv.attributes.error_attributes import ERROR_TYPE
-from opentelemetry.trace import SpanKind, StatusCode, set_span_in_context
+from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer, set_span_in_context
 
 from fleet import __version__
 from fleet.config import OtelSection
@@ -42,28 +42,6 @@ _RUN = ("driver", "platform", "chain_id", "rung", "jail", "trigger", "build")
 Attributes = dict[str, str | int | float | bool]
 
 
-class Span(Protocol):
-    """The part of a span that is needed."""
-
-    def set_attribute(self, key: str, value: Any) -> None: ...
-    def set_status(self, status: Any) -> None: ...
-    def end(self, end_time: int | None = None) -> None: ...
-
-
-class Spanner(Protocol):
-    """The part of a tracer that is needed: OpenTelemetry's, or anything of its shape."""
-
-    def start_span(
-        self,
-        name: str,
-        context: Any = None,
-        kind: Any = SpanKind.INTERNAL,
-        attributes: Any = None,
-        links: Any = None,
-        start_time: int | None = None,
-    ) -> Any: ...
-
-
 def provider_for(section: OtelSection) -> TracerProvider:
     """A provider of this fleet's own, never the process's global one; the environment configures the rest."""
     for name in ("opentelemetry.exporter", "opentelemetry.sdk._shared_internal"):
@@ -80,9 +58,9 @@ def provider_for(section: OtelSection) -> TracerProvider:
 class OtelTracer:
     """One run's signals as spans of one trace. Texts are masked, then cut to CAP."""
 
-    def __init__(self, tracer: Spanner, *, run: str, mask: Callable[[str], str]) -> None:
+    def __init__(self, tracer: Tracer, *, run: str, mask: Callable[[str], str]) -> None:
         self._tracer, self._run, self._mask = tracer, run, mask
-        self._open: dict[str, Any] = {}
+        self._open: dict[str, Span] = {}
         self._held: dict[str, OpenSpan] = {}
 
     def __call__(self, signal: Signal) -> None:
@@ -111,7 +89,7 @@ class OtelTracer:
         )
 
     def _end(self, signal: CloseSpan) -> None:
-        span: Span | None = self._open.pop(signal.key, None)
+        span = self._open.pop(signal.key, None)
         if span is None:
             return
         try:
@@ -125,7 +103,7 @@ class OtelTracer:
     def _safe(self, attributes: Mapping[str, Any]) -> Attributes:
         return {key: self._value(value) for key, value in attributes.items() if value not in ("", None)}
 
-    def _value(self, value: Any) -> str | int | float | bool:
+    def _value(self, value: object) -> str | int | float | bool:
         if isinstance(value, bool | int | float):
             return value
         if not isinstance(value, str):

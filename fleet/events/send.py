@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, Protocol
 
 from fleet.errors import FleetError
@@ -27,7 +28,43 @@ from fleet.events.model import (
     TurnUsage,
 )
 from fleet.events.spans import Observer, Tracer
-from fleet.events.usage import total
+
+_NUMBERS = (
+    "input_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "reasoning_tokens",
+    "duration_s",
+    "model_calls",
+    "tool_calls",
+)
+
+
+def total(usages: Iterable[TurnUsage | None]) -> TurnUsage | None:
+    """The sum of those that reported; a figure that one of them lacks stays unknown.
+
+    The model is the last one named. None when none reported. A cost that is not a decimal number is unknown.
+    """
+    reported = [usage for usage in usages if usage is not None]
+    if not reported:
+        return None
+    sums: dict[str, Any] = {}
+    for name in _NUMBERS:
+        values = [getattr(usage, name) for usage in reported]
+        sums[name] = None if None in values else sum(values)
+    costs = [_decimal(usage.cost_usd) for usage in reported]
+    cost = None if None in costs else f"{sum((one for one in costs if one is not None), Decimal(0)):f}"
+    models = [usage.model for usage in reported if usage.model]
+    return TurnUsage(model=models[-1] if models else "", cost_usd=cost, **sums)
+
+
+def _decimal(text: str | None) -> Decimal | None:
+    try:
+        value = Decimal(text) if text is not None else None
+    except InvalidOperation:
+        return None
+    return value if value is not None and value.is_finite() else None
+
 
 Kind = Literal["text", "reasoning", "tool_request", "tool_response", "finding"]
 

@@ -104,7 +104,7 @@ def body(batch: list[QueuedDelivery]) -> bytes:
     return b'%s,"deliveries":[%s],"end":%s}' % (json.dumps(about)[:-1].encode(), deliveries, end)
 
 
-class Outbox:
+class SinkQueue:
     """The queue of one sink. It logs a failure once per reason, and its losses at the end."""
 
     def __init__(
@@ -168,7 +168,7 @@ class Outbox:
 class _SinkChannel:
     """The channel of one run: a delivery is queued once it is whole or cut off."""
 
-    outbox: Outbox
+    outbox: SinkQueue
     sender: Sender
     kinds: Collection[str]
     mask: Mask
@@ -201,7 +201,7 @@ class _SinkDelivery:
 class SinkReader:
     """A reader of all runs that sends each of them to one sink."""
 
-    def __init__(self, outbox: Outbox, kinds: Collection[str], mask: Mask) -> None:
+    def __init__(self, outbox: SinkQueue, kinds: Collection[str], mask: Mask) -> None:
         self._outbox, self._kinds, self._mask = outbox, kinds, mask
         self.runs: dict[str, tuple[_SinkChannel, AutoSend]] = {}
         """Runs that are not over."""
@@ -245,7 +245,7 @@ async def sinking(
         mask: applied to every delivery before anything else.
     """
     boxes = [
-        Outbox(name, section.url, partial(seal, name), deadline_s=deadline_s)
+        SinkQueue(name, section.url, partial(seal, name), deadline_s=deadline_s)
         for name, section in sections.items()
     ]
     readers = tuple(

@@ -250,14 +250,14 @@ class Observer:
 
     def observe(self, event: Event) -> None:
         self._spans, signals = fold(self._spans, event)
-        self._tell(signals)
+        self._trace(signals)
 
     def flush(self) -> None:
         """Close open spans as incomplete. A second call does nothing."""
         self._spans, signals = flush(self._spans)
-        self._tell(signals)
+        self._trace(signals)
 
-    def _tell(self, signals: tuple[Signal, ...]) -> None:
+    def _trace(self, signals: tuple[Signal, ...]) -> None:
         if self._tracer is None:
             return
         for signal in signals:

@@ -59,7 +59,7 @@ def _line(record: Mapping[str, Any]) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _field(key: str, value: Any, text: int, items: int) -> Any:
+def _field(key: str, value: object, text: int, items: int) -> object:
     if key in _FREE:
         return shrink(value, text, items)
     if isinstance(value, str):
@@ -72,7 +72,7 @@ def _field(key: str, value: Any, text: int, items: int) -> Any:
     return value
 
 
-def shrink(value: Any, text: int, items: int, depth: int = DEPTH) -> Any:
+def shrink(value: object, text: int, items: int, depth: int = DEPTH) -> object:
     """The same value with texts, lists, tables and nesting cut to size, each cut marked."""
     if isinstance(value, str):
         return _text(value, text)

@@ -10,10 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleet.clock import SystemClock
-from fleet.events.holdback import MOST, Holdback
-from fleet.events.messages import CAP
 from fleet.events.model import Event, MessageDelta, MessageSaid, MessageStarted
-from fleet.events.stream import Stream
+from fleet.events.stream import CAP, MOST, Holdback, Stream
 from fleet.findings.redact import Redactor
 from tests.events.samples import FOOTER, Kept, ends, piece, starts, turn
 

@@ -13,9 +13,8 @@ import pytest
 from fleet.errors import FleetError
 from fleet.events.live import Hub, Lagged, LiveReader
 from fleet.events.model import Event, Footer, MessageDelta, TurnStarted, TurnUsage
-from fleet.events.send import AutoSend, RunSummary
+from fleet.events.send import AutoSend, RunSummary, total
 from fleet.events.spans import CloseSpan, Signal
-from fleet.events.usage import total
 from tests.events.samples import (
     FOOTER,
     HEADER,

@@ -13,7 +13,7 @@ from fleet.events.model import Event
 from fleet.events.sinks import (
     CAP,
     LARGEST,
-    Outbox,
+    SinkQueue,
     QueuedDelivery,
     Sender,
     SinkReader,
@@ -120,12 +120,12 @@ class TestQueue:
     """Nobody is posting yet: what a run puts in while a sink is slow."""
 
     @pytest.fixture
-    async def outbox(self) -> AsyncIterator[tuple[Outbox, Receiver]]:
+    async def outbox(self) -> AsyncIterator[tuple[SinkQueue, Receiver]]:
         async with receiving() as receiver:
-            yield Outbox("ci", receiver.url, lambda content: seal("ci", content), room=3), receiver
+            yield SinkQueue("ci", receiver.url, lambda content: seal("ci", content), room=3), receiver
 
     async def test_what_finds_no_room_is_dropped_and_counted_and_told_once(
-        self, outbox: tuple[Outbox, Receiver], caplog: pytest.LogCaptureFixture
+        self, outbox: tuple[SinkQueue, Receiver], caplog: pytest.LogCaptureFixture
     ) -> None:
         box, receiver = outbox
         sink = SinkReader(box, SinkSection.model_fields["kinds"].default, lambda value: value)
@@ -144,7 +144,7 @@ class TestQueue:
         assert (batch["lost"], batch["end"]["outcome"]) == (7, "done")
         assert told(caplog)[1:] == ["sink ci: 7 of 11 deliveries were lost"]
 
-    async def test_even_ends_have_a_bound(self, outbox: tuple[Outbox, Receiver]) -> None:
+    async def test_even_ends_have_a_bound(self, outbox: tuple[SinkQueue, Receiver]) -> None:
         box, receiver = outbox
         for n in range(2_000):
             box.put(Sender(run=f"r{n}"), lambda: b"{}", is_end=True)

@@ -9,9 +9,8 @@ from hypothesis import given
 
 from fleet.clock import SystemClock
 from fleet.errors import FleetError
-from fleet.events.messages import CAP, MOST_OPEN
 from fleet.events.model import LIVE, Event, MessageSaid, TurnStarted
-from fleet.events.stream import Stream
+from fleet.events.stream import CAP, MOST_OPEN, Stream
 from tests.events.samples import (
     FOOTER,
     HEADER,

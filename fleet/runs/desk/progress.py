@@ -12,7 +12,7 @@ from typing import Any
 
 from fleet.drivers.desk import Left
 from fleet.drivers.session import RunOver
-from fleet.events.usage import total
+from fleet.events.send import total
 from fleet.files import write_atomic
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.stop import stopped

@@ -20,7 +20,7 @@ from fleet.events.model import (
     TurnEnded,
     TurnUsage,
 )
-from fleet.events.usage import total
+from fleet.events.send import total
 from fleet.runs.call.replies import CUT, refusal
 from fleet.runs.desk.model_budget import checked
 from fleet.runs.driver_choice import Price, unpriced
