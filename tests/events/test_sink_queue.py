@@ -13,9 +13,9 @@ from fleet.events.model import Event
 from fleet.events.sinks import (
     CAP,
     LARGEST,
-    SinkQueue,
     QueuedDelivery,
     Sender,
+    SinkQueue,
     SinkReader,
     batches,
     body,
