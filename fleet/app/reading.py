@@ -15,6 +15,7 @@ from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import FeedbackPort
 from fleet.clock import Clock, SystemClock
 from fleet.config import FleetConfig, Platform, key_file, load_fleet, load_platform
+from fleet.findings.redact import Redactor
 from fleet.personas.load import LoadedPersona
 from fleet.store.journal import Journal
 
@@ -28,9 +29,16 @@ class ReadingChain:
     signer: None = None
 
 
+class EveryRun:
+    """A person owns every run that has ended."""
+
+    async def mine(self, run: str, /) -> bool:
+        return True
+
+
 @dataclass(frozen=True, slots=True)
 class ReadingWorld:
-    """What a pass of triage that posts nothing needs; it may run beside the daemon."""
+    """A TriageWorld that posts nothing and a FixWorld that can look and withdraw, beside the daemon."""
 
     state: Path
     config: FleetConfig
@@ -38,11 +46,17 @@ class ReadingWorld:
     journal: Journal
     chain: ReadingChain
     clock: Clock = field(default_factory=SystemClock)
+    redactor: Redactor = field(default_factory=Redactor)
+    source: EveryRun = field(default_factory=EveryRun)
+    item: str = ""
 
     @property
     def personas(self) -> Mapping[str, LoadedPersona]:
         """Every valid persona, read when asked for: a list that is current needs none."""
         return roster()[0]
+
+    def folder(self, run: str) -> Path:
+        return self.state / "runs" / run
 
 
 @asynccontextmanager

@@ -19,7 +19,7 @@ Ident = Annotated[str, typer.Argument(metavar="ID", help="Proposal, or item, or 
 Profile = Annotated[str | None, typer.Option(help="Profile; default: the configured one.")]
 _COLUMNS = ("proposal", "item", "state", "repository", "where", "why", "updated")
 
-_FAILURES = 8
+FAILURES = 8
 """Neighbours that failed, and last lines of an output, that are shown."""
 
 app = make_app(group=True)
@@ -32,14 +32,38 @@ def list_proposals(
     as_json: Json = False,
 ) -> None:
     """List open proposals, the oldest first."""
-    rows = run(lambda: _rows(platform or load_fleet().platform, every))
-    put([asdict(one) for one in rows], as_json=as_json, text=lambda: _table(rows))
+
+    async def read() -> list[ProposalRow]:
+        if (journal := await known_journal(state())) is None:
+            return []
+        async with journal:
+            states = () if every else OPEN_PROPOSALS
+            return await journal.proposals(platform or load_fleet().platform, states=states)
+
+    rows = run(read)
+    cells = (
+        (one.proposal_id, one.item, one.state, one.repository, one.ref or one.branch, one.why, one.updated)
+        for one in rows
+    )
+    put(
+        [asdict(one) for one in rows],
+        as_json=as_json,
+        text=lambda: table(_COLUMNS, cells, empty="no open proposals"),
+    )
 
 
 @app.command("show")
 def show_proposal(ident: Ident, platform: Profile = None, as_json: Json = False) -> None:
     """Show one proposal: where it is, what its gate saw, the neighbour that failed, its patch and text."""
-    row, kept = run(lambda: _one(ident, platform))
+    from fleet.app import proposals  # all that a fix needs
+    from fleet.app.reading import reading_world
+
+    async def read() -> tuple[ProposalRow, dict[str, Any]]:
+        async with reading_world(state(), platform, ask=False) as world:
+            row = await proposals.one_of(world, ident)
+            return row, await to_thread.run_sync(proposals.evidence, world, row.proposal_id)
+
+    row, kept = run(read)
     put(asdict(row) | kept, as_json=as_json, text=lambda: _show(row, kept))
 
 
@@ -54,7 +78,20 @@ def withdraw_proposal(
     """Close the draft and delete its branch. A merged one stays as it is."""
     if not reason.strip():
         raise UsageError("a withdrawal needs a reason", remedy='--reason "…"')
-    row = run(lambda: _withdrawn(ident, platform, f"{reason} ({who()})", dry_run=dry_run))
+    from fleet.app import proposals  # all that a fix needs
+    from fleet.app.reading import reading_world
+
+    async def withdraw() -> ProposalRow:
+        async with reading_world(state(), platform, ask=False) as world:
+            row = await proposals.one_of(world, ident)
+            if row.state not in OPEN_PROPOSALS:
+                raise UsageError(
+                    f"proposal {row.proposal_id} is {row.state}", remedy="fleet proposals list --all"
+                )
+            why = f"{reason} ({who()})"
+            return row if dry_run else await proposals.upkeep_of(world).withdraw(row, why)
+
+    row = run(withdraw)
     verb = "would be withdrawn" if dry_run else "is withdrawn"
     put(asdict(row), as_json=as_json, text=lambda: print(f"proposal {row.proposal_id} {verb}"))
 
@@ -68,60 +105,22 @@ def answer_comment(
     as_json: Json = False,
 ) -> None:
     """Answer a comment on an open draft with what the gate saw, once. Nothing else answers comments."""
-    row, where = run(lambda: _answered(ident, comment, platform, dry_run=dry_run))
+    from fleet.app import proposals  # all that a fix needs
+    from fleet.app.reading import reading_world
+
+    async def answer() -> tuple[ProposalRow, str]:
+        async with reading_world(state(), platform, ask=False) as world:
+            row = await proposals.one_of(world, ident)
+            if row.state != "open":
+                raise UsageError(f"proposal {row.proposal_id} is {row.state}", remedy="fleet proposals list")
+            return row, "" if dry_run else await proposals.upkeep_of(world).answer(row, comment)
+
+    row, where = run(answer)
     verb = "would be answered" if dry_run else f"is answered: {where}"
     data = {"proposal": row.proposal_id, "comment": comment, "answer": where}
     put(
         data, as_json=as_json, text=lambda: print(f"comment {comment} on {clean(row.ref)} {clean(verb, 300)}")
     )
-
-
-async def _answered(
-    ident: str, comment: int, platform: str | None, *, dry_run: bool
-) -> tuple[ProposalRow, str]:
-    from fleet.app.proposals import proposal_world  # all that a fix needs
-
-    async with proposal_world(state(), platform) as world:
-        row = await world.one(ident)
-        if row.state != "open":
-            raise UsageError(f"proposal {row.proposal_id} is {row.state}", remedy="fleet proposals list")
-        return row, "" if dry_run else await world.upkeep.answer(row, comment)
-
-
-async def _rows(platform: str, every: bool) -> list[ProposalRow]:
-    journal = await known_journal(state())
-    if journal is None:
-        return []
-    async with journal:
-        return await journal.proposals(platform, states=() if every else OPEN_PROPOSALS)
-
-
-async def _one(ident: str, platform: str | None) -> tuple[ProposalRow, dict[str, Any]]:
-    from fleet.app.proposals import proposal_world  # all that a fix needs
-
-    async with proposal_world(state(), platform) as world:
-        row = await world.one(ident)
-        return row, await to_thread.run_sync(world.evidence, row.proposal_id)
-
-
-async def _withdrawn(ident: str, platform: str | None, why: str, *, dry_run: bool) -> ProposalRow:
-    from fleet.app.proposals import proposal_world
-
-    async with proposal_world(state(), platform) as world:
-        row = await world.one(ident)
-        if row.state not in OPEN_PROPOSALS:
-            raise UsageError(
-                f"proposal {row.proposal_id} is {row.state}", remedy="fleet proposals list --all"
-            )
-        return row if dry_run else await world.upkeep.withdraw(row, why)
-
-
-def _table(rows: list[ProposalRow]) -> None:
-    cells = (
-        (one.proposal_id, one.item, one.state, one.repository, one.ref or one.branch, one.why, one.updated)
-        for one in rows
-    )
-    table(_COLUMNS, cells, empty="no open proposals")
 
 
 def _show(row: ProposalRow, kept: dict[str, Any]) -> None:
@@ -145,12 +144,12 @@ def _show(row: ProposalRow, kept: dict[str, Any]) -> None:
 def _show_failure(evidence: dict[str, Any]) -> None:
     """Of a step that failed: the neighbours and controls that it failed at, and the end of its output."""
     rows = [one for one in evidence.get("neighbours", ()) if one["patched"] != "clean"]
-    for one in rows[:_FAILURES]:
+    for one in rows[:FAILURES]:
         said = f"{one['calls']}: {one['base']} on the base, {one['patched']} with the patch: {one['words']}"
         print(f"{'':<12} neighbour {clean(said, 900)}")
     for one in evidence.get("controls", ()):
         if one["base"] != one["patched"] and not one.get("left_out"):
             said = f"{one['calls']}: {one['base']} on the base, {one['patched']} with the patch"
             print(f"{'':<12} control {clean(said, 600)}")
-    for text in str(evidence.get("output", "")).splitlines()[-_FAILURES:]:
+    for text in str(evidence.get("output", "")).splitlines()[-FAILURES:]:
         print(f"{'':<12} {clean(text, 200)}")

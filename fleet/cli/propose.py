@@ -13,7 +13,8 @@ import typer
 
 from fleet.app.fix_parts import fix_parts
 from fleet.app.persona_sets import one, roster
-from fleet.app.proposals import proposal_world
+from fleet.app.proposals import permit_of
+from fleet.app.reading import reading_world
 from fleet.app.wiring import open_world
 from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table, who
 from fleet.cli.daemon_client import ask
@@ -82,9 +83,23 @@ def propose(
     if plan["rule"]:
         raise Refused(f"{plan['rule']}: {plan['reason']}", rule=plan["rule"], remedy=plan["remedy"])
     if not_a_duplicate_of:
-        run(lambda: _said_unlike(found.fingerprint, not_a_duplicate_of, platform))
+
+        async def record() -> None:
+            async with reading_world(state(), platform, ask=False) as world:
+                await say_unlike(world, found.fingerprint, not_a_duplicate_of, who())
+
+        run(record)
     data = _queue(found.fingerprint, platform) if daemon_of(folder) else run(lambda: _made(found, platform))
-    put(data, as_json=as_json, text=lambda: _said(data))
+
+    def text() -> None:  # without a table of findings: it looks for none
+        if not data["outcome"]:
+            print(f"queued run {data['run']}")
+            return
+        print(clean(f"{data['outcome']} {data['detail']}"))
+        if propose_code(data) == HELD:
+            note(f"no draft was opened; what was tried: fleet proposals show {data['run']}")
+
+    put(data, as_json=as_json, text=text)
     if code := 0 if data.get("queued") else propose_code(data):
         raise typer.Exit(code)
 
@@ -97,38 +112,32 @@ def propose_code(data: Mapping[str, Any]) -> int:
 
 async def _plan(item: WorklistItem, platform: str | None) -> dict[str, Any]:
     """Every precondition now, and what would be done; nothing is done, and no tracker is asked."""
-    async with proposal_world(state(), platform) as world:
-        facts = await world.permit.facts(item.fingerprint, item, named=True)
+    async with reading_world(state(), platform, ask=False) as world:
+        facts = await permit_of(world).facts(item.fingerprint, item, named=True)
         rules = rules_of(facts)
         broken = next((one for one in rules if one.why), CheckedRule(""))
         place = repository_for(world.config, item.surface)
+        remedies = {
+            "token": f"to permit a push for this item, type: {command(allow_folder(), item.fingerprint)}",
+            "stop": "fleet resume",
+            "dial": 'fleet dial propose --reason "…"',
+            "held": f"fleet findings reopen {item.fingerprint}",
+            "repository": "add [repositories.NAME] to fleet.toml",
+            "build": f"fix this item by hand: fleet findings fixed {item.fingerprint}",
+            "slots": "fleet proposals list",
+        }
         return {
             "item": item.fingerprint,
             "title": item.title,
             "rule": broken.rule,
             "reason": broken.why,
-            "remedy": _remedy(broken.rule, item.fingerprint),
+            "remedy": remedies.get(broken.rule, f"fleet findings show {item.fingerprint}"),
             "rules": [asdict(one) for one in rules],
             "repository": place[0] if place else "",
             "branch": BRANCH + item.fingerprint,
             "base": place[1].branch if place else "",
             "fixer": world.config.propose.fixer,
         }
-
-
-def _remedy(rule: str, item: str) -> str:
-    """What a person can do about a refusal."""
-    if rule == "token":
-        return f"to permit a push for this item, type: {command(allow_folder(), item)}"
-    texts = {
-        "stop": "fleet resume",
-        "dial": 'fleet dial propose --reason "…"',
-        "held": f"fleet findings reopen {item}",
-        "repository": "add [repositories.NAME] to fleet.toml",
-        "build": "fix this item by hand: fleet findings fixed " + item,
-        "slots": "fleet proposals list",
-    }
-    return texts.get(rule, f"fleet findings show {item}")
 
 
 def _show(plan: dict[str, Any]) -> None:
@@ -140,11 +149,6 @@ def _show(plan: dict[str, Any]) -> None:
         return
     what = f"a draft of branch {plan['branch']} against {plan['base']} of {plan['repository']}"
     print(clean(f"would search the tracker, fix with {plan['fixer']!r}, check, push and open {what}"))
-
-
-async def _said_unlike(item: str, others: list[str], platform: str | None) -> None:
-    async with proposal_world(state(), platform) as world:
-        await say_unlike(world, item, others, who())
 
 
 def _queue(item: str, platform: str | None) -> dict[str, Any]:
@@ -168,16 +172,6 @@ async def proposal_of(journal: Journal, platform: str, run: str) -> dict[str, st
     """State, place and reason of the proposal that a run began; None if it began none."""
     rows = [one for one in await journal.proposals(platform) if one.proposal_id == run]
     return {"state": rows[0].state, "ref": rows[0].ref, "why": rows[0].why} if rows else None
-
-
-def _said(data: dict[str, Any]) -> None:
-    """How the run ended, without a table of findings: it looks for none."""
-    if not data["outcome"]:
-        print(f"queued run {data['run']}")
-        return
-    print(clean(f"{data['outcome']} {data['detail']}"))
-    if propose_code(data) == HELD:
-        note(f"no draft was opened; what was tried: fleet proposals show {data['run']}")
 
 
 async def fire_fix(fixing: Fixing, persona: LoadedPersona) -> RunReport:

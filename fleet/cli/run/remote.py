@@ -21,7 +21,6 @@ from fleet.errors import TryAgain
 from fleet.events.recorded import Recording, UnknownRecord
 from fleet.gate.stop import stopped
 from fleet.runs.desk.coverage import coverage
-from fleet.store.rows import RunRow
 
 LOOK_S = 0.5
 
@@ -63,6 +62,7 @@ async def outcome(state: Path, run: str) -> dict[str, Any]:
             await anyio.sleep(LOOK_S)
         findings = [asdict(finding) for finding in await journal.findings(run)]
         calls = (await journal.spent(run)).get("calls", 0)
+    took = datetime.fromisoformat(row.ended) - datetime.fromisoformat(row.started or row.ended)
     return {
         "run": run,
         "persona": row.persona,
@@ -70,14 +70,7 @@ async def outcome(state: Path, run: str) -> dict[str, Any]:
         "detail": row.detail,
         "findings": findings,
         "calls": calls,
-        "seconds": _seconds(row),
+        "seconds": round(took.total_seconds(), 3),
         "settled": True,
         "coverage": coverage(state / "runs" / run, run, row.outcome),
     }
-
-
-def _seconds(row: RunRow) -> float:
-    if not row.started:
-        return 0.0
-    took = datetime.fromisoformat(row.ended) - datetime.fromisoformat(row.started)
-    return round(took.total_seconds(), 3)

@@ -21,7 +21,7 @@ from fleet.cli.progress import Progress
 from fleet.cli.run.follow import followed
 from fleet.cli.run.remote import outcome
 from fleet.cli.run.remote import queue as ask_for
-from fleet.cli.run.run_list import show_left_out
+from fleet.cli.run.runs import show_left_out
 from fleet.config import load_fleet, load_platform
 from fleet.errors import ConfigError, FleetError, Refused, TryAgain, Unreachable, UsageError
 from fleet.events.stream import Reader
@@ -39,7 +39,7 @@ from fleet.runs.desk.exit_codes import exit_code
 from fleet.runs.lifecycle import RunReport, fire, recover
 from fleet.runs.proof.grades import graded
 from fleet.runs.queue import FIX, TRIAGE
-from fleet.store.rows import TRIAL, FindingRow
+from fleet.store.rows import TRIAL
 from fleet.text import clean, counted
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
@@ -109,11 +109,14 @@ def run_persona(
         if wait:
             _wait_for(folder)
         posts = not no_post
-        data = run(
-            lambda: (
-                _followed(chosen, platform, as_json, posts) if follow else fire_one(chosen, platform, posts)
-            )
-        )
+
+        async def fire_it() -> dict[str, Any]:
+            if not follow:
+                return await fire_one(chosen, platform, posts)
+            async with followed(as_json=as_json) as live:
+                return await fire_one(chosen, platform, posts, live)
+
+        data = run(fire_it)
     put(data, as_json=as_json, text=lambda: show_report(data))
     if code := 0 if data.get("queued") else exit_code(data):
         raise typer.Exit(code)
@@ -176,13 +179,6 @@ def only(persona: LoadedPersona, probe: str) -> LoadedPersona:
         ids = [each.id for each in one.probe]
         raise UsageError(f"no probe {probe!r}{suggestion(probe, ids)}", remedy=f"probes: {', '.join(ids)}")
     return replace(persona, persona=one.model_copy(update={"probe": chosen, "explore": ()}))
-
-
-async def _followed(
-    persona: LoadedPersona, platform: str | None, as_json: bool, posts: bool
-) -> dict[str, Any]:
-    async with followed(as_json=as_json) as live:
-        return await fire_one(persona, platform, posts, live)
 
 
 async def fire_one(
@@ -252,21 +248,11 @@ def as_data(report: RunReport) -> dict[str, Any]:
         raise FleetError(
             f"run {report.run} is not settled: {report.detail}", remedy="run it again: clean-up resumes first"
         )
-    findings = [fields_of(row) | _verification(row) for row in report.findings]
+    findings = []
+    for row in report.findings:
+        grade = graded(row)
+        findings.append(fields_of(row) | {"grade": grade.grade, "why_not_filed": grade.why})
     return asdict(report) | {"findings": findings}
-
-
-def _none(data: dict[str, Any]) -> str:
-    """What is said when there are no findings: a probe that could not be decided may have missed one."""
-    if not (wrong := len(data.get("coverage", {}).get("undecided", ()))):
-        return "no findings"
-    probes = counted(wrong, "probe")
-    return f"{probes} undecided: correct the expectation (fleet personas check, fleet personas try FILE)"
-
-
-def _verification(row: FindingRow) -> dict[str, str]:
-    grade = graded(row)
-    return {"grade": grade.grade, "why_not_filed": grade.why}
 
 
 def show_report(data: dict[str, Any]) -> None:
@@ -277,7 +263,11 @@ def show_report(data: dict[str, Any]) -> None:
     print(clean(f"{data['outcome']} {data['detail']}".rstrip()))
     show_left_out(data.get("coverage", {}))
     columns = ("fingerprint", "state", "severity", "surface", "confirmed", "title")
-    table(columns, ([row[c] for c in columns] for row in data["findings"]), empty=_none(data))
+    empty = "no findings"  # and one may have been missed by a probe that could not be decided
+    if wrong := len(data.get("coverage", {}).get("undecided", ())):
+        remedy = "correct the expectation (fleet personas check, fleet personas try FILE)"
+        empty = f"{counted(wrong, 'probe')} undecided: {remedy}"
+    table(columns, ([row[c] for c in columns] for row in data["findings"]), empty=empty)
     for row in data["findings"]:
         if row.get("why_not_filed"):
             print(clean(f"  not filed  {row['fingerprint']}: {row['grade']}: {row['why_not_filed']}", 300))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +15,6 @@ import typer
 
 from fleet.app.journal import known_journal
 from fleet.cli.console import DryRun, Json, fields_of, make_app, note, put, run, state, table, who
-from fleet.cli.run import run_list
 from fleet.cli.run.follow import tail
 from fleet.cli.run.timeline import used, words
 from fleet.config import load_fleet
@@ -21,11 +22,16 @@ from fleet.errors import UsageError
 from fleet.events.model import Footer, GateDenied, TurnEnded, TurnUsage
 from fleet.events.recorded import LOOK_S, Recording, UnknownRecord
 from fleet.runs.desk.coverage import coverage
+from fleet.runs.desk.exit_codes import FOUND
 from fleet.runs.retention import choose, look, tidy
 from fleet.store.journal import Journal
+from fleet.store.tables.units import USD, number
 from fleet.text import clean, counted
 
 app = make_app(group=True)
+PIPED = ("run", "persona", "state", "outcome", "trigger", "created", "ended", "detail")
+NARROW = 13
+"""Characters of a persona's name on a terminal."""
 Run = Annotated[str, typer.Argument(help="Id of a run, as shown by `fleet runs list`.")]
 
 
@@ -47,8 +53,8 @@ def list_runs(
     `found` counts the proven findings, behind a `+` those that are not proven; `looked` the probes that a run
     looked at, of those that apply. --json has all runs, with `routine`.
     """
-    rows = run(lambda: run_list.read(state(), limit))
-    put(rows, as_json=as_json, text=lambda: run_list.show(rows, everything=everything))
+    rows = run(lambda: latest(state(), limit))
+    put(rows, as_json=as_json, text=lambda: show_list(rows, everything=everything))
 
 
 @app.command()
@@ -61,7 +67,24 @@ def show(run_id: Run, as_json: Json = False) -> None:
 @app.command()
 def follow(run_id: Run, as_json: Json = False) -> None:
     """Show a run's events, from the first until it ends; with --json one JSON line per event."""
-    run(lambda: _follow(run_id, as_json))
+
+    async def until_ended() -> None:
+        over = anyio.Event()
+
+        async def watch() -> None:
+            async with await _journal() as journal:
+                while (await journal.run(run_id)).state != "ended":  # noqa: ASYNC110 -- of another process
+                    await anyio.sleep(LOOK_S)
+            over.set()
+
+        async with await _journal() as journal:
+            await journal.run(run_id)  # UsageError for an unknown run
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(watch)
+            await tail(_trajectory(run_id), as_json=as_json, still=over)
+            tasks.cancel_scope.cancel()
+
+    run(until_ended)
 
 
 @app.command()
@@ -99,7 +122,17 @@ def cancel(
     as_json: Json = False,
 ) -> None:
     """Cancel a run: it stops calling within a second; its clean-up still runs."""
-    data = run(lambda: _cancel(run_id, reason, dry_run))
+
+    async def ask() -> dict[str, Any]:
+        async with await _journal() as journal:
+            row = await journal.run(run_id)
+            if row.state in ("ended", "settling"):
+                raise UsageError(f"run {run_id} is {row.state}: it cannot be cancelled")
+            if not dry_run:
+                await journal.ask_cancel(run_id, f"cancelled by {who()}" + (f": {reason}" if reason else ""))
+            return {"run": row.run_id, "state": row.state, "asked": not dry_run}
+
+    data = run(ask)
     words = "would be cancelled" if dry_run else "will be cancelled"
     put(data, as_json=as_json, text=lambda: print(f"run {data['run']} ({data['state']}) {words}"))
 
@@ -118,34 +151,34 @@ def prune(
     """Remove the folders of old runs now, as the daemon does every hour.
 
     Keeps what is still owed, and the evidence of findings on the log."""
-    data = run(lambda: _prune(days, megabytes, dry_run))
-    put(data, as_json=as_json, text=lambda: _print_pruned(data))
-
-
-async def _prune(days: int | None, megabytes: int | None, dry_run: bool) -> dict[str, Any]:
     asked = {key: value for key, value in (("days", days), ("megabytes", megabytes)) if value is not None}
     keep = load_fleet().keep.model_copy(update=asked)
-    async with await _journal() as journal:
-        if dry_run:
-            gone = choose(await look(state(), journal), keep, datetime.now(UTC))
-        else:
-            gone, stuck = await tidy(state(), journal, keep, datetime.now(UTC))
-            if stuck:
-                raise stuck[0]
-    return {"dry_run": dry_run, **keep.model_dump(), "runs": [asdict(one) for one in gone]}
 
+    async def remove() -> list[dict[str, Any]]:
+        async with await _journal() as journal:
+            if dry_run:
+                gone = choose(await look(state(), journal), keep, datetime.now(UTC))
+            else:
+                gone, stuck = await tidy(state(), journal, keep, datetime.now(UTC))
+                if stuck:
+                    raise stuck[0]
+        return [asdict(one) for one in gone]
 
-def _print_pruned(data: dict[str, Any]) -> None:
-    rows = data["runs"]
-    if rows:
-        table(("run", "ended", "bytes"), ([row["run"], row["ended"], row["bytes"]] for row in rows))
-    words = "would be removed" if data["dry_run"] else "removed"
-    print(f"{counted(len(rows), 'run')} {words}, {sum(row['bytes'] for row in rows) / 1e6:.1f} MB")
+    def text() -> None:
+        if rows:
+            table(("run", "ended", "bytes"), ([row["run"], row["ended"], row["bytes"]] for row in rows))
+        words = "would be removed" if dry_run else "removed"
+        print(f"{counted(len(rows), 'run')} {words}, {sum(row['bytes'] for row in rows) / 1e6:.1f} MB")
+
+    rows = run(remove)
+    put({"dry_run": dry_run, **keep.model_dump(), "runs": rows}, as_json=as_json, text=text)
 
 
 async def _show(run_id: str) -> dict[str, Any]:
     async with await _journal() as journal:
         row = await journal.run(run_id)
+        recording = Recording(_trajectory(row.run_id))
+        records = list(recording)
         return {
             "run": fields_of(row),
             "findings": [fields_of(finding) for finding in await journal.findings(run_id)],
@@ -155,54 +188,19 @@ async def _show(run_id: str) -> dict[str, Any]:
                 {"kind": effect.kind, "ref": effect.ref, "state": effect.state}
                 for effect in await journal.effects(run_id)
             ],
-            **_recorded(row.run_id),
+            "events": [
+                asdict(one) if isinstance(one, UnknownRecord) else one.model_dump() for one in records
+            ],
+            "turns": sum(isinstance(one, TurnEnded) for one in records),
+            "refusals": dict(Counter(one.rule for one in records if isinstance(one, GateDenied))),
+            "usage": next(
+                (one.usage.model_dump() for one in records if isinstance(one, Footer) and one.usage), None
+            ),
+            "unknown": recording.unknown,
+            "too_long": recording.too_long,
+            "torn": recording.torn,
+            "closed": any(isinstance(one, Footer) for one in records),
         }
-
-
-def _recorded(run_id: str) -> dict[str, Any]:
-    """The trajectory's records and its condition."""
-    recording = Recording(_trajectory(run_id))
-    records = list(recording)
-    denied = Counter(record.rule for record in records if isinstance(record, GateDenied))
-    return {
-        "events": [asdict(one) if isinstance(one, UnknownRecord) else one.model_dump() for one in records],
-        "turns": sum(isinstance(record, TurnEnded) for record in records),
-        "refusals": dict(denied),
-        "usage": next(
-            (one.usage.model_dump() for one in records if isinstance(one, Footer) and one.usage), None
-        ),
-        "unknown": recording.unknown,
-        "too_long": recording.too_long,
-        "torn": recording.torn,
-        "closed": any(isinstance(record, Footer) for record in records),
-    }
-
-
-async def _follow(run_id: str, as_json: bool) -> None:
-    over = anyio.Event()
-
-    async def watch() -> None:
-        async with await _journal() as journal:
-            while (await journal.run(run_id)).state != "ended":  # noqa: ASYNC110 -- of another process
-                await anyio.sleep(LOOK_S)
-        over.set()
-
-    async with await _journal() as journal:
-        await journal.run(run_id)  # UsageError for an unknown run
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(watch)
-        await tail(_trajectory(run_id), as_json=as_json, still=over)
-        tasks.cancel_scope.cancel()
-
-
-async def _cancel(run_id: str, reason: str, dry_run: bool) -> dict[str, Any]:
-    async with await _journal() as journal:
-        row = await journal.run(run_id)
-        if row.state in ("ended", "settling"):
-            raise UsageError(f"run {run_id} is {row.state}: it cannot be cancelled")
-        if not dry_run:
-            await journal.ask_cancel(run_id, f"cancelled by {who()}" + (f": {reason}" if reason else ""))
-        return {"run": row.run_id, "state": row.state, "asked": not dry_run}
 
 
 async def _journal() -> Journal:
@@ -227,16 +225,11 @@ def _print(data: dict[str, Any]) -> None:
     columns = ("fingerprint", "state", "severity", "surface", "title")
     table(columns, ([one[c] for c in columns] for one in data["findings"]), empty="no findings")
     table(("kind", "ref", "state"), (list(one.values()) for one in data["effects"]), empty="no effects")
-    run_list.show_left_out(data["coverage"])
+    show_left_out(data["coverage"])
     print(f"timeline: {len(data['events'])} records, {data['turns']} turns")
     for record in Recording(_trajectory(row["run"])):
         at = "" if isinstance(record, UnknownRecord) else record.at[11:19]
         print(clean(f"  {at:8} {words(record)}", 700))
-    _print_state(data)
-
-
-def _print_state(data: dict[str, Any]) -> None:
-    """Print anomalies and refusals."""
     refusals = ", ".join(f"{count} by {rule}" for rule, count in data["refusals"].items())
     if refusals:
         print(clean(f"refused: {refusals}"))
@@ -250,3 +243,74 @@ def _print_state(data: dict[str, Any]) -> None:
     if data["events"] and not data["closed"]:
         print("no footer yet: the run continues, or the next start closes it")
     note(f"{counted(len(data['events']), 'event')}: {_trajectory(data['run']['run'])}")
+
+
+async def latest(folder: Path, limit: int) -> list[dict[str, Any]]:
+    """The latest runs, newest first: the row, `findings`, `unproven`, `looked`, `applicable`, `spent`,
+    `routine`.
+
+    `findings` counts the proven ones, `unproven` those that are flaky, or not proven yet.
+
+    The two counts of probes are None for a run without a plan here: it only read the log, ran on another
+    host, or was pruned.
+    """
+    if (known := await known_journal(folder)) is None:
+        return []
+    async with known as journal:
+        found = []
+        for row in await journal.runs(limit):
+            states = [one.state for one in await journal.findings(row.run_id)]
+            seen = sum(one in FOUND for one in states)
+            unproven = sum(one not in FOUND and one != "dropped" for one in states)
+            groups = coverage(folder / "runs" / row.run_id, row.run_id, row.outcome)
+            others = ("not_applicable", "unexplored", "left")
+            applicable = sum(len(rows) for group, rows in groups.items() if group not in others)
+            known_plan = any(groups.values())
+            figures = {
+                "findings": seen,
+                "unproven": unproven,
+                "looked": len(groups["looked"]) if known_plan else None,
+                "applicable": applicable if known_plan else None,
+            }
+            spent = await journal.spent(row.run_id)
+            routine = row.state == "ended" and row.outcome == "done" and not (seen or unproven)
+            found.append({**fields_of(row), **figures, "spent": spent, "routine": routine})
+        return found
+
+
+def show_list(rows: Sequence[dict[str, Any]], *, everything: bool) -> None:
+    """A row of one line each on a terminal; in a pipe all columns, with the times and reasons whole."""
+    shown = [row for row in rows if everything or not row["routine"]]
+    empty = "nothing found, nothing wrong" if rows else "no runs yet"
+    if sys.stdout.isatty():
+        heads = ("run", "persona", "created", "found", "looked", "calls", "usd", "outcome")
+        table(heads, [_short(row) for row in shown], empty=empty, one_line="outcome")
+    else:
+        cells = [[*(row[name] for name in (*PIPED, "findings", "unproven")), *_cost(row)] for row in shown]
+        table((*PIPED, "findings", "unproven", "looked", "calls", "usd"), cells, empty=empty)
+    if len(shown) < len(rows):
+        note(f"{len(rows) - len(shown)} routine runs are not shown: --all")
+
+
+def show_left_out(coverage: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+    """A line for each probe, or other part of a platform, that a run did not look at, and why."""
+    for word in ("undecided", "not_applicable", "refused", "could_not", "unexplored"):
+        for row in coverage.get(word, ()):
+            print(clean(f"  {word.replace('_', ' ')}  {row['probe']}: {row['reason']}", 300))
+    for row in coverage.get("left", ()):
+        print(clean(f"  left  {row['part']}: {row['reason']}", 500))
+
+
+def _short(row: dict[str, Any]) -> list[object]:
+    at = row["created"][5:16].replace("T", " ")
+    outcome = row["outcome"] or row["state"]
+    detail = f": {row['detail']}" if row["detail"] else ""
+    found = f"{row['findings']}+{row['unproven']}" if row["unproven"] else row["findings"]
+    return [row["run"], clean(row["persona"], NARROW), at, found, *_cost(row), f"{outcome}{detail}"]
+
+
+def _cost(row: dict[str, Any]) -> list[object]:
+    """Coverage, calls and money."""
+    looked = "-" if row["looked"] is None else f"{row['looked']}/{row['applicable']}"
+    usd = row["spent"].get(USD)
+    return [looked, row["spent"].get("calls", 0), number(USD, usd) if usd else "-"]
