@@ -50,35 +50,24 @@ def types_of(signature: str) -> tuple[str, ...]:
 
 def rounds(signature: str, pool: ArgumentPool) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:
     """Types and arguments of each round, without repeats; raw calldata for a function of unknown types."""
-    if not signature:
-        yield from _raw(pool)
+    if not signature:  # words that are valid as integers, and then as addresses too
+        key = pool.things[0].key if pool.things else 1
+        yield from ((("raw",), (word * 4,)) for word in (f"{key:064x}", f"{pool.canary:064x}"))
         return
     if signature.startswith(f"{CUT}("):
         yield ("raw",), (EMPTY_CUT,)
         return
     kinds = types_of(signature)
+    several = kinds.count("address") > 1
     seen = []
     for level in range(LEVELS):
-        given = _level(kinds, level, pool)
-        if given not in seen:
-            seen.append(given)
-            yield kinds, given
-
-
-def _raw(pool: ArgumentPool) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:
-    """Words that are valid as integers, and then as addresses too."""
-    key = pool.things[0].key if pool.things else 1
-    for word in (f"{key:064x}", f"{pool.canary:064x}"):
-        yield ("raw",), (word * 4,)
-
-
-def _level(kinds: Sequence[str], level: int, pool: ArgumentPool) -> tuple[Any, ...]:
-    several = sum(kind == "address" for kind in kinds) > 1
-    given: list[Any] = []
-    for index, kind in enumerate(kinds):
-        first = kind not in kinds[:index]
-        given.append(_value(kind, level, pool, first=first, several=several))
-    return tuple(given)
+        arguments = tuple(
+            _value(kind, level, pool, first=kind not in kinds[:at], several=several)
+            for at, kind in enumerate(kinds)
+        )
+        if arguments not in seen:
+            seen.append(arguments)
+            yield kinds, arguments
 
 
 def _value(kind: str, level: int, pool: ArgumentPool, *, first: bool, several: bool) -> Any:
@@ -87,7 +76,10 @@ def _value(kind: str, level: int, pool: ArgumentPool, *, first: bool, several: b
         return [] if level == 3 else [_value(kind[:-2], level, pool, first=first, several=several)]
     thing = pool.things[0] if pool.things else Thing(1, ZERO)
     if kind.startswith("uint"):
-        return _integer(kind, level, pool, thing, first)
+        most = (1 << int(kind[4:])) - 1
+        wish = str(min(pool.canary, most))
+        mine = str(thing.key) if first else ""
+        return (mine or "1", wish, mine or wish, str(most))[level]
     if kind == "address":
         other = thing.owner if thing.owner != ZERO else STRANGER
         if several:
@@ -102,13 +94,3 @@ def _value(kind: str, level: int, pool: ArgumentPool, *, first: bool, several: b
     if kind.startswith("bytes") and kind != "bytes":
         return "0x" + "00" * int(kind[5:])
     return "0x" if level == 3 else "0x71a5"
-
-
-def _integer(kind: str, level: int, pool: ArgumentPool, thing: Thing, first: bool) -> str:
-    most = (1 << int(kind[4:])) - 1
-    if level == 3:
-        return str(most)
-    wish = min(pool.canary, most)
-    if level == 0:
-        return str(thing.key if first else 1)
-    return str(thing.key if level == 2 and first else wish)

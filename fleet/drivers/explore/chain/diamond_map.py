@@ -109,13 +109,13 @@ class DiamondMap:
         tabled = {one.selector for one in VIEWS.values()}
         others = [one for one in self.codes if one not in tabled]
         known = [one for one in others if fourbyte.is_view(one) and fourbyte.signature_of(one).endswith("()")]
-        unknown = [one for one in others if not fourbyte.signature_of(one) and self._may_be_plain(one)]
+        unknown = [
+            one
+            for one in others
+            if not fourbyte.signature_of(one)
+            and ((types := self.types(one)) is None or (types == () and self.is_view(one)))
+        ]
         return [*(one for one in named if not one.startswith("facet")), *known, *unknown][:MAX_READ]
-
-    def _may_be_plain(self, selector: str) -> bool:
-        """Whether an unnamed function may be a view without arguments."""
-        types = self.types(selector)
-        return types is None or (types == () and self.is_view(selector))
 
     def ids(self, chance: Random) -> list[str]:
         """Names and owners of the first, the last and one other id; and the first entry of the log."""
@@ -161,22 +161,16 @@ class DiamondMap:
         following = self.count("nextId")
         if 1 < following <= MAX_READ - len(held):
             held += [f"ownerOfId({key})" for key in range(1, following + 1)]
-        return [
-            group for group in map(self.offered, (named, held, self._log(), self._loupe(chance))) if group
-        ]
-
-    def _log(self) -> list[str]:
         total = self.count("feedbackCount")
         first = max(0, total - 3)
-        entries = [f"feedbackAt({index})" for index in range(first, total + 1)]
-        return ["feedbackCount", f"feedbackRange({first},5)", *entries]
-
-    def _loupe(self, chance: Random) -> list[str]:
+        log = ["feedbackCount", f"feedbackRange({first},5)"]
+        log += [f"feedbackAt({index})" for index in range(first, total + 1)]
         listed = list(self.codes)
         shown = chance.sample(listed, min(6, len(listed)))
-        views = ["facets", "facetAddresses", *(f"facetAddress({one})" for one in shown)]
-        views += [f"facetFunctionSelectors({one})" for one in dict.fromkeys(self.facets.values())]
-        return views + [f"supportsInterface({one})" for one in CLAIMS]
+        loupe = ["facets", "facetAddresses", *(f"facetAddress({one})" for one in shown)]
+        loupe += [f"facetFunctionSelectors({one})" for one in dict.fromkeys(self.facets.values())]
+        loupe += [f"supportsInterface({one})" for one in CLAIMS]
+        return list(filter(None, map(self.offered, (named, held, log, loupe))))
 
     def watch(self, selector: str, role: str) -> list[str]:
         """What a call may change: another's things, the caller's sums, settings, its own facet's first."""

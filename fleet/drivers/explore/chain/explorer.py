@@ -55,7 +55,7 @@ class ChainExplorer:
         self._rounds: dict[str, str] = {}
         self._narrowed: set[tuple[str, tuple[str, ...]]] = set()
         self._queue = [_question({"surface": True})]
-        self._stages = self._plan()
+        self._stages = self._every_stage()
 
     def ask(self, most: int) -> Sequence[Question]:
         """The next questions of the current stage; the next stage's when it is empty."""
@@ -94,7 +94,7 @@ class ChainExplorer:
         """How many rounds of each function, in this code of its facet, were asked."""
         return {"asked": dict(list(self._asked.items())[-MAX_KNOWN:])}
 
-    def _plan(self) -> Iterator[list[Question]]:
+    def _every_stage(self) -> Iterator[list[Question]]:
         yield _reads(self._map.basics())
         yield _reads(self._map.ids(self._chance))
         together = [one for views in self._map.agreements(self._chance) for one in _reads(views)]
@@ -112,7 +112,14 @@ class ChainExplorer:
                 one for one, plan in plans.items() if self._asked.get(self._key(one), 0) == level < len(plan)
             ]
             self._chance.shuffle(due)
-            yield [self._call(one, *plans[one][level]) for one in due]
+            stage = []
+            for selector in due:
+                kinds, values = plans[selector][level]
+                args = {"simulate": selector, "watch": self._map.watch(selector, self._role)}
+                args |= {"types": list(kinds), "args": list(values)} if kinds else {}
+                self._rounds[_spelled(args)] = self._key(selector)
+                stage.append(_question(args))
+            yield stage
         yield [one for selector in plans for one in self._edges(selector, pool)]
         yield [
             one for selector, one in reentrances(plans) if self._once(f"re-entry {self._key(selector)}", one)
@@ -158,13 +165,6 @@ class ChainExplorer:
         self._rounds[_spelled(question.steps[-1].args)] = key
         return not self._asked.get(key)
 
-    def _call(self, selector: str, kinds: Sequence[str], given: Sequence[Any]) -> Question:
-        args: dict[str, Any] = {"simulate": selector, "watch": self._map.watch(selector, self._role)}
-        if kinds:
-            args |= {"types": list(kinds), "args": list(given)}
-        self._rounds[_spelled(args)] = self._key(selector)
-        return _question(args)
-
     def _narrow(self, args: Mapping[str, Any], result: Mapping[str, Any]) -> None:
         """Ask again what a call changed, without the rest; or what it logs, without any view."""
         views, before, after = args.get("watch", ()), result.get("before", ()), result.get("after", ())
@@ -173,7 +173,7 @@ class ChainExplorer:
         if not result.get("succeeded") or not (changed or result.get("events")):
             return
         kept = {name: value for name, value in args.items() if name != "watch"}
-        for number, watch in enumerate(_groups(changed)[:MAX_NARROW]):
+        for number, watch in enumerate(judged_together(changed)[:MAX_NARROW]):
             if (args["simulate"], watch) not in self._narrowed:
                 self._narrowed.add((args["simulate"], watch))
                 more = {"watch": list(watch)} if watch else {}
@@ -201,7 +201,7 @@ class ChainExplorer:
             yield Question((short, step))
 
 
-def _groups(changed: Sequence[str]) -> list[tuple[str, ...]]:
+def judged_together(changed: Sequence[str]) -> list[tuple[str, ...]]:
     """Views, as many as an oracle judges at once; metadata beside the owner of its id. One empty for none."""
     groups: list[tuple[str, ...]] = [()]
     for view in changed:

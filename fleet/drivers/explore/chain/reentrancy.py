@@ -6,7 +6,7 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from fleet.drivers.desk import Question
@@ -41,15 +41,18 @@ def reentrances(selectors: Collection[str]) -> Iterator[tuple[str, Question]]:
             if deposit in selectors and selector in selectors:
                 calldata = selector[2:] + "".join(f"{int(one):064x}" for one in given)
                 codes = (TAKES, again(bytes.fromhex(calldata)))
-                steps = tuple(_step(selector, kinds, given, deposit, code) for code in codes)
-                yield selector, Question(steps)
-
-
-def _step(selector: str, kinds: Sequence[str], given: Sequence[str], deposit: str, code: str) -> Step:
-    args: dict[str, Any] = {"simulate": selector, "setup": [[deposit, [], [], str(WEI)]]}
-    if kinds:
-        args |= {"types": list(kinds), "args": list(given)}
-    return Step(tool=SPEC.name, args=args | {"code": {"sender": code}, "watch": [COIN]})
+                args: dict[str, Any] = {"simulate": selector, "setup": [[deposit, [], [], str(WEI)]]}
+                if kinds:
+                    args |= {"types": list(kinds), "args": list(given)}
+                yield (
+                    selector,
+                    Question(
+                        tuple(
+                            Step(tool=SPEC.name, args=args | {"code": {"sender": code}, "watch": [COIN]})
+                            for code in codes
+                        )
+                    ),
+                )
 
 
 def again(calldata: bytes) -> str:

@@ -71,10 +71,10 @@ class StatedContract:
         return [
             Question((_page(url), _step({"watch": watch})))
             for kind in dict.fromkeys(one.owner for one in known.values() if one.owner)
-            if (watch := self._of_kind(kind, known))
+            if (watch := self._things_of_kind(kind, known))
         ]
 
-    def _of_kind(self, kind: str, known: Mapping[str, StatedFunction]) -> list[str]:
+    def _things_of_kind(self, kind: str, known: Mapping[str, StatedFunction]) -> list[str]:
         total = next((key for key, one in known.items() if one.total == kind and not one.types), "")
         last = number(self.values.get(total)) or 2
         owners = [key for key, one in known.items() if one.owner == kind and one.types == ("uint256",)]
@@ -110,8 +110,9 @@ class StatedContract:
             if one.reads:
                 continue
             if one.reserved:
-                for given in self._given(one, known):
-                    args = _simulated(selector, one, given, self._watched(one, known))
+                watch = [view for view in self._thing(one, known)[1:2] if view and one.of]
+                for values in self._arguments(one, known):
+                    args = _simulated(selector, one, values, watch)
                     yield selector, Question((_page(url), _step(args)))
             if one.range:
                 yield from (
@@ -124,10 +125,7 @@ class StatedContract:
         found = ((key, *self.owner(key, known, kind)) for key in (1, 2, 3))
         return next((each for each in found if each[2]), (1, "", ""))
 
-    def _watched(self, one: StatedFunction, known: Mapping[str, StatedFunction]) -> list[str]:
-        return [view for view in self._thing(one, known)[1:2] if view and one.of]
-
-    def _given(self, one: StatedFunction, known: Mapping[str, StatedFunction]) -> Iterator[list[Any]]:
+    def _arguments(self, one: StatedFunction, known: Mapping[str, StatedFunction]) -> Iterator[list[Any]]:
         """Arguments within what is stated: the least of a range, another's thing, the stranger itself."""
         key = str(self._thing(one, known)[0])
         sized = [one.range[0]] if one.range and one.range[0].isdigit() else ["1", CANARY]
@@ -159,13 +157,13 @@ class StatedContract:
         for beyond in (low - 1, high + 1):
             if beyond >= 0:
                 pair = ([*before, str(value)] for value in (low if beyond < low else high, beyond))
-                yield tuple(_step(_simulated(selector, one, given, watch) | sender) for given in pair)
+                yield tuple(_step(_simulated(selector, one, values, watch) | sender) for values in pair)
 
 
 def _simulated(
-    selector: str, one: StatedFunction, given: Sequence[Any], watch: Sequence[str]
+    selector: str, one: StatedFunction, values: Sequence[Any], watch: Sequence[str]
 ) -> dict[str, Any]:
-    return {"simulate": selector, "types": list(one.types), "args": list(given), "watch": list(watch)}
+    return {"simulate": selector, "types": list(one.types), "args": list(values), "watch": list(watch)}
 
 
 def _value(kind: str, size: str) -> Any:

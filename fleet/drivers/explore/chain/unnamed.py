@@ -25,9 +25,9 @@ MOST_FUNCTIONS = 32
 MOST_LIMITS = 12
 """Pairs of a function and a constant."""
 WATCHED = 8
-SMALL, LARGE = 2, (1 << 256) - 4_242
+SMALL_VALUE, LARGE_VALUE = 2, (1 << 256) - 4_242
 """Values below and above what a thing holds, in most cases; as far as the type goes."""
-LOW, HIGH = "0x" + "03" * 20, "0x" + "fc" * 20
+LOW_ADDRESS, HIGH_ADDRESS = "0x" + "03" * 20, "0x" + "fc" * 20
 """The same for addresses: neither the caller's nor the holder's."""
 _TEXTS = ("string", "bytes")
 
@@ -57,7 +57,8 @@ class UnnamedFunctions:
         """Keep what a simulated call showed, by function and caller."""
         self._answers[str(args.get("simulate")), str(args.get("sender", STRANGER))] = (args, result)
 
-    def _of_one_word(self) -> list[str]:
+    def _keyed_views(self) -> list[str]:
+        """Views of one word."""
         found = [
             one
             for one, function in self._map.unnamed()
@@ -69,13 +70,13 @@ class UnnamedFunctions:
         """Every view of one word for the first keys, each view's keys together."""
         return [
             _question({"watch": [f"{view}({key:064x})" for key in range(1, KEYS + 1)]})
-            for view in self._of_one_word()
+            for view in self._keyed_views()
         ]
 
     def things(self) -> list[HeldThing]:
         """One held thing of each view that gives addresses: the first; and the contract's own holders."""
         found = []
-        for view in self._of_one_word():
+        for view in self._keyed_views():
             for key in range(1, KEYS + 1):
                 if holder := self._holder(f"{view}({key:064x})"):
                     found.append(HeldThing(view, f"{key:064x}", holder))
@@ -91,7 +92,7 @@ class UnnamedFunctions:
 
     def agreements(self) -> list[Question]:
         """A view beside each that may lead back; and, beside the code, views that read the same variable."""
-        views, made = self._of_one_word(), []
+        views, made = self._keyed_views(), []
         values = self._map.values
         keys = [f"{key:064x}" for key in range(1, KEYS + 1)]
         for view in views:
@@ -119,35 +120,31 @@ class UnnamedFunctions:
         self._answers.clear()
         made = []
         for selector in self._functions():
-            if (given := self._given(selector, thing, SMALL)) is not None:
-                watch = self._watch(thing)
-                made += [_call(selector, given, watch, sender) for sender in (STRANGER, thing.holder)]
+            if (arguments := self._arguments(selector, thing, SMALL_VALUE)) is not None:
+                watch = self._watched_views(thing)
+                made += [_call(selector, arguments, watch, sender) for sender in (STRANGER, thing.holder)]
         return made
 
     def makers(self, thing: HeldThing) -> list[Question]:
         """What a stranger may do, beside the first thing that does not exist yet."""
-        new = self._new(thing)
-        if new is None:
+        keys = [f"{key:064x}" for key in range(1, KEYS + 1)] if thing.key else []
+        new = [key for key in keys if number(self._map.values.get(f"{thing.view}({key})")) in (0, None)]
+        if not new:
             return []
+        watch, any_key = self._watched_views(HeldThing(thing.view, new[0], "")), HeldThing(thing.view, "", "")
         return [
-            _call(selector, given, self._watch(new), STRANGER)
+            _call(selector, arguments, watch, STRANGER)
             for selector in self._functions()
-            if (given := self._given(selector, HeldThing(thing.view, "", ""), SMALL)) is not None
+            if (arguments := self._arguments(selector, any_key, SMALL_VALUE)) is not None
         ]
-
-    def _new(self, thing: HeldThing) -> HeldThing | None:
-        for key in range(1, KEYS + 1) if thing.key else ():
-            if number(self._map.values.get(f"{thing.view}({key:064x})")) in (0, None):
-                return HeldThing(thing.view, f"{key:064x}", "")
-        return None
 
     def _functions(self) -> list[str]:
         found = [one for one, function in self._map.unnamed() if function.types is not None]
         return [one for one in found if not self._map.is_view(one)][:MOST_FUNCTIONS]
 
-    def _watch(self, thing: HeldThing) -> list[str]:
+    def _watched_views(self, thing: HeldThing) -> list[str]:
         if thing.key:
-            views = [one for one in self._of_one_word() if one != thing.view]
+            views = [one for one in self._keyed_views() if one != thing.view]
         else:
             views = [
                 one for one, function in self._map.unnamed() if function.types == () and one != thing.view
@@ -155,10 +152,12 @@ class UnnamedFunctions:
             views = [one for one in views if self._map.is_view(one)]
         return [thing.spelled(one) for one in (thing.view, *views)][:WATCHED]
 
-    def _given(self, selector: str, thing: HeldThing, size: int) -> tuple[tuple[str, ...], list[Any]] | None:
+    def _arguments(
+        self, selector: str, thing: HeldThing, size: int
+    ) -> tuple[tuple[str, ...], list[Any]] | None:
         """Types and arguments: the thing's key first, then values of a size; None where they do not fit."""
         kinds = self._map.types(selector)
-        if kinds is not None and size == LARGE and selector not in self._map.stated:
+        if kinds is not None and size == LARGE_VALUE and selector not in self._map.stated:
             # code that compares a word with zero alone reads as a bool's; a real one refuses the value
             kinds = tuple("uint256" if kind == "bool" else kind for kind in kinds)
         if kinds is None or (thing.key and not (kinds and kinds[0].startswith(("uint", "bytes32")))):
@@ -167,12 +166,18 @@ class UnnamedFunctions:
         values = [_value(kind, size) for kind in rest]
         if None in values:
             return None
-        key = [_value_of(kinds[0], thing.key)] if thing.key else []
-        return kinds, [*key, *values]
+        if thing.key:
+            values.insert(0, str(int(thing.key, 16)) if kinds[0].startswith("uint") else f"0x{thing.key}")
+        return kinds, values
 
     def held(self, thing: HeldThing) -> list[Question]:
-        """A guard, what a new thing begins with, and each open function twice, with unlike values."""
-        guards, made = self._guards(thing), []
+        """A guard (a function that refused a stranger and accepted the holder), what a new thing begins with,
+        and each open function twice, with unlike values."""
+        guards, made = [], []
+        for selector in self._functions():
+            refused, done = (self._answers.get((selector, who)) for who in (STRANGER, thing.holder))
+            if refused and done and not refused[1].get("succeeded") and done[1].get("succeeded"):
+                guards.append(selector)
         for selector in self._functions():
             args, result = self._answers.get((selector, STRANGER), ({}, {}))
             moved = _changed(args, result)
@@ -184,9 +189,11 @@ class UnnamedFunctions:
                 for who in (STRANGER, thing.holder)
             ]
             sized = [
-                one for size in (SMALL, LARGE) if (one := self._given(selector, thing, size)) is not None
+                one
+                for size in (SMALL_VALUE, LARGE_VALUE)
+                if (one := self._arguments(selector, thing, size)) is not None
             ]
-            calls = [_call(selector, one, self._watch(thing), STRANGER).steps[0] for one in sized]
+            calls = [_call(selector, one, self._watched_views(thing), STRANGER).steps[0] for one in sized]
             made.append(Question((*pair, *self._maker, *calls)))
         return made
 
@@ -198,15 +205,6 @@ class UnnamedFunctions:
             if watch and after and watch[0].startswith(thing.view) and account(after[0]) == result.get("by"):
                 self._maker = (Step(tool=SPEC.name, args=dict(args)),)
                 return
-
-    def _guards(self, thing: HeldThing) -> list[str]:
-        """Functions that refused a stranger and accepted the holder."""
-        found = []
-        for selector in self._functions():
-            refused, done = (self._answers.get((selector, one)) for one in (STRANGER, thing.holder))
-            if refused and done and not refused[1].get("succeeded") and done[1].get("succeeded"):
-                found.append(selector)
-        return found
 
     def limits(self) -> list[Question]:
         """A function of a text or a number beside each constant of its contract: small, above, just above."""
@@ -222,24 +220,9 @@ class UnnamedFunctions:
         for selector, kinds in dict.fromkeys((*texts, *numbers)):
             for view, limit in constants:
                 most = MOST_TEXT if kinds[-1:] and kinds[-1] in _TEXTS else MOST_NUMBER
-                if LEAST <= limit <= most and (steps := self._edge(selector, kinds, view, limit)):
+                if LEAST <= limit <= most and (steps := _edge(selector, kinds, view, limit)):
                     made.append(Question((_step({"surface": True}), *steps)))
         return made[:MOST_LIMITS]
-
-    def _edge(self, selector: str, kinds: Sequence[str], view: str, limit: int) -> tuple[Step, ...]:
-        if not kinds or not (kinds[-1] in _TEXTS or kinds[-1].startswith("uint")):
-            return ()
-        before = [_value(kind, 1) for kind in kinds[:-1]]
-        if None in before:
-            return ()
-        text = kinds[-1] in _TEXTS
-        last = "string" if text else kinds[-1]
-        steps = []
-        for size in (2, limit + 2, limit + 1):
-            value: Any = {"repeat": "a", "times": size} if text else str(size)
-            args = {"simulate": selector, "types": [*kinds[:-1], last], "args": [*before, value]}
-            steps.append(_step(args | {"watch": [view]}))
-        return tuple(steps)
 
 
 def _changed(args: Mapping[str, Any], result: Mapping[str, Any]) -> frozenset[str]:
@@ -248,29 +231,38 @@ def _changed(args: Mapping[str, Any], result: Mapping[str, Any]) -> frozenset[st
     return frozenset(view for view, was, now in seen if was != now)
 
 
+def _edge(selector: str, kinds: Sequence[str], view: str, limit: int) -> tuple[Step, ...]:
+    """Calls with a small value, one above the limit, and one just above; none where a type is not known."""
+    if not kinds or not (kinds[-1] in _TEXTS or kinds[-1].startswith("uint")):
+        return ()
+    before = [_value(kind, 1) for kind in kinds[:-1]]
+    if None in before:
+        return ()
+    text = kinds[-1] in _TEXTS
+    last = "string" if text else kinds[-1]
+    steps = []
+    for size in (2, limit + 2, limit + 1):
+        value: Any = {"repeat": "a", "times": size} if text else str(size)
+        args = {"simulate": selector, "types": [*kinds[:-1], last], "args": [*before, value]}
+        steps.append(_step(args | {"watch": [view]}))
+    return tuple(steps)
+
+
 def _value(kind: str, size: int) -> Any:
     """A value of a type; None for one that is not spelled here."""
     if kind.startswith("uint") and "[" not in kind:
         return str(min(size, (1 << int(kind[4:] or "256")) - 1))
     if kind == "bytes32":
         return f"0x{size:064x}"
-    plain: dict[str, Any] = {
-        "address": LOW if size < LARGE else HIGH,
-        "bool": True,
-        "string": "note",
-        "bytes": "0x71a5",
-    }
-    return plain.get(kind)
-
-
-def _value_of(kind: str, key: str) -> str:
-    return str(int(key, 16)) if kind.startswith("uint") else f"0x{key}"
+    address = LOW_ADDRESS if size < LARGE_VALUE else HIGH_ADDRESS
+    fixed: dict[str, Any] = {"address": address, "bool": True, "string": "note", "bytes": "0x71a5"}
+    return fixed.get(kind)
 
 
 def _call(
-    selector: str, given: tuple[Sequence[str], Sequence[Any]], watch: Sequence[str], sender: str
+    selector: str, arguments: tuple[Sequence[str], Sequence[Any]], watch: Sequence[str], sender: str
 ) -> Question:
-    kinds, values = given
+    kinds, values = arguments
     args = {"simulate": selector, "types": list(kinds), "args": list(values), "watch": list(watch)}
     return _question(args | {"sender": sender})
 
