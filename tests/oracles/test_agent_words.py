@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fleet.drivers.explore.agent import suspicions
-from fleet.drivers.explore.agent.knowledge import Acquaintance
+from fleet.drivers.explore.agent.knowledge import KnownAgent
 from fleet.drivers.explore.agent.messages import NONSENSE
 from fleet.oracles.agent import help_text
 from fleet.oracles.model import Exchange, Facts
@@ -144,7 +144,7 @@ def test_a_remark_on_commands_is_not_one_that_is_told(text: str, sure: bool) -> 
 
 
 def test_what_the_help_text_itself_reserves_is_asked_beside_it_and_found() -> None:
-    agent = Acquaintance.of("a", None)
+    agent = KnownAgent.of("a", None)
     guide = said("help", "Say: help; use list_docks; use close_dock N (my keeper only).")
     ran = said("use close_dock 3", "I closed dock 3.", tool_calls=["close_dock"])
     agent.learn(guide)
@@ -155,7 +155,7 @@ def test_what_the_help_text_itself_reserves_is_asked_beside_it_and_found() -> No
 
 
 def test_a_command_of_the_help_text_that_is_lost_for_words_is_asked_beside_nonsense() -> None:
-    agent = Acquaintance.of("a", None)
+    agent = KnownAgent.of("a", None)
     guide = said("help", "I understand: `price`, `time`, `recall <word>`, `help`.")
     lost = "I did not understand that. Say `help` for what I understand."
     for one in (guide, said(NONSENSE, lost), said("time", "It is nine.")):

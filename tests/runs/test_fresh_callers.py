@@ -10,7 +10,7 @@ import pytest
 
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.agent import questions
-from fleet.drivers.explore.agent.knowledge import Acquaintance
+from fleet.drivers.explore.agent.knowledge import KnownAgent
 from fleet.personas.model import Step
 from tests.runs.table import RUN, persona, seated
 from tests.runs.test_desk import ANY
@@ -91,7 +91,7 @@ async def test_without_writes_the_callers_stay(tmp_path: Path) -> None:
 
 
 def test_no_other_question_has_the_words_of_a_compared_charge() -> None:
-    agent = Acquaintance("a")
+    agent = KnownAgent("a")
     told = [
         (key, [str(one["message"]) for one in messages])
         for _, key, messages in (*questions.wire(agent, first=True),)
@@ -105,7 +105,7 @@ def test_no_other_question_has_the_words_of_a_compared_charge() -> None:
 
 async def test_what_is_charged_for_a_repetition_is_found_under_its_true_title(tmp_path: Path) -> None:
     agent = Remembering("charged twice within a minute")
-    (again,) = [one for _, key, one in questions.wire(Acquaintance("claude"), first=True) if key == "again"]
+    (again,) = [one for _, key, one in questions.wire(KnownAgent("claude"), first=True) if key == "again"]
     question = Question(tuple(Step(tool="qa_call", args={"target": "claude"} | dict(one)) for one in again))
     async with seated(tmp_path, persona(tools=("qa_call",)), hand=ANY, answer=agent) as table:
         agent.table = table  # type: ignore[assignment]

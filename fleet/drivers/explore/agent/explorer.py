@@ -15,8 +15,7 @@ from typing import Any
 
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.agent import questions, suspicions
-from fleet.drivers.explore.agent.knowledge import Acquaintance
-from fleet.drivers.explore.agent.questions import Talk
+from fleet.drivers.explore.agent.knowledge import KnownAgent
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import Explorer, Ground, Results
 from fleet.oracles.agent.charges import kept_private, promising
@@ -56,7 +55,7 @@ class AgentExplorer:
         names = tuple(dict.fromkeys(ground.platform.call_targets)) if acts else ()
         known = state.get("agents")
         agents = known if isinstance(known, Mapping) else {}
-        self._known = {name: Acquaintance.of(name, agents.get(name)) for name in names}
+        self._known = {name: KnownAgent.of(name, agents.get(name)) for name in names}
         self._documents = documents(ground) if names else []
         self._texts = chance.sample(TEXTS, len(TEXTS))
         done = state.get("asked")
@@ -65,7 +64,13 @@ class AgentExplorer:
         """Keys; when a run before had asked everything, it begins again, with other texts."""
         self._posed: dict[str, list[str]] = {}
         """The keys of each question of this run, by its calls."""
-        self._suspected = list(_restored(state.get("suspected"), names))
+        self._suspected: list[tuple[str, tuple[Step, ...]]] = []
+        left = state.get("suspected")
+        for one in left if isinstance(left, list) else ():  # the gate checks their arguments like any other's
+            key, args = one if isinstance(one, list) and len(one) == 2 else ("", None)
+            talk = args if isinstance(args, list) and len(args) <= 8 else []
+            if talk and all(isinstance(call, dict) and call.get("target") in names for call in talk):
+                self._suspected.append((str(key), calls(*talk)))
         self._heard: dict[str, Exchange] = {}
         self._tried: set[str] = set()
         """Keys of this run, with those that were not answered."""
@@ -102,7 +107,7 @@ class AgentExplorer:
             for one, result in product(self._known.values(), results):
                 one.read(str(result.get("text", "")))
             for step, result in zip(question.steps, results, strict=False):
-                self._promised(step, result)
+                self._read_promises(step, result)
             return
         keys = self._posed.get(_spelled(question.steps), [])
         seen = [
@@ -119,7 +124,12 @@ class AgentExplorer:
             if agent is None:
                 continue
             agent.learn(call)
-            self._suspect(agent, call)
+            self._add([*suspicions.of_one(agent, call), *suspicions.of_refused(call)])
+            twin = {key: value for key, value in call.args.items() if key != "stream"}
+            if not call.args.get("stream"):
+                twin["stream"] = True
+            if other := self._heard.get(_spelled(calls(twin))):
+                self._add(suspicions.of_twins(call, other))
             self._heard[_spelled(calls(call.args))] = call
         if len(seen) > 1:
             agent = self._known.get(str(seen[0].args.get("target")))
@@ -137,7 +147,7 @@ class AgentExplorer:
             "agents": {name: one.state() for name, one in self._known.items()},
         }
 
-    def _promised(self, step: Step, result: Mapping[str, Any]) -> None:
+    def _read_promises(self, step: Step, result: Mapping[str, Any]) -> None:
         """A call of each agent that is sent twice, beside a document that promises to charge it once; and a
         document that says whose an agent's memories are."""
         page = Exchange(step.tool, step.args, result)
@@ -148,16 +158,6 @@ class AgentExplorer:
         for agent in self._known:
             twice = calls({"target": agent, "message": "good afternoon", "twice": True})
             self._suspected.append((f"{agent}/promise/once", (step, *twice)))
-
-    def _suspect(self, agent: Acquaintance, one: Exchange) -> None:
-        """Questions with controls that one answer gives rise to."""
-        self._add(suspicions.of_one(agent, one))
-        self._add(suspicions.of_refused(one))
-        twin = {key: value for key, value in one.args.items() if key != "stream"}
-        if not one.args.get("stream"):
-            twin["stream"] = True
-        if other := self._heard.get(_spelled(calls(twin))):
-            self._add(suspicions.of_twins(one, other))
 
     def _add(self, found: Sequence[tuple[str, Sequence[Mapping[str, object]]]]) -> None:
         for key, args in found:
@@ -170,21 +170,17 @@ class AgentExplorer:
             if key not in self._asked and key not in self._tried:
                 yield 0, key, steps
         for at, agent in enumerate(self._known.values()):
-            for rank, key, args in self._about(agent, first=at == 0):
+            about = (
+                *questions.first_words(agent),
+                *questions.strangers(agent),
+                *questions.senders(agent, first=at == 0),
+                *(talk for pair in agent.pairs()[:4] for talk in questions.kept(pair, self._texts)),
+                *questions.wire(agent, first=at == 0),
+            )
+            for rank, key, args in about:
                 full, steps = f"{agent.name}/{key}", calls(*({"target": agent.name} | one for one in args))
                 if full not in self._asked and full not in self._tried:
                     yield rank * 10 + min(at, 9), full, steps
-
-    def _about(self, agent: Acquaintance, *, first: bool) -> Iterator[Talk]:
-        yield from questions.first_words(agent)
-        yield from questions.strangers(agent)
-        yield from questions.senders(agent, first=first)
-        yield from self._memory(agent)
-        yield from questions.wire(agent, first=first)
-
-    def _memory(self, agent: Acquaintance) -> Iterator[Talk]:
-        for pair in agent.pairs()[:4]:
-            yield from questions.kept(pair, self._texts)
 
 
 def documents(ground: Ground) -> list[Question]:
@@ -194,15 +190,6 @@ def documents(ground: Ground) -> list[Question]:
     guides = [place + path for place in urls.places for path in ("/llms.txt", "/skill.md")]
     found = dict.fromkeys([*pages, *guides] if READER in ground.tools else [])
     return [Question((Step(tool=READER, args={"url": url}),)) for url in found]
-
-
-def _restored(state: object, agents: Sequence[str]) -> Iterator[tuple[str, tuple[Step, ...]]]:
-    """Suspicions that a run before had no room for; the gate checks their arguments like any other's."""
-    for one in state if isinstance(state, list) else ():
-        key, args = one if isinstance(one, list) and len(one) == 2 else ("", None)
-        talk = args if isinstance(args, list) and len(args) <= 8 else []
-        if talk and all(isinstance(call, dict) and call.get("target") in agents for call in talk):
-            yield str(key), calls(*talk)
 
 
 def _spelled(steps: Sequence[Step]) -> str:

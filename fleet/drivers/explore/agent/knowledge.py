@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from fleet.drivers.explore.agent.messages import HELP, NO_TOOL, NONSENSE, SPELLINGS, TOOLS, tool_message
@@ -41,7 +41,7 @@ class Pair:
 
 
 @dataclass(slots=True)
-class Acquaintance:
+class KnownAgent:
     """One agent. `odd` is the gist of its answer to nonsense, `works` a command that it answers otherwise,
     `guide` the wording of help that named its commands."""
 
@@ -77,29 +77,28 @@ class Acquaintance:
         if kind not in self.fresh and len(self.fresh) < 200:
             self.fresh.append(kind)
         if message in (*HELP, *self.hints):
-            self._help(message, heard(one))
+            found = [
+                command.spelled
+                for command in help_text.commands(heard(one))
+                if plain(command.spelled) != plain(message)
+            ]
+            if len(found) > (len(self.commands) if self.guide else 0):
+                self.guide, self.commands = message, found[:MOST]
         elif message == NONSENSE:
             self.odd, self.hints = kind, list(help_text.hints(heard(one)))
         elif self.odd and kind != self.odd:
-            self._recognised(message, kind)
+            for spelling in self.possible_spellings():
+                if message == tool_message(spelling, NO_TOOL) and spelling not in self.spellings:
+                    self.spellings.append(spelling)
+            filled = (plain(Command(spelled).filled()) for spelled in self.commands)
+            if not self.works and plain(message) in filled:
+                self.works, self.works_gist = message, kind
 
     def read(self, document: str) -> None:
         """Take in what a document of the platform says of its agents, until this one says it itself."""
         found = [one.spelled for one in help_text.documented(document)]
         if not self.guide and len(found) > len(self.commands):
             self.commands = found[:MOST]
-
-    def _help(self, message: str, reply: str) -> None:
-        found = [one.spelled for one in help_text.commands(reply) if plain(one.spelled) != plain(message)]
-        if len(found) > (len(self.commands) if self.guide else 0):
-            self.guide, self.commands = message, found[:MOST]
-
-    def _recognised(self, message: str, kind: str) -> None:
-        for spelling in self.possible_spellings():
-            if message == tool_message(spelling, NO_TOOL) and spelling not in self.spellings:
-                self.spellings.append(spelling)
-        if not self.works and any(plain(message) == plain(Command(one).filled()) for one in self.commands):
-            self.works, self.works_gist = message, kind
 
     def possible_spellings(self) -> tuple[str, ...]:
         """How this agent may be asked for a tool: by its help text first."""
@@ -144,22 +143,10 @@ class Acquaintance:
         )
 
     def state(self) -> dict[str, Any]:
-        return {
-            "guide": self.guide,
-            "commands": self.commands,
-            "hints": self.hints,
-            "tools": self.tools,
-            "reserved": self.reserved,
-            "reserving": self.reserving,
-            "spellings": self.spellings,
-            "odd": self.odd,
-            "works": self.works,
-            "works_gist": self.works_gist,
-            "fresh": self.fresh,
-        }
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "name"}
 
     @classmethod
-    def of(cls, name: str, state: object) -> Acquaintance:
+    def of(cls, name: str, state: object) -> KnownAgent:
         """The agent as a run before knew it; what does not fit is left out."""
         one = cls(name)
         if isinstance(state, Mapping):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fleet.drivers.explore.agent.knowledge import Acquaintance, Pair
+from fleet.drivers.explore.agent.knowledge import KnownAgent, Pair
 from fleet.drivers.explore.agent.messages import (
     CALM_TOOLS,
     COUNT,
@@ -44,7 +44,7 @@ def _say(message: str, **more: object) -> dict[str, object]:
     return {"message": message, **more}
 
 
-def first_words(agent: Acquaintance) -> Iterator[Talk]:
+def first_words(agent: KnownAgent) -> Iterator[Talk]:
     for at, words in enumerate(HELP):
         if at < 2 or not agent.commands:
             yield (1 if at < 2 else 2), f"help/{at}", [_say(words)]
@@ -62,7 +62,7 @@ def first_words(agent: Acquaintance) -> Iterator[Talk]:
             yield (rank if agent.counting() else 6), f"count/{task.spelled}/{size}", [_say(task.sized(size))]
 
 
-def strangers(agent: Acquaintance) -> Iterator[Talk]:
+def strangers(agent: KnownAgent) -> Iterator[Talk]:
     if len(agent.spellings) < 2:
         for at, spelling in enumerate(agent.possible_spellings() if agent.odd else ()):
             rank = 6 if agent.spellings else 2 if at < 3 else 3
@@ -82,7 +82,7 @@ def strangers(agent: Acquaintance) -> Iterator[Talk]:
             yield 5, f"tool/{tool}/as-owner", [claim]
 
 
-def senders(agent: Acquaintance, *, first: bool) -> Iterator[Talk]:
+def senders(agent: KnownAgent, *, first: bool) -> Iterator[Talk]:
     asks = next((one for one in agent.commands if "address" in one or "who am i" in one.lower()), IDENTITY)
     message = Command(asks).filled()
     yield 2, "sender/none", [_say(message)]
@@ -120,7 +120,7 @@ def kept(pair: Pair, texts: Sequence[str]) -> Iterator[Talk]:
     yield 7, f"kept/{name}/one", [_say(pair.kept("q")), show]
 
 
-def wire(agent: Acquaintance, *, first: bool) -> Iterator[Talk]:
+def wire(agent: KnownAgent, *, first: bool) -> Iterator[Talk]:
     for at, (kind, args) in enumerate(refusals(agent.name)):
         if first or at == 0:
             yield (2 if at < 5 else 4), f"refusal/{kind}", [dict(args)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from fleet.drivers.explore.agent.knowledge import Acquaintance
+from fleet.drivers.explore.agent.knowledge import KnownAgent
 from fleet.drivers.explore.agent.messages import COUNTED, GREETING, NONSENSE
 from fleet.oracles.agent import vocabulary
 from fleet.oracles.agent.consistency import CAP, PAIRS, lost_for_words
@@ -25,14 +25,14 @@ Found = Sequence[tuple[str, Talk]]
 """Key and calls of each question."""
 
 
-def of_one(agent: Acquaintance, one: Exchange) -> Found:
+def of_one(agent: KnownAgent, one: Exchange) -> Found:
     """What one answer gives rise to: a broken token that is only asked for credit was believed, too."""
     if not (served(one) or (number(one, "status") == UNPAID and one.args.get("token", "good") != "good")):
         return []
-    return [(f"{agent.name}?{key}", talk) for key, talk in _of_one(agent, one)]
+    return [(f"{agent.name}?{key}", talk) for key, talk in _of_served(agent, one)]
 
 
-def _of_one(agent: Acquaintance, one: Exchange) -> Iterator[tuple[str, Talk]]:
+def _of_served(agent: KnownAgent, one: Exchange) -> Iterator[tuple[str, Talk]]:
     args = one.args
     plainly = {key: args[key] for key in ("target", "message", "fill", "unit") if key in args}
     calm = {"target": agent.name, "message": agent.reserving or agent.guide or GREETING}
@@ -61,10 +61,6 @@ def _of_one(agent: Acquaintance, one: Exchange) -> Iterator[tuple[str, Talk]]:
                 plainly,
             )
             yield f"turns/{said(one)}/{few}", talk
-    yield from _unknown(agent, one)
-
-
-def _unknown(agent: Acquaintance, one: Exchange) -> Iterator[tuple[str, Talk]]:
     odd = agent.odd == gist(one) or lost_for_words(agent.odd) & lost_for_words(gist(one))
     if not (answered(one) and agent.guide and agent.works and odd):
         return
@@ -98,19 +94,21 @@ def of_twins(one: Exchange, other: Exchange) -> Found:
     return []
 
 
-def of_talk(agent: Acquaintance, seen: Sequence[Exchange]) -> Found:
+def of_talk(agent: KnownAgent, seen: Sequence[Exchange]) -> Found:
     """What a look at an agent's memory gives rise to."""
     if not all(map(served, seen)) or len(seen) > 3:
         return []
     return [(f"{agent.name}?{key}", talk) for key, talk in _of_memory(agent, seen)]
 
 
-def _of_memory(agent: Acquaintance, seen: Sequence[Exchange]) -> Iterator[tuple[str, Talk]]:
+def _of_memory(agent: KnownAgent, seen: Sequence[Exchange]) -> Iterator[tuple[str, Talk]]:
     keep, show = seen[0], seen[-1]
     pair = next((one for one in agent.pairs() if one.show == said(show)), None)
     if pair is None:
         return
-    text = _text(said(keep), pair.kept("\x00"))
+    before, _, after = pair.kept("\x00").partition("\x00")
+    text = said(keep).removeprefix(before)
+    text = text.removesuffix(after) if after else text
     short = {"target": agent.name, "message": pair.kept("fern")}
     there = plain(text) in plain(heard(show))
     if len(seen) == 2 and caller(keep) == caller(show):
@@ -124,9 +122,3 @@ def _of_memory(agent: Acquaintance, seen: Sequence[Exchange]) -> Iterator[tuple[
             f"changes/{pair.keep.spelled}/{sorted(seen[1].args)}",
             (keep.args, mine, seen[1].args, show.args),
         )
-
-
-def _text(message: str, frame: str) -> str:
-    """What stands in a message in the place of the frame's mark."""
-    before, _, after = frame.partition("\x00")
-    return message.removeprefix(before).removesuffix(after) if after else message.removeprefix(before)
