@@ -26,7 +26,7 @@ STARVED = 0.5
 """An explorer that asked less than this share of its questions was cut short."""
 
 
-async def untold() -> None:
+async def ignore_discovery() -> None:
     """For a run whose pace does not depend on it."""
 
 
@@ -35,7 +35,7 @@ def explorer(
     ground: Ground,
     notebook: Notebook,
     seed: str,
-    discovered: Callable[[], Awaitable[None]] = untold,
+    discovered: Callable[[], Awaitable[None]] = ignore_discovery,
 ) -> Driver:
     """A driver of these explorers, the same for the same seed and notebook.
 

@@ -36,7 +36,8 @@ class Endings:
         before = (first,) if step is not first and first.tool == TOOL else ()
         url = str(step.args["url"])
         urls = dict.fromkeys((url.partition("&")[0], url))  # a guess has many parameters: one may be enough
-        self._waiting.append([_again(before, {**step.args, "url": one}) for one in urls])
+        steps = [Step(tool=TOOL, args={**step.args, "url": one, "alive": first_page(one)}) for one in urls]
+        self._waiting.append([Question((*before, one), minimal=True) for one in steps])
         self._left -= 1
 
     def due(self) -> list[Question]:
@@ -52,11 +53,6 @@ class Endings:
             self._waiting.clear()
         elif rest and not last.get("ended"):
             self._waiting.insert(0, rest)
-
-
-def _again(before: tuple[Step, ...], args: dict[str, Any]) -> Question:
-    alive = Step(tool=TOOL, args={**args, "alive": first_page(args["url"])})
-    return Question((*before, alive), minimal=True)
 
 
 def closed(result: Mapping[str, Any]) -> bool:

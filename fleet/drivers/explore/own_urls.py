@@ -27,12 +27,12 @@ class OwnUrls:
         self._scope = Scope.of(platform, ())
         self._bindings = Bindings(run="", name="", site=web.site, proxy=web.proxy, face=web.face)
         bases = {"{site}": web.site, "{proxy}": web.proxy}
-        self._bases = {place: _plain(url).rstrip("/") for place, url in bases.items() if url}
+        self._bases = {place: _canonical(url).rstrip("/") for place, url in bases.items() if url}
         before, _, after = web.face.partition("{name}")
         self._face = re.compile(re.escape(before) + _LABEL + re.escape(after)) if web.face else None
-        # names directly below the site cannot be told from its pages
-        self._told = before.rstrip("/") != web.site.rstrip("/")
-        self.hosts = tuple(_plain(f"http{'s' * host.endswith(':443')}://{host}") for host in web.hosts)
+        # names directly below the site cannot be distinguished from its pages
+        self._distinct = before.rstrip("/") != web.site.rstrip("/")
+        self.hosts = tuple(_canonical(f"http{'s' * host.endswith(':443')}://{host}") for host in web.hosts)
         """The profile's further hosts."""
 
     @property
@@ -71,7 +71,7 @@ class OwnUrls:
     def spelled(self, link: str, page: str = "", *, faces: bool = True) -> str:
         """A link, relative to a page that is in a repro's form, in that form; "" for any that is not ours."""
         try:
-            url = _plain(urljoin(self.actual(page), link.strip()))
+            url = _canonical(urljoin(self.actual(page), link.strip()))
         except ValueError:
             return ""
         if len(url) > MAX_URL or not self._scope.has_url(url):
@@ -81,7 +81,7 @@ class OwnUrls:
             for place, base in self._bases.items()
             if url.startswith(base) and url[len(base) : len(base) + 1] in ("", "/", "?")
         ]
-        if faces and self._told and self._face is not None and (match := self._face.match(url)):
+        if faces and self._distinct and self._face is not None and (match := self._face.match(url)):
             rest = url[match.end() :]
             if match[0].endswith("/") or rest[:1] in ("", "/", "?"):
                 found.append((len(match[0].rstrip("/")), self.face(match[1]), rest))
@@ -91,7 +91,7 @@ class OwnUrls:
         return place + (rest if rest or place.startswith("{face") else "/")
 
 
-def _plain(url: str) -> str:
+def _canonical(url: str) -> str:
     """Without a fragment, a default port, or a character that needs encoding."""
     scheme, netloc, path, query, _ = urlsplit(url)
     netloc = netloc.lower().removesuffix(_PORTS.get(scheme, "\0"))

@@ -95,28 +95,25 @@ class PageTimer:
                 self.measured.pop(page, None)
                 continue
             if step.args.get("rate"):
-                if unsettled(Exchange(step.tool, step.args, result)):
-                    self._again(page, question)
-                else:
+                if not unsettled(Exchange(step.tool, step.args, result)):
                     self.measured[page] = self.run
+                elif (
+                    page not in self._repeated and self._plan is not None
+                ):  # else its turn is in the next run
+                    self._repeated.add(page)
+                    self._plan.append(question)
                 continue
             figures = [result.get(name) for name in ("p50_ms", "p95_ms", "max_ms")]
             if all(isinstance(one, int | float) and one > 0 for one in figures):
                 self._looks[page] = _Look(*(float(one) for one in figures if one is not None))
-            for found in islice(self._named(page, result), NAMED):
+            for found in islice(self._pages_of(page, result), NAMED):
                 if len(self.measured) < PAGES:
                     self.measured.setdefault(found, 0)
 
     def state(self) -> Mapping[str, Any]:
         return {"run": self.run, "control": self.control, "measured": self.measured}
 
-    def _again(self, page: str, question: Question) -> None:
-        """Ask once more in this run what could not be told; else its turn comes first in the next one."""
-        if page not in self._repeated and self._plan is not None:
-            self._repeated.add(page)
-            self._plan.append(question)
-
-    def _named(self, page: str, result: Mapping[str, Any]) -> Iterator[str]:
+    def _pages_of(self, page: str, result: Mapping[str, Any]) -> Iterator[str]:
         """Pages of the platform that an answer names, and that GET only reads."""
         links = [*strings_of(result.get("links")), *strings_of(result.get("paths"))]
         links += strings_of([result.get("location")])

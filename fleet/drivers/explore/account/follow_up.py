@@ -25,21 +25,26 @@ class MadeThing:
     depth: int = 0
 
 
-Seen = Sequence[tuple[Row, Mapping[str, Any]]]
-
-
 def follow(
     known: SiteKnowledge,
     thing: MadeThing,
     answers: Sequence[Mapping[str, Any]],
-    may: Callable[[SiteForm], bool],
+    may_post: Callable[[str], bool],
 ) -> Iterator[MadeThing | list[Row]]:
     """Further looks at it, and rows that end there."""
     seen = list(zip(thing.rows, answers, strict=False))
+    answers_to_maker = [got for row, got in seen if row[0] == "one"]
+    links = (to for got in answers_to_maker for to in (*strings(got.get("links")), str(got.get("leads", ""))))
+    linked = list(dict.fromkeys(links))
     if thing.form.file:
-        yield from _file(known, thing.form, _linked(seen))
+        files = [path for path in linked if "{one-mark}" in path]
+        if files := files or [path for path in linked if "{id}" in path]:
+            yield known.uploaded(thing.form, files[0])
+            yield known.climbed(thing.form, files[0])
         return
-    if not thing.form.whole and len(thing.form.free) > 1 and _incomplete(thing.form, seen):
+    made = [got.get("status") for row, got in seen if row[:3] == ["one", "POST", thing.form.action]]
+    incomplete = bool(made) and set(made) <= {400, 422}
+    if not thing.form.whole and len(thing.form.free) > 1 and incomplete:
         whole = replace(thing.form, whole=True)
         yield MadeThing(whole, tuple(known.written(whole)))
         return
@@ -52,8 +57,8 @@ def follow(
         dict.fromkeys(path for who, path in shown if who == "one" and "{id}" not in path)
     )
     forms = [one for row, got in seen if row[:2] == ["one", "GET"] for one in known.read(row[2], got)]
-    changing = {one.action: one for one in edits(forms) if may(one)}
-    new = [path for path in _linked(seen) if "{id}" in path and path not in thing.items]
+    changing = {one.action: one for one in edits(forms) if may_post(one.action)}
+    new = [path for path in linked if "{id}" in path and path not in thing.items]
     if new and thing.depth < DEEP and not (thing.items and changing):
         items = tuple(dict.fromkeys((*thing.items, *new)))[:ITEMS]
         yield MadeThing(
@@ -69,24 +74,3 @@ def follow(
     own = [one for one in views if "{id}" in one[1]]
     if where := (public if not thing.depth else own if not public and thing.depth == 1 else []):
         yield known.scripts(thing.form, where[0][1], where[0][0])
-
-
-def _incomplete(form: SiteForm, seen: Seen) -> bool:
-    """Whether the form was refused with one text, as one that lacks something is."""
-    made = [got.get("status") for row, got in seen if row[:3] == ["one", "POST", form.action]]
-    return bool(made) and set(made) <= {400, 422}
-
-
-def _linked(seen: Seen) -> list[str]:
-    """Where the pages of the maker lead."""
-    answers = [got for row, got in seen if row[0] == "one"]
-    found = (to for got in answers for to in (*strings(got.get("links")), str(got.get("leads", ""))))
-    return list(dict.fromkeys(found))
-
-
-def _file(known: SiteKnowledge, form: SiteForm, linked: Sequence[str]) -> Iterator[list[Row]]:
-    """An uploaded file where a page of its maker leads to it."""
-    files = [path for path in linked if "{one-mark}" in path] or [path for path in linked if "{id}" in path]
-    if files:
-        yield known.uploaded(form, files[0])
-        yield known.climbed(form, files[0])

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.account.api_rows import MAIL, NAME, PHRASE, TOOL, Row, role_of
 from fleet.drivers.explore.account.follow_up import MadeThing, follow
-from fleet.drivers.explore.account.site_rows import WHOLE, SiteForm, SiteKnowledge, strings
+from fleet.drivers.explore.account.site_rows import WHOLE, SiteKnowledge, strings
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import Ground, Results
 from fleet.personas.model import Step
@@ -137,7 +137,7 @@ class SessionExplorer:
             case AccountLook(rows=rows):
                 self._known.learn(rows, answers)
             case WrittenLook(thing=thing):
-                found = follow(self._known, thing, answers, self._may)
+                found = follow(self._known, thing, answers, self._may_post)
                 self._next[:0] = [self._asked(one) for one in found if one]
 
     def state(self) -> Mapping[str, Any]:
@@ -156,7 +156,7 @@ class SessionExplorer:
             if action and form.get("method") == "POST" and not form.get("json"):
                 ways = (role_of(urlsplit(self._urls.actual(one)).path) for one in (action, url))
                 role = next(filter(None, ways), "join" if len(phrases) > 1 else "enter")
-                self._doors.setdefault(role, EntryForm(url, action, _filled(names)))
+                self._doors.setdefault(role, EntryForm(url, action, _entries(names)))
         for link in strings(result.get("links")):
             found = self._urls.spelled(link, url)
             if found and found not in self._seen and len(self._seen) < KNOWN:
@@ -195,9 +195,6 @@ class SessionExplorer:
             return WrittenLook(self._steps(one.rows), minimal=True, thing=one)
         return Question(self._steps(one), minimal=True)
 
-    def _may(self, form: SiteForm) -> bool:
-        return self._may_post(form.action)
-
     def _may_post(self, path: str) -> bool:
         """Whether the profile lists a path; a word of ours stands for one of its segments."""
         bare = re.sub(r"\{[a-z-]+\}", "x", path)
@@ -210,7 +207,7 @@ class SessionExplorer:
         if "login" in self._start:
             yield self._asked(known.away(self._start["login"], self._start["login_fields"]))
         found = [*known.makers(), *known.uploads()]
-        forms = [one for one in found if one.action not in doors and self._may(one)]
+        forms = [one for one in found if one.action not in doors and self._may_post(one.action)]
         new = [one for one in forms if one.action not in self.asked]
         again = sorted(forms, key=lambda one: self.asked.get(one.action, 0))
         for form in new[:FORMS] or again[:1]:
@@ -221,14 +218,11 @@ class SessionExplorer:
 make = SessionExplorer
 
 
-def _filled(names: Mapping[str, Any]) -> dict[str, str]:
+def _entries(names: Mapping[str, Any]) -> dict[str, str]:
     """What is filled into a form that signs up or logs in: what its fields' names ask for."""
     known = ((PHRASE, "{phrase}"), (MAIL, "{email}"), (NAME, "{handle}"))
-    given = {}
-    for name in map(str, names):
-        if word := next((word for pattern, word in known if pattern.search(name)), ""):
-            given[name] = word
-    return given
+    words = {name: next((word for one, word in known if one.search(name)), "") for name in map(str, names)}
+    return {name: word for name, word in words.items() if word}
 
 
 def _list(value: object) -> Sequence[Any]:

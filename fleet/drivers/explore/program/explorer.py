@@ -78,7 +78,15 @@ class Programs:
         return self._asked and not self._campaign.dry
 
     def ask(self, most: int) -> Sequence[Question]:
-        if looks := self._looks(most):
+        looks: list[SuspectLook] = []
+        room = most
+        for one in self._campaign.waiting:
+            steps, key = one.steps(), (one.part, one.signature)
+            if len(steps) <= room and len(looks) < SUSPECTS and key not in self._looked_at:
+                room -= len(steps)
+                self._looked_at.add(key)
+                looks.append(SuspectLook(steps, one, minimal=True))
+        if looks:
             return looks
         if most < 1 or self._left <= 0 or not self._parts or self._quiet >= DRY * len(self._parts):
             return ()
@@ -87,19 +95,14 @@ class Programs:
         args = self._campaign.begin_round(part, seed=self._seed, seconds=self._seconds, grammar=self._grammar)
         return (FuzzRound((Step(tool=FUZZ, args=args),)),)
 
-    def _looks(self, most: int) -> list[SuspectLook]:
-        found: list[SuspectLook] = []
-        for one in self._campaign.waiting:
-            steps, key = one.steps(), (one.part, one.signature)
-            if len(steps) <= most and len(found) < SUSPECTS and key not in self._looked_at:
-                most -= len(steps)
-                self._looked_at.add(key)
-                found.append(SuspectLook(steps, one, minimal=True))
-        return found
-
     def tell(self, question: Question, results: Results) -> None:
         if isinstance(question, SuspectLook):
-            self._looked(question, results)
+            calls = zip(question.steps, results, strict=False)
+            seen = [Exchange(step.tool, step.args, result) for step, result in calls]
+            shown = any(judge(seen[: at + 1], self._facts) for at in range(len(seen)))
+            could = len(results) == len(question.steps) and not any(one.get("error_class") for one in results)
+            if shown or could:  # calls that could not look say nothing of it: a later run asks again
+                self._campaign.looked(question.suspect, shown=shown)
         elif results and results[0].get("ok"):
             args = question.steps[0].args
             self._campaign.merge(args, results[0])
@@ -107,17 +110,6 @@ class Programs:
             self._asked = True
         else:  # it cannot be searched here now: not again in this run
             self._parts = [one for one in self._parts if one != question.steps[0].args["part"]]
-
-    def _looked(self, question: SuspectLook, results: Results) -> None:
-        """Calls that could not look say nothing of a suspect: a later run asks again."""
-        seen = [
-            Exchange(step.tool, step.args, result)
-            for step, result in zip(question.steps, results, strict=False)
-        ]
-        shown = any(judge(seen[: at + 1], self._facts) for at in range(len(seen)))
-        could = len(results) == len(question.steps) and not any(one.get("error_class") for one in results)
-        if shown or could:
-            self._campaign.looked(question.suspect, shown=shown)
 
     def state(self) -> Mapping[str, Any]:
         return self._campaign.state()
