@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fleet.service.notify.book import NoticeBook
-from fleet.service.notify.changes import of_proposals
+from fleet.service.notify.news import of_proposals
+from fleet.service.notify.state import NoticeState
 from fleet.store.proposal_rows import ProposalRow, ProposalState
 
 NOW = "2026-11-23T07:00:00Z"
@@ -22,27 +22,27 @@ def row(state: ProposalState, ident: str = "r1") -> ProposalRow:
     )
 
 
-def texts(book: NoticeBook) -> list[str]:
-    return [one.text for one in book.waiting]
+def texts(notices: NoticeState) -> list[str]:
+    return [one.text for one in notices.waiting]
 
 
 def test_what_is_there_at_the_first_look_is_no_news() -> None:
-    book = of_proposals(NoticeBook(), [row("open")], NOW)
-    assert (texts(book), book.proposals) == ([], {"r1": "open"})
-    assert texts(of_proposals(book, [row("open"), row("closed", "r0")], NOW)) == []
+    notices = of_proposals(NoticeState(), [row("open")], NOW)
+    assert (texts(notices), notices.proposals) == ([], {"r1": "open"})
+    assert texts(of_proposals(notices, [row("open"), row("closed", "r0")], NOW)) == []
 
 
 def test_a_draft_and_its_end_are_said_once_and_inert() -> None:
-    book = of_proposals(NoticeBook(), [], NOW)
+    notices = of_proposals(NoticeState(), [], NOW)
     for state in ("begun", "checked", "pushing", "opening", "open", "open", "closed", "closed"):
-        book = of_proposals(book, [row(state)], NOW)
-    assert texts(book) == [
+        notices = of_proposals(notices, [row(state)], NOW)
+    assert texts(notices) == [
         "a fix is proposed: https:/ /example.org/pull/1 (0123456789ab)",
         "a proposed fix was closed: https:/ /example.org/pull/1: ‹!channel› (0123456789ab)",
     ]
-    assert {one.event for one in book.waiting} == {"proposal"}
+    assert {one.event for one in notices.waiting} == {"proposal"}
 
 
 def test_what_never_opened_is_not_said() -> None:
-    book = of_proposals(NoticeBook(proposals={}), [row("held"), row("withdrawn", "r2")], NOW)
-    assert texts(book) == []
+    notices = of_proposals(NoticeState(proposals={}), [row("held"), row("withdrawn", "r2")], NOW)
+    assert texts(notices) == []

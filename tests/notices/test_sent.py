@@ -16,8 +16,8 @@ from fleet.cli.operate.notify import app
 from fleet.clock import iso
 from fleet.config import FleetConfig
 from fleet.errors import ConfigError
-from fleet.service.notify.book import NoticeMessage
 from fleet.service.notify.receivers import receivers_of
+from fleet.service.notify.state import NoticeMessage
 from fleet.service.notify.watch import NoticeWatch
 from fleet.store.journal import Journal
 from fleet.triggers.hooks.webhook import Delivery, verify

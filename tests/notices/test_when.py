@@ -13,9 +13,17 @@ from fleet.clock import iso
 from fleet.config import EVENTS, NotifySection
 from fleet.findings.outage import Outage, OutageBook, OutageEnd
 from fleet.retry import NOTICE
-from fleet.service.notify.book import GROUPS, Notice, NoticeBook, read_notices
-from fleet.service.notify.changes import inert, of_budgets, of_host, of_items, of_lost, of_outages
-from fleet.service.notify.timing import due, is_quiet, rules_of, tried, wanted
+from fleet.service.notify.news import inert, of_budgets, of_host, of_items, of_lost, of_outages
+from fleet.service.notify.state import (
+    GROUPS,
+    Notice,
+    NoticeState,
+    due,
+    is_quiet,
+    read_state,
+    tried,
+    wanted,
+)
 from fleet.store.rows import ItemRow
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -35,8 +43,8 @@ def item(state: str, fp: str = "a" * 12, severity: str = "high", names: tuple[st
     )
 
 
-def texts(book: NoticeBook) -> list[tuple[str, str]]:
-    return [(one.event, one.text) for one in book.waiting]
+def texts(notices: NoticeState) -> list[tuple[str, str]]:
+    return [(one.event, one.text) for one in notices.waiting]
 
 
 def section(**keys: object) -> NotifySection:
@@ -59,31 +67,31 @@ LIVES: list[tuple[list[str], list[str]]] = [
 
 @pytest.mark.parametrize(("states", "said"), LIVES, ids=["-".join(states) for states, _ in LIVES])
 def test_an_item_is_said_when_it_is_proven_fixed_or_back(states: list[str], said: list[str]) -> None:
-    book = of_items(NoticeBook(), [], NOW)
+    notices = of_items(NoticeState(), [], NOW)
     for state in states:
-        book = of_items(book, [item(state)], NOW)
-        book = of_items(read_notices(book.model_dump_json()), [item(state)], NOW)  # a restart
-    assert [one.event for one in book.waiting] == said
+        notices = of_items(notices, [item(state)], NOW)
+        notices = of_items(read_state(notices.model_dump_json()), [item(state)], NOW)  # a restart
+    assert [one.event for one in notices.waiting] == said
 
 
 def test_what_was_there_at_the_first_look_is_not_news_and_its_fix_is() -> None:
-    book = of_items(NoticeBook(), [item("confirmed")], NOW)
-    assert texts(book) == []
-    book = of_items(book, [item("verified-fixed")], NOW)
-    assert texts(book) == [("fixed", "fixed: high, ux: the page is empty (aaaaaaaaaaaa)")]
+    notices = of_items(NoticeState(), [item("confirmed")], NOW)
+    assert texts(notices) == []
+    notices = of_items(notices, [item("verified-fixed")], NOW)
+    assert texts(notices) == [("fixed", "fixed: high, ux: the page is empty (aaaaaaaaaaaa)")]
 
 
 def test_a_list_that_is_made_anew_and_a_merged_item_say_nothing_twice() -> None:
-    book = of_items(of_items(NoticeBook(), [], NOW), [item("confirmed")], NOW)
-    book = of_items(of_items(book, [], NOW), [item("confirmed")], NOW)
-    book = of_items(book, [item("confirmed", "b" * 12, names=("a" * 12, "b" * 12))], NOW)
-    assert len(book.waiting) == 1
+    notices = of_items(of_items(NoticeState(), [], NOW), [item("confirmed")], NOW)
+    notices = of_items(of_items(notices, [], NOW), [item("confirmed")], NOW)
+    notices = of_items(notices, [item("confirmed", "b" * 12, names=("a" * 12, "b" * 12))], NOW)
+    assert len(notices.waiting) == 1
 
 
 def test_critical_findings_and_what_stops_the_fleet_are_critical() -> None:
-    book = of_items(of_items(NoticeBook(), [], NOW), [item("confirmed", severity="critical")], NOW)
-    book = of_items(book, [item("fixed", severity="critical")], NOW)
-    assert [one.critical for one in book.waiting] == [True, False]
+    notices = of_items(of_items(NoticeState(), [], NOW), [item("confirmed", severity="critical")], NOW)
+    notices = of_items(notices, [item("fixed", severity="critical")], NOW)
+    assert [one.critical for one in notices.waiting] == [True, False]
 
 
 OUTAGE = Outage(
@@ -116,41 +124,43 @@ UP = "acme is up: site, since 2026-11-23T11:00:00Z, 60 min"
     ],
 )
 def test_an_outage_is_said_at_its_begin_and_at_its_end(books: list[OutageBook], said: list[str]) -> None:
-    book = NoticeBook()
+    notices = NoticeState()
     for one in books:
-        book = of_outages(book, one, "acme", NOW)
-    assert [one.text for one in book.waiting] == said
-    assert [one.critical for one in book.waiting] == [one.event == "platform-down" for one in book.waiting]
+        notices = of_outages(notices, one, "acme", NOW)
+    assert [one.text for one in notices.waiting] == said
+    assert [one.critical for one in notices.waiting] == [
+        one.event == "platform-down" for one in notices.waiting
+    ]
 
 
 def test_a_spent_budget_is_said_once_a_day() -> None:
     limits = {"": {"writes": 10, "reports": 0}, "qa-ux": {"usd_micro": 2_500_000}}
     left = {"": {"writes": 0, "reports": 0}, "qa-ux": {"usd_micro": 1}}
-    book = NoticeBook()
+    notices = NoticeState()
     for _ in range(2):
-        book = of_budgets(book, left, limits, NOW)  # type: ignore[arg-type]
-    assert [text for _, text in texts(book)] == ["budget of the fleet spent for today (UTC): 10 writes"]
+        notices = of_budgets(notices, left, limits, NOW)  # type: ignore[arg-type]
+    assert [text for _, text in texts(notices)] == ["budget of the fleet spent for today (UTC): 10 writes"]
     left["qa-ux"]["usd_micro"] = 0
-    book = of_budgets(book, left, limits, NOW)  # type: ignore[arg-type]
-    assert texts(book)[1:] == [("budget-spent", "budget of qa-ux spent for today (UTC): 2.5 usd")]
-    tomorrow = of_budgets(book, left, limits, "2026-11-24T00:00:00Z")  # type: ignore[arg-type]
+    notices = of_budgets(notices, left, limits, NOW)  # type: ignore[arg-type]
+    assert texts(notices)[1:] == [("budget-spent", "budget of qa-ux spent for today (UTC): 2.5 usd")]
+    tomorrow = of_budgets(notices, left, limits, "2026-11-24T00:00:00Z")  # type: ignore[arg-type]
     assert len(tomorrow.waiting) == 4
 
 
 def test_a_refused_persona_and_trouble_are_said_once_over_restarts() -> None:
-    book, why = NoticeBook(), "qa-ux.md:3: budget: <!channel> @all https://evil.example"
+    notices, why = NoticeState(), "qa-ux.md:3: budget: <!channel> @all https://evil.example"
     for refused in ({}, {"qa-ux": why}, {}, {"qa-ux": why}):  # a daemon that starts has not read it yet
-        book = of_host(book, "one", refused, (), "", NOW)
-    assert texts(book) == [
+        notices = of_host(notices, "one", refused, (), "", NOW)
+    assert texts(notices) == [
         (
             "persona-refused",
             "persona qa-ux refused: qa-ux.md:3: budget: ‹!channel› (at)all https:/ /evil.example",
         )
     ]
-    book = of_host(book, "one", {}, ("qa-ux",), "the disk is full", NOW)
-    book = of_host(book, "one", {"qa-ux": why}, ("qa-ux",), "the disk is full", NOW)
-    book = of_host(book, "one", {"qa-ux": why}, ("qa-ux",), "", NOW)
-    assert [(one.event, one.critical) for one in book.waiting[1:]] == [
+    notices = of_host(notices, "one", {}, ("qa-ux",), "the disk is full", NOW)
+    notices = of_host(notices, "one", {"qa-ux": why}, ("qa-ux",), "the disk is full", NOW)
+    notices = of_host(notices, "one", {"qa-ux": why}, ("qa-ux",), "", NOW)
+    assert [(one.event, one.critical) for one in notices.waiting[1:]] == [
         ("degraded", True),
         ("persona-refused", False),
         ("degraded", False),
@@ -158,12 +168,12 @@ def test_a_refused_persona_and_trouble_are_said_once_over_restarts() -> None:
 
 
 def test_a_lost_daemon_is_said_once() -> None:
-    book, why = NoticeBook(), "it ended without a stop; its last record is of 2026-11-23T03:00:00Z"
+    notices, why = NoticeState(), "it ended without a stop; its last record is of 2026-11-23T03:00:00Z"
     for lost in (why, why, "", ""):  # at each round, and after a restart that was asked for
-        book = of_lost(book, "one", lost, NOW)
-    assert texts(book) == [("degraded", f"daemon lost on one: {why}")]
-    assert book.waiting[0].critical
-    assert len(of_lost(book, "two", why, NOW).waiting) == 2
+        notices = of_lost(notices, "one", lost, NOW)
+    assert texts(notices) == [("degraded", f"daemon lost on one: {why}")]
+    assert notices.waiting[0].critical
+    assert len(of_lost(notices, "two", why, NOW).waiting) == 2
 
 
 def test_hostile_words_become_one_inert_line() -> None:
@@ -191,28 +201,28 @@ def test_hostile_words_become_one_inert_line() -> None:
 )
 def test_quiet_hours_are_those_of_the_time_zone(quiet: str, zone: str, clock: str, is_it: bool) -> None:
     hour, minute = map(int, clock.split(":"))
-    rules = rules_of(section(quiet=quiet, timezone=zone), {})
+    rules = section(quiet=quiet, timezone=zone)
     assert is_quiet(rules, NOON.replace(hour=hour, minute=minute)) is is_it
 
 
-def waiting(*events: str, critical: bool = False) -> NoticeBook:
+def waiting(*events: str, critical: bool = False) -> NoticeState:
     notices = [
         Notice.model_validate({"event": event, "text": event, "at": NOW, "critical": critical})
         for event in events
     ]
-    return NoticeBook(waiting=tuple(notices))
+    return NoticeState(waiting=tuple(notices))
 
 
-def titles(book: NoticeBook) -> list[str]:
-    return [one.title.removeprefix("QA fleet, ") for one in book.messages]
+def titles(notices: NoticeState) -> list[str]:
+    return [one.title.removeprefix("QA fleet, ") for one in notices.messages]
 
 
 def test_one_message_of_a_group_in_a_window() -> None:
-    rules = rules_of(section(every="15m"), {})
-    book = due(waiting("finding", "fixed", "finding", "degraded"), rules, ["a"], "acme", NOON)
-    assert titles(book) == ["acme: 2 finding, 1 fixed", "acme: 1 degraded"]
-    assert book.messages[0].body.splitlines() == [f"{NOW} finding", f"{NOW} fixed", f"{NOW} finding"]
-    later = book.model_copy(update={"waiting": waiting("regression", "platform-down").waiting})
+    rules = section(every="15m")
+    notices = due(waiting("finding", "fixed", "finding", "degraded"), rules, ["a"], "acme", NOON)
+    assert titles(notices) == ["acme: 2 finding, 1 fixed", "acme: 1 degraded"]
+    assert notices.messages[0].body.splitlines() == [f"{NOW} finding", f"{NOW} fixed", f"{NOW} finding"]
+    later = notices.model_copy(update={"waiting": waiting("regression", "platform-down").waiting})
     early = due(later, rules, ["a"], "acme", NOON + timedelta(minutes=14))
     assert titles(early)[2:] == ["acme: 1 platform-down"]
     assert [one.event for one in early.waiting] == ["regression"]
@@ -222,21 +232,21 @@ def test_one_message_of_a_group_in_a_window() -> None:
 
 
 def test_quiet_hours_hold_back_and_are_summed_up_and_critical_notices_pass() -> None:
-    rules, night = rules_of(section(quiet="22:00-07:00"), {}), NOON.replace(hour=23)
+    rules, night = section(quiet="22:00-07:00"), NOON.replace(hour=23)
     both = (*waiting("finding", "budget-spent").waiting, *waiting("platform-down", critical=True).waiting)
-    book = due(NoticeBook(waiting=both), rules, ["a"], "acme", night)
-    assert titles(book) == ["acme: 1 platform-down"]
-    morning = due(book, rules, ["a"], "acme", NOON.replace(day=24, hour=7))
+    notices = due(NoticeState(waiting=both), rules, ["a"], "acme", night)
+    assert titles(notices) == ["acme: 1 platform-down"]
+    morning = due(notices, rules, ["a"], "acme", NOON.replace(day=24, hour=7))
     assert titles(morning)[1:] == ["acme, while it was quiet: 1 finding, 1 budget-spent"]
     assert morning.waiting == ()
 
 
 def test_silenced_and_unwanted_events_are_dropped_and_what_waited_stays() -> None:
     before = waiting("finding")
-    book = before.model_copy(update={"waiting": (*before.waiting, *waiting(*EVENTS).waiting)})
+    notices = before.model_copy(update={"waiting": (*before.waiting, *waiting(*EVENTS).waiting)})
     silenced = {"fixed": iso(NOON + timedelta(hours=1)), "regression": NOW, "finding": iso(NOON)}
-    rules = rules_of(section(events=["finding", "fixed", "regression"]), silenced)
-    assert [one.event for one in wanted(book, before, rules, NOON).waiting] == [
+    events = section(events=["finding", "fixed", "regression"]).events
+    assert [one.event for one in wanted(notices, before, events, silenced, NOON).waiting] == [
         "finding",
         "finding",
         "regression",
@@ -244,24 +254,24 @@ def test_silenced_and_unwanted_events_are_dropped_and_what_waited_stays() -> Non
 
 
 def test_a_message_is_long_at_most_and_says_how_much_it_leaves_out() -> None:
-    book = due(waiting(*["finding"] * 30), rules_of(section(), {}), ["a"], "acme", NOON)
-    assert book.messages[0].body.splitlines()[-1] == "and 10 more"
-    assert len(book.messages[0].body.splitlines()) == 21
+    notices = due(waiting(*["finding"] * 30), section(), ["a"], "acme", NOON)
+    assert notices.messages[0].body.splitlines()[-1] == "and 10 more"
+    assert len(notices.messages[0].body.splitlines()) == 21
 
 
 def test_a_receiver_that_has_it_is_not_tried_again_and_one_without_is_until_a_day_is_over() -> None:
-    book = due(waiting("finding"), rules_of(section(), {}), ["a", "b", "gone"], "acme", NOON)
-    ident = book.messages[0].id
-    book = tried(book, ident, ["a"], ["a", "b"], NOON, is_last=False)
-    assert (book.messages[0].left, book.messages[0].tries) == (("b",), 0)
+    notices = due(waiting("finding"), section(), ["a", "b", "gone"], "acme", NOON)
+    ident = notices.messages[0].id
+    notices = tried(notices, ident, ["a"], ["a", "b"], NOON, is_last=False)
+    assert (notices.messages[0].left, notices.messages[0].tries) == (("b",), 0)
     waits = []
     for _ in range(9):
-        book = tried(book, ident, [], ["a", "b"], NOON, is_last=True)
-        waits.append(datetime.fromisoformat(book.messages[0].again) - NOON)
+        notices = tried(notices, ident, [], ["a", "b"], NOON, is_last=True)
+        waits.append(datetime.fromisoformat(notices.messages[0].again) - NOON)
     assert [int(wait.total_seconds() // 60) for wait in waits] == [1, 2, 4, 8, 16, 32, 60, 60, 60]
-    assert tried(book, ident, ["b"], ["a", "b"], NOON, is_last=False).messages == ()
+    assert tried(notices, ident, ["b"], ["a", "b"], NOON, is_last=False).messages == ()
     assert (
-        tried(book, ident, [], ["a", "b"], NOON + timedelta(seconds=NOTICE.total_s), is_last=True).messages
+        tried(notices, ident, [], ["a", "b"], NOON + timedelta(seconds=NOTICE.total_s), is_last=True).messages
         == ()
     )
 
@@ -280,17 +290,17 @@ def test_whatever_comes_is_said_once_within_the_rules(
     rounds: Sequence[tuple[int, list[tuple[str, bool]]]],
 ) -> None:
     """Nothing lost, nothing twice, one message of a group in a window, only critical ones in quiet hours."""
-    rules = rules_of(section(quiet="22:00-07:00", every="15m"), {})
-    book, now, put = NoticeBook(), NOON, list[str]()
+    rules = section(quiet="22:00-07:00", every="15m")
+    notices, now, put = NoticeState(), NOON, list[str]()
     spoken, shown, counted = dict[str, datetime](), list[str](), 0
     for minutes, events in [*rounds, (600, []), (600, [])]:
         now += timedelta(minutes=minutes)
         for event, critical in events:
             put.append(f"n{len(put)} {critical}")
             row = {"event": event, "text": put[-1], "at": iso(now), "critical": critical}
-            book = book.model_copy(update={"waiting": (*book.waiting, Notice.model_validate(row))})
-        book = due(book, rules, ["a"], "acme", now)
-        for message in book.messages:
+            notices = notices.model_copy(update={"waiting": (*notices.waiting, Notice.model_validate(row))})
+        notices = due(notices, rules, ["a"], "acme", now)
+        for message in notices.messages:
             lines = [text.partition(" ")[2] for text in message.body.splitlines()]
             shown += [text for text in lines if text.startswith("n")]
             counted += sum(int(word) for word in message.title.split() if word.isdigit())
@@ -301,7 +311,7 @@ def test_whatever_comes_is_said_once_within_the_rules(
             (group,) = {GROUPS[event] for event in message.events}
             assert group not in spoken or now - spoken[group] >= timedelta(minutes=15)
             spoken[group] = now
-        book = book.model_copy(update={"messages": ()})
+        notices = notices.model_copy(update={"messages": ()})
     assert counted == len(put)
     assert len(set(shown)) == len(shown)
-    assert book.waiting == ()
+    assert notices.waiting == ()

@@ -15,9 +15,9 @@ from fleet.cli.console import DryRun, Json, make_app, put, run, state, table
 from fleet.clock import SystemClock, iso
 from fleet.config import EVENTS, load_fleet
 from fleet.errors import ConfigError, Unreachable, UsageError
-from fleet.service.notify.book import SILENCE, NoticeMessage
 from fleet.service.notify.receivers import ping as fetch
 from fleet.service.notify.receivers import receivers_of
+from fleet.service.notify.state import SILENCE, NoticeMessage
 from fleet.service.notify.watch import silences as stored
 
 app = make_app(group=True)

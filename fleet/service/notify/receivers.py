@@ -22,7 +22,7 @@ from fleet.errors import ConfigError
 from fleet.events.outbound import attempt, post_signed, refusal
 from fleet.http_client import look, open_client
 from fleet.service.notify import apprise_send
-from fleet.service.notify.book import NoticeMessage
+from fleet.service.notify.state import NoticeMessage
 from fleet.triggers.hooks.secret import private_secret
 from fleet.triggers.hooks.webhook import headers
 

@@ -22,10 +22,18 @@ from fleet.events.outbound import WarnOnce
 from fleet.findings.redact import Redactor
 from fleet.gate.budget import Unit, left_today
 from fleet.runs.outage.book import book_of
-from fleet.service.notify.book import FACTS, SILENCE, NoticeBook, NoticeMessage, read_notices
-from fleet.service.notify.changes import of_budgets, of_host, of_items, of_lost, of_outages, of_proposals
+from fleet.service.notify.news import of_budgets, of_host, of_items, of_lost, of_outages, of_proposals
 from fleet.service.notify.receivers import Receivers, ping
-from fleet.service.notify.timing import due, is_due, rules_of, tried, wanted
+from fleet.service.notify.state import (
+    FACTS,
+    SILENCE,
+    NoticeMessage,
+    NoticeState,
+    due,
+    read_state,
+    tried,
+    wanted,
+)
 from fleet.store.journal import Journal
 from fleet.store.rows import ItemRow
 from fleet.triage.run import DIGEST
@@ -105,7 +113,7 @@ class NoticeWatch:
     async def look(self, receivers: Sequence[str]) -> None:
         """Note what is news, and make the messages that are due."""
         now, news = self._clock.now(), self._news()
-        rules = rules_of(self._config().notify, await silences(self._journal))
+        section, silenced = self._config().notify, await silences(self._journal)
         digest = await self._journal.get(DIGEST)
         items = await self._items() if digest != self._read else None
         refused = {name: self._redactor.text(why) for name, why in news.refused.items()}
@@ -113,16 +121,17 @@ class NoticeWatch:
         proposals = await self._journal.proposals(self._platform)
         left = await left_today(self._journal, news.limits)
 
-        def step(before: NoticeBook) -> NoticeBook:
+        def step(before: NoticeState) -> NoticeState:
             at = iso(now)
-            book = of_host(before, self._host, refused, news.loaded, news.trouble, at)
-            book = of_lost(book, self._host, news.lost, at)
+            state = of_host(before, self._host, refused, news.loaded, news.trouble, at)
+            state = of_lost(state, self._host, news.lost, at)
             if items is not None:
-                book = of_items(book, items, at)
-            book = of_proposals(book, proposals, at)
-            book = of_outages(book, outages, self._platform, at)
-            book = of_budgets(book, left, news.limits, at)
-            return due(wanted(book, before, rules, now), rules, receivers, self._platform, now)
+                state = of_items(state, items, at)
+            state = of_proposals(state, proposals, at)
+            state = of_outages(state, outages, self._platform, at)
+            state = of_budgets(state, left, news.limits, at)
+            state = wanted(state, before, section.events, silenced, now)
+            return due(state, section, receivers, self._platform, now)
 
         await self._change(step)
         self._read = digest
@@ -134,12 +143,12 @@ class NoticeWatch:
 
     async def send(self, to: Receivers) -> None:
         """Send what is due, if it is this daemon's turn; each receiver is marked as soon as it has it."""
-        book = await self._change(self._turn)
-        if self._journal.shared and book.sender != self._host:
+        state = await self._change(self._turn)
+        if self._journal.shared and state.sender != self._host:
             return
         start = self._clock.monotonic()
-        for message in book.messages:
-            if is_due(message, self._clock.now()) and self._clock.monotonic() - start < SENDING_S:
+        for message in state.messages:
+            if message.again <= iso(self._clock.now()) and self._clock.monotonic() - start < SENDING_S:
                 await self._deliver(message, to)
 
     async def _deliver(self, message: NoticeMessage, to: Receivers) -> None:
@@ -155,23 +164,23 @@ class NoticeWatch:
     async def _mark(
         self, ident: str, delivered: Sequence[str], known: Sequence[str], *, is_last: bool
     ) -> None:
-        def step(book: NoticeBook) -> NoticeBook:
-            return tried(book, ident, delivered, known, self._clock.now(), is_last=is_last)
+        def step(state: NoticeState) -> NoticeState:
+            return tried(state, ident, delivered, known, self._clock.now(), is_last=is_last)
 
         await self._change(step)
 
-    def _turn(self, book: NoticeBook) -> NoticeBook:
+    def _turn(self, state: NoticeState) -> NoticeState:
         now = self._clock.now()
-        if not self._journal.shared or (book.sender not in ("", self._host) and book.until > iso(now)):
-            return book
-        if book.sender == self._host and book.until > iso(now + LEASE / 2):
-            return book
-        return book.model_copy(update={"sender": self._host, "until": iso(now + LEASE)})
+        if not self._journal.shared or (state.sender not in ("", self._host) and state.until > iso(now)):
+            return state
+        if state.sender == self._host and state.until > iso(now + LEASE / 2):
+            return state
+        return state.model_copy(update={"sender": self._host, "until": iso(now + LEASE)})
 
-    async def _change(self, step: Callable[[NoticeBook], NoticeBook]) -> NoticeBook:
+    async def _change(self, step: Callable[[NoticeState], NoticeState]) -> NoticeState:
         while True:
             text = await self._journal.get(self._key)
-            before = read_notices(text)
+            before = read_state(text)
             after = step(before)
             if after == before or await self._journal.swap(self._key, text, after.model_dump_json()):
                 return after

@@ -9,10 +9,10 @@ import hashlib
 from collections.abc import Collection, Iterable, Mapping
 
 from fleet.config import NoticeEvent
-from fleet.findings.outage import WORD, OutageBook, OutageEnd, lasted
+from fleet.findings.outage import WORD, OutageBook, lasted
 from fleet.findings.severity import Severity
 from fleet.gate.budget import Unit
-from fleet.service.notify.book import HostState, Notice, NoticeBook
+from fleet.service.notify.state import HostState, Notice, NoticeState
 from fleet.store.proposal_rows import ProposalRow
 from fleet.store.rows import ItemRow
 from fleet.store.tables.units import amount
@@ -29,17 +29,17 @@ def inert(text: str, limit: int = LONGEST) -> str:
     return line(line(text, limit).translate(_INERT).replace("://", ":/ /"), limit)
 
 
-def of_items(book: NoticeBook, items: Iterable[ItemRow], now: str) -> NoticeBook:
+def of_items(state: NoticeState, items: Iterable[ItemRow], now: str) -> NoticeState:
     """Proven for the first time, fixed, back again. A stranger's claim is never proven, so never news.
 
     An item is known by any of its names, so that merged items are not said again.
     """
-    known, found, first = dict(book.items or {}), list[Notice](), book.items is None
+    known, found, first = dict(state.items or {}), list[Notice](), state.items is None
     for item in items:
         if item.title.startswith(f"{WORD}: "):
             continue  # an outage has a notice of its own
         before = next((known[name] for name in (item.fingerprint, *item.names) if name in known), "")
-        after = _said(item.state, before)
+        after = _reported(item.state, before)
         if after and after != known.get(item.fingerprint):
             known[item.fingerprint] = after
         if first or not after or after == before:
@@ -50,7 +50,7 @@ def of_items(book: NoticeBook, items: Iterable[ItemRow], now: str) -> NoticeBook
         text = inert(f"{head}: {item.severity}, {item.surface}: {item.title}") + f" ({item.fingerprint})"
         grave = item.severity == Severity.CRITICAL and event != "fixed"
         found.append(Notice(event=event, text=text, at=now, critical=grave))
-    return book.model_copy(update={"items": known, "waiting": (*book.waiting, *found)})
+    return state.noting(found, items=known)
 
 
 _EVENTS: Mapping[str, tuple[NoticeEvent, str]] = {
@@ -60,7 +60,7 @@ _EVENTS: Mapping[str, tuple[NoticeEvent, str]] = {
 }
 
 
-def _said(state: str, before: str) -> str:
+def _reported(state: str, before: str) -> str:
     """What the state of an item is for notices; what hides or delays an item changes nothing."""
     if state in FIXED:
         return "fixed" if before else ""
@@ -69,20 +69,20 @@ def _said(state: str, before: str) -> str:
     return "proven" if state == "confirmed" else before
 
 
-def of_proposals(book: NoticeBook, rows: Iterable[ProposalRow], now: str) -> NoticeBook:
+def of_proposals(state: NoticeState, rows: Iterable[ProposalRow], now: str) -> NoticeState:
     """A draft is open for a person to read, was merged, or was closed."""
-    known, found = dict(book.proposals or {}), list[Notice]()
+    known, found = dict(state.proposals or {}), list[Notice]()
     for row in rows:
         before = known.get(row.proposal_id, "")
         if row.state not in _PROPOSALS or row.state == before:
             continue
         known[row.proposal_id] = row.state
-        if book.proposals is None or (not before and row.state != "open"):
+        if state.proposals is None or (not before and row.state != "open"):
             continue
         why = f": {row.why}" if row.why else ""
         text = inert(f"{_PROPOSALS[row.state]}: {row.ref}{why}") + f" ({row.item})"
         found.append(Notice(event="proposal", text=text, at=now))
-    return book.model_copy(update={"proposals": known, "waiting": (*book.waiting, *found)})
+    return state.noting(found, proposals=known)
 
 
 _PROPOSALS: Mapping[str, str] = {
@@ -93,38 +93,32 @@ _PROPOSALS: Mapping[str, str] = {
 }
 
 
-def of_outages(book: NoticeBook, outages: OutageBook, platform: str, now: str) -> NoticeBook:
+def of_outages(state: NoticeState, outages: OutageBook, platform: str, now: str) -> NoticeState:
     """Down and up; an outage that goes on as another one is said to be down again with its new extent."""
-    found = list[Notice]()
-    over = [end for end in outages.ended if end.fp not in book.ended]
+    found, ended = list[Notice](), state.ended
     if outages.open is None:
-        found += [_up(end, platform, now) for end in over]
-    if outages.open is not None and outages.open.fp != book.outage:
+        for end in outages.ended:
+            if end.fp not in state.ended:
+                span = f"since {end.since}, {lasted(end.seconds)}"
+                text = inert(f"{platform} is up: {', '.join(end.targets)}, {span}")
+                found.append(Notice(event="platform-up", text=text, at=now))
+        ended = tuple(end.fp for end in outages.ended)
+    elif outages.open.fp != state.outage:
         targets = ", ".join(outages.open.targets)
         text = inert(f"{platform} is down since {outages.open.since}: {targets} did not answer")
         found.append(Notice(event="platform-down", text=text, at=now, critical=True))
-    known = {
-        "outage": outages.open.fp if outages.open else "",
-        "ended": tuple(end.fp for end in outages.ended) if outages.open is None else book.ended,
-        "waiting": (*book.waiting, *found),
-    }
-    return book.model_copy(update=known)
-
-
-def _up(end: OutageEnd, platform: str, now: str) -> Notice:
-    text = inert(f"{platform} is up: {', '.join(end.targets)}, since {end.since}, {lasted(end.seconds)}")
-    return Notice(event="platform-up", text=text, at=now)
+    return state.noting(found, outage=outages.open.fp if outages.open else "", ended=ended)
 
 
 def of_budgets(
-    book: NoticeBook,
+    state: NoticeState,
     left: Mapping[str, Mapping[Unit, int]],
     limits: Mapping[str, Mapping[Unit, int]],
     now: str,
-) -> NoticeBook:
+) -> NoticeState:
     """Daily budgets of which nothing is left, once a day each. A limit of 0 is a choice, not news."""
     day = now[:10]
-    known = tuple(one for one in book.spent if one.startswith(day))
+    known = tuple(one for one in state.spent if one.startswith(day))
     found = list[Notice]()
     for owner, units in sorted(left.items()):
         for unit, count in sorted(units.items()):
@@ -135,22 +129,22 @@ def of_budgets(
             of = owner or "the fleet"
             text = f"budget of {of} spent for today (UTC): {amount(unit, limit)}"
             found.append(Notice(event="budget-spent", text=text, at=now))
-    return book.model_copy(update={"spent": known, "waiting": (*book.waiting, *found)})
+    return state.noting(found, spent=known)
 
 
 def of_host(
-    book: NoticeBook,
+    state: NoticeState,
     host: str,
     refused: Mapping[str, str],
     loaded: Collection[str],
     trouble: str,
     now: str,
-) -> NoticeBook:
+) -> NoticeState:
     """Persona files refused on this host, and its daemon's trouble ("" for none) or the end of it.
 
     A refusal is forgotten once the persona is loaded: a daemon that starts has not read the bad files yet.
     """
-    before, found = book.hosts.get(host, HostState()), list[Notice]()
+    before, found = state.hosts.get(host, HostState()), list[Notice]()
     known = {name: why for name, why in before.refused.items() if name in refused or name not in loaded}
     for name, why in sorted(refused.items()):
         mark = hashlib.sha256(why.encode()).hexdigest()[:12]
@@ -165,18 +159,14 @@ def of_host(
         text = inert(f"daemon well again on {host}: it was degraded: {before.trouble}")
         found.append(Notice(event="degraded", text=text, at=now))
     after = before.model_copy(update={"refused": known, "trouble": trouble})
-    return _with_host(book, host, after, found)
+    return state.noting(found, hosts=state.hosts | {host: after})
 
 
-def of_lost(book: NoticeBook, host: str, lost: str, now: str) -> NoticeBook:
+def of_lost(state: NoticeState, host: str, lost: str, now: str) -> NoticeState:
     """The loss of the daemon before this one, once; "" when it was stopped."""
-    before, found = book.hosts.get(host, HostState()), list[Notice]()
+    before, found = state.hosts.get(host, HostState()), list[Notice]()
     if lost and lost != before.lost:
-        found.append(
-            Notice(event="degraded", text=inert(f"daemon lost on {host}: {lost}"), at=now, critical=True)
-        )
-    return _with_host(book, host, before.model_copy(update={"lost": lost}), found)
-
-
-def _with_host(book: NoticeBook, host: str, after: HostState, found: Iterable[Notice]) -> NoticeBook:
-    return book.model_copy(update={"hosts": book.hosts | {host: after}, "waiting": (*book.waiting, *found)})
+        text = inert(f"daemon lost on {host}: {lost}")
+        found.append(Notice(event="degraded", text=text, at=now, critical=True))
+    after = before.model_copy(update={"lost": lost})
+    return state.noting(found, hosts=state.hosts | {host: after})
