@@ -12,16 +12,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fleet.text import clean, line
+from fleet.text import clean, counted, line
 from sandbox import tools
 
 TITLE_CHARS = 220
+NAMED_CHARS = 100
+"""A title that begins with what is wrong fits a line of a terminal with its rank, severity and age."""
 VALUE_CHARS = 60
 ARGUMENT_CHARS = 120
 
 _MENTION = re.compile(r"\b(?:results?(?:\[\d{1,2}\])?|[a-z])\.([a-z][a-z0-9_]{0,40})(?![\w(])")
 _FREE = frozenset({"text", "reply", "error", "headers", "value", "sha256", "tx", "location", "diagnostic"})
 """Fields with free text: shown, but only their template is part of a signature."""
+CREDIT = 10**18
+"""Wei of one credit, as of one ether."""
+_IN_WEI = frozenset({"charged", "advertised_wei"})
+_SPELLED = {
+    "a11y": "breaks",
+    "canary_executable": "runs as script",
+    "allow_origin": "allows",
+    "advertised_wei": "advertised",
+    "ok": "succeeds",
+}
+"""How a field is called in a title, where its name with blanks would not be understood."""
 _EXACT = frozenset({"status", "exit_code"})
 """Numbers that are significant as values; of others only the sign is part of a signature."""
 _PLACE = re.compile(r"([\w./-]{1,120}\.[a-z]{1,4}):(\d{1,7})(?::\d{1,7})?")
@@ -45,6 +58,23 @@ class Sighting:
     body: str = ""
     place: str = ""
     former: tuple[tuple[str, bool], ...] = ()
+
+
+def titled(name: str, seen: str) -> str:
+    """The title of a finding: what is wrong, where, and the observation that shows it.
+
+    `name` is that of its kind, or its probe's own sentence; without one the observation is the title.
+    """
+    if not name:
+        return seen
+    sentence = re.split(r"[;,] [^;,]{0,60}\bexpected\b", name, maxsplit=1)[0].rstrip(". ")
+    return line(f"{sentence[:1].upper()}{sentence[1:]}: {spelled(seen)}", NAMED_CHARS)
+
+
+def spelled(seen: str) -> str:
+    """An observation with the places of the platform as people write them: `{face:docs}x` is `docs/x`."""
+    seen = re.sub(r"\{face:([^{}]+)\}", r"\1/", seen)
+    return seen.replace("{site}", "").replace("{proxy}", "proxy")
 
 
 def template(message: str) -> str:
@@ -113,18 +143,24 @@ def _values(tool: str, result: Mapping[str, Any], fields: Iterable[str]) -> str:
     spec = tools.TOOLS.get(tool)
     told = {"status", "outcome", "ok", spec.ends_in if spec else ""}
     return ", ".join(
-        f"{field} {_show(result[field])}" for field in fields if field in result and field not in told
+        f"{_SPELLED.get(field, field.replace('_', ' '))} {_show(field, result[field])}"
+        for field in fields
+        if field in result and field not in told
     )
 
 
-def _show(value: Any) -> str:
-    if isinstance(value, bool) or value is None:
-        return str(value).lower()
+def _show(field: str, value: Any) -> str:
+    if value is None or value == "" or value == [] or value == ():
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, int | float):
-        return f"{value:.6g}"
+        return f"{value / CREDIT:.6g} credits" if field in _IN_WEI else f"{value:.6g}"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(_show(one) for one in value[:4]) + ("" if len(value) <= 4 else ", …") + "]"
-    return f"{line(str(value), VALUE_CHARS)!r}" if not isinstance(value, Mapping) else f"{len(value)} fields"
+        return ", ".join(line(str(one), VALUE_CHARS) for one in value[:4]) + (", …" if len(value) > 4 else "")
+    if isinstance(value, Mapping):
+        return f"with {counted(len(value), 'field')}"
+    return f'"{line(str(value), VALUE_CHARS)}"'
 
 
 def _key(call: Mapping[str, Any], result: Mapping[str, Any], fields: Iterable[str]) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from fleet.findings.fingerprint import fingerprint
+from fleet.findings.kinds import kinds
 from fleet.findings.repro import ReproCall
 from fleet.personas import cron
 from fleet.personas.duration import FORM, MAX_WALL_S, parse_duration
@@ -104,6 +105,9 @@ def complaints(persona: Persona, stem: str, rules: Rules) -> Iterator[Complaint]
                 ("probe", index, "id"), f"{probe.id!r} is used twice", "give each probe its own id"
             )
         seen.add(probe.id)
+        if probe.kind and probe.kind not in kinds():
+            message = f"no kind of finding named {probe.kind!r}{suggestion(probe.kind, kinds())}"
+            yield Complaint(("probe", index, "kind"), message, "`fleet findings kinds` lists them")
         yield from _probe(probe, ("probe", index), persona.tools, rules)
     yield from _twins(persona)
 

@@ -8,7 +8,7 @@ import pytest
 
 from fleet.findings.fingerprint import fingerprint, identity
 from fleet.findings.repro import ReproCall
-from fleet.findings.sighting import Sighting, mentioned, of_probe, template
+from fleet.findings.sighting import Sighting, mentioned, of_probe, template, titled
 
 FETCH = {"tool": "qa_fetch", "args": {"url": "{site}/x"}}
 CALLS = (ReproCall("qa_fetch", {"url": "{site}/x"}),)
@@ -21,7 +21,7 @@ def seen(expect: str, **result: Any) -> Sighting:
 
 def test_the_title_says_what_was_seen_and_the_authors_words_are_the_intent() -> None:
     found = seen("result.status == 200 && !result.canary_executable", status=404, canary_executable=False)
-    assert found.title == "GET {site}/x: 404, canary_executable false"
+    assert found.title == "GET {site}/x: 404, runs as script no"
     assert found.body == f"intent: {INTENT}"
     assert INTENT not in found.title
 
@@ -128,3 +128,43 @@ def test_a_hostile_answer_stays_one_bounded_line() -> None:
     assert "\n" not in found.title
     assert "\x1b" not in found.title
     assert len(found.title) <= 220
+
+
+@pytest.mark.parametrize(
+    ("name", "shown", "title"),
+    [
+        ("", "GET {site}/a: 500", "GET {site}/a: 500"),
+        ("Open redirect", "GET {face:docs}?q=x: 302", "Open redirect: GET docs/?q=x: 302"),
+        (
+            "an agent is mute; a reply was expected",
+            "a call of moss: 200",
+            "An agent is mute: a call of moss: 200",
+        ),
+        ("the price is not as expected", "GET {site}/p: 200", "The price is not as expected: GET /p: 200"),
+        (
+            "Refused call is charged",
+            "a call of " + "m" * 99,
+            "Refused call is charged: a call of " + "m" * 64 + "…",
+        ),
+    ],
+    ids=["no name", "kind", "sentence", "no expectation", "cut"],
+)
+def test_a_title_says_what_is_wrong_where_and_what_was_seen(name: str, shown: str, title: str) -> None:
+    assert titled(name, shown) == title
+    assert len(title) <= 100
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "shown"),
+    [
+        ("charged", 10**16, "charged 0.01 credits"),
+        ("a11y", ["button-name", "html-has-lang"], "breaks button-name, html-has-lang"),
+        ("a11y", [], "breaks none"),
+        ("allow_origin", "http://a.test", 'allows "http://a.test"'),
+        ("stream_ok", False, "stream ok no"),
+        ("control_p95_ms", 12.34567, "control p95 ms 12.3457"),
+    ],
+)
+def test_a_field_is_shown_in_words_and_units(field: str, value: object, shown: str) -> None:
+    found = seen(f"result.{field} == 1", **{"status": 200, field: value})
+    assert found.title == f"GET {{site}}/x: 200, {shown}"

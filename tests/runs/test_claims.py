@@ -62,7 +62,7 @@ async def test_what_no_healthy_platform_does_is_confirmed_in_the_fleets_own_word
         await table.drive.exercise.prove_raised()
         (row,) = await findings(table)
         assert (row.state, row.severity, row.surface) == ("confirmed", "medium", "ux")
-        assert row.title == "GET {site}/claimed answers 500"
+        assert row.title == "Request causes a server error: GET /claimed answers 500"
         assert row.repro == 'qa_fetch(url="{site}/claimed")'
         assert evil not in row.envelope
         assert "evil" not in row.envelope
@@ -217,8 +217,8 @@ async def test_what_a_driver_could_have_put_there_waits_for_a_person(tmp_path: P
         await ask(table.desk, RUN_PROBE, {"probe": "a"})
         await table.drive.exercise.prove_raised()
         assert [(row.title, row.state) for row in await findings(table)] == [
-            ("GET {site}/claimed shows a private key", "unverified"),
-            ("GET {site}/a shows a private key", "confirmed"),
+            ("Secret is public: GET /claimed shows a private key", "unverified"),
+            ("Secret is public: GET /a shows a private key", "confirmed"),
         ]
 
 
@@ -228,7 +228,7 @@ async def test_every_answer_to_a_driver_is_judged(tmp_path: Path) -> None:
         await table.drive.exercise.prove_raised()
         (row,) = await findings(table)
         assert (row.title, row.state, row.severity) == (
-            "GET {site}/claimed answers 500",
+            "Request causes a server error: GET /claimed answers 500",
             "confirmed",
             "medium",
         )

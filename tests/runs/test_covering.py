@@ -134,5 +134,5 @@ async def test_one_defect_on_many_pages_is_one_finding_that_lists_them(tmp_path:
         await exercise.prove_raised()
         (found,) = await journal.findings(RUN)
     assert (found.state, found.times, found.data["oracle"]) == ("confirmed", 5, "trace")
-    assert found.title.startswith("GET {site}/a answers 500 with a Python traceback")
+    assert found.title.startswith("Internal error is shown: GET /a answers 500 with a Python traceback")
     assert "the same at: {site}/tasks/{n}, {site}/b" in found.envelope

@@ -68,7 +68,12 @@ async def test_a_title_has_the_url_that_was_cut(tmp_path: Path) -> None:
         await table.drive.exercise.prove_raised()
         (row,) = await table.world.journal.findings(RUN)
         (learned,) = table.world.learned.all()
-    assert row.title == learned.title == learned.probe.finding == "GET {site}/dogs?_sort=x answers 500"
+    assert (
+        row.title
+        == learned.title
+        == learned.probe.finding
+        == "Request causes a server error: GET /dogs?_sort=x answers 500"
+    )
     assert row.repro == 'qa_fetch(url="{site}/dogs?_sort=x")'
     assert f"\n{row.title}\n" in row.envelope
     assert row.data["minimised_from"] == 'qa_fetch(url="{site}/dogs?_size=max&_sort=x&page=2")'
@@ -81,7 +86,7 @@ async def test_what_the_title_says_is_not_cut_away(tmp_path: Path) -> None:
             await turn.pose([question])
         await table.drive.exercise.prove_raised()
         (row,) = await table.world.journal.findings(RUN)
-    assert row.title == "GET {site}/bad from the origin http://x answers 500"
+    assert row.title == "Request causes a server error: GET /bad from the origin http://x answers 500"
     assert row.repro == 'qa_fetch(origin="http://x", url="{site}/bad")'
 
 

@@ -204,7 +204,7 @@ async def test_a_grave_candidate_is_proven_and_posted_before_exploring_goes_on(
         table.drive.exercise = replace(table.drive.exercise, post=post)
         await table.drive()
         asked = pages(table)
-    leaked = ["GET {site}/leak shows a private key"]
+    leaked = ["Secret is public: GET /leak shows a private key"]
     assert asked[asked.index("leak") : asked.index("new-1")] == ["leak"] * 4
     assert leaked in posted
     assert asked.index("new-2") < len(asked) - asked[::-1].index("bad-low")

@@ -129,7 +129,7 @@ async def test_what_an_answer_showed_is_raised_though_a_later_step_could_not_loo
     two = look("a").model_copy(update={"steps": (*look("a").steps, *look("b").steps)})
     async with seated(tmp_path, persona(two), hand=ANY, answer=answer) as table:
         (row,) = await proven(table, "a")
-        assert (row.title, row.state) == ("GET {site}/a shows a private key", "confirmed")
+        assert (row.title, row.state) == ("Secret is public: GET /a shows a private key", "confirmed")
         assert row.repro == 'qa_fetch(url="{site}/a")'
 
 
@@ -138,7 +138,11 @@ async def test_one_defect_met_by_two_probes_is_one_finding(tmp_path: Path) -> No
     twin = look("b", "result.status < 300", url="{site}/a")
     async with seated(tmp_path, persona(look("a"), twin), hand=ANY, answer=answer) as table:
         (row,) = await proven(table, "a", "b")
-        assert (row.title, row.times, row.data["oracle"]) == ("GET {site}/a answers 500", 2, "server-error")
+        assert (row.title, row.times, row.data["oracle"]) == (
+            "Request causes a server error: GET /a answers 500",
+            2,
+            "server-error",
+        )
 
 
 async def test_what_was_recorded_under_an_older_signature_is_shown_by_the_same_answer() -> None:

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fleet.findings.fingerprint import fingerprint, former, identity
+from fleet.findings.kinds import kind_of, kinds
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.findings.severity import Severity, weight
-from fleet.findings.sighting import Sighting, mentioned, of_probe
+from fleet.findings.sighting import Sighting, mentioned, of_probe, titled
 from fleet.oracles.echoes import host
 from fleet.oracles.model import Exchange, Facts, Violation
 from fleet.oracles.table import covers, judge, judges_words
@@ -47,6 +48,13 @@ class Candidate:
     words: ShownWords | None = None
     """Of an oracle that judges words of an error."""
 
+    named: str = ""
+    """What is wrong: the name of its kind, or the sentence of a persona's probe. It begins the title."""
+
+    @property
+    def title(self) -> str:
+        return titled(self.named, self.sighting.title)
+
     @property
     def fingerprint(self) -> str:
         return identity(self.surface, self.sighting, self.calls)
@@ -64,6 +72,8 @@ class Candidate:
             "persona_sha256": persona.sha256,
             "probe": self.probe.model_dump(mode="json"),
             "oracle": self.oracle,
+            "named": self.named,
+            "seen": self.sighting.title,
             "signature": self.sighting.signature,
             "whole": self.sighting.whole,
             "place": self.sighting.place,
@@ -79,7 +89,7 @@ class Candidate:
             persona=persona.persona.name,
             surface=self.surface,
             severity=self.severity,
-            title=self.sighting.title,
+            title=self.title,
             repro=write_repro(self.calls),
             data=data | ({"claim": dict(claim)} if claim else {}),
         )
@@ -137,6 +147,7 @@ def candidates(
                 severity=probe.severity,
                 surface=probe.surface or surface,
                 calls=calls,
+                named=_named(probe) if trusted else "",
             )
         )
     return tuple({one.fingerprint: one for one in reversed(made)}.values())[::-1]
@@ -180,7 +191,7 @@ def answered(
                 surface=one.surface,
                 steps=led,
                 expect="true",
-                finding=line(one.sighting.title, 300).ljust(8, "."),
+                finding=line(titled(_kind(one.oracle), one.sighting.title), 300).ljust(8, "."),
             )
             found.append(
                 Candidate(
@@ -192,6 +203,7 @@ def answered(
                     forgeable=one.forgeable,
                     calls=calls,
                     words=_words(one, seen[: index + 1]),
+                    named=_kind(one.oracle),
                 )
             )
     return tuple({one.fingerprint: one for one in reversed(found)}.values())[::-1]
@@ -218,7 +230,19 @@ def _of_oracle(probe: Probe, seen: Attempt, index: int, one: Violation, same: bo
         forgeable=one.forgeable,
         calls=_calls(seen, kept),
         words=_words(one, _exchanges(seen.asked, seen.results)[: index + 1]),
+        named=_kind(one.oracle),
     )
+
+
+def _kind(oracle: str) -> str:
+    return kind.name if (kind := kind_of(oracle)) else ""
+
+
+def _named(probe: Probe) -> str:
+    """What a persona's probe says is wrong; a question of a driver says nothing of its own."""
+    if probe.id.startswith(NEW):
+        return ""
+    return kinds()[probe.kind].name if probe.kind in kinds() else probe.finding
 
 
 def _words(one: Violation, seen: Sequence[Exchange]) -> ShownWords | None:

@@ -20,7 +20,7 @@ from fleet.findings.fingerprint import fingerprint, normalise_repro
 from fleet.findings.outage import WORD
 from fleet.findings.repro import ReproCall, ReproError, parse_repro
 from fleet.findings.severity import SEVERITIES, Severity
-from fleet.findings.sighting import lead
+from fleet.findings.sighting import lead, spelled
 from fleet.oracles.model import Facts
 from fleet.personas.model import Probe, Step, Surface
 from fleet.runs.call.guest_protocol import bad_args
@@ -217,18 +217,21 @@ def _by_calls(item: ItemRow, calls: Sequence[ReproCall]) -> bool:
 
 
 def _expected(title: str, calls: Sequence[ReproCall]) -> bool:
-    """Whether a title is of the form that a probe's expectation gives (findings/sighting.py): `call: state`.
+    """Whether a title is of the form that a probe's expectation gives (findings/sighting.py): `call: state`,
+    after what is wrong, or alone, as in older entries.
 
     An oracle's title of nearly this form counts as one too: then the item is not called fixed from here.
     """
     whole = title.rstrip("…. ")
     for call in calls:
         where = clean(lead(call.tool, call.args))
-        if where.startswith(whole):
+        if where.startswith(whole) or spelled(where).startswith(whole.partition(": ")[2] or whole):
             return True
-        if title.startswith(f"{where}: "):
-            ends_in = TOOLS[call.tool].ends_in if call.tool in TOOLS else ""
-            return ends_in != "status" or _STATE.match(title[len(where) + 2 :]) is not None
+        for asked in (f"{where}: ", f": {spelled(where)}: "):
+            before, found, after = title.partition(asked)
+            if found and (not before or asked.startswith(": ")):
+                ends_in = TOOLS[call.tool].ends_in if call.tool in TOOLS else ""
+                return ends_in != "status" or _STATE.match(after) is not None
     return False
 
 

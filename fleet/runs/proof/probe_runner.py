@@ -18,6 +18,7 @@ from fleet.events.stream import Stream
 from fleet.findings.proof import MOST_LOOKS, TRIES
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.findings.severity import SEVERITIES
+from fleet.findings.sighting import titled
 from fleet.oracles.echoes import family
 from fleet.oracles.measures import measured, samples
 from fleet.oracles.model import Exchange, Facts
@@ -207,17 +208,18 @@ class Exercise:
                     raise
                 continue
             if found.probe is not before:
-                title = retold(row.title, before, found.probe)
+                seen = retold(str(row.data.get("seen", row.title)), before, found.probe)
+                title = self.world.redactor.text(titled(str(row.data.get("named", "")), seen))
                 probe = found.probe.model_copy(update={"finding": title[:300].ljust(8, ".")})
                 repro = write_repro(ReproCall(step.tool, dict(step.args)) for step in probe.steps)
-                data = {**row.data, "probe": probe.model_dump(mode="json"), "minimised_from": row.repro}
+                asked = probe.model_dump(mode="json")
+                data = {**row.data, "probe": asked, "seen": seen, "minimised_from": row.repro}
                 changed: dict[str, Any] = {"title": title, "repro": repro, "data": data}
                 await self.world.journal.set_finding(self.run, row.fingerprint, **changed)
                 proof.row, proof.probe = replace(row, **changed), probe
 
     async def _shows(self, row: FindingRow, before: Probe, probes: Sequence[Probe]) -> list[bool]:
-        """Whether one execution of each question shows this finding in the words of its title, except for the
-        query of a URL that was cut."""
+        """Whether one execution of each question shows the same observation, except for what was cut."""
         if any(TOOLS[step.tool].needs_key for probe in probes for step in probe.steps):
             await self.session.fresh_callers()
         bound = [
@@ -229,21 +231,23 @@ class Exercise:
             for probe, names in zip(probes, bound, strict=True)
         ]
         posed = await QuestionRound(self.session, asked)()
+        seen = str(row.data.get("seen", row.title))
         return [
-            self._said(row, retold(row.title, before, probe), probe, names, answers)
+            self._said(row, retold(seen, before, probe), probe, names, answers)
             for probe, names, answers in zip(probes, bound, posed, strict=True)
         ]
 
     def _said(
-        self, row: FindingRow, title: str, probe: Probe, names: Bindings, answers: Sequence[Answer]
+        self, row: FindingRow, seen: str, probe: Probe, names: Bindings, answers: Sequence[Answer]
     ) -> bool:
         if len(answers) < len(probe.steps) or any(one.denied or one.lost for one in answers):
             return False
         asked = tuple({"tool": one.tool, "args": names.pointed(dict(one.args))} for one in probe.steps)
         results = tuple(one.result for one in answers)
-        seen = Attempt(state="healthy", asked=asked, results=results)
-        shown = showing(row, probe, seen, self.facts)
-        return shown is not None and self.world.redactor.text(shown.sighting.title) == title
+        look = Attempt(state="healthy", asked=asked, results=results)
+        shown = showing(row, probe, look, self.facts)
+        mask = self.world.redactor.text
+        return shown is not None and mask(shown.sighting.title) == mask(seen)
 
     def _learn(self, row: FindingRow) -> None:
         """Remember the question that shows a confirmed finding, if no persona asks it."""
