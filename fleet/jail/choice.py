@@ -9,10 +9,10 @@ from typing import Literal
 from fleet.config import JailSection
 from fleet.errors import JailError
 from fleet.jail.bwrap.jail import BwrapJail
+from fleet.jail.diagnosis import try_bwrap, try_engine
 from fleet.jail.docker.engine_choice import EngineChoice
 from fleet.jail.locate import find_bwrap, other_remedy
 from fleet.jail.model import Image, Jail
-from fleet.jail.obstacles import try_bwrap, try_engine
 from fleet.jail.reap import reap_stale
 
 Backend = Literal["bubblewrap", "docker"]
@@ -24,7 +24,11 @@ def open_jail(config: JailSection, image: Image, *, pool: int, spool: Path, work
         from fleet.jail.docker.jail import DockerJail  # its library loads in 0.2 s
 
         return DockerJail(image, pool=pool, spool=spool, engine=engine_choice(config), work=work)
-    return BwrapJail(image, pool=pool, spool=spool, bwrap=_bwrap(), work=work)
+    try:
+        bwrap = find_bwrap()
+    except JailError as error:
+        raise JailError(str(error), remedy=f"{error.remedy}; {other_remedy('bubblewrap')}") from error
+    return BwrapJail(image, pool=pool, spool=spool, bwrap=bwrap, work=work)
 
 
 async def reap(config: JailSection, spool: Path) -> None:
@@ -76,10 +80,3 @@ def backend(config: JailSection) -> Backend:
 def engine_choice(config: JailSection) -> EngineChoice:
     """The engine of the configuration."""
     return EngineChoice(socket=config.socket, image=config.image, runtime=config.runtime)
-
-
-def _bwrap() -> str:
-    try:
-        return find_bwrap()
-    except JailError as error:
-        raise JailError(str(error), remedy=f"{error.remedy}; {other_remedy('bubblewrap')}") from error

@@ -121,13 +121,6 @@ class PooledJail(ABC):
     async def _release(self) -> None:
         """Let go of what the jails were made from; they have ended."""
 
-    def _pool(self, resources: str) -> Pool:
-        """The jails of one class of limits; only those of the image's own wait before they are needed."""
-        if resources not in self._pools:
-            limits = RESOURCES[resources]
-            self._pools[resources] = self._open(replace(self._image, limits=limits), 0)
-        return self._pools[resources]
-
     async def warm(self) -> None:
         """Fill the pool now instead of after the first call."""
         await self._pools[""].filled()
@@ -138,7 +131,9 @@ class PooledJail(ABC):
         """Run the guest on one request; the jail is gone, and egress closed, when this returns or raises."""
         if self._closed:
             raise JailError("the jails are closed")
-        live = await self._pool(resources).take()
+        if resources not in self._pools:  # only those of the image's own limits wait before they are needed
+            self._pools[resources] = self._open(replace(self._image, limits=RESOURCES[resources]), 0)
+        live = await self._pools[resources].take()
         try:
             async with AsyncExitStack() as stack:
                 if egress is None:

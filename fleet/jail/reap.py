@@ -56,8 +56,11 @@ def reap_stale(spool: Path) -> int:
     """
     ended = 0
     for path in sorted(spool.glob(f"*{_SUFFIX}")):
-        record = _read(path)
-        if record is not None:
+        try:
+            record = Record(**json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            pass  # cut short by a crash: written before the jail could do anything
+        else:
             if is_process(record.owner, record.owner_start, record.boot):
                 continue
             ended += _end(record)
@@ -80,13 +83,6 @@ def _is_at_work(name: str) -> bool:
     pid, _, rest = name.partition("-")[2].partition("-")
     start = rest.partition("-")[0]
     return pid.isdecimal() and start.isdecimal() and is_process(int(pid), int(start), boot_id())
-
-
-def _read(path: Path) -> Record | None:
-    try:
-        return Record(**json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        return None  # cut short by a crash: written before the jail could do anything
 
 
 def _end(record: Record) -> int:

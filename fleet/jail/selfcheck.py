@@ -205,23 +205,26 @@ async def _facts(plan: _Plan) -> list[Line]:
     outcome = await _run(plan, "facts", _refuse_everything)
     try:
         facts = strict_json.loads(outcome.stdout)
-        return [_line(check, facts) for check in _FACTS]
+        lines = []
+        for check in _FACTS:
+            seen, passed = json.dumps(facts[check.seen]), check.holds(facts)
+            lines.append((check.name, passed, seen if passed else f"saw {seen}; {check.remedy}"))
+        return lines
     except (ValueError, KeyError, TypeError):
         said = outcome.stderr.decode(errors="replace").strip()[-200:]
         return [("jail", False, f"the self-check guest ended {outcome.end} {outcome.code}: {said}")]
-
-
-def _line(check: _Check, facts: dict[str, Any]) -> Line:
-    passed = check.holds(facts)
-    seen = json.dumps(facts[check.seen])
-    return check.name, passed, seen if passed else f"saw {seen}; {check.remedy}"
 
 
 async def _left_behind(plan: _Plan) -> list[Line]:
     """A planted link to the old root must lead nowhere; a crowd of processes must die."""
     base = tempfile.mkdtemp(prefix=leftover_prefix(), dir=plan.spool)
     try:
-        work, victim = _plant(Path(base))
+        work, victim = Path(base, "work"), Path(base, "victim")
+        work.mkdir()
+        victim.mkdir()
+        (work / "a").symlink_to(f"/oldroot{victim.resolve()}")
+        os.chmod(base, 0o711)
+        victim.chmod(0o777)
         thread = _Thread()
         outcome = await _run(plan, "linger", thread.held, work=work)
         reached = outcome.stdout.split(b"\n", 1)[0].decode(errors="replace")
@@ -234,16 +237,6 @@ async def _left_behind(plan: _Plan) -> list[Line]:
         ("host directory", clean, reached if clean else f"saw {reached}; upgrade bubblewrap to 0.12"),
         ("kill", killed, seen if killed else f"saw {seen}; the kernel needs PID namespaces and pidfds"),
     ]
-
-
-def _plant(base: Path) -> tuple[Path, Path]:
-    work, victim = base / "work", base / "victim"
-    work.mkdir()
-    victim.mkdir()
-    (work / "a").symlink_to(f"/oldroot{victim.resolve()}")
-    base.chmod(0o711)
-    victim.chmod(0o777)
-    return work, victim
 
 
 _CHECKS = {"jail": _facts, "host directory": _left_behind}

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from fleet.config import ROOT, load_fleet
-from fleet.jail.bwrap.arguments import DATA
-from fleet.jail.docker.local_root import root_archive
+from fleet.jail.bwrap.spawn import DATA
+from fleet.jail.docker.engine import root_archive
 from fleet.service.http_server import application
 
 RECIPES = ("Dockerfile", "sandbox/Dockerfile")

@@ -14,9 +14,9 @@ import anyio
 import pytest
 
 from fleet.errors import JailError
-from fleet.jail.docker.door import peer_pid
 from fleet.jail.docker.engine_choice import EngineChoice
 from fleet.jail.docker.jail import DockerJail
+from fleet.jail.docker.start import peer_pid
 from fleet.jail.jail_spec import UNPRIVILEGED
 from fleet.jail.model import End, Image, Limits
 from fleet.jail.process import exit_code, proc_stat
@@ -97,7 +97,7 @@ async def test_the_kernel_and_the_engine_say_the_same_of_an_end(
     used = jail(dockerd, tmp_path)
     ends = []
     for kernel in (exit_code, lambda _: None):
-        monkeypatch.setattr("fleet.jail.docker.container.exit_code", kernel)
+        monkeypatch.setattr("fleet.jail.docker.start.exit_code", kernel)
         outcome = await used.call(json.dumps(do).encode() + b"\n", deadline_s=10)
         ends.append((outcome.end, outcome.code))
     await used.aclose()
@@ -146,7 +146,7 @@ async def test_a_fleet_that_cannot_see_its_containers_uses_them_all_the_same(
 async def test_an_ordinary_daemon_that_may_not_signal_its_containers_ends_them(
     dockerd: DockerEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fleet.jail.docker.container.kill", Mock(side_effect=PermissionError))
+    monkeypatch.setattr("fleet.jail.docker.start.kill", Mock(side_effect=PermissionError))
     used = jail(dockerd, tmp_path)
     outcome = await used.call(FLOOD, deadline_s=10)
     assert outcome.end is End.FLOOD

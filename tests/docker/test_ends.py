@@ -18,8 +18,7 @@ import pytest
 
 from fleet.errors import JailError
 from fleet.jail.docker.engine_choice import EngineChoice
-from fleet.jail.docker.owner import SPOOL, owner_labels
-from fleet.jail.docker.reap import describe_containers, reap_containers
+from fleet.jail.docker.reap import SPOOL, describe_containers, owner_labels, reap_containers
 from fleet.jail.docker.runtime_helpers import end_helpers, helpers
 from fleet.jail.model import End
 from fleet.jail.reap import reap_stale
@@ -67,7 +66,7 @@ async def test_a_killed_engine_costs_the_answer_and_leaves_no_process(
     dockerd: DockerEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`dockerd` is asked for so that this skips where no engine can be started; this one gets killed."""
-    monkeypatch.setattr("fleet.jail.docker.container.exit_code", lambda _: None)  # a kernel before 6.15
+    monkeypatch.setattr("fleet.jail.docker.start.exit_code", lambda _: None)  # a kernel before 6.15
     with running_engine() as engine:
         used = jail(engine, tmp_path)
 

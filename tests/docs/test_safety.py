@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.jail.obstacles import LOAD
+from fleet.jail.diagnosis import LOAD
 from tests.jail.probes.battery import ALL
 from tests.jail.scenarios import SCENARIOS
 from tests.jail.table import COLUMNS, FIRST, LAST, PAGE, WEAKER, meaning

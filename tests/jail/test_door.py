@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.jail.docker.door import Door
+from fleet.jail.docker.start import Door
 
 pytestmark = pytest.mark.anyio
 

@@ -46,10 +46,11 @@ class BwrapJail(PooledJail):
 
     async def probe(self) -> Tier:
         """Prove the fence by behaviour in fresh jails of the same shape."""
-        return await prove(self._image, backend="bwrap", open_jail=self._alike, spool=self._spool)
 
-    def _alike(self, image: Image, work: Path | None) -> BwrapJail:
-        return BwrapJail(image, pool=0, spool=self._spool, bwrap=self._bwrap, work=work)
+        def alike(image: Image, work: Path | None) -> BwrapJail:
+            return BwrapJail(image, pool=0, spool=self._spool, bwrap=self._bwrap, work=work)
+
+        return await prove(self._image, backend="bwrap", open_jail=alike, spool=self._spool)
 
     async def _release(self) -> None:
         for shape in self._shapes:

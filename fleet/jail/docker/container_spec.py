@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from fleet.jail.bwrap.arguments import HOST_FACTS
+from fleet.jail.bwrap.spawn import HOST_FACTS
 from fleet.jail.docker.seccomp_profile import profile
 from fleet.jail.model import Layout, Limits
 
@@ -106,7 +106,16 @@ def _host_config(shape: ContainerShape, processors: int, door: Path) -> dict[str
         "PidsLimit": limits.processes,
         "NanoCpus": min(PROCESSORS, processors) * 10**9,
         "Tmpfs": _tmpfs(shape),
-        "Mounts": [_mount(mount) for mount in mounts],
+        "Mounts": [
+            {
+                "Type": "bind",
+                "Source": mount.source,
+                "Target": mount.target,
+                "ReadOnly": not mount.writable,
+                "BindOptions": {"Propagation": "private"},
+            }
+            for mount in mounts
+        ],
         "LogConfig": {"Type": "none", "Config": {}},
         "RestartPolicy": {"Name": "no"},
         "Init": False,
@@ -123,13 +132,3 @@ def _tmpfs(shape: ContainerShape) -> dict[str, str]:
     if shape.own_box:
         sizes[shape.layout.box] = (shape.limits.box, "0700")
     return {path: f"rw,exec,{common},size={size},mode={mode}" for path, (size, mode) in sizes.items()}
-
-
-def _mount(mount: ContainerMount) -> dict[str, Any]:
-    return {
-        "Type": "bind",
-        "Source": mount.source,
-        "Target": mount.target,
-        "ReadOnly": not mount.writable,
-        "BindOptions": {"Propagation": "private"},
-    }

@@ -7,21 +7,34 @@ JailError here. Access to an engine of root is root: a jail never sees its socke
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import io
 import socket
+import tarfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 from docker import APIClient
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 
 from fleet.errors import JailError
+from fleet.jail.bwrap.spawn import DATA
 from fleet.jail.docker.engine_choice import EngineChoice
-from fleet.jail.docker.local_root import REPOSITORY, root_archive, root_tag
 from fleet.jail.docker.runtime_helpers import end_helpers
+from fleet.jail.jail_spec import UNPRIVILEGED
 
+REPOSITORY = "qa-fleet-jail"
+_DIRECTORIES = (
+    *((name, 0o755) for name in ("dev", "etc", "opt", "proc", "sys", "usr")),
+    ("tmp", 0o1777),
+    ("box", 0o700),
+)
+_LINKS = ("bin", "lib", "lib64")
+_NOT_OURS = b"1000"  # the user as bubblewrap's jails name it
 _CALL_S = 20.0
 _THREADS = 16
 _LIMITS = {"MemoryLimit": "memory", "PidsLimit": "pids", "CpuCfsQuota": "cpu"}
@@ -29,6 +42,39 @@ _LIMITS = {"MemoryLimit": "memory", "PidsLimit": "pids", "CpuCfsQuota": "cpu"}
 _CONFLICT = 409  # not running any more, or its removal is under way
 
 T = TypeVar("T")
+
+
+@cache
+def root_archive() -> bytes:
+    """The image of a jail where none is configured, as a tar of always the same bytes: directories, links and
+    the files of /etc.
+
+    Everything that runs is mounted from the host, as in bubblewrap's jails. A tmpfs takes its mode from the
+    directory of the image that it covers, whatever its options say: so /box and /tmp have theirs here.
+    """
+    whole = io.BytesIO()
+    with tarfile.open(fileobj=whole, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for name, mode in _DIRECTORIES:
+            _add(archive, name, tarfile.DIRTYPE, mode)
+        for name in _LINKS:
+            _add(archive, name, tarfile.SYMTYPE, 0o777, link=f"usr/{name}")
+        for path, content in DATA:
+            content = content.replace(_NOT_OURS, str(UNPRIVILEGED).encode())
+            _add(archive, path.lstrip("/"), tarfile.REGTYPE, 0o644, content)
+    return whole.getvalue()
+
+
+def root_tag() -> str:
+    """The tag of this very root: another content has another one."""
+    return hashlib.sha256(root_archive()).hexdigest()[:16]
+
+
+def _add(
+    archive: tarfile.TarFile, name: str, kind: bytes, mode: int, content: bytes = b"", link: str = ""
+) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.type, entry.mode, entry.size, entry.linkname = kind, mode, len(content), link
+    archive.addfile(entry, io.BytesIO(content))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +155,10 @@ class Engine:
 
     async def remove(self, container: str) -> None:
         """Kill and remove it; one that is gone is fine."""
-        await self._ask("remove", lambda client: _unless_gone(lambda: _remove(client, container)))
+        await self._ask(
+            "remove",
+            lambda client: _unless_gone(lambda: client.remove_container(container, v=True, force=True)),
+        )
 
     async def aclose(self) -> None:
         """Wait for what is being removed, then let go of the engine."""
@@ -229,10 +278,6 @@ def _launch(client: APIClient, name: str, config: Any) -> str:
         end_helpers([container])  # a runtime that failed is not always gone
         raise
     return container
-
-
-def _remove(client: APIClient, container: str) -> None:
-    client.remove_container(container, v=True, force=True)
 
 
 def _unless_gone(act: Callable[[], None]) -> None:

@@ -63,12 +63,11 @@ class DockerJail(PooledJail):
         except JailError:
             rootless = False  # the checks say what is wrong
         notes = (*_NOTES, _ROOTLESS if rootless else _OF_ROOT)
-        return await prove(
-            self._image, backend="docker", open_jail=self._alike, spool=self._spool, notes=notes
-        )
 
-    def _alike(self, image: Image, work: Path | None) -> DockerJail:
-        return DockerJail(image, pool=0, spool=self._spool, engine=self._engine.choice, work=work)
+        def alike(image: Image, work: Path | None) -> DockerJail:
+            return DockerJail(image, pool=0, spool=self._spool, engine=self._engine.choice, work=work)
+
+        return await prove(self._image, backend="docker", open_jail=alike, spool=self._spool, notes=notes)
 
     async def _release(self) -> None:
         await self._engine.aclose()
@@ -90,6 +89,8 @@ def container_shape(image: Image, choice: EngineChoice, work: Path | None) -> Co
     mounts = [ContainerMount(source=str(existing(path)), target=target) for path, target in sources]
     if work is not None:
         mounts.append(ContainerMount(source=_given(work), target=layout.box, writable=True))
+    # an ordinary daemon cannot give a directory away: a jail over it runs as the daemon's own user
+    own = work is not None and os.geteuid() != 0
     return ContainerShape(
         python=python,
         library_path=library_path,
@@ -98,16 +99,9 @@ def container_shape(image: Image, choice: EngineChoice, work: Path | None) -> Co
         layout=layout,
         mounts=tuple(mounts),
         own_box=work is None,
-        user=_user(work),
+        user=(os.geteuid(), os.getegid()) if own else (UNPRIVILEGED, UNPRIVILEGED),
         runtime=choice.runtime,
     )
-
-
-def _user(work: Path | None) -> tuple[int, int]:
-    """An ordinary daemon cannot give a directory away: a jail over it runs as the daemon's own user."""
-    if work is not None and os.geteuid() != 0:
-        return os.geteuid(), os.getegid()
-    return UNPRIVILEGED, UNPRIVILEGED
 
 
 def _given(work: Path) -> str:

@@ -24,7 +24,16 @@ def end_helpers(containers: Sequence[str]) -> int:
     while (left := helpers(containers)) and time.monotonic() < deadline:
         time.sleep(0.02)
     for pid in left:
-        _end(pid, containers)
+        if (pidfd := open_pidfd(pid)) is None:
+            continue
+        try:
+            if _is_helper(str(pid), containers) and is_running(pidfd):  # not another one by now
+                kill(pidfd)
+        except PermissionError as error:
+            reason = f"process {pid}, which a runtime left, cannot be ended"
+            raise JailError(reason, remedy="restart the engine") from error
+        finally:
+            os.close(pidfd)
     return len(left)
 
 
@@ -33,20 +42,6 @@ def helpers(containers: Sequence[str]) -> list[int]:
     if not containers:
         return []
     return [int(name) for name in os.listdir("/proc") if name.isdigit() and _is_helper(name, containers)]
-
-
-def _end(pid: int, containers: Sequence[str]) -> None:
-    pidfd = open_pidfd(pid)
-    if pidfd is None:
-        return
-    try:
-        if _is_helper(str(pid), containers) and is_running(pidfd):  # not another one by now
-            kill(pidfd)
-    except PermissionError as error:
-        reason = f"process {pid}, which a runtime left, cannot be ended"
-        raise JailError(reason, remedy="restart the engine") from error
-    finally:
-        os.close(pidfd)
 
 
 def _is_helper(pid: str, containers: Sequence[str]) -> bool:
