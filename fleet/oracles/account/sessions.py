@@ -106,17 +106,18 @@ def session_fixed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
 def session_kept(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """After the log-out, which ended the account's own visit, the cookies from before it are enough."""
     steps = site_steps(seen[-1])
-    ends = next((at for at, one in enumerate(steps) if one.who == "one" and _leaves(one)), len(steps))
+    left = [
+        at
+        for at, one in enumerate(steps)
+        if one.who == "one" and one.taken and (leaves("POST", one.path, "") or ends_visit(one.path))
+    ]
+    ends = left[0] if left else len(steps)
     if step := _opened(steps, "kept"):
         after = list(reads(steps[ends + 1 :], "one", step.path))
         if step in steps[ends + 1 :] and after and not any(one.named for one in after):
             how = f"{steps[ends].method} {line(steps[ends].path, 60)}"
             title = f"after the log-out by {how} the ended session's cookies still open {line(step.path, 60)}"
             yield observed(title, f"session-kept {steps[ends].path}", "answers")
-
-
-def _leaves(step: SiteStep) -> bool:
-    return step.taken and (leaves("POST", step.path, "") or ends_visit(step.path))
 
 
 def ends_visit(path: str) -> bool:

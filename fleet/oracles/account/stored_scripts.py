@@ -25,12 +25,10 @@ def _ran(steps: Sequence[SiteStep], *, files: bool) -> Iterator[tuple[SiteStep, 
             continue
         sent = [one for one in steps[:at] if one.who == "one" and one.method == "POST" and one.taken]
         calm = [one for one in steps[:at] if one.method == "VIEW" and one.good and not one.got.get("ran")]
-        if sent and calm and _file(sent[-1]) == files and sent[-1].path == sent[0].path:
+        given = sent[-1].given.values() if sent else ()
+        kind = any(isinstance(one, list | tuple) for one in given)
+        if sent and calm and kind == files and sent[-1].path == sent[0].path:
             yield sent[-1], view
-
-
-def _file(step: SiteStep) -> bool:
-    return any(isinstance(one, list | tuple) for one in step.given.values())
 
 
 RAN: dict[str, Any] = SERVED | {"ran": True}
@@ -75,14 +73,10 @@ def form_script(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation
         whom = "another account" if view.who == "other" else "a visitor"
         said = f"what an account sends to {line(sent.path, 60)}"
         title = f"{line(view.path, 80)} runs {said} as script when {whom} opens it"
-        yield observed(title, f"form-script {_kind(sent)}", "answers")
+        folder = sent.path.rstrip("/").rpartition("/")[0]  # what takes the same fields in it is one kind
+        kind = f"{folder or sent.path} {' '.join(sorted(sent.given))}"
+        yield observed(title, f"form-script {kind}", "answers")
         return
-
-
-def _kind(sent: SiteStep) -> str:
-    """What a form writes: the things of one folder that take the same fields are of one kind."""
-    folder = sent.path.rstrip("/").rpartition("/")[0]
-    return f"{folder or sent.path} {' '.join(sorted(sent.given))}"
 
 
 @oracle(

@@ -75,20 +75,16 @@ def _private(steps: Sequence[SiteStep], path: str) -> bool:
     visitors = list(reads(steps, "anonymous", path))
     closed = bool(visitors) and not any(one.shows("one") for one in visitors)
     listed = any(one.shows("one") for one in reads(steps, "other") if not one.about)
-    return mine and closed and not listed and (_listed_as_own(steps) or _below_a_refused(steps, path))
-
-
-def _listed_as_own(steps: Sequence[SiteStep]) -> bool:
-    """Whether a page of one's own lists the thing to its maker, and is without it for the other."""
-    lists = [one for one in reads(steps, "one") if not one.about and one.shows("one") and one.got.get("own")]
-    return any(other.good for one in lists for other in reads(steps, "other", one.path))
-
-
-def _below_a_refused(steps: Sequence[SiteStep], path: str) -> bool:
-    """Whether the other is refused a thing, which its maker reads, and served a page below it."""
+    if not mine or not closed or listed:
+        return False
+    # a page of one's own lists the thing to its maker, and is without it for the other
+    own = [one for one in reads(steps, "one") if not one.about and one.shows("one") and one.got.get("own")]
+    if any(other.good for one in own for other in reads(steps, "other", one.path)):
+        return True
+    # the other is refused a thing, which its maker reads, and served a page below it
     refused = [one for one in reads(steps, "other") if one.about and not one.good]
     above = [one for one in refused if path.startswith((f"{one.path}/", f"{one.path}?", f"{one.path}."))]
-    return any(mine.shows("one") for one in above for mine in reads(steps, "one", one.path))
+    return any(one.shows("one") for refusal in above for one in reads(steps, "one", refusal.path))
 
 
 @oracle(

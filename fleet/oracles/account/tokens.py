@@ -116,31 +116,20 @@ def account_ended(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
 
     A token that states its own end soon may last until then, unless the description says otherwise.
     """
-    steps = played(seen[-1])
+    steps, login = played(seen[-1]), str(seen[-1].args.get("login", ""))
     for at, step in enumerate(steps):
-        if step.who != "one" or not step.good or not leaves(step.method, step.path, _login(seen[-1])):
+        if step.who != "one" or not step.good or not leaves(step.method, step.path, login):
             continue
         before = [one for one in steps[:at] if one.who == "one" and one.method == "GET" and one.good]
         after = [one for one in steps[at + 1 :] if one.who == "one" and one.good]
         again = any(one.same(other) and closed(steps, one) for one in before for other in after)
         brief = bool(seen[-1].result.get("brief"))
-        led = _ends_token(seen, step) if brief else ()
-        if again and (led or not brief):
+        told = described(seen, step.path, step.method) if brief else ()
+        dead = [at for at, one in told if _DEAD.search(one.text) and "refresh" not in one.text.lower()]
+        if again and (dead or not brief):
             title = f"after {step.method} {line(step.path, 90)} the ended session's token is still served"
-            yield observed(title, f"account-ended {step.path}", "answers", led=led)
+            yield observed(title, f"account-ended {step.path}", "answers", led=tuple(dead[:1]))
             return
-
-
-def _login(last: Exchange) -> str:
-    return str(last.args.get("login", ""))
-
-
-def _ends_token(seen: Sequence[Exchange], step: PlayedStep) -> tuple[int, ...]:
-    """Where a description says that a request ends the token itself."""
-    for at, one in described(seen, step.path, step.method):
-        if _DEAD.search(one.text) and "refresh" not in one.text.lower():
-            return (at,)
-    return ()
 
 
 _DEAD = re.compile(

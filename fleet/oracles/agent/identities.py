@@ -74,7 +74,13 @@ def token_accepted(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observati
     earlier = list(enumerate(seen[:-1]))
     good = [at for at, one in earlier if answered(one)]
     if flaw == "none":
-        refused = [at for at, one in earlier if _variant(one) == "garbage" and _says_missing(one)]
+        refused = [
+            at
+            for at, one in earlier
+            if _variant(one) == "garbage"
+            and number(one, "status") in REFUSED
+            and vocabulary.MISSING_TOKEN.search(str(one.result.get("error", "")))
+        ]
         held = bool(facts.promised.get("calls_need_token")) or bool(refused)
     else:
         refused = [at for at, one in earlier if _variant(one) == "none" and number(one, "status") in REFUSED]
@@ -92,11 +98,6 @@ def token_accepted(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observati
             led=tuple(sorted({good[0], *refused[:1]})),
             severity=severity,
         )
-
-
-def _says_missing(one: Exchange) -> bool:
-    words = str(one.result.get("error", ""))
-    return number(one, "status") in REFUSED and bool(vocabulary.MISSING_TOKEN.search(words))
 
 
 @oracle(

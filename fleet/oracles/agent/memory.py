@@ -62,13 +62,15 @@ def _has(reply: str, text: str) -> bool:
 oracle = partial(Oracle, judges=("reply",), surface="security")
 
 
-def _exchange(message: str, reply: str, who: str = "caller") -> Exchange:
-    args = {"target": "a", "message": message, "caller": who}
-    return Exchange("qa_call", args, {"ok": True, "status": 200, "reply": reply})
-
-
 def _talk(*said_and_heard: tuple[str, str] | tuple[str, str, str]) -> tuple[Exchange, ...]:
-    return tuple(_exchange(*one) for one in said_and_heard)
+    return tuple(
+        Exchange(
+            "qa_call",
+            {"target": "a", "message": message, "caller": who[0] if who else "caller"},
+            {"ok": True, "status": 200, "reply": reply},
+        )
+        for message, reply, *who in said_and_heard
+    )
 
 
 _KEEP = ("note moss", "Saved.")

@@ -40,11 +40,7 @@ READING = among(
 
 def words(name: str) -> tuple[str, ...]:
     """The words of a tool's name, snake or camel case, in lower case and singular."""
-    return tuple(_singular(word.lower()) for word in _WORD.findall(name))
-
-
-def _singular(word: str) -> str:
-    return word[:-1] if word.endswith("s") and not word.endswith("ss") and len(word) > 3 else word
+    return tuple(re.sub(r"(?<=\w{2}[^s])s$", "", word.lower()) for word in _WORD.findall(name))
 
 
 def destructive(tool: str) -> bool:

@@ -182,15 +182,12 @@ def stated_views(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
     """[a document, views that speak of the same things by it, read at one block]."""
     values = {one.spelled: one.before for one in watched(seen[-1])}
     for at, page, known in _documents(seen[:-1]) if values else ():
-        clash = next((words for kind in _kinds(known) for words in _clashes(kind, known, values)), None)
+        kinds = dict.fromkeys(one.owner for one in known.values() if one.owner)
+        clash = next((words for kind in kinds for words in _clashes(kind, known, values)), None)
         if clash:
             title = f"views disagree: {clash[1]}; {route(page.args)} states what they are"
             yield observed(title, f"stated-views {clash[0]}", "before", led=(at,))
             return
-
-
-def _kinds(known: Mapping[str, StatedFunction]) -> list[str]:
-    return list(dict.fromkeys(one.owner for one in known.values() if one.owner))
 
 
 def _clashes(

@@ -52,32 +52,6 @@ _DOTS = "..%2F..%2Fetc%2Fpasswd"
 _BREAK = "x%0D%0Ax-qa-split%3A%20qa77"
 
 
-def _one(
-    id: str,
-    says: str,
-    reference: str,
-    judge: Any,
-    example: Any,
-    control: Any,
-    severity: Any,
-    *,
-    words: bool = False,
-) -> Oracle:
-    return Oracle(
-        id=id,
-        says=says,
-        severity=severity,
-        surface="security",
-        reference=reference,
-        judges=("page",),
-        judge=judge,
-        example=example,
-        control=control,
-        covers=("server-error",),
-        words=words,
-    )
-
-
 @oracle(
     id="script-injection",
     says="what a caller sends never becomes a program of the page",
@@ -138,7 +112,8 @@ def condition_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obs
     found = varied(seen) if len(seen) == 5 else None
     if found is None or found.values[1:3] != found.values[3:5]:
         return
-    holds = [_holds(value) for value in found.values[:3]]
+    pairs = [_PAIR.search(value) for value in found.values[:3]]
+    holds = [None if one is None else (one[1] or one[3]) == (one[2] or one[4]) for one in pairs]
     if holds != [None, True, False] or any(_status(each) >= 500 for each in seen):
         return
     plain, true, false, true_again, false_again = (
@@ -225,12 +200,6 @@ def json_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
     key = _JSON_KEY.search(found.values[-1]) if found else None
     if found and key and key[1] in _keys(parsed(str(seen[-1].result.get("text", "")))):
         yield _observed(seen, found, "a quoted text becomes a field of the answer", "json-field", "text")
-
-
-def _holds(value: str) -> bool | None:
-    """Whether the condition in a value is true; None without one."""
-    pair = _PAIR.search(value)
-    return None if pair is None else (pair[1] or pair[3]) == (pair[2] or pair[4])
 
 
 def _sql(call: Exchange) -> bool:

@@ -13,7 +13,6 @@ from fleet.findings.sighting import template
 from fleet.oracles.echoes import OWN, family, gave, host, route
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.oracles.texts import parsed
-from fleet.personas.model import Surface
 from fleet.text import line
 
 _PAGE = re.compile(r"(?is)\A\s*(?:<!--.{0,400}?-->\s*)?(?:<!doctype html|<html[\s>])")
@@ -50,29 +49,6 @@ oracle = partial(Oracle, judges=("page",), surface="security")
 
 def _got(path: str = "x", **result: Any) -> Exchange:
     return Exchange("qa_fetch", {"url": "{site}/" + path}, {"status": 200, **result})
-
-
-def _oracle(
-    id: str,
-    says: str,
-    severity: Severity,
-    surface: Surface,
-    reference: str,
-    judge: Any,
-    example: Any,
-    control: Any,
-) -> Oracle:
-    return Oracle(
-        id=id,
-        says=says,
-        severity=severity,
-        surface=surface,
-        reference=reference,
-        judges=("page",),
-        judge=judge,
-        example=example,
-        control=control,
-    )
 
 
 _CUT = '{"name": "moss", "items": ['
