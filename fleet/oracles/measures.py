@@ -39,8 +39,11 @@ def measured(exchange: Exchange) -> Iterator[SampleRow]:
     pair = samples(exchange)
     if pair is not None and len(pair[0]) >= FEWEST:
         own, beside = pair
-        name, build = latency_of(exchange.args), _build(exchange.result)
-        yield SampleRow(measure=name, own=sketch(own), control=sketch(beside), build=build)
+        headers = exchange.result.get("headers", {})
+        named = [headers.get(name) for name in _BUILDS] if isinstance(headers, Mapping) else []
+        build = line(next((one for one in named if isinstance(one, str) and one), ""), 80)
+        measure = latency_of(exchange.args)
+        yield SampleRow(measure=measure, own=sketch(own), control=sketch(beside), build=build)
     yield from counts(exchange)
 
 
@@ -59,9 +62,3 @@ def _numbers(value: object) -> tuple[float, ...]:
     if not isinstance(value, Sequence) or not all(isinstance(one, int | float) and one > 0 for one in value):
         return ()
     return tuple(float(one) for one in value)
-
-
-def _build(result: Mapping[str, Any]) -> str:
-    headers = result.get("headers", {})
-    found = (headers.get(name) for name in _BUILDS) if isinstance(headers, Mapping) else ()
-    return line(next((one for one in found if isinstance(one, str) and one), ""), 80)

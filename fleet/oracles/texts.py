@@ -54,6 +54,7 @@ _BLOCK = re.compile(
 _TAG = re.compile(r"<[!/a-zA-Z][^<>]{0,2000}>")
 _ESCAPE = re.compile(r"\\(?:u00([0-9a-fA-F]{2})|x([0-9a-fA-F]{2})|([nrt\"'/\\]))")
 _PLAIN_ESCAPES = {"n": "\n", "r": "\n", "t": "\t"}
+_FAILED = frozenset({"error", "failed", "failure", "fail"})
 DEPTH = 32
 
 
@@ -132,7 +133,12 @@ def leaves(
 
 
 def _of_json(document: Any, refused: bool) -> Iterator[Passage]:
-    refused = refused or (isinstance(document, dict) and any(map(_failed, document.items())))
+    fields = document.items() if isinstance(document, dict) else ()
+    refused = refused or any(  # the call failed, whatever the answer's status
+        (key.lower() in ("ok", "success") and value is False)
+        or (key.lower() in ("status", "result", "state") and str(value).lower() in _FAILED)
+        for key, value in fields
+    )
     for path, value in leaves(document):
         keys = [key for key in path if key != "[]"]
         if not isinstance(value, str):
@@ -141,11 +147,3 @@ def _of_json(document: Any, refused: bool) -> Iterator[Passage]:
             yield Passage(value, True)
         elif "[]" not in path and len(value) < PLAIN and not any(map(_CONTENT_KEY.match, keys)):
             yield Passage(value, False)
-
-
-def _failed(field: tuple[str, Any]) -> bool:
-    """Whether a field of a document says that the call failed, whatever the answer's status."""
-    key, value = field[0].lower(), field[1]
-    return (key in ("ok", "success") and value is False) or (
-        key in ("status", "result", "state") and str(value).lower() in ("error", "failed", "failure", "fail")
-    )

@@ -89,6 +89,12 @@ class StatedFunction:
         inside = self.signature.partition("(")[2].removesuffix(")")
         return tuple(inside.split(",")) if inside else ()
 
+    @property
+    def sized(self) -> bool:
+        """Whether its last argument is its only number, but for the key of a thing before it."""
+        numbers = [kind for kind in self.types if kind.startswith("uint")]
+        return self.types[-1:] == tuple(numbers[-1:]) != () and (len(numbers) == 1 or len(self.types) == 2)
+
 
 @lru_cache(maxsize=64)  # every answer of a question is judged beside the same document
 def functions(text: str) -> Mapping[str, StatedFunction]:
@@ -116,7 +122,8 @@ def _worth(one: StatedFunction | None) -> int:
 
 def _of_text(text: str) -> Iterator[StatedFunction]:
     for hit in _SIGNATURE.finditer(text):
-        kinds = [_canonical(part.split()[0]) for part in hit[2].split(",") if part.strip()]
+        kinds = [part.split()[0] for part in hit[2].split(",") if part.strip()]
+        kinds = [re.sub(r"^(u?int)(?=\[|$)", r"\g<1>256", kind) for kind in kinds]
         yield _stated(f"{hit[1]}({','.join(kinds)})", hit[3])
 
 
@@ -130,21 +137,19 @@ def _of_abi(document: Any) -> Iterator[StatedFunction]:
             yield _stated(f"{one.get('name', '')}({','.join(kinds)})", said)
 
 
-def _canonical(kind: str) -> str:
-    base, bracket, rest = kind.partition("[")
-    return {"uint": "uint256", "int": "int256"}.get(base, base) + bracket + rest
-
-
 def _stated(signature: str, said: str) -> StatedFunction:
     said = said.split("`", 1)[0] if said.count("`") > 2 else said
-    reserved, of = _reserved(said)
+    whom = [
+        hit for pattern in _RESERVED for hit in pattern.finditer(said) if hit["who"].lower() not in _ANYONE
+    ]
+    named = whom[0].groupdict() if whom else {}
     reads = _READS.search(said.replace("`", "")) is not None
     owner, held, total = (one.search(said) if reads else None for one in (_OWNER, _HELD, _ALL))
     bounds = _RANGE.search(said)
     return StatedFunction(
         signature,
-        reserved,
-        of,
+        (named.get("who") or "").lower(),
+        (named.get("of") or "").lower(),
         (bounds[1], bounds[2]) if bounds else (),
         reads=reads,
         owner=_kind(owner),
@@ -152,15 +157,6 @@ def _stated(signature: str, said: str) -> StatedFunction:
         total=_kind(total),
         ids=bool(total and _IDS.search(said)),
     )
-
-
-def _reserved(said: str) -> tuple[str, str]:
-    for pattern in _RESERVED:
-        for hit in pattern.finditer(said):
-            who = hit["who"].lower()
-            if who not in _ANYONE:
-                return who, (hit.groupdict().get("of") or "").lower()
-    return "", ""
 
 
 def _kind(found: re.Match[str] | None) -> str:

@@ -36,15 +36,12 @@ def _alone(exchange: Exchange) -> tuple[Simulated, str] | None:
     return None if text is None or exchange.args.get("types") != ["string"] else (call, text)
 
 
-def _short(seen: Sequence[Exchange], selector: str, limit: int) -> int | None:
-    """Where the same call with a shorter text succeeded."""
+def _accepted(seen: Sequence[Exchange], selector: str) -> Iterator[tuple[int, str]]:
+    """Where the same function succeeded before, and with which text."""
     for at, exchange in enumerate(seen[:-1]):
         found = _alone(exchange)
-        if found is None or found[0].selector != selector or not found[0].succeeded:
-            continue
-        if 0 < len(found[1]) <= limit // 2:
-            return at
-    return None
+        if found is not None and found[0].selector == selector and found[0].succeeded:
+            yield at, found[1]
 
 
 oracle = partial(Oracle, judges=("chain",), surface="on-chain")
@@ -79,8 +76,8 @@ def limit_not_held(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
     limit, size = number(stated.before), len(text.encode())
     if stated.keys or not fourbyte.LENGTH.fullmatch(stated.name) or not limit or not text.isascii():
         return
-    control = _short(seen, call.selector, limit)
-    if control is None:
+    short = (at for at, other in _accepted(seen, call.selector) if 0 < len(other) <= limit // 2)
+    if (control := next(short, None)) is None:
         return
     if size == limit + 1 and call.succeeded:
         words = f"{call.spoken} accepts {size} bytes, and {stated.shown} is {limit}"
@@ -113,22 +110,11 @@ def ghost_name(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     text = found[1]
     if _LABEL.fullmatch(text) or (text and "{name}" not in urlsplit(facts.face).netloc):
         return
-    valid = (at for at, one in enumerate(seen[:-1]) if _registers(one))
-    if (control := next(valid, None)) is None:
+    names = (at for at, name in _accepted(seen, REGISTER) if _LABEL.fullmatch(name) and len(name) < 33)
+    if (control := next(names, None)) is None:
         return
     how = (
         "an empty name" if not text else f"a name of {len(text.encode())} bytes that is not a label of a host"
     )
     kind = "empty" if not text else "long" if len(text) > 63 else "spelling"
     yield observed(f"{found[0].spoken} accepts {how}", f"ghost-name {kind}", "succeeded", led=(control,))
-
-
-def _registers(exchange: Exchange) -> bool:
-    found = _alone(exchange)
-    return bool(
-        found
-        and found[0].selector == REGISTER
-        and found[0].succeeded
-        and _LABEL.fullmatch(found[1])
-        and len(found[1]) < 33
-    )

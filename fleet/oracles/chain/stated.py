@@ -125,13 +125,16 @@ def stated_range(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
     value = number(call.args[-1])
     for at, page, known in _documents(seen[:-1]):
         one = known.get(call.selector)
-        if one is None or not one.range or value is None or not _sized(one):
+        if one is None or not one.range or value is None or not one.sized:
             continue
-        low, high = (_bound(text, call) for text in one.range)
+        read = {reading.spelled: reading.before for reading in call.readings}
+        low, high = (
+            int(text) if text.isdigit() else number(read.get(selector_of(text))) for text in one.range
+        )
         within = [
             index
             for index, other in enumerate(seen[:-1])
-            if _same_call(other, seen[-1]) and low is not None and high is not None
+            if low is not None and high is not None and _but_the_last(other) == _but_the_last(seen[-1])
             if low <= (number(other.args["args"][-1]) or 0) <= high and other.result.get("succeeded")
         ]
         if low is None or high is None or not low < high or low <= value <= high or not within:
@@ -148,26 +151,10 @@ def stated_range(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
         return
 
 
-def _sized(one: StatedFunction) -> bool:
-    """Whether its last argument is the only number of it, beside the key of a thing before it."""
-    kinds = one.types
-    numbers = [kind for kind in kinds if kind.startswith("uint")]
-    return bool(kinds) and kinds[-1].startswith("uint") and (len(numbers) == 1 or len(kinds) == 2)
-
-
-def _bound(text: str, call: Simulated) -> int | None:
-    """A bound's value: a number, or a watched view before the call."""
-    if text.isdigit():
-        return int(text)
-    found = next((one.before for one in call.readings if one.spelled == selector_of(text)), None)
-    return number(found)
-
-
-def _same_call(one: Exchange, other: Exchange) -> bool:
-    """Whether two calls differ in their last argument only."""
-    first, second = (dict(each.args) for each in (one, other))
-    given = first.pop("args", ()), second.pop("args", ())
-    return bool(first == second and given[0] and given[0][:-1] == given[1][:-1] and one.tool == other.tool)
+def _but_the_last(call: Exchange) -> tuple[str, Mapping[str, Any], Sequence[Any]] | None:
+    """A call without its last argument; None where it has none."""
+    given = call.args.get("args", ())
+    return (call.tool, {**call.args, "args": ()}, list(given[:-1])) if given else None
 
 
 @oracle(

@@ -210,7 +210,8 @@ def constant_exceeded(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obser
     limit, size = number(stated.before), _size(last.args[-1])
     if limit is None or stated.after != stated.before or size != limit + 1 or not unnamed(stated.spelled):
         return
-    described = [at for at, one in enumerate(seen[:-1]) if _constant(one, stated.spelled)]
+    surfaces = [(at, described(one).get(stated.spelled)) for at, one in enumerate(seen[:-1])]
+    constant = [at for at, one in surfaces if one is not None and one.constant]
     small = refused = -1
     for at, exchange in enumerate(seen[:-1]):
         call = of(exchange)
@@ -226,11 +227,11 @@ def constant_exceeded(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obser
             refused = at
     numeric = str((seen[-1].args.get("types") or ("",))[-1]).startswith("uint")
     sized = LEAST <= limit <= (MOST_NUMBER if numeric else MOST_TEXT)
-    if described and small >= 0 and refused >= 0 and sized:
+    if constant and small >= 0 and refused >= 0 and sized:
         accepted = str(size) if numeric else f"{size} bytes"
         title = f"{last.spoken} accepts {accepted} and refuses {size + 1}; {stated.spelled}() is {limit}"
         yield observed(
-            title, f"range {last.selector} above", "succeeded", "before", led=(described[0], small, refused)
+            title, f"range {last.selector} above", "succeeded", "before", led=(constant[0], small, refused)
         )
 
 
@@ -246,8 +247,3 @@ def described(exchange: Exchange) -> dict[str, TypedFunction]:
     """The functions of a contract by the answer to `surface`; empty for any other call."""
     asked = exchange.tool == "qa_chain" and exchange.args.get("surface") and exchange.result.get("ok")
     return of_surface(exchange.result.get("value")) if asked else {}
-
-
-def _constant(exchange: Exchange, selector: str) -> bool:
-    one = described(exchange).get(selector)
-    return one is not None and one.constant

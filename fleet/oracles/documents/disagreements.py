@@ -55,7 +55,8 @@ def disagreement(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation
     last = seen[-1]
     if not _is_source(last):
         return
-    mine = statements(last.result)
+    mine, profile = statements(last.result), _profile(facts)
+    known = {one.fact for one in profile.values()}  # each source is compared with the profile alone
     told: set[tuple[str, ...]] = set()
     for at, other in enumerate(seen[:-1]):
         if not _is_source(other) or route(other.args) == route(last.args) or not _comparable(other, last):
@@ -67,11 +68,11 @@ def disagreement(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation
             drift = (one.unit, one.value, two.value)  # the same change in another sentence is the same defect
             if apart and one.fact.startswith("sentence "):
                 continue
-            if one.value == two.value or {drift, (one.fact,)} & told or one.fact in _of_profile(facts):
+            if one.value == two.value or {drift, (one.fact,)} & told or one.fact in known:
                 continue
             told |= {drift, (one.fact,)}
             yield _observed(route(other.args), one, route(last.args), two, (at,))
-    for key, value in _profile(facts).items():
+    for key, value in profile.items():
         if key in mine and mine[key].value != value.value:
             yield _observed("the profile", value, route(last.args), mine[key], ())
 
@@ -92,11 +93,6 @@ def _profile(facts: Facts) -> dict[str, Statement]:
             "address of the diamond", "address", facts.diamond.lower(), facts.diamond
         )
     return known
-
-
-def _of_profile(facts: Facts) -> frozenset[str]:
-    """Facts that the profile knows: each source is compared with it alone."""
-    return frozenset(one.fact for one in _profile(facts).values())
 
 
 def _is_source(call: Exchange) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from fleet.findings.severity import Severity
-from fleet.oracles.documents.openapi import Operation, operations, server
+from fleet.oracles.documents.openapi import operations, server
 from fleet.oracles.echoes import route
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
 from fleet.oracles.texts import parsed
@@ -68,7 +68,15 @@ def documented(text: str) -> tuple[DocumentedCall, ...]:
     if isinstance(document, dict) and isinstance(document.get("paths"), dict):
         host, below = server(document)
         return tuple(
-            DocumentedCall(one.method, host, below + one.path, "", beside=not host, may=_refusals(one))
+            DocumentedCall(
+                one.method,
+                host,
+                below + one.path,
+                "",
+                beside=not host,
+                may=one.statuses
+                | ({"404", LOCKED} if one.secured else set()),  # it may hide what needs a key
+            )
             for one in operations(document)
             if not one.deprecated
         )
@@ -79,11 +87,6 @@ def documented(text: str) -> tuple[DocumentedCall, ...]:
                 found.append(_call(call[1], call[2], call[3]))
                 found += _examples(found[-1], said[call.end() :])
     return tuple(found)
-
-
-def _refusals(one: Operation) -> frozenset[str]:
-    """Refusals that an operation may answer with; one that needs a key may hide behind a 404."""
-    return one.statuses | ({"404", LOCKED} if one.secured else set())
 
 
 def _examples(of: DocumentedCall, rest: str) -> Iterator[DocumentedCall]:
@@ -125,7 +128,9 @@ def documented_route(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observa
     what answers beside it, and the same route at the platform's other place."""
     last = seen[-1]
     status, method = last.result.get("status", 0), str(last.args.get("method", "GET"))
-    if not isinstance(status, int) or not (status in (404, 405) or status == 501 or _broken(status)):
+    if not isinstance(status, int) or not (
+        status in (404, 405) or status == 501 or (status >= 500 and status not in ELSEWHERE)
+    ):
         return
     parts = urlsplit(str(last.args.get("url", "")).replace("{site}", "http://site", 1))
     path, query = unquote(parts.path), unquote(parts.query)
@@ -201,10 +206,6 @@ def _below(one: Exchange) -> str:
 def _beside(one: str, other: str) -> bool:
     first, second = (path.strip("/").split("/")[0] for path in (one, other))
     return bool(first) and first == second and "/" in one.strip("/")
-
-
-def _broken(status: int) -> bool:
-    return status >= 500 and status not in ELSEWHERE
 
 
 def _host(call: Exchange) -> str:

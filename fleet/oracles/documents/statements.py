@@ -118,20 +118,15 @@ def _stated(text: str, html: bool) -> Mapping[str, Statement]:
     ):  # several contracts: each document means its own
         found.pop("address of the contract [address]", None)
     clear = {key: next(iter(some)) for key, some in found.items() if len({one.value for one in some}) == 1}
-    return _with_wei(clear, text)
-
-
-def _with_wei(known: dict[str, Statement], text: str) -> dict[str, Statement]:
-    """Prices in credits in wei as well, where the text says how many decimals a credit has."""
-    price = known.get("price of one call [credits]")
-    if price is not None and _EIGHTEEN.search(text) and "price of one call [wei]" not in known:
-        wei = Decimal(price.value) * 10**18
-        known["price of one call [wei]"] = Statement(price.fact, "wei", _plain(wei), price.shown)
-    return known
+    price = clear.get("price of one call [credits]")
+    if price is not None and _EIGHTEEN.search(text) and "price of one call [wei]" not in clear:
+        wei = Decimal(price.value) * 10**18  # the text says how many decimals a credit has
+        clear["price of one call [wei]"] = Statement(price.fact, "wei", _plain(wei), price.shown)
+    return clear
 
 
 def _of_sentences(text: str) -> Iterator[Statement]:
-    for raw in _SENTENCE.split(_unwrapped(text))[:_MOST]:
+    for raw in _SENTENCE.split(_WRAP.sub(r"\1 ", text))[:_MOST]:
         said = _REMARK.sub("", " ".join(_MARKUP.sub(" ", raw).split()))
         if not 12 <= len(said) <= 300 or _VAGUE.search(said):
             continue
@@ -143,11 +138,6 @@ def _of_sentences(text: str) -> Iterator[Statement]:
             yield from _of_rule(first, [one for one in amounts if one[1] <= len(first)], least=3)
         elif not known:
             yield from _of_rule(said, amounts, least=3 - len(counted))
-
-
-def _unwrapped(text: str) -> str:
-    """The text with the lines of each paragraph joined: an author's editor breaks long ones."""
-    return _WRAP.sub(r"\1 ", text)
 
 
 def _first_clause(said: str) -> str:

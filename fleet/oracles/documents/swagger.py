@@ -72,7 +72,10 @@ def _operation(
         made["requestBody"] = {"required": body.get("required") is True, "content": content}
     elif fields:
         kind = next((one for one in FORMS if one in takes), FORMS[0])
-        made["requestBody"] = {"content": {kind: {"schema": _form(fields)}}}
+        needed = [str(one["name"]) for one in fields if one.get("required") is True]
+        form = {"type": "object", "properties": {str(one["name"]): _schema(one) for one in fields}}
+        form |= {"required": needed} if needed else {}
+        made["requestBody"] = {"content": {kind: {"schema": form}}}
     answers = operation.get("responses")
     kinds = _kinds(operation, document, "produces")
     made["responses"] = {
@@ -94,12 +97,6 @@ def _parameter(one: Mapping[str, Any]) -> dict[str, Any]:
     if one.get("type") == "array" and one["in"] == "query":
         made["explode"] = one.get("collectionFormat") == "multi"
     return made
-
-
-def _form(fields: list[Mapping[str, Any]]) -> dict[str, Any]:
-    needed = [str(one["name"]) for one in fields if one.get("required") is True]
-    properties = {str(one["name"]): _schema(one) for one in fields}
-    return {"type": "object", "properties": properties} | ({"required": needed} if needed else {})
 
 
 def _schema(one: Mapping[str, Any]) -> dict[str, Any]:

@@ -53,22 +53,25 @@ def in_words(text: str, host: str = "") -> Mapping[str, Any] | None:
         calls = documented(said)
         for call in calls[:4]:
             template = _template(call.path)
-            if (call.host and host and call.host != host) or len(paths) >= MOST or _example(call, calls):
+            if (
+                (call.host and host and call.host != host)
+                or len(paths) >= MOST
+                or any(
+                    one is not call and not one.exact and one.takes(call.method, call.path) for one in calls
+                )
+            ):  # an example of another call of its line
                 continue
             body = _body(call, said, lines[at + 1 : at + 1 + AHEAD]) or (last if _SAME.search(said) else {})
             last = body or last
             operation = {"summary": said.partition(call.path)[2][:400], **_query(call), **_sent(call, body)}
             paths.setdefault(template, {}).setdefault(call.method.lower(), operation)
-    return (
-        {"openapi": "3.1.0", "paths": {at: _holes(at) | item for at, item in paths.items()}}
-        if paths
-        else None
-    )
-
-
-def _example(call: DocumentedCall, calls: Sequence[DocumentedCall]) -> bool:
-    """Whether it is another call of its line with values filled in."""
-    return any(one is not call and not one.exact and one.takes(call.method, call.path) for one in calls)
+    for template, item in paths.items():
+        if names := re.findall(r"\{([^{}/]+)\}", template):
+            schema = {"type": "string"}
+            item["parameters"] = [
+                {"name": name, "in": "path", "required": True, "schema": schema} for name in names
+            ]
+    return {"openapi": "3.1.0", "paths": paths} if paths else None
 
 
 def _template(path: str) -> str:
@@ -77,12 +80,6 @@ def _template(path: str) -> str:
         "{" + next(filter(None, hole.groups())).lower() + "}" if (hole := _HOLE.fullmatch(part)) else part
         for part in path.split("/")
     )
-
-
-def _holes(template: str) -> dict[str, Any]:
-    found = re.findall(r"\{([^{}/]+)\}", template)
-    said = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in found]
-    return {"parameters": said} if said else {}
 
 
 def _query(call: DocumentedCall) -> dict[str, Any]:

@@ -135,23 +135,19 @@ def compiler_round_trip(seen: Sequence[Exchange], facts: Facts) -> Iterator[Obse
             continue
         if not _accepted(one):
             continue
+        digests, behaviours = (
+            {one.result.get(name), last.result.get(name)} for name in ("sha256", "behaviour")
+        )
+        other, alike = len(digests) == 2 and all(digests), len(behaviours) == 1 and all(behaviours)
         if last.result.get("outcome") == "clean_error":
             what, read = "is refused", "outcome"
-        elif _accepted(last) and _differ(one, last):
+        elif _accepted(last) and other and not alike:
             what, read = "compiles to another output", "sha256"
         else:
             continue
         title = f"what the printer makes of an accepted program's output {what}"
         yield Observation(_named(title, "compiler-round-trip", facts), frozenset({read}), led=(at,))
         return
-
-
-def _differ(one: Exchange, other: Exchange) -> bool:
-    """Other bytes, unless both behave alike."""
-    digests, behaviours = (
-        {each.result.get(name) for each in (one, other)} for name in ("sha256", "behaviour")
-    )
-    return len(digests) == 2 and all(digests) and (len(behaviours) == 2 or not all(behaviours))
 
 
 def _named(title: str, signature: str, facts: Facts) -> Sighting:

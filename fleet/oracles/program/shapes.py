@@ -8,7 +8,7 @@ same when names, numbers and texts in it change, and differ where another constr
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 LONG, DEEP = 4_096, 24
@@ -70,17 +70,13 @@ def _repeated(code: str) -> str:
             if enough and run > longest + period:  # a multiple of a unit is no longer
                 longest, found = run, tokens[begin : begin + period]
             begin = at - period + 1
-    return " ".join(min((_turned(found, at) for at in range(len(found))), default=[]))
+    return " ".join(min(([*found[at:], *found[:at]] for at in range(len(found))), default=[]))
 
 
 def _folded(token: str) -> str:
     if token[0].isdigit():
         return "1"
     return token if not (token[0].isalpha() or token[0] == "_") or _WORDS.fullmatch(token) else "a"
-
-
-def _turned(unit: Sequence[str], at: int) -> list[str]:
-    return [*unit[at:], *unit[:at]]
 
 
 def _depth(code: str) -> int:

@@ -91,7 +91,8 @@ def quote_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observa
     if mark not in ("'", '"') or mended != benign + mark * 2 or again != benign:
         return
     first, one, two, last = (_status(each) for each in seen)
-    errors = [_sql(each) for each in seen]
+    leaks = [traces.find(str(each.result.get("text", "")), paths=False) for each in seen]
+    errors = [one is not None and one.table == "databases" for one in leaks]
     fails = (one >= 500 and one not in ELSEWHERE) or errors[1]
     if fails and max(first, two, last) < 500 and first == last and not (errors[0] or errors[2] or errors[3]):
         what = f"a quote {mark} answers {one}, a doubled one {two}, without it {first}"
@@ -117,7 +118,12 @@ def condition_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obs
     if holds != [None, True, False] or any(_status(each) >= 500 for each in seen):
         return
     plain, true, false, true_again, false_again = (
-        _shown(each, value, found.values[0]) for each, value in zip(seen, found.values, strict=True)
+        (
+            _status(each),
+            str(each.result.get("content_type", "")),
+            neutral(neutral(str(each.result.get("text", "")), value), found.values[0]),
+        )
+        for each, value in zip(seen, found.values, strict=True)
     )
     wide = " or " in found.values[1].lower()
     same, other = (false, true) if wide else (true, false)
@@ -200,17 +206,6 @@ def json_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
     key = _JSON_KEY.search(found.values[-1]) if found else None
     if found and key and key[1] in _keys(parsed(str(seen[-1].result.get("text", "")))):
         yield _observed(seen, found, "a quoted text becomes a field of the answer", "json-field", "text")
-
-
-def _sql(call: Exchange) -> bool:
-    found = traces.find(str(call.result.get("text", "")), paths=False)
-    return found is not None and found.table == "databases"
-
-
-def _shown(call: Exchange, value: str, plain: str) -> tuple[int, str, str]:
-    """What an answer says apart from the value that was sent."""
-    kind, text = (str(call.result.get(name, "")) for name in ("content_type", "text"))
-    return _status(call), kind, neutral(neutral(text, value), plain)
 
 
 def _all(call: Exchange) -> str:

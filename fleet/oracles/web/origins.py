@@ -45,7 +45,8 @@ def foreign_origin(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observati
     origin = str(last.args.get("origin", ""))
     if len(seen) < 2 or not origin or not _same_page(seen) or first.args.get("origin"):
         return
-    allowed, trusting = str(last.result.get("allow_origin", "")), _credentials(last)
+    allowed, headers = str(last.result.get("allow_origin", "")), dict(last.result.get("headers", {}))
+    trusting = str(headers.get("access-control-allow-credentials", "")).lower() == "true"
     if allowed != origin or first.result.get("allow_origin") or not _is_foreign(origin, facts):
         return
     strangers = [
@@ -107,8 +108,3 @@ def _is_address(host: str) -> bool:
         return bool(ip_address(host))
     except ValueError:
         return False
-
-
-def _credentials(call: Exchange) -> bool:
-    headers = dict(call.result.get("headers", {}))
-    return str(headers.get("access-control-allow-credentials", "")).lower() == "true"

@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 from pydantic import BaseModel, ConfigDict
 
 from fleet.oracles.model import Exchange
-from fleet.oracles.web.pages import Leak, leak
+from fleet.oracles.web.pages import leak
 from fleet.oracles.web.variations import neutral
 from fleet.personas.model import Step
 from fleet.personas.needs import strings
@@ -95,7 +95,8 @@ def quoted(words: ShownWords, answers: Sequence[Mapping[str, Any]]) -> str:
     An answer that is missing says nothing.
     """
     asked = comparisons(words)
-    shown = [_shows(words, step.args, result) for step, result in zip(asked, answers, strict=False)]
+    leaks = [leak(Exchange(TOOL, step.args, result)) for step, result in zip(asked, answers, strict=False)]
+    shown = [one is not None and one.trace.kind in words.kinds for one in leaks]
     if len(shown) < len(asked):
         return ""
     harmless, beside, front, *attacked = shown
@@ -105,8 +106,3 @@ def quoted(words: ShownWords, answers: Sequence[Mapping[str, Any]]) -> str:
     if still and words.status < 400 and not words.speaks:
         return "the page says the same whatever is asked: it quotes them"
     return ""
-
-
-def _shows(words: ShownWords, args: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
-    found: Leak | None = leak(Exchange(TOOL, args, result))
-    return found is not None and found.trace.kind in words.kinds

@@ -86,7 +86,7 @@ def content_type(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
         body = "HTML"
     if body:
         title = f"{last.asked} answers with {body}, declared as {kind}"
-        yield _one(title, f"content-type {family(last.args)} {body} {kind}", "content_type")
+        yield observed(title, f"content-type {family(last.args)} {body} {kind}", "content_type")
 
 
 @oracle(
@@ -114,7 +114,7 @@ def malformed_json(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
         return
     except ValueError as error:
         title = f"{last.asked} answers with JSON that does not parse: {line(str(error), 80)}"
-        yield _one(title, f"malformed-json {family(last.args)} {template(str(error))}", "text")
+        yield observed(title, f"malformed-json {family(last.args)} {template(str(error))}", "text")
 
 
 @oracle(
@@ -129,7 +129,7 @@ def directory_listing(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obser
     last = seen[-1]
     text = str(last.result.get("text", ""))
     if last.result.get("status") == 200 and _LISTING.search(text) and "<a " in text.lower():
-        yield _one(f"{last.asked} lists a folder of the server", f"listing {host(last.args)}", "text")
+        yield observed(f"{last.asked} lists a folder of the server", f"listing {host(last.args)}", "text")
 
 
 @oracle(
@@ -183,7 +183,7 @@ def cookie_flags(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation
         if lacks and not (len(str(_headers(last)["set-cookie"])) >= 300):
             title = f"{last.asked} sets the cookie {line(name, 40)} without {' or '.join(lacks)}"
             severe: Severity = Severity.MEDIUM if "HttpOnly" in lacks else Severity.LOW
-            yield _one(title, f"cookie {line(name, 40)} {' '.join(lacks)}", "headers", severity=severe)
+            yield observed(title, f"cookie {line(name, 40)} {' '.join(lacks)}", "headers", severity=severe)
 
 
 @oracle(
@@ -198,7 +198,13 @@ def header_regression(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obser
     """[pages of one host ..., a page of it]: the earlier ones, at least two, have a header that it lacks."""
     last = seen[-1]
     others = seen[:-1]
-    if len(others) < 2 or not all(map(_is_page, seen)) or len({host(each.args) for each in seen}) > 1:
+    pages = [
+        each.tool == "qa_fetch"
+        and each.result.get("status") == 200
+        and str(each.result.get("content_type", "")).startswith("text/html")
+        for each in seen
+    ]
+    if len(others) < 2 or not all(pages) or len({host(each.args) for each in seen}) > 1:
         return
     if len({route(each.args) for each in seen}) < len(seen):
         return
@@ -210,17 +216,8 @@ def header_regression(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obser
             yield observed(title, key, "headers", led=led)
 
 
-def _is_page(call: Exchange) -> bool:
-    kind = str(call.result.get("content_type", ""))
-    return call.tool == "qa_fetch" and call.result.get("status") == 200 and kind.startswith("text/html")
-
-
 def _headers(call: Exchange) -> Mapping[str, Any]:
     return dict(call.result.get("headers", {}))
-
-
-def _one(title: str, key: str, field: str, severity: Severity | None = None) -> Observation:
-    return observed(title, key, field, severity=severity)
 
 
 _HTML = "<!doctype html><html><body>x</body></html>"

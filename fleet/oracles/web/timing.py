@@ -119,7 +119,9 @@ def slow_regression(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observat
     own, beside = looks[-1]
     if not any(ranks.quantile(own, rank) > _limit(past, rank, min) for rank in (0.5, 0.95)):
         return  # most nights: nothing to compare
-    best = _best(past)
+    level = best_level([statistics.median(one.own) for one in past])
+    # its lowest level that lasted: a slow creep does not become the measure of itself
+    best = [past[at] for at in level] if len(level) >= LOOKS else past
     usual = max(statistics.median(one.control) for one in best)
     slowed = max(1.0, statistics.median(beside) / max(usual, 1e-3))
     if slowed > SLOWED:
@@ -244,12 +246,6 @@ def _judged(seen: Sequence[Exchange]) -> list[tuple[tuple[float, ...], tuple[flo
 def _limit(past: Sequence[SampleRow], rank: float, of: Callable[[list[float]], float]) -> float:
     """Where a quantile begins to be a regression from the least, or the worst, of these looks."""
     return WORSE * of([ranks.quantile(one.own, rank) for one in past]) + WORSE_MS
-
-
-def _best(past: Sequence[SampleRow]) -> list[SampleRow]:
-    """The looks of its lowest level that lasted: a slow creep does not become the measure of itself."""
-    level = best_level([statistics.median(one.own) for one in past])
-    return [past[at] for at in level] if len(level) >= LOOKS else list(past)
 
 
 def _slow(exchange: Exchange, title: str, led: tuple[int, ...] = ()) -> Observation:

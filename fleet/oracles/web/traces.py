@@ -70,7 +70,13 @@ def _own(text: str) -> Iterator[dict[str, Any]]:
     """The frame of each notation that is the innermost one of code of its own."""
     words, _ = _places()
     for order, frames in _frames(text):
-        if own := [one for one in frames if not _foreign(one, words)]:
+        own = [
+            one
+            for one in frames
+            if not words["foreign"].search(one["file"])
+            and not words["foreign_function"].search(one.get("fn") or "")
+        ]
+        if own:
             yield own[-1] if order == "last" else own[0]
 
 
@@ -86,11 +92,6 @@ def _frames(text: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
         for pattern in patterns:
             if frames := [found.groupdict() for found in pattern.finditer(text)]:
                 yield order, frames
-
-
-def _foreign(frame: dict[str, Any], words: dict[str, re.Pattern[str]]) -> bool:
-    code, function = words["foreign"].search(frame["file"]), frame.get("fn") or ""
-    return code is not None or words["foreign_function"].search(function) is not None
 
 
 @cache
