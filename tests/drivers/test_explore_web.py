@@ -16,11 +16,19 @@ from hypothesis import strategies as st
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.port import Ground
 from fleet.drivers.explore.web.attacks import UP
-from fleet.drivers.explore.web.explorer import FACTS, QUIET, REVISITS, WebExplorer
+from fleet.drivers.explore.web.explorer import (
+    FACTS,
+    QUIET,
+    REVISITS,
+    Comparison,
+    DeadLink,
+    PageVisit,
+    RouteCheck,
+    WebExplorer,
+)
 from fleet.drivers.explore.web.frontier import FIRST, MAX_PAGES, SAMPLES, Frontier
 from fleet.drivers.explore.web.inputs import DONE
 from fleet.drivers.explore.web.points import Point
-from fleet.drivers.explore.web.questions import Comparison, DeadLink, PageVisit, RouteCheck
 from fleet.drivers.explore.web.site_map import SiteMap
 from fleet.personas.model import Step
 from tests.drivers.rookery import GROUND, PAGES, PLATFORM, Page, Rookery, served

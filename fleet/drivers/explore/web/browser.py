@@ -76,7 +76,7 @@ class Pages:
         questions: list[Question] = []
         room = min(most, BATCH)
         while room > 0:
-            one = self._next.pop(0) if self._next else self._look() or self._word()
+            one = self._next.pop(0) if self._next else self._next_page() or self._next_point()
             if one is None or len(one.steps) > room:
                 self._next[:0] = [one] if one else []
                 break
@@ -101,7 +101,7 @@ class Pages:
     def state(self) -> Mapping[str, Any]:
         return {"round": self._round, "pages": self.pages, "points": self.points}
 
-    def _look(self) -> Question | None:
+    def _next_page(self) -> Question | None:
         """The next page: one never opened before one opened long ago."""
         waiting = [(last, at, url) for at, (url, last) in enumerate(self.pages.items()) if last < self._round]
         if not waiting or not self._looks:
@@ -110,7 +110,7 @@ class Pages:
         self.pages[url], self._looks = self._round, self._looks - 1
         return Question((Step(tool=BROWSE, args={"url": url}),))
 
-    def _word(self) -> Question | None:
+    def _next_point(self) -> Question | None:
         waiting = [
             (last, at, key) for at, (key, last) in enumerate(self.points.items()) if last < self._round
         ]
@@ -137,7 +137,11 @@ class Pages:
             self._add_page(one)
         for form in _list(result.get("forms")):
             if isinstance(form, dict) and form.get("method") in ("get", ""):
-                self._add_form(form)
+                action = self._urls.spelled(str(form.get("action", "")))
+                pairs = [(str(one[0]), str(one[1])) for one in _list(form.get("fields")) if _list(one)[1:]]
+                if action and pairs:
+                    query = urlencode([(name, value or "x") for name, value in pairs])
+                    self._add_points(f"{action.partition('?')[0]}?{query}"[:LONGEST])
         self._add_points(url)
 
     def _add_page(self, url: str) -> None:
@@ -147,13 +151,6 @@ class Pages:
         if url not in self.pages and not full and alike < ALIKE and not _NO_PAGE.search(path):
             self.pages[url] = 0
             self._add_points(url)
-
-    def _add_form(self, form: Mapping[str, Any]) -> None:
-        action = self._urls.spelled(str(form.get("action", "")))
-        pairs = [(str(one[0]), str(one[1])) for one in _list(form.get("fields")) if _list(one)[1:]]
-        if action and pairs:
-            query = urlencode([(name, value or "x") for name, value in pairs])
-            self._add_points(f"{action.partition('?')[0]}?{query}"[:LONGEST])
 
     def _add_points(self, url: str) -> None:
         """Every parameter of the URL; and the last segment of its path, once a template."""

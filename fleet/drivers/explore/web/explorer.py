@@ -10,6 +10,7 @@ import hashlib
 import logging
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from random import Random
 from typing import Any
@@ -20,7 +21,6 @@ from fleet.drivers.explore.documents.routes import absent_beside, filled
 from fleet.drivers.explore.port import Ground, Results
 from fleet.drivers.explore.web.frontier import MAX_PAGES, Page
 from fleet.drivers.explore.web.inputs import DONE, TOOL, Guess, guess
-from fleet.drivers.explore.web.questions import Comparison, DeadLink, PageVisit, RouteCheck
 from fleet.drivers.explore.web.site_map import COMMON, DocumentedRoute, Places, SiteMap
 from fleet.oracles.documents.refusals import REFUSED, ranges
 from fleet.personas.model import Step
@@ -41,6 +41,35 @@ FILLINGS = 3
 WRITES = frozenset({"POST", "PUT", "PATCH"})
 """Methods that are sent where the profile permits acts; DELETE never is."""
 _LOG = logging.getLogger("fleet.explore")
+
+
+@dataclass(frozen=True, slots=True)
+class PageVisit(Question):
+    """One page, read for what it refers to."""
+
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RouteCheck(Question):
+    """A document, then a route that it writes down, with the places of the route's values."""
+
+    url: str = ""
+    places: Places = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLink(Question):
+    """A page, then what it links to, which was not there."""
+
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Question):
+    """All documents; the digest of what they were when last seen."""
+
+    digest: str = ""
 
 
 class WebExplorer:
@@ -70,16 +99,11 @@ class WebExplorer:
         """What the documented routes of this run answered, with their documents."""
         self._acts, self._chance, self._comparing = ground.acts, chance, ""
         self._allowance, self._level = QUIET, 0
-        for url in self._starts():
-            self.map.frontier.found(url, start=True)
-
-    def _starts(self) -> Iterator[str]:
         urls = self.map.urls
-        yield from urls.named()
-        yield from map(urls.face, self.map.known.names)
-        for place in urls.places:
-            yield from (place + path for path in COMMON)
-        yield from map(urls.spelled, urls.hosts)
+        common = (place + path for place in urls.places for path in COMMON)
+        faces, hosts = map(urls.face, self.map.known.names), map(urls.spelled, urls.hosts)
+        for url in (*urls.named(), *faces, *common, *hosts):
+            self.map.frontier.found(url, start=True)
 
     def _remembered(self, chance: Random) -> Iterator[Question]:
         """Pages to look at again, one of each template, those that state facts first; dead links."""
@@ -121,14 +145,14 @@ class WebExplorer:
             yield _visit(page.url)
 
     def _checks(self, turn: int = 0) -> Iterator[Question]:
-        """Each documented route with one of its fillings."""
+        """Each documented route that is due, with one of its fillings; it then counts as asked."""
         for route in list(self.map.routes.values()):
             key = f"{route.key} acted" if self._acts and route.method in WRITES else route.key
             if self.map.asked.get(key, 0) == turn:
                 self.map.asked[key] = turn + 1
-                yield from self._check(route, turn)
+                yield from self._checks_of(route, turn)
 
-    def _check(self, route: DocumentedRoute, turn: int) -> Iterator[Question]:
+    def _checks_of(self, route: DocumentedRoute, turn: int) -> Iterator[Question]:
         urls, ways = self.map.urls, list(filled(route.target, self.map.known, FILLINGS))
         if turn >= len(ways):
             return
@@ -191,7 +215,7 @@ class WebExplorer:
                     return
             if level == DONE and self._allowance == QUIET:
                 self.map.inputs.begin_round()
-            question = self._input(most)
+            question = self._of_input(most)
             if question is None and self.map.inputs.depth() > level:
                 continue
             if question is None:
@@ -199,7 +223,7 @@ class WebExplorer:
             most -= len(question.steps)
             yield question
 
-    def _input(self, most: int) -> Question | None:
+    def _of_input(self, most: int) -> Question | None:
         """The next question of an input; after the first round few in a run, but all of what changed."""
         inputs, worth = self.map.inputs, self.map.frontier.worth
         if inputs.round and (question := inputs.next(most, worth, fresh=True)):
@@ -223,8 +247,12 @@ class WebExplorer:
                 self.map.frontier.novel(url, result, given)
         match question:
             case PageVisit(url=url):
+                page = pages[url]
                 self._flying.discard(url)
-                self._visited(pages[url])
+                page.status = page.status or -1
+                if page.found_on and _dead(page):
+                    self._next.append(DeadLink((_page(page.found_on), _page(url)), url))
+                self._settled(page)
             case RouteCheck() if len(results) == len(question.steps):
                 self._checked(question, results[-1].get("status"))
             case DeadLink(url=url):
@@ -243,12 +271,6 @@ class WebExplorer:
             self.map.points(check.url, check.places, good=isinstance(status, int) and 0 < status < 400)
             if set(args) == {"url"} and len(check.steps) == 2:
                 self._routes.setdefault(check.url, (status, str(check.steps[0].args["url"])))
-
-    def _visited(self, page: Page) -> None:
-        page.status = page.status or -1
-        if page.found_on and _dead(page):
-            self._next.append(DeadLink((_page(page.found_on), _page(page.url)), page.url))
-        self._settled(page)
 
     def _settled(self, page: Page) -> None:
         document = self._maybe.pop(page.url, "")

@@ -108,7 +108,14 @@ class Inputs:
         ready = [one for one in self.all.values() if one.depth < DONE and (one.fresh or not fresh)]
         for one in sorted(ready, key=lambda one: (one.depth, -worth.get(one.template, 0), one.point is None)):
             if one.left is None:
-                one.left = islice(self._questions(one), one.depth, None)
+                chance = Random(f"{self.seed}/{self.round}/{one.url}/{one.point}")
+                asked = (
+                    self._of_point(one.point, chance)
+                    if one.point
+                    else _of_page(one.url, self.origins, chance)
+                )
+                sent = (each for each in asked if all(set(step.args) <= _TAKES for step in each.steps))
+                one.left = islice(sent, one.depth, None)
             question = next(one.left, None)
             if question is None:
                 one.depth = DONE
@@ -125,31 +132,30 @@ class Inputs:
         for one in self.all.values():
             one.depth, one.left, one.fresh = 0, None, False
 
-    def _questions(self, one: Input) -> Iterator[Question]:
-        chance = Random(f"{self.seed}/{self.round}/{one.url}/{one.point}")
-        if one.point is None:
-            asked = _of_page(one.url, self.origins, chance)
-        else:
-            asked = self._of_point(one.point, chance)
-        return (each for each in asked if all(set(step.args) <= _TAKES for step in each.steps))
-
     def _of_point(self, point: Point, chance: Random) -> Iterator[Question]:
         """Without it, attacks on it, and other values that the platform knows, or does not."""
         if point.kind == "tail":
             yield from attacks.below(point, chance, root=point.url.count("/") == 1)
             return
         if point.kind == "query":
-            yield Question((Step(tool=TOOL, args={"url": _without(point)}),))
+            path, _, query = point.url.partition("?")
+            pairs = [(pair, unquote_plus(pair.partition("=")[0])) for pair in query.split("&") if pair]
+            kept = "&".join(pair for pair, name in pairs if name != point.name)
+            yield Question((Step(tool=TOOL, args={"url": f"{path}?{kept}" if kept else path}),))
         yield from attacks.questions(point, chance)
         others = [one for one in self.known.choices(point.name) if one != point.value][: 2 + self.round]
         yield Question(tuple(point.step(value) for value in (point.value, *others, UNKNOWN)))
 
     def as_data(self) -> list[list[Any]]:
         """As JSON."""
-        return [
-            [one.url, one.template, one.depth, one.good, one.fresh, *_written(one.point)]
-            for one in self.all.values()
-        ]
+        rows: list[list[Any]] = []
+        for one in self.all.values():
+            rows.append([one.url, one.template, one.depth, one.good, one.fresh])
+            if point := one.point:
+                others = point.others if isinstance(point, BodyField) else ()
+                pairs = [list(pair) for pair in others]
+                rows[-1] += [point.kind, point.name, point.value, point.method, pairs]
+        return rows
 
     def restore(self, data: Iterable[Any]) -> None:
         """Take what `as_data` gave. Raises ValueError, TypeError or KeyError for anything else."""
@@ -202,17 +208,3 @@ def guess(url: str, names: Iterable[str], chance: Random) -> Guess:
     joined = "&".join(f"{name}={word}" for name, word in words)
     mark = "&" if "?" in url else "?"
     return Guess((Step(tool=TOOL, args={"url": f"{url}{mark}{joined}"}),), url, words)
-
-
-def _without(point: Point) -> str:
-    """The URL of an input without its parameter."""
-    path, _, query = point.url.partition("?")
-    kept = [pair for pair in query.split("&") if pair and unquote_plus(pair.partition("=")[0]) != point.name]
-    return path + ("?" + "&".join(kept) if kept else "")
-
-
-def _written(point: Point | None) -> list[Any]:
-    if point is None:
-        return []
-    others = point.others if isinstance(point, BodyField) else ()
-    return [point.kind, point.name, point.value, point.method, [list(pair) for pair in others]]

@@ -106,17 +106,13 @@ class SiteMap:
         forms = result.get("forms")
         for form in forms[:20] if isinstance(forms, list) else ():
             self._form(form, url)
-        if page.status < 400 and not self._is_missing(page):
+        missing = self.frontier.pages.get(page.url.partition("}")[0] + "}" + MISSING)
+        absent = missing is not None and (missing.status, missing.body) == (page.status, page.body)
+        if page.status < 400 and not absent:
             self.inputs.page(url, self.path(url))
         for place in self.urls.places:  # files may be there though the first page is not
             if url.startswith(f"{place}/"):
                 self._below(f"{place}/")
-
-    def _is_missing(self, page: Page) -> bool:
-        """Whether a site answers the same for a page that is not there."""
-        place = page.url.partition("}")[0] + "}"
-        missing = self.frontier.pages.get(place + MISSING)
-        return missing is not None and (missing.status, missing.body) == (page.status, page.body)
 
     def _link(self, link: str, page: Page, *, followed: bool) -> None:
         if not followed and holes(link):  # a route without a method: a page may be there
