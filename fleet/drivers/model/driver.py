@@ -81,7 +81,7 @@ class _Work:
 
     async def _step(self, turn: Turn) -> _Step:
         try:
-            response = await self._ask_model(turn)
+            response = await self._answer_of_model(turn)
         except LostAnswer as lost:
             turn.failed(lost.failure, lost.detail)
             if isinstance(lost, TooLong):
@@ -92,9 +92,6 @@ class _Work:
         except ProviderFailed as failed:
             turn.failed("provider_error", str(failed))
             raise
-        return await self._calls(turn, response)
-
-    async def _calls(self, turn: Turn, response: ModelResponse) -> _Step:
         asked, replies = calls(response), dict[int, Reply]()
         try:
             for position, call in enumerate(asked):
@@ -105,7 +102,7 @@ class _Work:
             return _Step(stopped=True, detail="the model finished")
         return _Step(stopped=not asked)
 
-    async def _ask_model(self, turn: Turn) -> ModelResponse:
+    async def _answer_of_model(self, turn: Turn) -> ModelResponse:
         messages, offers = self.talk.messages(), self.desk.offers()
         await self.desk.reserve(tokens=tokens(messages, offers) + self.section.max_tokens)
         exchange = ModelExchange(

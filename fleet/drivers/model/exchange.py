@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import anyio
 from pydantic_ai import exceptions as wrong
 from pydantic_ai.direct import model_request, model_request_stream
 from pydantic_ai.messages import (
@@ -30,24 +31,15 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
-from tenacity import (
-    AsyncRetrying,
-    RetryCallState,
-    retry_if_exception,
-    stop_after_attempt,
-    wait_random_exponential,
-)
 
 from fleet.config import PricesSection
 from fleet.drivers.desk import ProviderFailed
 from fleet.drivers.model.refusal import is_invalid, named
 from fleet.drivers.model.usage import usage
 from fleet.events.model import Event, Kind, MessageDelta, MessageDone, MessageSaid, MessageStarted, TurnUsage
+from fleet.retry import MODEL
 
-ATTEMPTS = 3
 _LOG = logging.getLogger("fleet.drivers.model")
-MAX_WAIT_S = 20.0
-"""Longest pause; an endpoint that asks for more counts as unavailable."""
 MAX_CALLS = 64
 """Most calls in one answer; if there are more, none is executed."""
 
@@ -107,20 +99,20 @@ class ModelExchange:
     async def run(self, messages: Sequence[ModelMessage]) -> ModelResponse:
         """The whole answer. Raises ProviderFailed and Lost."""
         started, self.next_index = time.monotonic(), self.index
-        try:
-            async for attempt in AsyncRetrying(
-                retry=retry_if_exception(self._may_pass),
-                stop=stop_after_attempt(ATTEMPTS),
-                wait=_wait,
-                reraise=True,
-            ):
-                with attempt:
-                    response = await self._once(messages)
-        except LostAnswer:
-            raise
-        except Exception as error:  # a hostile stream makes an SDK raise anything
-            _LOG.debug("no answer", exc_info=error)
-            raise self._judged(error) from None
+        failed: float | None = None
+        while True:
+            try:
+                response = await (self._streamed(messages) if self.streamed else self._at_once(messages))
+                break
+            except LostAnswer:
+                raise
+            except Exception as error:  # a hostile stream makes an SDK raise anything
+                failed = time.monotonic() if failed is None else failed
+                pause = self._pause(error, time.monotonic() - failed)
+                if pause is None:
+                    _LOG.debug("no answer", exc_info=error)
+                    raise self._judged(error) from None
+            await anyio.sleep(pause)
         seconds = time.monotonic() - started
         self._usage = usage(response, self.prices, attempts=self.attempts, seconds=seconds)
         if response.finish_reason == "content_filter":
@@ -141,10 +133,8 @@ class ModelExchange:
             return TurnUsage(input_tokens=0, output_tokens=0, cost_usd="0", model_calls=self.attempts)
         return self._usage
 
-    async def _once(self, messages: Sequence[ModelMessage]) -> ModelResponse:
+    async def _streamed(self, messages: Sequence[ModelMessage]) -> ModelResponse:
         self.attempts += 1
-        if not self.streamed:
-            return await self._at_once(messages)
         async with model_request_stream(
             self.model,
             messages,
@@ -156,7 +146,9 @@ class ModelExchange:
                 async for event in stream:
                     self.heard = True
                     self._show(event)
-                if not _has_end(stream.get()):
+                answer = stream.get()
+                # one that breaks off has no finish reason; pydantic-ai checks it for chat completions only
+                if not (answer.finish_reason or "finish_reason" in (answer.provider_details or {})):
                     raise LostAnswer("provider_error", "the answer has no end")
                 for at in sorted(self._open):
                     self._done(at)
@@ -166,6 +158,7 @@ class ModelExchange:
 
     async def _at_once(self, messages: Sequence[ModelMessage]) -> ModelResponse:
         """The same for an endpoint that cannot stream."""
+        self.attempts += 1
         response = await model_request(
             self.model,
             messages,
@@ -179,12 +172,13 @@ class ModelExchange:
             self._done(at)
         return response
 
-    def _may_pass(self, error: BaseException) -> bool:
-        if self.heard or not isinstance(error, _PASSING) or (error.retry_after or 0) > MAX_WAIT_S:
-            return False
-        if is_invalid(error):
-            return False
-        return not isinstance(error, wrong.ModelConnectionError) or error.phase in ("connect", "pool")
+    def _pause(self, error: Exception, since_s: float) -> float | None:
+        """Seconds until another attempt; None where there is none: it would fail again, or may have cost."""
+        if self.heard or not isinstance(error, _PASSING) or is_invalid(error):
+            return None
+        if isinstance(error, wrong.ModelConnectionError) and error.phase not in ("connect", "pool"):
+            return None
+        return MODEL.next_pause(self.attempts - 1, since_s, error.retry_after or 0.0)
 
     def _judged(self, error: Exception) -> Exception:
         what = named(error, self.key)
@@ -213,7 +207,9 @@ class ModelExchange:
                 self._open.add(event.index)
                 started = MessageStarted(index=number, kind=kind, text=text)
                 if isinstance(part, ToolCallPart):
-                    self._one_more_call()
+                    self._calls += 1
+                    if self._calls > MAX_CALLS:
+                        raise Undone("invalid_action_exhausted", f"more than {MAX_CALLS} calls in one answer")
                     named = {"call_id": part.tool_call_id, "tool": part.tool_name}
                     started = started.model_copy(update=named)
                 self.turn.show(started)
@@ -222,11 +218,6 @@ class ModelExchange:
             # calls interleave and end together; the last part may still turn out to be cut off
             case PartEndEvent(part=TextPart() | ThinkingPart(), next_part_kind=str()):
                 self._done(event.index)
-
-    def _one_more_call(self) -> None:
-        self._calls += 1
-        if self._calls > MAX_CALLS:
-            raise Undone("invalid_action_exhausted", f"more than {MAX_CALLS} calls in one answer")
 
     def _done(self, at: int) -> None:
         if at in self._open:
@@ -244,12 +235,6 @@ class ModelExchange:
 
 
 _STATED = (wrong.ModelRequestRejectedError, wrong.ModelQuotaExceededError, wrong.ModelHTTPError, *_PASSING)
-
-
-def _wait(state: RetryCallState) -> float:
-    error = state.outcome.exception() if state.outcome else None
-    asked = error.retry_after if isinstance(error, wrong.ModelAPIError) else None
-    return min(asked, MAX_WAIT_S) if asked else wait_random_exponential(0.2, 4.0)(state)
 
 
 def _opening(part: TextPart | ThinkingPart | ToolCallPart) -> tuple[Kind, str]:
@@ -272,11 +257,3 @@ def _piece(delta: object) -> str:
             return delta.args_delta
         case _:
             return ""
-
-
-def _has_end(response: ModelResponse) -> bool:
-    """Whether the endpoint gave any finish reason; a stream that breaks off has none.
-
-    pydantic-ai can check it for chat completions only.
-    """
-    return response.finish_reason is not None or "finish_reason" in (response.provider_details or {})

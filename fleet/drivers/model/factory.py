@@ -51,12 +51,9 @@ class _LazyDriver:
         self._section, self._key = section, key
 
     async def __call__(self, desk: Desk) -> str:
-        drive: Driver = await anyio.to_thread.run_sync(self._made)
+        load, kind = importlib.import_module, self._section.name.partition(":")[0]
+        module = await anyio.to_thread.run_sync(load, "fleet.drivers.model.driver")
+        endpoint = await anyio.to_thread.run_sync(load, "fleet.drivers.model.endpoint")
+        await anyio.to_thread.run_sync(load, endpoint.SDKS[kind])
+        drive: Driver = module.ModelDriver(self._section, self._key)
         return await drive(desk)
-
-    def _made(self) -> Driver:
-        endpoint = importlib.import_module("fleet.drivers.model.endpoint")
-        importlib.import_module(endpoint.SDKS[self._section.name.partition(":")[0]])
-        module = importlib.import_module("fleet.drivers.model.driver")
-        driver: Driver = module.ModelDriver(self._section, self._key)
-        return driver

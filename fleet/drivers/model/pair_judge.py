@@ -55,7 +55,13 @@ class ModelSuggester:
 
     async def ask(self, pairs: Sequence[AskedPair]) -> Sequence[PairVerdict]:
         """One verdict per pair; ValueError off the schema or beyond the budget, else the SDK's errors."""
-        messages = _messages(pairs)
+        nonce = secrets.token_hex(8)
+        texts = [
+            f"Pair {number}.\n{data(pair.text_a, nonce)}\n{data(pair.text_b, nonce)}"
+            for number, pair in enumerate(pairs, 1)
+        ]
+        system, user = SystemPromptPart(SYSTEM.format(nonce=nonce)), UserPromptPart("\n\n".join(texts))
+        messages: list[ModelMessage] = [ModelRequest(parts=[system, user])]
         limit = min(ANSWER_TOKENS, self._section.max_tokens)
         most = size(messages) // BYTES_PER_TOKEN + len(json.dumps(_TOOL.parameters_json_schema)) + limit
         if most > self._left:
@@ -63,12 +69,12 @@ class ModelSuggester:
         self._left -= most
         silence = parse_duration(self._section.timeout)
         async with open_endpoint(self._section, self._key, silence) as model:
-            response = await self._once(model, messages, limit)
+            response = await self._answer(model, messages, limit)
         used = response.usage.input_tokens + response.usage.output_tokens
         self._left += max(0, most - used) if used > 0 else 0
-        return _read(response, len(pairs))
+        return verdicts(response, len(pairs))
 
-    async def _once(self, model: Model, messages: list[ModelMessage], limit: int) -> ModelResponse:
+    async def _answer(self, model: Model, messages: list[ModelMessage], limit: int) -> ModelResponse:
         settings = ModelSettings(max_tokens=limit)
         offered = ModelRequestParameters(function_tools=[_TOOL])
         if not self._section.stream:
@@ -91,17 +97,8 @@ _TOOL = ToolDefinition(
 )
 
 
-def _messages(pairs: Sequence[AskedPair]) -> list[ModelMessage]:
-    nonce = secrets.token_hex(8)
-    shown = [
-        f"Pair {number}.\n{data(pair.text_a, nonce)}\n{data(pair.text_b, nonce)}"
-        for number, pair in enumerate(pairs, 1)
-    ]
-    system, user = SystemPromptPart(SYSTEM.format(nonce=nonce)), UserPromptPart("\n\n".join(shown))
-    return [ModelRequest(parts=[system, user])]
-
-
-def _read(response: ModelResponse, count: int) -> list[PairVerdict]:
+def verdicts(response: ModelResponse, count: int) -> list[PairVerdict]:
+    """The verdicts of an answer. Raises ValueError unless it is one call with as many as there are pairs."""
     asked = calls(response)
     if len(asked) != 1 or asked[0].tool_name != "verdicts":
         raise ValueError("the model did not answer with one call of verdicts")

@@ -71,25 +71,29 @@ class Talk:
 
         Every call needs a reply here: endpoints reject a conversation in which one is missing.
         """
-        asked = calls(response)
-        kept = [_kept(part) for part in response.parts]
+        kept = [
+            replace(part, content=part.content[:MAX_SAID] + " […cut]")
+            if isinstance(part, TextPart) and len(part.content) > MAX_SAID
+            else part
+            for part in response.parts
+        ]
         if not kept:
             return
         self._messages.append(replace(response, parts=kept))
-        if asked:
-            self._messages.append(
-                ModelRequest(parts=[self._return(*one, replies) for one in enumerate(asked)])
+        returns = []
+        for position, call in enumerate(calls(response)):
+            reply = replies.get(position)
+            text = json.dumps(reply.content if reply else UNANSWERED, ensure_ascii=False, default=str)
+            returns.append(
+                ToolReturnPart(
+                    tool_name=call.tool_name,
+                    content=data(text, self.nonce),
+                    tool_call_id=call.tool_call_id,
+                    outcome="success" if reply and not reply.is_error else "failed",
+                )
             )
-
-    def _return(self, position: int, call: ToolCallPart, replies: Mapping[int, Reply]) -> ToolReturnPart:
-        reply = replies.get(position)
-        text = json.dumps(reply.content if reply else UNANSWERED, ensure_ascii=False, default=str)
-        return ToolReturnPart(
-            tool_name=call.tool_name,
-            content=data(text, self.nonce),
-            tool_call_id=call.tool_call_id,
-            outcome="success" if reply and not reply.is_error else "failed",
-        )
+        if returns:
+            self._messages.append(ModelRequest(parts=returns))
 
     def messages(self) -> list[ModelMessage]:
         """The messages to send; older parts are cut permanently if they exceed the limit."""
@@ -104,12 +108,6 @@ class Talk:
 def calls(response: ModelResponse) -> list[ToolCallPart]:
     """The tool calls of an answer, in order."""
     return [part for part in response.parts if isinstance(part, ToolCallPart)]
-
-
-def _kept(part: Any) -> Any:
-    if isinstance(part, TextPart) and len(part.content) > MAX_SAID:
-        return replace(part, content=part.content[:MAX_SAID] + " […cut]")
-    return part
 
 
 def size(messages: Sequence[ModelMessage]) -> int:
@@ -144,19 +142,14 @@ def trimmed(messages: Sequence[ModelMessage], limit: int) -> list[ModelMessage]:
     for at in range(1, last):
         if size(found) <= limit:
             return found
-        found[at] = _cut(found[at])
+        if isinstance(one := found[at], ModelRequest):
+            found[at] = replace(one, parts=[_marked(part) for part in one.parts])
     while size(found) > limit:
         starts = [at for at, one in enumerate(found) if isinstance(one, ModelResponse)]
         if len(starts) < 2:
             break
         del found[starts[0] : starts[1]]
     return found
-
-
-def _cut(message: ModelMessage) -> ModelMessage:
-    if not isinstance(message, ModelRequest):
-        return message
-    return replace(message, parts=[_marked(part) for part in message.parts])
 
 
 def _marked(part: Any) -> Any:
