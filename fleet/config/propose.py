@@ -52,6 +52,9 @@ class RegressionSection(Section):
     """`pytest-compiler` or `pytest-service` (shipped), or the absolute path of a Jinja template."""
     command: Argv
     """argv that runs only that test, in the work tree; `{path}` is the file, `{python}` the interpreter."""
+    fixture: Annotated[str, Field(pattern=r"^(?:[a-z_][a-z0-9_]*)?$")] = ""
+    """A pytest fixture of the repository that starts the service, and is its URL or has it as `url`
+    (`live_server`): a test from `pytest-service` then has some 20 lines, and starts nothing by itself."""
 
     @field_validator("template")
     @classmethod

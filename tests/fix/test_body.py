@@ -146,8 +146,24 @@ def test_a_repro_too_long_to_show_is_named(count: int, said: str) -> None:
 def test_a_draft_says_what_was_answered_and_what_was_expected() -> None:
     told = report(None, answered="500 oops @octocat", expected="a page is answered without an error")
     body = proposal_body(task(), told)
-    assert "- Answered: `500 oops @ octocat`\n- Expected: `a page is answered without an error`\n" in body
+    said = "answers `500 oops @ octocat`. What was expected: `a page is answered without an error`."
+    assert f"`the compiler panics on an empty enum`. A build of the base {said}\n" in body
     assert body.index(FOLD) < body.index("| step |") < body.index(UNFOLD)
+
+
+@pytest.mark.parametrize(
+    ("title", "clean"),
+    [
+        ("GET {site}/list?per=0: 500", "GET /list?per=0: 500"),
+        ("{face:docs} reflects a script", "docs reflects a script"),
+        ("POST {proxy}/v1/x:y fails [fast]", "POST /v1/x:y fails (fast)"),
+    ],
+)
+def test_a_title_has_no_placeholders(title: str, clean: str) -> None:
+    assert proposal_title(task(title=title), report()) == f"qa-fleet: {clean}"
+    call = ReproCall("qa_fetch", {"url": "{site}/list?per=0"})
+    body = proposal_body(task(title=title, calls=(call,)), report(None, answered="500"))
+    assert f"`{clean}`. To `GET /list?per=0`, a build of" in body.replace("[fast]", "(fast)")
 
 
 @pytest.mark.parametrize(

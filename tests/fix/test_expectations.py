@@ -72,17 +72,44 @@ ANSWERS = {  # the server greets each path with 200, and /none with 404
 }
 
 
-@pytest.mark.parametrize("text", ANSWERS)
-def test_its_test_fails_for_the_items_reason_and_passes_when_it_holds(text: str, tmp_path: Path) -> None:
+OWN_FIXTURE = """
+import socket, subprocess, sys, time
+import pytest
+
+@pytest.fixture
+def live_server():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    server = subprocess.Popen([sys.executable, "server.py", str(port)])
+    for _ in range(400):
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            break
+        except OSError:
+            time.sleep(0.05)
+    yield f"http://127.0.0.1:{port}"
+    server.kill()
+    server.wait()
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "fixture"), [*((text, "") for text in ANSWERS), ("!result.ok", "live_server")]
+)
+def test_its_test_fails_for_the_items_reason_and_passes_when_it_holds(
+    text: str, fixture: str, tmp_path: Path
+) -> None:
     (tmp_path / "server.py").write_text(SERVER)
     (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "conftest.py").write_text(OWN_FIXTURE)
     for path in ("/some", ANSWERS[text]):
         one = task_of(sample.Sample(tmp_path, (), {}), sample.DEFECTS[2], title=f'GET {path}: it\'s "not" so')
         service = ServiceSection(command=("{python}", "server.py", "{port}"))
-        repository = one.repository.model_copy(update={"service": service})
+        regression = one.repository.regression.model_copy(update={"fixture": fixture})
+        repository = one.repository.model_copy(update={"service": service, "regression": regression})
         given = replace(one, repository=repository, calls=(ReproCall("qa_fetch", {"url": "{site}" + path}),))
         made = regression_test(given, sample.PROFILE, "", [{}], expected=text)
-        assert f"def test_get_{path[1:]}_it_s_not_so(port)" in made.text
+        assert f"def test_get_{path[1:]}_it_s_not_so({fixture or 'service'})" in made.text
         (tmp_path / made.path).write_text(made.text)
         command = [
             sys.executable,

@@ -34,13 +34,7 @@ def test_a_value_is_a_literal_whatever_it_says(defect: int, oracle: str) -> None
     title = '"""\nimport os; os.system(\'x\') #{{ 7 * 7 }} {% raw %} \\'
     made = regression_test(task(defect, title), sample.PROFILE, oracle, [RESULT, RESULT])
     module = ast.parse(made.text)
-    assigned = {
-        node.targets[0].id: node.value
-        for node in module.body
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
-    }
-    assert isinstance(assigned["TITLE"], ast.Constant)
-    assert "7 * 7" in str(assigned["TITLE"].value)
+    assert "7 * 7" in str(ast.get_docstring(module))
     imported = {name.name for node in ast.walk(module) if isinstance(node, ast.Import) for name in node.names}
     plain = ast.parse(regression_test(task(defect), sample.PROFILE, oracle, [RESULT, RESULT]).text)
     assert imported == {
@@ -52,11 +46,11 @@ def test_a_value_is_a_literal_whatever_it_says(defect: int, oracle: str) -> None
 @pytest.mark.parametrize(
     ("oracle", "only"),
     [
-        ("trace", "WORDS"),
+        ("trace", 'f"{ROOT}/"'),
         ("server-error", "status >= 500"),
         ("documented-route", "status >= 400"),
         ("malformed-json", "json.loads"),
-        ("script-injection", "the page holds"),
+        ("script-injection", "the page holds it"),
     ],
 )
 def test_a_service_is_asked_for_one_thing_alone(oracle: str, only: str) -> None:
@@ -64,9 +58,34 @@ def test_a_service_is_asked_for_one_thing_alone(oracle: str, only: str) -> None:
     text = regression_test(task(2), sample.PROFILE, oracle, [RESULT, RESULT]).text
     ast.parse(text)
     assert only in text
-    others = {"json.loads", "status >= 500)", "it allows", "it redirects", "EXPECTED"} - {only}
-    assert not [one for one in others if one in text]
-    assert ('str(ROOT) + "/"' in text) == (oracle == "trace")
+    others = {"json.loads", "status >= 500", "it is allowed", "it redirects", "expected", 'f"{ROOT}/"'}
+    assert not [one for one in others - {only} if one in text]
+
+
+@pytest.mark.parametrize(
+    ("defect", "oracle", "most"),
+    [
+        (0, "compiler-broken", 24),
+        (1, "compiler-broken", 24),
+        (0, "compiler-internal-error", 27),
+        (0, "compiler-endless", 26),
+        (3, "server-error", 23),
+        (2, "trace", 26),
+        (2, "malformed-json", 28),
+    ],
+)
+def test_a_test_is_short_and_uses_the_fixture_of_the_repository(defect: int, oracle: str, most: int) -> None:
+    """Blank lines included: at most 20 with code."""
+    one = task(defect)
+    own = one.repository.regression.model_copy(update={"fixture": "live_server"})
+    one = replace(one, repository=one.repository.model_copy(update={"regression": own}))
+    text = regression_test(one, sample.PROFILE, oracle, [RESULT, RESULT]).text
+    ast.parse(text)
+    assert len(text.splitlines()) <= most
+    assert len([line for line in text.splitlines() if line]) <= 20
+    if defect > 1:
+        assert "(live_server):" in text
+        assert not {"import subprocess", "import socket"} & set(text.splitlines())
 
 
 def test_only_its_marker_on_a_failed_run_counts() -> None:

@@ -22,7 +22,7 @@ from fleet.config.platform import Platform
 from fleet.config.propose import SHIPPED_TEMPLATES
 from fleet.errors import FixError
 from fleet.fix.build_calls import SITE, answered_by, resolved
-from fleet.fix.gate.expectations import stated
+from fleet.fix.gate.expectations import Statement, stated
 from fleet.fix.model import CommandEnd, FixTask, RegressionTest
 from fleet.oracles.web import traces
 from fleet.text import line
@@ -31,6 +31,17 @@ from sandbox.compiler import EMPTY_MODULE
 MAX_TEMPLATE = 64 << 10
 _CALL_S = 20.0
 _NAME = "test_the_defect_does_not_show"
+_FIELDS = {
+    "ok": "(status < 400)",
+    "content_type": 'headers.get("content-type", "").partition(";")[0].strip()',
+    "allow_origin": 'headers.get("access-control-allow-origin", "")',
+    "location": 'headers.get("location", "")',
+}
+"""Of an expectation, as the shipped template reads them; the others are names there."""
+
+
+class _Code(str):
+    """Text that a template writes as it is: made here, of literals, never of a stranger's text."""
 
 
 def regression_test(
@@ -44,13 +55,15 @@ def regression_test(
     """The test of a task's item, which `results` of the base have shown to `oracle`, or, where that is "",
     not to be as `expected` (CEL); FixError when a template has no test for that. A template of the operator's
     own is a path."""
-    section = task.repository.regression
+    section, name = task.repository.regression, _name(task.item.title)
     path = section.path.replace("{item}", task.item.fingerprint)
     if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
         raise FixError(f"the regression test would be written outside of the tree: {line(path, 120)}")
     values = {
         "item": task.item.fingerprint,
         "title": line(task.item.title, 300),
+        "about": f"{line(task.item.title, 300)} (a machine wrote this test: QA item {task.item.fingerprint})",
+        "name": _Code(name),
         "depth": len(PurePosixPath(path).parts) - 1,
         "calls": [{"tool": one.tool, "args": dict(one.args)} for one in task.calls],
         "oracle": oracle,
@@ -60,7 +73,7 @@ def regression_test(
         values |= _of_program(task, platform, oracle)
     else:
         values |= _of_service(task, platform, oracle, results, expected)
-    text = _rendered(section.template, values).replace(_NAME, _name(task.item.title))
+    text = _rendered(section.template, values).replace(_NAME, name)
     marker = f"QA-FLEET {task.item.fingerprint} SHOWN:"
     if marker in text:
         raise FixError("the template writes its marker in full: its own text would count as a failure's")
@@ -94,7 +107,7 @@ def _of_program(task: FixTask, platform: Platform, oracle: str) -> dict[str, Any
         "benign": benign,
         "check": _check(task, "pytest-compiler", oracle),
         "entries": list(program.entries),
-        "clean": list(program.clean_exits),
+        "clean": (0, *program.clean_exits),
         "seconds": _CALL_S,
     }
 
@@ -114,9 +127,21 @@ def _of_service(
         "seconds": service.starts_s,
         "requests": requests,
         "check": check,
-        "expected": [list(group) for group in groups or ()],
+        "expected": line(expected, 300) if shipped else [list(group) for group in groups or ()],
+        "condition": _Code(" and ".join(f"({' or '.join(map(_written, group))})" for group in groups or ())),
+        "service": _Code("service"),
+        "fixture": _Code(task.repository.regression.fixture),
         "words": _words(check, task.calls[-1].args, requests[-1][1], results[-1]),
     }
+
+
+def _written(statement: Statement) -> str:
+    """A statement on an answer in Python; of a stranger's text only literals."""
+    field, sign, value = statement
+    read, literal = _FIELDS.get(field, field), ascii(value)
+    if sign in ("has", "lacks"):
+        return f"{literal} {'in' if sign == 'has' else 'not in'} {read}"
+    return f"{read} {sign.replace('-', ' ')} {literal}"
 
 
 def _request(args: Mapping[str, Any]) -> tuple[str, str, dict[str, str], str]:
@@ -171,6 +196,10 @@ def _check(task: FixTask, template: str, oracle: str) -> str:
     return str(table[template][oracle])
 
 
+def _literal(value: object) -> str:
+    return value if isinstance(value, _Code) else ascii(value)
+
+
 def _rendered(template: str, values: Mapping[str, Any]) -> str:
     if template in SHIPPED_TEMPLATES:
         text = files(__package__).joinpath(f"templates/{template}.jinja").read_text("utf-8")
@@ -180,7 +209,7 @@ def _rendered(template: str, values: Mapping[str, Any]) -> str:
         except (OSError, ValueError) as error:
             raise FixError(f"the template {line(template, 120)} cannot be read: {error}") from None
     environment = ImmutableSandboxedEnvironment(
-        undefined=StrictUndefined, keep_trailing_newline=True, finalize=ascii, autoescape=False
+        undefined=StrictUndefined, keep_trailing_newline=True, finalize=_literal, autoescape=False
     )
     try:
         return environment.from_string(text).render(values)

@@ -66,7 +66,7 @@ def is_marked(text: str, task: FixTask) -> bool:
 def proposal_title(task: FixTask, report: GateReport) -> str:
     """One plain line; not begun with a word like "fix", which before a number would close an issue."""
     kind = "" if _passed(report).fixes else "failing test for "
-    title = _broken(line(task.item.title, TITLE)).replace("://", ": //")
+    title = _broken(line(_bare(task.item.title), TITLE)).replace("://", ": //")
     title = title.translate(str.maketrans("[]`<>", "()'()"))
     return line(f"qa-fleet: {kind}{title or 'an item without a title'}", TITLE)
 
@@ -91,8 +91,8 @@ def proposal_body(task: FixTask, report: GateReport) -> str:
         "A machine wrote this draft: the QA fleet's fix agent. It needs a person to read, judge and merge "
         "it; the fleet never merges, and has no code that could.",
         "",
-        f"## What is wrong\n\n- Finding: {said(item.title)}",
-        *_seen_of_base(report.steps),
+        f"## What is wrong\n\n{_cause(task, report.steps)}",
+        "",
         f"- Severity: {said(item.severity)}, surface: {said(item.surface)}",
         f"- Item: {said(item.fingerprint)}, seen {counted(item.count, 'time')}, last {said(item.last_seen)}",
         _source(task),
@@ -166,11 +166,23 @@ def _broken(text: str) -> str:
     return _LIVE.sub(lambda match: match[0] + " ", text)
 
 
-def _seen_of_base(steps: Sequence[StepResult]) -> list[str]:
-    """What a build of the base has answered, and what was expected."""
+def _cause(task: FixTask, steps: Sequence[StepResult]) -> str:
+    """What is wrong in prose: what a build of the base has answered to what, and what was expected."""
     seen = next((one.evidence for one in steps if one.step is GateStep.REPRODUCE), {})
-    rows = (("Answered", seen.get("answered")), ("Expected", seen.get("expected")))
-    return [f"- {name}: {said(str(text))}" for name, text in rows if text]
+    call = task.calls[-1]
+    asked = f"{call.args.get('method', 'GET')} {call.args.get('url', '')}" if call.tool == "qa_fetch" else ""
+    text = f"{said(_bare(task.item.title))}."
+    if answered := seen.get("answered"):
+        to = f"To {said(_bare(asked))}, a" if asked else "A"
+        text += f" {to} build of the base answers {said(str(answered))}."
+    if expected := seen.get("expected"):
+        text += f" What was expected: {said(str(expected))}."
+    return text
+
+
+def _bare(text: str) -> str:
+    """Without the placeholders of a profile, which say nothing outside of the fleet."""
+    return re.sub(r"\{(?:site|proxy)\}(?=/)|\{face:([^{}]*)\}", r"\1", text)
 
 
 def _curl(task: FixTask) -> list[str]:
