@@ -45,10 +45,12 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class LockedOut:
-    """No answer to us for `silent_ms` after the request; `seen`: a witness had one meanwhile."""
+    """No answer to us for `silent_ms` after the request; `seen`: a witness had one meanwhile. `what` was seen
+    of the request and of the silence: without a witness a person has to tell a ban from a crash by it."""
 
     silent_ms: float
     seen: bool
+    what: str
 
 
 def watched(
@@ -75,11 +77,12 @@ def watched(
     brief = silence.error_class != "timeout"  # it may have been back before the witness asked
     if seen and brief and isinstance(_answer(alive, deadline.within(quiet), quiet=True), http.HttpReply):
         raise reply
+    what = f"the request itself: {reply}; the next one: {silence}"
     try:
         after = _back(alive, deadline, PAUSE_LOCKED_S)
     except Failure:
-        return LockedOut(_since(started), seen)
-    return Ended(_since(started)) if restarted(before, after) else LockedOut(_since(started), seen)
+        return LockedOut(_since(started), seen, f"{what}; it was not back in time")
+    return Ended(_since(started)) if restarted(before, after) else LockedOut(_since(started), seen, what)
 
 
 def restarted(before: http.HttpReply, after: http.HttpReply) -> bool:

@@ -164,8 +164,9 @@ def run(args: Args, ctx: Context) -> Result:
 
 def _locked_out(seen: LockedOut) -> Result:
     """`busy`: it says nothing about the page, and is asked again later."""
-    who = "another caller had one" if seen.seen else "there is no other way to ask"
-    error = f"locked out: no answer to us for {seen.silent_ms / 1000:.1f} s; {who}"
+    alone = "there is no other way to ask: it may have ended, see its log"
+    who = "another caller had one" if seen.seen else alone
+    error = f"locked out: no answer to us for {seen.silent_ms / 1000:.1f} s; {who} ({seen.what})"
     return Result(ok=False, error=error, error_class="busy", locked_out=True, silent_ms=seen.silent_ms)
 
 

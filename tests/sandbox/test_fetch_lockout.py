@@ -76,7 +76,8 @@ async def test_a_caller_who_is_banned_is_locked_out_and_the_server_has_not_ended
     async with bench(raw=wall) as it:
         result = await it.run("qa_fetch", {"url": it.site.url + ATTACK, "alive": f"{it.site.url}/"})
     assert (result["ended"], result["locked_out"], result["error_class"]) == (False, True, "busy")
-    assert result["error"].endswith("another caller had one")
+    assert "; another caller had one (the request itself: " in result["error"]
+    assert "; the next one: " in result["error"]
     assert result["silent_ms"] > BAN_S * 700
     assert {whose for whose, path in wall.got if path == ATTACK} == {"127.0.0.1"}
 
