@@ -90,7 +90,12 @@ def complaints(persona: Persona, stem: str, rules: Rules) -> Iterator[Complaint]
     if persona.name != stem:
         remedy = "a persona is named after its file: rename one of them"
         yield Complaint(("name",), f"{persona.name!r} is in a file called {stem}.md", remedy)
-    yield from _grants(persona, rules)
+    for index, tool in enumerate(persona.tools):
+        if tool not in rules.tools:
+            message = f"no tool named {tool!r}{suggestion(tool, rules.tools)}"
+            yield Complaint(("tools",), message, f"tools: {', '.join(sorted(rules.tools))}")
+        elif tool in persona.tools[:index]:
+            yield Complaint(("tools",), f"{tool!r} is granted twice", "name each tool once")
     for index, trigger in enumerate(persona.triggers):
         yield from _trigger(trigger, ("triggers", index))
     yield from _budget(persona, rules)
@@ -132,15 +137,6 @@ def suggestion(word: str, known: Collection[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def _grants(persona: Persona, rules: Rules) -> Iterator[Complaint]:
-    for index, tool in enumerate(persona.tools):
-        if tool not in rules.tools:
-            message = f"no tool named {tool!r}{suggestion(tool, rules.tools)}"
-            yield Complaint(("tools",), message, f"tools: {', '.join(sorted(rules.tools))}")
-        elif tool in persona.tools[:index]:
-            yield Complaint(("tools",), f"{tool!r} is granted twice", "name each tool once")
-
-
 def _trigger(trigger: Trigger, loc: Loc) -> Iterator[Complaint]:
     given = [why for why in WHYS if getattr(trigger, why) is not None]
     if len(given) != 1:
@@ -155,20 +151,17 @@ def _trigger(trigger: Trigger, loc: Loc) -> Iterator[Complaint]:
             yield Complaint((*loc, key), f"{text!r} is not a duration", DURATION)
     if trigger.backoff is not None and trigger.continuous is None:
         yield Complaint((*loc, "backoff"), "only a continuous trigger backs off", "remove it")
-    elif trigger.backoff is not None and _less(trigger.backoff, trigger.continuous):
-        yield Complaint((*loc, "backoff"), "is shorter than continuous", "it is the longest pause")
-    if trigger.cron is not None and (why := _not_cron(trigger.cron)):
-        yield Complaint((*loc, "cron"), why, cron.FORM)
+    elif trigger.backoff is not None:
+        longest, pause = _seconds(trigger.backoff), _seconds(trigger.continuous or "")
+        if longest is not None and pause is not None and longest < pause:
+            yield Complaint((*loc, "backoff"), "is shorter than continuous", "it is the longest pause")
+    if trigger.cron is not None:
+        try:
+            cron.parse_cron(trigger.cron)
+        except ValueError as error:
+            yield Complaint((*loc, "cron"), str(error), cron.FORM)
     if trigger.on is not None and (why := _not_event(trigger.on)):
         yield Complaint((*loc, "on"), why, f"events: {', '.join(EVENTS)}, file:<path>, hook:<name>")
-
-
-def _not_cron(text: str) -> str | None:
-    try:
-        cron.parse_cron(text)
-    except ValueError as error:
-        return str(error)
-    return None
 
 
 def _not_event(text: str) -> str | None:
@@ -228,27 +221,21 @@ def _probe(probe: Probe, loc: Loc, granted: Collection[str], rules: Rules) -> It
         why = _not_json(step.args) or rules.bad_args(step.tool, step.args)
         if why:
             yield Complaint((*here, "args"), f"not valid for {step.tool}: {why}", f"fleet tools {step.tool}")
-        yield from _places(step, (*here, "args"), rules.around)
+        yield from _misplaced(step, (*here, "args"), rules.around)
     for need in probe.needs:
         if why := bad_need(need):
             yield Complaint((*loc, "needs"), why, f"needs: {FORM_OF_NEEDS}")
     tools = [step.tool for step in probe.steps]
-    for text, wants, key in _said(probe):
+    expressions: list[tuple[str, Wants, Loc]] = [(probe.expect, "bool", ("expect",))]
+    expressions += [(probe.control, "bool", ("control",))] if probe.control else []
+    expressions += [(text, "number", ("note", metric)) for metric, text in probe.note.items()]
+    for text, wants, key in expressions:
         for fault in rules.bad_expectation(text, tools, wants):
             where = (*loc, *key)
             yield Complaint((*loc, key[0]), fault.message, fault.remedy, text=where, at=fault.at)
 
 
-def _said(probe: Probe) -> Iterator[tuple[str, Wants, Loc]]:
-    """Each expression of a probe, what it must be, and its key."""
-    yield probe.expect, "bool", ("expect",)
-    if probe.control:
-        yield probe.control, "bool", ("control",)
-    for metric, text in probe.note.items():
-        yield text, "number", ("note", metric)
-
-
-def _places(step: Step, loc: Loc, around: Surroundings | None) -> Iterator[Complaint]:
+def _misplaced(step: Step, loc: Loc, around: Surroundings | None) -> Iterator[Complaint]:
     """Placeholders, targets and hosts in a call's arguments that do not exist."""
     spec = TOOLS[step.tool]
     points = spec.points_at or {}
@@ -263,15 +250,13 @@ def _places(step: Step, loc: Loc, around: Surroundings | None) -> Iterator[Compl
             message = f"no view named {value!r}{suggestion(str(value), VIEWS)}"
             yield Complaint(loc, message, f"views: {', '.join(VIEWS)}", text=(*loc, name))
         is_page = points.get(name) in (Points.PAGE, Points.PAGE_OR_NONE)
-        if around and is_page and value and not value.startswith("{") and not around.has_url(_filled(value)):
+        if not (around and is_page and value) or value.startswith("{"):
+            continue
+        filled = FACE.sub("x", TARGET.sub("x", value.replace("{name}", "x").replace("{run}", "x")))
+        if not around.has_url(filled):
             host = urlsplit(value).netloc or value
             remedy = f"write {{site}} or another placeholder; hosts: {around.hosts}"
             yield Complaint(loc, f"{host!r} is not a host of the platform", remedy, text=(*loc, name))
-
-
-def _filled(url: str) -> str:
-    """A URL with its placeholders replaced by letters."""
-    return FACE.sub("x", TARGET.sub("x", url.replace("{name}", "x").replace("{run}", "x")))
 
 
 def _seconds(text: str) -> float | None:
@@ -279,11 +264,6 @@ def _seconds(text: str) -> float | None:
         return parse_duration(text)
     except ValueError:
         return None
-
-
-def _less(text: str, other: str | None) -> bool:
-    short, long = _seconds(text), _seconds(other or "")
-    return short is not None and long is not None and short < long
 
 
 def _not_json(args: Mapping[str, Any]) -> str | None:

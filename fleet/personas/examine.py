@@ -32,22 +32,27 @@ def examined(data: dict[str, Any], stem: str, rules: Rules) -> tuple[Persona | N
     data, found = deepcopy(data), []
     for error in _errors(data):
         if error["type"] == "extra_forbidden":
-            found.append(_unknown(data, tuple(error["loc"])))
+            found.append(_renamed(data, tuple(error["loc"])))
     wrong = [_explained(error) for error in _errors(data)]
     left, kept = _left(data, wrong, rules)
     try:
         persona = Persona.model_validate(left)
     except ValidationError:
         return None, found + wrong
-    rest = [_moved(one, kept) for one in complaints(persona, stem, rules)]
     found += wrong
-    return (None if found else persona), found + [one for one in rest if not _follows(one, found)]
 
+    def in_file(loc: Loc) -> Loc:
+        if len(loc) > 1 and loc[0] == "probe" and isinstance(loc[1], int):
+            return ("probe", kept[loc[1]], *loc[2:])
+        return loc
 
-def _follows(one: Complaint, found: list[Complaint]) -> bool:
-    """Whether a complaint is about the same place, or about a trigger that has a mistake inside it."""
-    depth = len(one.loc) if one.loc[:1] == ("triggers",) else None
-    return any(one.loc == other.loc[:depth] for other in found)
+    rest = []
+    for one in complaints(persona, stem, rules):
+        # of a place that has a complaint already, or of a trigger with one inside it, the first is enough
+        depth, loc = len(one.loc) if one.loc[:1] == ("triggers",) else None, in_file(one.loc)
+        if not any(loc == other.loc[:depth] for other in found):
+            rest.append(replace(one, loc=loc, text=in_file(one.text)))
+    return (None if found else persona), found + rest
 
 
 def _errors(data: Mapping[str, Any]) -> list[Any]:
@@ -58,12 +63,15 @@ def _errors(data: Mapping[str, Any]) -> list[Any]:
     return []
 
 
-def _unknown(data: dict[str, Any], loc: Loc) -> Complaint:
+def _renamed(data: dict[str, Any], loc: Loc) -> Complaint:
     """The complaint about an unknown key; in `data` it becomes the key that was meant, or goes."""
-    valid = _valid_keys(loc)
     table: Any = data
+    model: type[BaseModel] = Persona
     for part in loc[:-1]:
         table = table[part]
+        if isinstance(part, str):
+            model = next(_models(model.model_fields[part].annotation), model)
+    valid = sorted(model.model_fields)
     value, close = table.pop(loc[-1]), suggestion(str(loc[-1]), valid)
     meant = next((key for key in valid if close == suggestion(key, [key])), "")
     if meant and meant not in table:
@@ -107,26 +115,6 @@ def _left(data: Mapping[str, Any], wrong: list[Complaint], rules: Rules) -> tupl
     if bad:
         left["probe"] = [probes[index] for index in kept]
     return left, kept
-
-
-def _moved(one: Complaint, kept: list[int]) -> Complaint:
-    """The complaint with the place of its probe in the file."""
-
-    def moved(loc: Loc) -> Loc:
-        if len(loc) > 1 and loc[0] == "probe" and isinstance(loc[1], int):
-            return ("probe", kept[loc[1]], *loc[2:])
-        return loc
-
-    return replace(one, loc=moved(one.loc), text=moved(one.text))
-
-
-def _valid_keys(loc: Loc) -> list[str]:
-    """The keys of the table that `loc` points into."""
-    here: type[BaseModel] = Persona
-    for part in loc[:-1]:
-        if isinstance(part, str):
-            here = next(_models(here.model_fields[part].annotation), here)
-    return sorted(here.model_fields)
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:

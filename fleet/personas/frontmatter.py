@@ -45,7 +45,10 @@ class FrontMatter:
         except RecursionError:
             raise PersonaError("nested too deeply", file=file, line=self.first, remedy="flatten it") from None
         except ValueError as error:  # TOMLDecodeError, and int() on thousands of digits
-            reason, line = _decoded(str(error), self.toml)
+            message = str(error)
+        at = _AT_LINE.search(message)
+        reason = clean(message[: at.start()] if at else message, 200)
+        line = int(at[1]) if at and at[1] else max(1, self.toml.count("\n")) if at else 1
         remedy = "fix the syntax at that line"
         raise PersonaError(f"not TOML: {reason}", file=file, line=self.first + line - 1, remedy=remedy)
 
@@ -64,7 +67,13 @@ class FrontMatter:
         start = _STRING.match(self.toml, at) if whole else None
         if start is None:
             return self.line(loc), 0
-        here = _after(self.toml, start.end(), offset, basic=start[1].startswith('"'))
+        here, basic = start.end(), start[1].startswith('"')
+        for _ in range(offset if basic else 0):
+            while found := _ESCAPE.match(self.toml, here):
+                here = found.end()
+                if not re.match(r"\\[ \t]*\r?\n", found[0]):  # a line's end that is escaped yields nothing
+                    break
+        here += 0 if basic else offset
         return self.first + self.toml.count("\n", 0, here), here - self.toml.rfind("\n", 0, here)
 
     def _position(self, loc: Loc) -> tuple[int, bool]:
@@ -78,24 +87,6 @@ class FrontMatter:
                 return at, False
             at = found
         return at, at >= 0
-
-
-def _decoded(message: str, toml: str) -> tuple[str, int]:
-    """tomllib's message, and its line of `toml`."""
-    at = _AT_LINE.search(message)
-    if at is None:
-        return clean(message, 200), 1
-    return clean(message[: at.start()], 200), int(at[1]) if at[1] else max(1, toml.count("\n"))
-
-
-def _after(toml: str, at: int, offset: int, *, basic: bool) -> int:
-    """Position in the file's text of a character of a string that starts at `at`."""
-    for _ in range(offset if basic else 0):
-        while basic and (found := _ESCAPE.match(toml, at)):
-            at = found.end()
-            if not re.match(r"\\[ \t]*\r?\n", found[0]):  # a line's end that is escaped yields nothing
-                break
-    return at if basic else at + offset
 
 
 def _table(text: str, loc: Loc) -> tuple[int, int, Loc]:
@@ -115,26 +106,21 @@ def _table(text: str, loc: Loc) -> tuple[int, int, Loc]:
 def _step(text: str, part: int | str, at: int, end: int) -> int:
     """Position of one part of a location in the text after `at`, or -1."""
     if isinstance(part, int):
-        return _item(text, part, at, end)
+        depth = 0
+        for here in range(at, end):  # a table of the array: found by counting brackets
+            if text[here] in "[{":
+                depth += 1
+                if text[here] == "{" and depth == 2:
+                    if part == 0:
+                        return here
+                    part -= 1
+            elif text[here] in "]}":
+                depth -= 1
+                if depth <= 0:
+                    break
+        return -1
     match = re.compile(rf"{_WORD}{re.escape(part)}[ \t]*[=.]").search(text, at, end)
     return match.start() if match else -1
-
-
-def _item(text: str, index: int, at: int, end: int) -> int:
-    """Start of table `index` of the array after `at`, found by counting brackets."""
-    depth = 0
-    for here in range(at, end):
-        if text[here] in "[{":
-            depth += 1
-            if text[here] == "{" and depth == 2:
-                if index == 0:
-                    return here
-                index -= 1
-        elif text[here] in "]}":
-            depth -= 1
-            if depth <= 0:
-                break
-    return -1
 
 
 def split(text: str, file: str) -> FrontMatter:

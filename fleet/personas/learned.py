@@ -45,8 +45,13 @@ class LearnedProbes:
         """Every learned probe, by fingerprint."""
         if not self.folder.is_dir():
             return ()
-        found = (self._read(path) for path in sorted(self.folder.glob("*.json"))[:MOST])
-        return tuple(one for one in found if one is not None)
+        found = []
+        for path in sorted(self.folder.glob("*.json"))[:MOST]:
+            try:
+                found.append(Learned.model_validate_json(read_owned(path, MAX_BYTES)))
+            except (OSError, ValidationError, UnfitFile) as error:
+                _LOG.warning("%s: left out: %s", path, str(error).splitlines()[0])
+        return tuple(found)
 
     def of(self, persona: str, tools: Iterable[str], most: int) -> tuple[Probe, ...]:
         """Those of one persona whose tools it is still granted."""
@@ -76,10 +81,3 @@ class LearnedProbes:
 
     def _path(self, fingerprint: str) -> Path:
         return self.folder / f"{fingerprint}.json"
-
-    def _read(self, path: Path) -> Learned | None:
-        try:
-            return Learned.model_validate_json(read_owned(path, MAX_BYTES))
-        except (OSError, ValidationError, UnfitFile) as error:
-            _LOG.warning("%s: left out: %s", path, str(error).splitlines()[0])
-            return None

@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from fleet.errors import PersonaError
@@ -49,7 +50,12 @@ def load_persona(
     rules = Rules(tools, bad_args, bad_expectation, acts, around)
     file = clean(str(path), 500)
     raw = _read(path, file)
-    front = split(_text(raw, file), file)
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as broken:
+        line = raw.count(b"\n", 0, broken.start) + 1
+        raise PersonaError("is not UTF-8", file=file, line=line, remedy="save it as UTF-8") from None
+    front = split(text, file)
     persona, found = examined(front.data(file), path.stem, rules)
     if found or persona is None:
         error, *others = [_error(front, one, file) for one in found]
@@ -73,22 +79,21 @@ def load_all(
     except OSError as error:
         remedy = "name a persona file, or a folder of them"
         return [], [PersonaError(f"cannot be read: {error.strerror}", file=str(folder), remedy=remedy)]
+    load = partial(
+        load_persona,
+        tools=tools,
+        bad_args=bad_args,
+        bad_expectation=bad_expectation,
+        acts=acts,
+        around=around,
+    )
     good: list[LoadedPersona] = []
     bad: list[PersonaError] = []
     for name in names:
         if name in IGNORED or name.startswith("."):
             continue
         try:
-            good.append(
-                load_persona(
-                    folder / name,
-                    tools=tools,
-                    bad_args=bad_args,
-                    bad_expectation=bad_expectation,
-                    acts=acts,
-                    around=around,
-                )
-            )
+            good.append(load(folder / name))
         except PersonaError as error:
             bad.append(error)
     return good, bad
@@ -105,14 +110,6 @@ def _read(path: Path, file: str) -> bytes:
     except (OSError, ValueError) as error:
         reason = "is a symbolic link" if path.is_symlink() else getattr(error, "strerror", None) or "bad path"
         raise PersonaError(f"cannot be read: {reason}", file=file, remedy=REGULAR) from None
-
-
-def _text(raw: bytes, file: str) -> str:
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise PersonaError("is not UTF-8", file=file, line=line, remedy="save it as UTF-8") from None
 
 
 def _error(front: FrontMatter, complaint: Complaint, file: str) -> PersonaError:

@@ -16,7 +16,7 @@ An unmet need makes a probe *not applicable*: no call, no finding, no retry.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fleet.personas.model import Probe
@@ -68,17 +68,15 @@ def step_needs(tool: str, args: Mapping[str, Any]) -> Iterator[str]:
     view = args.get(spec.argument(Points.VIEW_OR_NONE))
     if isinstance(view, str) and view in VIEWS:
         yield f"view:{view}"
-        yield from _named_keys(VIEWS[view].takes, args.get("args", ()))
+        values = args.get("args", ())
+        for kind, value in zip(
+            VIEWS[view].takes, values if isinstance(values, list | tuple) else (), strict=False
+        ):
+            if kind == "bytes32" and isinstance(value, str) and not value.startswith("0x"):
+                yield f"metadata:{value}"  # named, not spelled out
     if mode := spec.mode(args):
         yield from mode.needs
     yield from spec.needs
-
-
-def _named_keys(kinds: Sequence[str], values: object) -> Iterator[str]:
-    """The metadata keys that a read names instead of spelling them out."""
-    for kind, value in zip(kinds, values if isinstance(values, list | tuple) else (), strict=False):
-        if kind == "bytes32" and isinstance(value, str) and not value.startswith("0x"):
-            yield f"metadata:{value}"
 
 
 def strings(value: Any) -> Iterator[str]:
