@@ -120,7 +120,9 @@ class EgressSession(JailSession):
     ) -> None:
         target = parse_target(text)
         entry.host, entry.what = target.origin.authority, target.path.partition("?")[0][:200]
-        if header(request, b"host").decode("ascii", "replace") not in _hosts(text):
+        authority = text.partition("://")[2].partition("/")[0]
+        bare = authority.removesuffix(":80" if text.startswith("http://") else ":443")
+        if header(request, b"host").decode("ascii", "replace") not in (authority, bare):
             raise Denied("host-mismatch", "the Host header names another host than the target")
         self._policy.check(entry.verb, target)
         if taken := OVERRIDES & {name.decode("ascii", "replace") for name, _ in request.headers}:
@@ -139,10 +141,3 @@ class EgressSession(JailSession):
             ask=lambda: self._policy.check(entry.verb, target),
         )
         entry.status = 200
-
-
-def _hosts(target: str) -> tuple[str, str]:
-    """Spellings of a Host header that mean the target: with its port as written, or the default left out."""
-    authority = target.partition("://")[2].partition("/")[0]
-    bare = authority.removesuffix(":80" if target.startswith("http://") else ":443")
-    return authority, bare

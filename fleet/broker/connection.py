@@ -40,7 +40,10 @@ class JailConnection:
         self._policy = policy
         self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=policy.max_head)
         self._mark = b""
-        self._tune()
+        sock = writer.get_extra_info("socket")
+        if sock is not None and _QUICKACK is not None:
+            # no Nagle's delay: some clients send head and body in two packets (jail.md 4.21)
+            sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
 
     async def head(self) -> h11.Request | None:
         """The next request's head, or None when the client is done. A slow one runs into TimeoutError."""
@@ -138,12 +141,6 @@ class JailConnection:
         while (event := self._h11.next_event()) is h11.NEED_DATA:
             self._h11.receive_data(await self.reader.read(_CHUNK))
         return event
-
-    def _tune(self) -> None:
-        """Disable Nagle's delay: some clients send head and body in two packets (jail.md 4.21)."""
-        sock = self.writer.get_extra_info("socket")
-        if sock is not None and _QUICKACK is not None:
-            sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
 
 
 def header(request: h11.Request, name: bytes) -> bytes:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import h11
 
-from fleet.broker.egress_policy import EgressPolicy, EgressTarget, parse_target
+from fleet.broker.egress_policy import EgressPolicy, parse_target
 from fleet.broker.forward import dial, rewritten
 from fleet.broker.rpc_policy import Denied
 from fleet.unanswered import RESET, TIMED_OUT, unanswered
@@ -22,26 +22,22 @@ async def reach(url: str, deadline_s: float) -> str:
     try:
         target = parse_target(url if urlsplit(url).path else f"{url}/")
         async with asyncio.timeout(deadline_s):
-            return "" if await _first_bytes(target) else RESET
+            policy = EgressPolicy(rpc="", hosts=frozenset({target.origin}))
+            reader, writer = await dial(target.origin, policy)
+            try:
+                headers = [(b"host", target.origin.authority.encode()), (b"user-agent", b"qa-fleet/1")]
+                asked = h11.Request(method="GET", target=target.path.encode(), headers=headers)
+                writer.write(rewritten(asked, b"", target))
+                await writer.drain()
+                return "" if await reader.read(1 << 12) else RESET
+            finally:
+                writer.transport.abort()
     except TimeoutError:
         return TIMED_OUT
     except OSError as error:
         return unanswered(error) or type(error).__name__
     except Denied as denied:
         return str(denied)
-
-
-async def _first_bytes(target: EgressTarget) -> bytes:
-    policy = EgressPolicy(rpc="", hosts=frozenset({target.origin}))
-    reader, writer = await dial(target.origin, policy)
-    try:
-        headers = [(b"host", target.origin.authority.encode()), (b"user-agent", b"qa-fleet/1")]
-        asked = h11.Request(method="GET", target=target.path.encode(), headers=headers)
-        writer.write(rewritten(asked, b"", target))
-        await writer.drain()
-        return await reader.read(1 << 12)
-    finally:
-        writer.transport.abort()
 
 
 @asynccontextmanager

@@ -140,7 +140,9 @@ class EgressPolicy:
         rung = self.ask("" if method in SAFE else method[:16])
         if method in SAFE:
             return
-        called = method == "POST" and self._under_proxy(target)
+        path, proxy = target.path.partition("?")[0], self.proxy
+        below = proxy is not None and target.origin == proxy.origin and path.startswith(f"{proxy.path}/")
+        called = method == "POST" and below and is_plain(path)
         if not called and not (rung and method in UNSAFE and self._acts_on(target)):
             raise Denied("method", f"{method[:16]} is not permitted there", status=403)
 
@@ -199,12 +201,6 @@ class EgressPolicy:
         """Only for hosts in the profile: an address literal, or a name under `localhost`."""
         return self.lists(origin) and (_literal(origin.host) is not None or _is_localhost(origin.host))
 
-    def _under_proxy(self, target: EgressTarget) -> bool:
-        path = target.path.partition("?")[0]
-        if self.proxy is None or target.origin != self.proxy.origin or not is_plain(path):
-            return False
-        return path.startswith(f"{self.proxy.path}/")
-
     def _acts_on(self, target: EgressTarget) -> bool:
         path = target.path.partition("?")[0]
         if not is_plain(path) or "%" in path or ";" in path:  # two servers may read those in two ways
@@ -245,7 +241,8 @@ def is_public(address: str) -> bool:
     """Whether an address is public: not loopback, not a neighbour, not a cloud metadata service."""
     ip = ip_address(address.partition("%")[0])
     if isinstance(ip, IPv6Address):
-        if whole := ip.ipv4_mapped or _nat64(ip):  # another spelling of that very address
+        whole = ip.ipv4_mapped or (IPv4Address(int(ip) & 0xFFFFFFFF) if ip in _NAT64 else None)
+        if whole:  # another spelling of that very address
             return is_public(str(whole))
         inner = ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
         if ip not in _UNICAST or (inner is not None and not is_public(str(inner))):
@@ -286,10 +283,6 @@ async def system_resolver(origin: Origin) -> tuple[str, ...]:
     except OSError:
         raise Denied("unreachable", f"{origin.host}: {NO_NAME}", status=502) from None
     return tuple(dict.fromkeys(str(info[4][0]) for info in infos))
-
-
-def _nat64(ip: IPv6Address) -> IPv4Address | None:
-    return IPv4Address(int(ip) & 0xFFFFFFFF) if ip in _NAT64 else None
 
 
 def _literal(host: str) -> str | None:

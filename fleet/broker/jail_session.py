@@ -56,7 +56,10 @@ class JailSession(abc.ABC):
 
     async def _serve(self, wire: JailConnection) -> None:
         self._waiting[wire] = None
-        self._make_room()
+        if len(self._tasks) > self._policy.max_connections:
+            oldest = next(iter(self._waiting))  # the one that has been silent longest makes room
+            del self._waiting[oldest]
+            oldest.cut()
         try:
             while (request := await wire.head()) is not None:
                 self._waiting.pop(wire, None)
@@ -70,18 +73,13 @@ class JailSession(abc.ABC):
         except Denied as denied:
             await self._refuse(wire, EgressEntry(), denied)
 
-    def _make_room(self) -> None:
-        """Beyond the cap, close the connection that has been silent longest."""
-        if len(self._tasks) > self._policy.max_connections:
-            oldest = next(iter(self._waiting))
-            del self._waiting[oldest]
-            oldest.cut()
-
     async def _answer(self, wire: JailConnection, request: h11.Request) -> bool:
         """Handle one request, recorded in any case; returns whether the connection may continue."""
         entry = EgressEntry(request.method.decode())
         try:
-            self._count()
+            self._requests += 1
+            if self._requests > (most := self._policy.max_requests):
+                raise Denied("requests", f"more than {most} requests in one call", status=429)
             await self._route(wire, request, entry)
         except Denied as denied:
             await self._refuse(wire, entry, denied)
@@ -98,13 +96,6 @@ class JailSession(abc.ABC):
     @abc.abstractmethod
     async def _route(self, wire: JailConnection, request: h11.Request, entry: EgressEntry) -> None:
         """Answer one request, or raise Denied, TimeoutError or Broke; `entry` becomes its record."""
-
-    def _count(self) -> None:
-        self._requests += 1
-        if self._requests > self._policy.max_requests:
-            raise Denied(
-                "requests", f"more than {self._policy.max_requests} requests in one call", status=429
-            )
 
     def _meter(self, entry: EgressEntry) -> Meter:
         def count(size: int) -> None:

@@ -135,7 +135,10 @@ class Services:
         except Refused as refused:
             raise Denied(refused.rule, str(refused)) from None
         except TxFailed as failed:
-            return 200, _failed(failed)
+            if failed.kind == "not_mined":
+                return 200, {"error": str(failed), "error_class": "timeout", "tx": failed.tx}
+            mined = {"tx": failed.tx, "status": 0, "gas_used": failed.gas_used, "block": 0}
+            return 200, mined | {"reverted": str(failed)}
         except Unreachable as error:
             raise Denied("unreachable", str(error), status=502) from None
         except ChainError as error:
@@ -155,13 +158,6 @@ def _class_of(error: ChainError) -> str:
         return "refused"
     reverted = not isinstance(error, RpcError) or error.code == 3 or "revert" in str(error).lower()
     return "reverted" if reverted else "unreachable"
-
-
-def _failed(failed: TxFailed) -> dict[str, Any]:
-    """A mined failure has a status; one that was never seen in a block has none."""
-    if failed.kind == "not_mined":
-        return {"error": str(failed), "error_class": "timeout", "tx": failed.tx}
-    return {"tx": failed.tx, "status": 0, "gas_used": failed.gas_used, "block": 0, "reverted": str(failed)}
 
 
 def _object(body: bytes, keys: set[str]) -> dict[str, Any]:

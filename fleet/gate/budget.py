@@ -244,13 +244,13 @@ class Ledger:
         return {unit: max(0, limit - self._kept.get(unit, 0)) for unit, limit in limits.items()}
 
     def _limits(self) -> Limits:
-        return {"run": _plain(self._of_run()), **self._day()}
+        return {"run": _counts(self._of_run()), **self._day()}
 
     def _day(self) -> Limits:
-        return {"persona": _plain(self.budget.day), "fleet": _plain(self._fleet())}
+        return {"persona": _counts(self.budget.day), "fleet": _counts(self._fleet())}
 
 
-def _plain(limits: Mapping[Unit, int]) -> dict[str, int]:
+def _counts(limits: Mapping[Unit, int]) -> dict[str, int]:
     return {str(unit): limit for unit, limit in limits.items()}
 
 

@@ -85,13 +85,16 @@ def read_note(state: Path) -> DialNote | None:
         note = DialNote(**json.loads(_read_own(state / NOTE, 4096)))
     except (_Distrust, ValueError, TypeError, RecursionError):
         return None
-    honest = (
-        dial.trusted
-        and note.rung == dial.rung
-        and all(isinstance(v, str) for v in asdict(note).values())
-        and _is_of(state / DIAL, _seconds(note.when))
-    )
-    return note if honest else None
+    if not (dial.trusted and note.rung == dial.rung):
+        return None
+    if not all(isinstance(value, str) for value in asdict(note).values()):
+        return None
+    try:  # only `write_dial` leaves a file that was last changed at a whole second
+        changed = os.lstat(state / DIAL).st_mtime_ns
+    except OSError:
+        return None
+    seconds = _seconds(note.when)
+    return note if seconds is not None and changed == seconds * 10**9 else None
 
 
 def set_by(state: Path) -> DialNote | None:
@@ -108,7 +111,11 @@ def set_by(state: Path) -> DialNote | None:
     reading = read_dial(state / DIAL)
     why = f"{BY_HAND}: {reading.why}" if reading.why else BY_HAND
     when = iso(datetime.fromtimestamp(found.st_mtime, UTC))
-    return DialNote(rung=reading.rung.value, who=_owner(found.st_uid), when=when, why=why)
+    try:
+        who = pwd.getpwuid(found.st_uid).pw_name
+    except KeyError:
+        who = str(found.st_uid)
+    return DialNote(rung=reading.rung.value, who=who, when=when, why=why)
 
 
 def write_dial(state: Path, rung: Rung, reason: str, who: str, clock: Clock) -> DialNote:
@@ -137,21 +144,6 @@ def _seconds(when: str) -> int | None:
         return int(datetime.fromisoformat(when).timestamp())
     except (ValueError, OverflowError):
         return None
-
-
-def _is_of(path: Path, seconds: int | None) -> bool:
-    """Whether a file was last changed at this whole second, as only `write_dial` leaves it."""
-    try:
-        return seconds is not None and os.lstat(path).st_mtime_ns == seconds * 10**9
-    except OSError:
-        return False
-
-
-def _owner(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
 
 
 _OPEN_ERRORS = {

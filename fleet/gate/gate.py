@@ -63,7 +63,7 @@ class Gate:
         self._clock, self._deadline = clock, deadline
         self._rate = rate or Rate()
         self._distrusted = distrusted
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._times: deque[float] = deque()
         self._owed: Counter[Unit] | None = None
         self._rooms: Mapping[Unit, Room] | None = None
@@ -141,10 +141,15 @@ class Gate:
         owed = self._owed or Counter[Unit]()
         spec = self._tools.get(action.tool)
         now = self._clock.monotonic()
-        recent = self._count(now)
+        self._times.append(now)
+        while self._times[0] <= now - self._rate.seconds:
+            self._times.popleft()
+        recent = len(self._times)
         dial = self.dial()
         if not dial.trusted:
-            await self._tell(dial.why)
+            if self._distrusted is not None and dial.why not in self._reported:
+                self._reported.add(dial.why)
+                await self._distrusted(dial.why)
             dial = self.dial()
         pause = stopped(self._state)
         return GateFacts(
@@ -167,14 +172,3 @@ class Gate:
             deadline=self._deadline,
             never=frozenset(self._never),
         )
-
-    def _count(self, now: float) -> int:
-        self._times.append(now)
-        while self._times[0] <= now - self._rate.seconds:
-            self._times.popleft()
-        return len(self._times)
-
-    async def _tell(self, why: str) -> None:
-        if self._distrusted is not None and why not in self._told:
-            self._told.add(why)
-            await self._distrusted(why)

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
 
 from fleet.chain.signing.never import NEVER
 from fleet.gate.budget import Unit
@@ -128,7 +127,7 @@ def never(action: Action, facts: GateFacts) -> Verdict | None:
     return None
 
 
-def _called(value: Any) -> str:
+def _called(value: object) -> str:
     """The function name or selector in an argument: `f(uint256)` is `f`, calldata is its first four bytes."""
     word = value.strip().lower().partition("(")[0] if isinstance(value, str) else ""
     return word[:10] if word.startswith("0x") else word

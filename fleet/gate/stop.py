@@ -39,7 +39,11 @@ def stopped(state: Path) -> StopReading | None:
         return None if os.path.isdir(state) else StopReading("the state directory is missing")
     except (OSError, ValueError) as error:
         return StopReading(f"the state directory cannot be searched: {error}")
-    return StopReading(f"STOP is set{_reason(path)}", _since(found))
+    try:
+        since = iso(datetime.fromtimestamp(found.st_mtime, UTC))
+    except (ValueError, OverflowError, OSError):  # a year that no calendar has
+        since = ""
+    return StopReading(f"STOP is set{_reason(path)}", since)
 
 
 def stop(state: Path, who: str, why: str, clock: Clock) -> StopReading:
@@ -68,13 +72,6 @@ def resume(state: Path) -> bool:
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}", remedy="remove it by hand") from None
     return True
-
-
-def _since(found: os.stat_result) -> str:
-    try:
-        return iso(datetime.fromtimestamp(found.st_mtime, UTC))
-    except (ValueError, OverflowError, OSError):  # a year that no calendar has
-        return ""
 
 
 def _reason(path: Path) -> str:
