@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from anyio import to_thread
 
-from fleet.app.journal import known_journal
+from fleet.app.journal import from_journal
 from fleet.cli.console import DryRun, Json, make_app, put, run, state, table, who
 from fleet.config import load_fleet
 from fleet.errors import UsageError
@@ -32,15 +32,9 @@ def list_proposals(
     as_json: Json = False,
 ) -> None:
     """List open proposals, the oldest first."""
-
-    async def read() -> list[ProposalRow]:
-        if (journal := await known_journal(state())) is None:
-            return []
-        async with journal:
-            states = () if every else OPEN_PROPOSALS
-            return await journal.proposals(platform or load_fleet().platform, states=states)
-
-    rows = run(read)
+    name, states = platform or load_fleet().platform, () if every else OPEN_PROPOSALS
+    none: list[ProposalRow] = []
+    rows = run(lambda: from_journal(state(), lambda journal: journal.proposals(name, states=states), none))
     cells = (
         (one.proposal_id, one.item, one.state, one.repository, one.ref or one.branch, one.why, one.updated)
         for one in rows

@@ -116,14 +116,14 @@ def waiting_claim(subject: Subject) -> Claim | None:
     return claim_of(row)
 
 
-async def _drop(claim: Claim, reason: str) -> None:
-    async with await open_journal(state()) as journal:
-        await dismiss(claim, journal, state(), reason)
-
-
 def dismiss_claim(claim: Claim, reason: str, *, dry_run: bool, as_json: bool) -> None:
+
+    async def drop() -> None:
+        async with await open_journal(state()) as journal:
+            await dismiss(claim, journal, state(), reason)
+
     if not dry_run:
-        run(lambda: _drop(claim, reason))
+        run(drop)
     left = adopted(claim)
     if left:
         note(f"its probe {claim.probe.id} is still in {left}: remove it, or the next run asks it again")

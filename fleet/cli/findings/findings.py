@@ -5,21 +5,22 @@ from __future__ import annotations
 import socket
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from fleet.app.journal import known_journal
+from fleet.app.journal import from_journal
 from fleet.cli.completion import fingerprints
 from fleet.cli.console import DryRun, Json, fields_of, make_app, note, put, run, state, table
 from fleet.cli.findings import decide, item_view, kinds
-from fleet.cli.findings.item_view import ItemView
 from fleet.config.files import demo_dir
 from fleet.errors import FleetError, Unreachable, UsageError
 from fleet.findings.evidence import load
 from fleet.findings.recurrence import Recurrence, key_of, read_recurrence
 from fleet.runs.proof.grades import graded
+from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow
 from fleet.text import clean, counted
 
@@ -86,9 +87,30 @@ def show(
     view = run(lambda: item_view.viewed(state(), item, untrusted=untrusted)) if item else None
     data: dict[str, Any] = {"fingerprint": item.fingerprint} if item else {}
     if mine:
-        data |= _of_row(mine[-1], rows)
+        row = mine[-1]
+        here = (state() / "runs" / row.run_id).exists()
+        filed = next(
+            (one for one in reversed(rows) if one.fingerprint == row.fingerprint and one.index >= 0), row
+        )
+        key = key_of(str(row.data.get("platform", "")), row.fingerprint)
+        figures = run(lambda: from_journal(state(), lambda journal: journal.get(key), None))
+        data |= fields_of(row) | {
+            "evidence_bundle": _evidence(row) if here else None,
+            "evidence_on": "" if here else run(lambda: from_journal(state(), partial(_elsewhere, row), "")),
+            "index": filed.index,
+            "tx": filed.tx,
+            "seen": read_recurrence(figures).model_dump(mode="json"),
+        }
     data |= view.data() if view else {}
-    put(data, as_json=as_json, text=lambda: _print_all(data, mine, view))
+
+    def text() -> None:
+        if mine:
+            severity = view.item.severity if view else mine[-1].severity
+            _print(replace(mine[-1], severity=severity), data)
+        if view:
+            print("\n".join(item_view.lines_of(view, now=datetime.now(UTC), headed=not mine)))
+
+    put(data, as_json=as_json, text=text)
 
 
 @app.command()
@@ -105,33 +127,6 @@ def verify(fingerprint: Name, as_json: Json = False) -> None:
     put(data, as_json=as_json, text=lambda: print(clean(said)))
     if code := {"shown": FleetError.exit_code, "unreached": Unreachable.exit_code}.get(look.verdict):
         raise typer.Exit(code)
-
-
-def _of_row(row: FindingRow, rows: list[FindingRow]) -> dict[str, Any]:
-    """What the journal holds of the latest finding of an item, and its evidence."""
-    here = (state() / "runs" / row.run_id).exists()
-    filed = next(
-        (one for one in reversed(rows) if one.fingerprint == row.fingerprint and one.index >= 0), row
-    )
-    return fields_of(row) | {
-        "evidence_bundle": _evidence(row) if here else None,
-        "evidence_on": "" if here else run(lambda: _elsewhere(row)),
-        "index": filed.index,
-        "tx": filed.tx,
-        "seen": run(lambda: _seen(row)).model_dump(mode="json"),
-    }
-
-
-def _print_all(data: dict[str, Any], mine: list[FindingRow], view: ItemView | None) -> None:
-    if mine:
-        filed = replace(mine[-1], index=data["index"], tx=data["tx"])
-        seen = Recurrence.model_validate(data["seen"])
-        severity = view.item.severity if view else mine[-1].severity
-        _print(
-            replace(mine[-1], severity=severity), filed, seen, data["evidence_bundle"], data["evidence_on"]
-        )
-    if view:
-        print("\n".join(item_view.lines_of(view, now=datetime.now(UTC), headed=not mine)))
 
 
 @app.command()
@@ -156,19 +151,15 @@ def adopt(
     toml = claims.block(claim.probe)
     if not dry_run:
         claims.adopt(claim, path, state(), reason)
-        run(lambda: _remember(claim.row, path))
+        known = claim.row.data | {"adopted": str(path.absolute())}  # a later dismissal warns that it is there
+
+        async def remember(journal: Journal) -> None:
+            await journal.set_finding(claim.row.run_id, claim.row.fingerprint, data=known)
+
+        run(lambda: from_journal(state(), remember, None))
         note(f"wrote probe {claim.probe.id} into {path}; `fleet run {path.stem}` proves it")
     data = {"fingerprint": claim.row.fingerprint, "file": str(path), "written": not dry_run, "toml": toml}
     put(data, as_json=as_json, text=lambda: print("\n".join(clean(line, 2000) for line in toml.splitlines())))
-
-
-async def _remember(row: FindingRow, path: Path) -> None:
-    """Record where the probe was written: a later dismissal warns that it is still there."""
-    journal = await known_journal(state())
-    assert journal is not None  # the claim came from it
-    async with journal:
-        data = row.data | {"adopted": str(path.absolute())}
-        await journal.set_finding(row.run_id, row.fingerprint, data=data)
 
 
 def _one(rows: list[FindingRow], fingerprint: str, *, waiting: bool = False) -> FindingRow:
@@ -184,30 +175,12 @@ def _one(rows: list[FindingRow], fingerprint: str, *, waiting: bool = False) -> 
 
 
 async def _all() -> list[FindingRow]:
-    journal = await known_journal(state())
-    if journal is None:
-        return []
-    async with journal:
-        return await journal.findings()
+    return await from_journal(state(), lambda journal: journal.findings(), [])
 
 
-async def _seen(row: FindingRow) -> Recurrence:
-    """How often runs saw it, and since when it is clean."""
-    journal = await known_journal(state())
-    assert journal is not None  # the finding came from it
-    async with journal:
-        return read_recurrence(await journal.get(key_of(str(row.data.get("platform", "")), row.fingerprint)))
-
-
-async def _elsewhere(row: FindingRow) -> str:
+async def _elsewhere(row: FindingRow, journal: Journal) -> str:
     """The daemon whose host holds the evidence of a run without a folder here; "" for a local run."""
-    if not row.evidence:
-        return ""
-    journal = await known_journal(state())
-    if journal is None:
-        return ""
-    async with journal:
-        daemon = (await journal.run(row.run_id)).daemon
+    daemon = (await journal.run(row.run_id)).daemon if row.evidence else ""
     return "" if daemon.rpartition("-")[0] == socket.gethostname() else daemon
 
 
@@ -220,11 +193,11 @@ def _evidence(row: FindingRow) -> dict[str, Any] | None:
         raise FleetError(str(error), remedy=error.remedy) from None
 
 
-def _print(
-    row: FindingRow, filed: FindingRow, seen: Recurrence, bundle: dict[str, Any] | None, elsewhere: str
-) -> None:
-    posted = f"log entry {filed.index}" + (f", transaction {filed.tx}" if filed.tx else "")
-    where = posted if filed.index >= 0 else f"not on the log: {graded(row).why}"
+def _print(row: FindingRow, data: dict[str, Any]) -> None:
+    seen = Recurrence.model_validate(data["seen"])
+    bundle, elsewhere = data["evidence_bundle"], data["evidence_on"]
+    posted = f"log entry {data['index']}" + (f", transaction {data['tx']}" if data["tx"] else "")
+    where = posted if data["index"] >= 0 else f"not on the log: {graded(row).why}"
     print(f"{row.severity}  {row.surface}  {clean(row.title)}")
     print(f"{row.fingerprint}  {row.state} {row.confirmed}/{row.tries}  by {row.persona} in run {row.run_id}")
     print(f"{where}\nrepro: {row.repro}")

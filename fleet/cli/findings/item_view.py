@@ -5,7 +5,6 @@ Part of `fleet findings show`; list and mirror are enough when no run of this ma
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -150,37 +149,32 @@ def lines_of(view: ItemView, *, now: datetime, headed: bool = True) -> list[str]
         for one, end in zip(item.stages, ends, strict=False)
     ]
     lines += [f"factor: {one.name} {one.value} x {one.factor:g}  by {one.by}" for one in item.factors]
-    lines += [f"decision: {_decision(one, one.name not in view.undone)}" for one in view.decisions]
+    for decided in view.decisions:
+        end = f" until {decided.until}" if decided.until else ""
+        where = f", log entry {decided.entry}" if decided.entry >= 0 else ""
+        what = f"{words_of(decided)}{end}{' (undone)' if decided.name in view.undone else ''}"
+        lines.append(f"decision: {what} by {decided.who}, {decided.at}{where}: {decided.reason}")
     lines += [
         f"link: {one.kind} {one.other}{' (suggested)' if one.suggested else ''}  {one.why}  by {one.by}"
         for one in item.links
     ]
     if headed and item.entry >= 0:
         lines.append(f"log entry {item.entry}, epoch {item.epoch}, by {', '.join(item.senders)}")
-    lines += _repro(view, headed=headed)
-    lines += [f"evidence: {path}" for path in view.evidence]
-    lines += _history(view.runs)
-    return [clean(line) for line in lines]
-
-
-def _decision(one: DecisionRow, stands: bool) -> str:
-    end = f" until {one.until}" if one.until else ""
-    where = f", log entry {one.entry}" if one.entry >= 0 else ""
-    what = f"{words_of(one)}{end}{'' if stands else ' (undone)'}"
-    return f"{what} by {one.who}, {one.at}{where}: {one.reason}"
-
-
-def _repro(view: ItemView, *, headed: bool) -> list[str]:
     if view.planted:
-        lines = [f"a stranger's repro, never run by the fleet: {view.planted}", "as shell, at your own risk:"]
-        return [*lines, *(f"  # {line}" for line in view.shell)]
-    if not view.item.repro:
-        return ["repro: a stranger's is withheld; --untrusted shows it"] if not view.item.trusted else []
-    lines = [f"repro: {view.item.repro}"] if headed else []
-    return [*lines, "as shell:", *(f"  {line}" for line in view.shell)]
-
-
-def _history(runs: Sequence[FindingRow]) -> list[str]:
-    lines = [f"run {row.run_id}  {row.at}  {row.state} {row.confirmed}/{row.tries}" for row in runs[-LATEST:]]
-    left = len(runs) - len(lines)
-    return [f"{left} earlier runs saw it", *lines] if left else lines
+        lines += [
+            f"a stranger's repro, never run by the fleet: {view.planted}",
+            "as shell, at your own risk:",
+        ]
+        lines += [f"  # {line}" for line in view.shell]
+    elif item.repro:
+        lines += [f"repro: {item.repro}"] if headed else []
+        lines += ["as shell:", *(f"  {line}" for line in view.shell)]
+    elif not item.trusted:
+        lines.append("repro: a stranger's is withheld; --untrusted shows it")
+    lines += [f"evidence: {path}" for path in view.evidence]
+    if (left := len(view.runs) - LATEST) > 0:
+        lines.append(f"{left} earlier runs saw it")
+    lines += [
+        f"run {row.run_id}  {row.at}  {row.state} {row.confirmed}/{row.tries}" for row in view.runs[-LATEST:]
+    ]
+    return [clean(line) for line in lines]

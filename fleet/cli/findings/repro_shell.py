@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from fleet.config import Platform
-from fleet.findings.repro import ReproCall, ReproError, parse_repro, spell
+from fleet.findings.repro import ReproError, parse_repro, spell
 from fleet.text import clean
 from sandbox.chain import abi
 from sandbox.chain.contract import VIEWS
@@ -58,7 +58,8 @@ def shell(repro: str, place: ShellPlace, again: str) -> list[str]:
     lines: list[str] = []
     rest = False
     for call in calls:
-        made = _lines(call, place)
+        tools = {"qa_fetch": _page, "qa_chain": _chain}  # a shell cannot make another call
+        made = tools[call.tool](call.args, place) if call.tool in tools else None
         if made is None or any(len(one) > LONGEST for one in made):
             lines.append(f"# {clean(spell((call,)), 300)}")
             rest = True
@@ -67,17 +68,15 @@ def shell(repro: str, place: ShellPlace, again: str) -> list[str]:
     return [*lines, again] if rest and again else lines
 
 
-def _lines(call: ReproCall, place: ShellPlace) -> list[str] | None:
-    """None for a call that a shell cannot make."""
-    if call.tool == "qa_fetch":
-        return _page(call.args, place)
-    return _chain(call.args, place) if call.tool == "qa_chain" else None
-
-
 def _page(args: Mapping[str, Any], place: ShellPlace) -> list[str] | None:
-    url = _filled(str(args.get("url", "")), place)
+    url = str(args.get("url", ""))
+    for word, base in (("{site}", place.site), ("{proxy}", place.proxy)):
+        if base:
+            url = url.replace(word, base.rstrip("/"))
+    if place.face:
+        url = _FACE.sub(lambda found: place.face.replace("{name}", found[1]), url)
     headers = args.get("headers", {})
-    if not url.startswith(("http://", "https://")) or "{" in urlsplit(url).netloc or not _plain(url):
+    if not url.startswith(("http://", "https://")) or "{" in urlsplit(url).netloc or not _is_printable(url):
         return None
     if not isinstance(headers, dict):
         return None
@@ -91,13 +90,13 @@ def _page(args: Mapping[str, Any], place: ShellPlace) -> list[str] | None:
         sent = {"content-type": kind} | sent
     line = " ".join(map(quote, words))
     for name, value in sent.items():
-        if _HEADER.fullmatch(name) is None or not _plain(str(value)):
+        if _HEADER.fullmatch(name) is None or not _is_printable(str(value)):
             return None
         shown = f'"{name}: $SECRET"' if _PRIVATE.search(name) else quote(f"{name}: {value}")
         if _PRIVATE.search(name) and not re.fullmatch(r"[A-Za-z0-9-]+", name):
             return None
         line += f" -H {shown}"
-    if data and not _plain(data):
+    if data and not _is_printable(data):
         return None
     line += f" --data-raw {quote(data)}" if data else ""
     line += f" --url {quote(url)}"
@@ -119,30 +118,18 @@ def _chain(args: Mapping[str, Any], place: ShellPlace) -> list[str] | None:
             data = [one.data for one in seen if not one.coin]
     except (Mistake, abi.AbiError, KeyError, TypeError, ValueError):
         return None
-    return [_call(place, one) for one in data] or None
-
-
-def _call(place: ShellPlace, data: str) -> str:
-    params = [{"to": place.diamond, "data": data}, "latest"]
-    asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "eth_call", "params": params})
-    words = " ".join(map(quote, (*_CURL, "-H", "content-type: application/json", "--data-raw", asked)))
-    return f"{words} --url {_node(place.rpc)}"
-
-
-def _node(url: str) -> str:
-    """The node's address; one with a path, a query or a user may hold a key, and is a variable instead."""
-    parts = urlsplit(url)
+    parts = urlsplit(place.rpc)  # one with a path, a query or a user may hold a key: it is a variable
     private = parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc
-    return '"$RPC_URL"' if private or not parts.netloc else quote(url)
+    node = '"$RPC_URL"' if private or not parts.netloc else quote(place.rpc)
+    lines = []
+    for one in data:
+        params = [{"to": place.diamond, "data": one}, "latest"]
+        asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "eth_call", "params": params})
+        words = (*_CURL, "-H", "content-type: application/json", "--data-raw", asked)
+        lines.append(f"{' '.join(map(quote, words))} --url {node}")
+    return lines or None
 
 
-def _filled(url: str, place: ShellPlace) -> str:
-    for word, base in (("{site}", place.site), ("{proxy}", place.proxy)):
-        if base:
-            url = url.replace(word, base.rstrip("/"))
-    return _FACE.sub(lambda found: place.face.replace("{name}", found[1]), url) if place.face else url
-
-
-def _plain(text: str) -> bool:
+def _is_printable(text: str) -> bool:
     """Printable ASCII: what a terminal shows is what it pastes."""
     return text.isascii() and text.isprintable()

@@ -12,7 +12,6 @@ from fleet.cli.personas.try_probe import undisturbed
 from fleet.cli.progress import Progress
 from fleet.errors import FleetError, Refused, UsageError
 from fleet.findings.recurrence import Recurrence
-from fleet.personas.load import LoadedPersona
 from fleet.runs.lifecycle import RunReport, fire
 from fleet.runs.proof.item_figures import figures_of
 from fleet.runs.proof.rerun import RetestVerdict
@@ -56,16 +55,17 @@ def looked_at(fingerprint: str) -> tuple[WorklistItem, ItemLook]:
         )
     undisturbed(state())
     persona = one(PERSONA)
-    return item, run(lambda: _looked(persona, item.fingerprint))
 
+    async def look() -> ItemLook:
+        async with open_world(
+            state(), personas=roster()[0], watch=(Progress(),), patient=True, posts=False
+        ) as world:
+            note(f"platform {world.platform.name}: this run posts nothing")
+            before = (await figures_of(world)).get(item.fingerprint, Recurrence())
+            report = await fire(replace(world, item=item.fingerprint), persona)
+            if not report.settled:
+                raise FleetError(f"run {report.run} is not settled: {report.detail}", remedy="run it again")
+            after = (await figures_of(world)).get(item.fingerprint, Recurrence())
+            return ItemLook.of(report, before, after)
 
-async def _looked(persona: LoadedPersona, item: str) -> ItemLook:
-    async with open_world(
-        state(), personas=roster()[0], watch=(Progress(),), patient=True, posts=False
-    ) as world:
-        note(f"platform {world.platform.name}: this run posts nothing")
-        before = (await figures_of(world)).get(item, Recurrence())
-        report = await fire(replace(world, item=item), persona)
-        if not report.settled:
-            raise FleetError(f"run {report.run} is not settled: {report.detail}", remedy="run it again")
-        return ItemLook.of(report, before, (await figures_of(world)).get(item, Recurrence()))
+    return item, run(look)

@@ -10,7 +10,7 @@ from typing import Annotated
 import anyio
 import typer
 
-from fleet.app.journal import known_journal, open_journal
+from fleet.app.journal import from_journal, open_journal
 from fleet.cli.console import DryRun, Json, make_app, put, run, state, table
 from fleet.clock import SystemClock, iso
 from fleet.config import EVENTS, load_fleet
@@ -103,16 +103,10 @@ def unsilence(event: Event, dry_run: DryRun = False, as_json: Json = False) -> N
 @app.command()
 def silences(as_json: Json = False) -> None:
     """List the silenced events and the end of each silence."""
-
-    async def read() -> dict[str, str]:
-        known = await known_journal(state())
-        if known is None:
-            return {}
-        async with known as journal:
-            return await stored(journal)
-
+    none: dict[str, str] = {}
+    found = run(lambda: from_journal(state(), stored, none))
     now = iso(SystemClock().now())
-    rows = [{"event": event, "until": until} for event, until in run(read).items() if until > now]
+    rows = [{"event": event, "until": until} for event, until in found.items() if until > now]
     lines = ([row["event"], row["until"]] for row in rows)
     put(rows, as_json=as_json, text=lambda: table(("event", "until"), lines, empty="no silences"))
 

@@ -14,7 +14,7 @@ from fleet.cli.daemon_page import daemon_of, page
 from fleet.cli.personas.try_probe import try_file
 from fleet.config import load_fleet, load_platform
 from fleet.config.json_schema import schema
-from fleet.errors import ConfigError, PersonaError, Refused, UsageError
+from fleet.errors import ConfigError, Refused, UsageError
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.model import Rung
 from fleet.personas.check import Surroundings
@@ -45,6 +45,8 @@ finding = "a page fails accessibility rules; none was expected to fail"
 You are {name}. Say here what to look for, what counts as proof, and what never to do.
 """
 """A small valid persona."""
+SHOWN = ("file", "line", "column", "key", "reason", "remedy")
+"""What is shown of an error."""
 
 
 @app.callback()
@@ -56,7 +58,25 @@ def _group() -> None:
 def list_personas(as_json: Json = False) -> None:
     """List every persona that can run, how its last run ended, and when a running daemon starts it next."""
     found, errors = roster()
-    ended = run(_last_runs)
+    from fleet.app.journal import from_journal  # SQLAlchemy, which `check` does without
+    from fleet.cli.operate.status import LAST_RUN, of_last_runs
+    from fleet.store.journal import Journal
+
+    async def last_runs(journal: Journal) -> dict[str, dict[str, Any]]:
+        ended: dict[str, dict[str, Any]] = {}
+        for row in await journal.runs(LATEST):
+            if row.state == "ended":
+                ended.setdefault(row.persona, {"last": row.outcome, "undecided": []})
+        for probe in await of_last_runs(journal, LAST_RUN["undecided"]):
+            last = ended.setdefault(probe["persona"], {"last": "", "undecided": []})
+            last["undecided"].append(probe)
+        return ended
+
+    none: dict[str, dict[str, Any]] = {}
+    ended = run(lambda: from_journal(state(), last_runs, none))
+    for last in ended.values():
+        if wrong := len(last["undecided"]):
+            last["last"] = f"{last['last']}, {wrong} undecided".lstrip(", ")
     upcoming = page(state(), "/readyz").get("next", {}) if daemon_of(state()) else {}
     for error in errors:
         note(f"not loaded: {error}")
@@ -79,27 +99,6 @@ def list_personas(as_json: Json = False) -> None:
 app.command("try")(try_file)
 
 
-async def _last_runs() -> dict[str, dict[str, Any]]:
-    """By persona: the end of its last run, and its probes that could not be decided."""
-    from fleet.app.journal import known_journal  # SQLAlchemy, which `check` does without
-    from fleet.cli.operate.status import LAST_RUN, of_last_runs
-
-    ended: dict[str, dict[str, Any]] = {}
-    if (known := await known_journal(state())) is None:
-        return ended
-    async with known as journal:
-        for row in await journal.runs(LATEST):
-            if row.state == "ended":
-                ended.setdefault(row.persona, {"last": row.outcome, "undecided": []})
-        for probe in await of_last_runs(journal, LAST_RUN["undecided"]):
-            last = ended.setdefault(probe["persona"], {"last": "", "undecided": []})
-            last["undecided"].append(probe)
-    for last in ended.values():
-        if wrong := len(last["undecided"]):
-            last["last"] = f"{last['last']}, {wrong} undecided".lstrip(", ")
-    return ended
-
-
 @app.command()
 def check(
     path: Annotated[Path | None, typer.Argument(help="A file or a folder; default: personas/.")] = None,
@@ -113,38 +112,33 @@ def check(
 
     Expectations are checked against the types of what the tools answer: fleet tools NAME.
     """
-    found, refused = roster(path or FOLDER, around=_around(platform))
-    errors = [one for error in refused for one in (error, *error.others)]
-    data: dict[str, Any] = {
-        "ok": not errors,
-        "personas": sorted(found),
-        "errors": [
-            {
-                "file": e.file,
-                "line": e.line,
-                "column": e.column,
-                "key": e.key,
-                "reason": e.reason,
-                "remedy": e.remedy,
-            }
-            for e in errors
-        ],
-    }
-    put(data, as_json=as_json, text=lambda: _print(found, errors))
-    if errors:
-        raise typer.Exit(3)
-
-
-def _around(platform: str | None) -> Surroundings | None:
-    """What the platform names; None, with a note, if its profile cannot be read."""
+    around: Surroundings | None = None
     try:
-        profile, _ = load_platform(platform or load_fleet().platform, state())
-        return surroundings(profile)
+        around = surroundings(load_platform(platform or load_fleet().platform, state())[0])
     except (ConfigError, UsageError) as error:
         if platform:
             raise
         note(f"hosts and targets were not checked: {error}")
-        return None
+    found, refused = roster(path or FOLDER, around=around)
+    errors = [one for error in refused for one in (error, *error.others)]
+    data: dict[str, Any] = {
+        "ok": not errors,
+        "personas": sorted(found),
+        "errors": [{key: getattr(error, key) for key in SHOWN} for error in errors],
+    }
+
+    def text() -> None:
+        for name in sorted(found):
+            print(f"ok  {name}")
+        for error in errors:
+            where = ":".join([error.file, *(str(number) for number in (error.line, error.column) if number)])
+            print(clean(f"BAD {where}: {error.key + ': ' if error.key else ''}{error.reason}", 1000))
+            if error.remedy:
+                print(clean(f"    try: {error.remedy}", 1000))
+
+    put(data, as_json=as_json, text=text)
+    if errors:
+        raise typer.Exit(3)
 
 
 @app.command()
@@ -227,33 +221,22 @@ def publish(
     rung = read_dial(state() / DIAL).rung
     if rung.height < Rung.EXERCISE.height:
         raise Refused(f"the dial is at {rung}", rule="dial", remedy='fleet dial exercise --reason "…"')
-    data = run(lambda: _publish(name, text, platform))
+    from fleet.app.operator import open_operator  # half of the time of `check`
+
+    async def write() -> dict[str, Any]:
+        async with open_operator(state(), platform=platform) as operator:
+            if not (key := operator.platform.metadata.persona):
+                raise ConfigError(
+                    f"platform {operator.platform.name}: metadata.persona is not stated",
+                    remedy="name the metadata key that holds an agent's persona in the profile's [metadata]",
+                )
+            token_id = await operator.own(name)
+            tx = await operator.set_metadata(token_id, key, text.encode())
+        return {"tx": tx, "bytes": len(text.encode()), "id": token_id}
+
+    data = run(write)
     put(
         data,
         as_json=as_json,
         text=lambda: print(f"published {name}: {data['bytes']} bytes, agent {data['id']}"),
     )
-
-
-async def _publish(name: str, text: str, platform: str | None) -> dict[str, Any]:
-    from fleet.app.operator import open_operator  # half of the time of `check`
-
-    async with open_operator(state(), platform=platform) as operator:
-        if not (key := operator.platform.metadata.persona):
-            raise ConfigError(
-                f"platform {operator.platform.name}: metadata.persona is not stated",
-                remedy="name the metadata key that holds an agent's persona in the profile's [metadata]",
-            )
-        token_id = await operator.own(name)
-        tx = await operator.set_metadata(token_id, key, text.encode())
-    return {"tx": tx, "bytes": len(text.encode()), "id": token_id}
-
-
-def _print(found: dict[str, Any], errors: list[PersonaError]) -> None:
-    for name in sorted(found):
-        print(f"ok  {name}")
-    for error in errors:
-        where = ":".join([error.file, *(str(number) for number in (error.line, error.column) if number)])
-        print(clean(f"BAD {where}: {error.key + ': ' if error.key else ''}{error.reason}", 1000))
-        if error.remedy:
-            print(clean(f"    try: {error.remedy}", 1000))

@@ -7,13 +7,14 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fleet.app.journal import known_journal
+from fleet.app.journal import from_journal
 from fleet.chain.log.end import log_end
 from fleet.cli.daemon_page import daemon_of
 from fleet.clock import iso, iso_seconds, span
 from fleet.config import Platform, load_fleet, load_platform
 from fleet.errors import FleetError
 from fleet.findings.recurrence import key_of, read_recurrence
+from fleet.store.journal import Journal
 from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.files import NAME, written
 
@@ -75,17 +76,14 @@ async def _current(state: Path, profile: Platform) -> bool:
     day = iso(datetime.fromtimestamp(at, UTC))[:10]
     if day < now[:10] or any(item.until and item.until <= now for item in known.closed):
         return False
-    return await _touched(state, profile.name) < iso(datetime.fromtimestamp(at, UTC))
 
+    async def touched(journal: Journal) -> str:
+        decided = [one.at for one in await journal.decisions(profile.name)]
+        texts = (await journal.facts(key_of(profile.name))).values()
+        figures = [read_recurrence(text) for text in texts]
+        return max((*decided, *(one.looked for one in figures), *(one.last for one in figures)), default="")
 
-async def _touched(state: Path, platform: str) -> str:
-    """When something was last decided about an item here, or an item was last looked at."""
-    if (opened := await known_journal(state)) is None:
-        return ""
-    async with opened as journal:
-        decided = [one.at for one in await journal.decisions(platform)]
-        figures = [read_recurrence(text) for text in (await journal.facts(key_of(platform))).values()]
-    return max((*decided, *(one.looked for one in figures), *(one.last for one in figures)), default="")
+    return await from_journal(state, touched, "") < iso(datetime.fromtimestamp(at, UTC))
 
 
 def age(at: str, now: datetime) -> str:
