@@ -31,22 +31,6 @@ class ProposalTexts:
     message: str
 
 
-class FixGate(Protocol):
-    """The fix gate: all steps in order, over all rounds; `note` gets each step as it ends. `question` is how
-    the platform's own re-runs ask for the item, where that is known."""
-
-    async def __call__(
-        self,
-        task: FixTask,
-        *,
-        trees: Trees,
-        jails: TreeJailPort,
-        fixer: Fixer,
-        note: Callable[[StepResult], None],
-        question: ItemQuestion | None = None,
-    ) -> GateReport: ...
-
-
 class RunEvents(Protocol):
     """The event stream of a run."""
 
@@ -79,8 +63,18 @@ class FixParts(Protocol):
     def jails(self, task: FixTask, folder: Path) -> AbstractAsyncContextManager[TreeJailPort]: ...
     def fixer(self, task: FixTask, budget: FixBudget) -> Fixer: ...
     def texts(self, task: FixTask, report: GateReport, patch: CheckedPatch) -> ProposalTexts: ...
-    @property
-    def gate(self) -> FixGate: ...
+    async def gate(
+        self,
+        task: FixTask,
+        *,
+        trees: Trees,
+        jails: TreeJailPort,
+        fixer: Fixer,
+        note: Callable[[StepResult], None],
+        question: ItemQuestion | None = None,
+    ) -> GateReport:
+        """All steps in order, over all rounds; `note` gets each step as it ends. `question` is how the
+        platform's own re-runs ask for the item, where that is known."""
 
 
 class RunOwners(Protocol):

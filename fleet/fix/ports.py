@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -64,25 +65,25 @@ class Trees(Protocol):
         """Recent commits of the branch whose message names one of these words."""
 
 
+@dataclass(frozen=True, slots=True)
+class TreeCommand:
+    """What a jail runs in a work tree. With `keep` the tree gets its changes; `mounts` are read-only at
+    /opt/<name>, with `bin` in PATH; `egress` is its only way out."""
+
+    argv: Sequence[str]
+    deadline_s: float
+    keep: bool = False
+    stdin: bytes = b""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    mounts: Mapping[str, Path] = field(default_factory=dict)
+    egress: Egress | None = None
+
+
 class TreeJailPort(Protocol):
     """Jails over a work tree: `/box` is a copy of it, on a disk of the jail."""
 
-    async def run(
-        self,
-        tree: Path,
-        command: Sequence[str],
-        *,
-        deadline_s: float,
-        keep: bool = False,
-        stdin: bytes = b"",
-        environment: Mapping[str, str] | None = None,
-        mounts: Mapping[str, Path] | None = None,
-        egress: Egress | None = None,
-    ) -> CommandEnd:
-        """Run a command (argv) in the tree; with `keep` the tree gets its changes.
-
-        PatchRefused `disk`: it has filled the disk of its jail; nothing of it is kept.
-        """
+    async def run(self, tree: Path, command: TreeCommand) -> CommandEnd:
+        """PatchRefused `disk`: it has filled the disk of its jail; nothing of it is kept."""
 
     async def ask(
         self, tree: Path, task: FixTask, calls: Sequence[ReproCall], *, elsewhere: bool = False

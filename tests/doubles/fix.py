@@ -29,12 +29,12 @@ from fleet.fix.ports import (
     Fixer,
     PublisherPort,
     TrackerPort,
+    TreeCommand,
     TreeJailPort,
     TreePort,
     Trees,
     by_hand,
 )
-from fleet.jail.model import Egress
 from fleet.runs.proof.item_questions import ItemQuestion
 
 BASE = "b" * 40
@@ -164,19 +164,8 @@ class MemoryTreeJails:
 
     commands: list[Sequence[str]] = field(default_factory=list)
 
-    async def run(
-        self,
-        tree: Path,
-        command: Sequence[str],
-        *,
-        deadline_s: float,
-        keep: bool = False,
-        stdin: bytes = b"",
-        environment: Mapping[str, str] | None = None,
-        mounts: Mapping[str, Path] | None = None,
-        egress: Egress | None = None,
-    ) -> CommandEnd:
-        self.commands.append(command)
+    async def run(self, tree: Path, command: TreeCommand) -> CommandEnd:
+        self.commands.append(command.argv)
         return CommandEnd(0, "exited", b"", b"", 0.0)
 
     async def ask(
@@ -246,7 +235,7 @@ class MemoryParts:
     ) -> GateReport:
         async with trees.open(task) as tree:
             for step in self.steps:
-                await jails.run(tree.path, ("true",), deadline_s=1.0)
+                await jails.run(tree.path, TreeCommand(("true",), deadline_s=1.0))
                 note(step)
             if self.fails is not None:
                 raise self.fails

@@ -20,7 +20,7 @@ from fleet.drivers.session import RunOver
 from fleet.errors import FleetError
 from fleet.fix.model import CheckedPatch, FixTask, GateReport, StepResult
 from fleet.fix.parts import ProposalTexts
-from fleet.fix.ports import Ask, Fixer, PublisherPort, TreeJailPort, Trees
+from fleet.fix.ports import Ask, Fixer, PublisherPort, TreeCommand, TreeJailPort, Trees
 from fleet.fix.publish.body import marker
 from fleet.fix.publish.git_remote import GitRemotePublisher
 from fleet.fix.publish.github import GitHubPublisher
@@ -126,7 +126,7 @@ class RealParts(MemoryParts):
     ) -> GateReport:
         async with trees.open(task) as tree:
             for one in PASSED:
-                await jails.run(tree.path, ("true",), deadline_s=1.0)
+                await jails.run(tree.path, TreeCommand(("true",), deadline_s=1.0))
                 note(one)
             await tree.put("src/double.py", FIXED.encode())
             return GateReport(PASSED, checked(task, await tree.diff(), tree.base), 1)

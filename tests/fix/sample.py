@@ -107,6 +107,8 @@ _REPLACED = (
 _NAMES = (
     ("fleet.devnet.platform", "service"),
     ("fleet.devnet.defects", "service.defects"),
+    ("fleet.chain.node.", "service."),
+    ("fleet.chain.signing.", "service."),
     ("fleet.chain.", "service."),
     ("fleet.clock", "service.clock"),
     ("fleet.errors", "service.errors"),
@@ -256,7 +258,7 @@ def _sound() -> dict[str, str]:
     for one in (PLATFORM / "templates").iterdir():
         files[f"service/templates/{one.name}"] = one.read_text()
     for source, name in (
-        ("chain/digest", "digest"),
+        ("chain/node/digest", "digest"),
         ("clock", "clock"),
         ("errors", "errors"),
     ):

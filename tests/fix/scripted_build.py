@@ -13,8 +13,7 @@ from typing import Any, ClassVar
 from fleet.errors import JailError
 from fleet.findings.repro import ReproCall
 from fleet.fix.model import CommandEnd, FixTask, TrackerHit
-from fleet.fix.ports import TreePort
-from fleet.jail.model import Egress
+from fleet.fix.ports import TreeCommand, TreePort
 from tests.fix import sample
 
 PANIC = sample.DEFECTS[0]
@@ -46,23 +45,12 @@ class ScriptedJails:
         text = (tree / PANIC.file).read_text()
         return text.partition("# state: ")[2].split()[0] if "# state: " in text else "base"
 
-    async def run(
-        self,
-        tree: Path,
-        command: Sequence[str],
-        *,
-        deadline_s: float,
-        keep: bool = False,
-        stdin: bytes = b"",
-        environment: Mapping[str, str] | None = None,
-        mounts: Mapping[str, Path] | None = None,
-        egress: Egress | None = None,
-    ) -> CommandEnd:
-        if self.lost and self.lost[0] in " ".join(command):
+    async def run(self, tree: Path, command: TreeCommand) -> CommandEnd:
+        if self.lost and self.lost[0] in " ".join(command.argv):
             self.lost.pop(0)
             return CommandEnd(0, "lost", b"", b"gone", 0.0)
-        state, last = self.state(tree), command[-1]
-        if "compileall" in command:
+        state, last = self.state(tree), command.argv[-1]
+        if "compileall" in command.argv:
             return end(state != "unbuilt")
         if last == "tests":
             return end(not (state == "breaks" or (state == "base" and self.own_fail_before)))

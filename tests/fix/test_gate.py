@@ -15,6 +15,7 @@ import pytest
 from fleet.fix.gate.gate import fix_gate
 from fleet.fix.gate.variants import make_variants
 from fleet.fix.model import FixTask, GateReport, GateStep, StepResult
+from fleet.fix.ports import TreeCommand
 from tests.fix import sample
 from tests.fix.gate_world import (
     ScriptedFixer,
@@ -83,7 +84,7 @@ async def ground(tmp_path_factory: pytest.TempPathFactory) -> Ground:
     one = sample.build(folder / "repository")
     jails, base = tree_jails(folder / "spool"), PlainTree(folder / "base", one.path)
     for command in sample.repository(one).build:
-        assert (await jails.run(base.path, command, deadline_s=60, keep=True)).passed
+        assert (await jails.run(base.path, TreeCommand(command, deadline_s=60, keep=True))).passed
     names = {}
     for defect in one.defects:
         task = task_of(one, defect)

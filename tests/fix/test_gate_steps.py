@@ -15,7 +15,7 @@ from fleet.fix.gate.gate import fix_gate
 from fleet.fix.gate.variants import Variants, make_variants
 from fleet.fix.jails.tree_changes import full
 from fleet.fix.model import CheckedPatch, CommandEnd, FixTask, GateReport, GateStep, StepResult
-from fleet.fix.ports import TreeJailPort, TreePort
+from fleet.fix.ports import TreeCommand, TreeJailPort, TreePort
 from tests.fix import sample
 from tests.fix.gate_world import ScriptedFixer, accept, named, replacing, task_of
 from tests.fix.scripted_build import PANIC, SEEN, MemoryTree, MemoryTrees, ScriptedJails
@@ -232,10 +232,10 @@ async def test_a_fixer_learns_what_failed_but_no_neighbour(house: House) -> None
 class Filling(ScriptedJails):
     """A build that fills the disk of its jail."""
 
-    async def run(self, tree: Path, command: Sequence[str], **words: Any) -> CommandEnd:
-        if "compileall" in command:
+    async def run(self, tree: Path, command: TreeCommand) -> CommandEnd:
+        if "compileall" in command.argv:
             raise full(1 << 30)
-        return await super().run(tree, command, **words)
+        return await super().run(tree, command)
 
 
 async def test_a_build_that_fills_the_disk_is_ended(house: House) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
@@ -17,6 +16,7 @@ from fleet.errors import FixError
 from fleet.findings.envelope import read
 from fleet.findings.records import read_record
 from fleet.fix.model import CheckedPatch, CommandEnd, FixTask, GateStep, Published, StepResult, TrackerHit
+from fleet.fix.ports import TreeCommand
 from fleet.fix.propose import PATCH
 from fleet.fix.recovery import EVIDENCE
 from fleet.gate.model import Rung
@@ -231,7 +231,7 @@ async def test_a_push_that_a_fence_cut_off_is_settled_by_looking(
 @pytest.mark.parametrize("fence", ["stop", "dial"])
 async def test_a_jail_that_runs_ends_once_a_fence_closes(here: FixHome, fence: str) -> None:
     class Endless(MemoryTreeJails):
-        async def run(self, tree: Path, command: Sequence[str], **more: Any) -> CommandEnd:
+        async def run(self, tree: Path, command: TreeCommand) -> CommandEnd:
             FENCES[fence][0](here)
             await anyio.sleep_forever()
             raise AssertionError

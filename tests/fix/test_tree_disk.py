@@ -15,6 +15,7 @@ import pytest
 from fleet.errors import JailError, PatchRefused
 from fleet.fix.jails.tree_changes import apply_changes
 from fleet.fix.jails.tree_jail import LIMITS, TreeJails
+from fleet.fix.ports import TreeCommand
 from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.docker.engine_choice import EngineChoice
 from fleet.jail.docker.jail import DockerJail
@@ -66,7 +67,7 @@ async def test_a_disk_is_not_filled_beyond_its_size(jails: TreeJails, tree: Path
     before = size(tree)
     script = ("{python}", "-B", "/opt/hostile/holds_the_disk.py", kind)
     try:
-        end = await jails.run(tree, script, deadline_s=30, keep=True, mounts={"hostile": HOSTILE})
+        end = await jails.run(tree, TreeCommand(script, 30, keep=True, mounts={"hostile": HOSTILE}))
         taken = end.stdout.decode().rpartition("taken: ")[2].strip()
         seen = f"{taken} MiB" if end.how == "exited" else end.how
     except PatchRefused as refused:
@@ -85,7 +86,7 @@ os.makedirs("shut"); open("shut/in", "w").write("seen"); os.chmod("shut/in", 0);
 
 
 async def test_changes_come_out_as_they_were_made(jails: TreeJails, tree: Path) -> None:
-    end = await jails.run(tree, ("{python}", "-c", CHANGES), deadline_s=30, keep=True)
+    end = await jails.run(tree, TreeCommand(("{python}", "-c", CHANGES), 30, keep=True))
     assert (end.passed, end.stderr) == (True, b"")
     found = {str(path.relative_to(tree)) for path in tree.rglob("*")}
     assert found == {"src", "src/kept", "new", "new/deep", "new/deep/file", "link", "shut", "shut/in"}
@@ -94,7 +95,7 @@ async def test_changes_come_out_as_they_were_made(jails: TreeJails, tree: Path) 
     assert os.readlink(tree / "link") == "/etc/passwd"
     assert (tree / "src/kept").stat().st_mode & 0o777 == 0o755
     last = (tree / "new/deep/file").stat().st_mtime_ns
-    again = await jails.run(tree, ("cp", "-a", "new/deep/file", "src/copy"), deadline_s=30, keep=True)
+    again = await jails.run(tree, TreeCommand(("cp", "-a", "new/deep/file", "src/copy"), 30, keep=True))
     assert again.passed
     assert (tree / "src/copy").stat().st_mtime_ns == last, "a build goes by times"
 

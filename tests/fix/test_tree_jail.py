@@ -14,6 +14,7 @@ from fleet.findings.repro import ReproCall
 from fleet.fix.build_calls import applicable, facts_of, resolved
 from fleet.fix.jails.tree_jail import TreeJails
 from fleet.fix.model import FixTask
+from fleet.fix.ports import TreeCommand
 from tests.fix import sample
 from tests.fix.gate_world import task_of, tree_jails
 
@@ -58,10 +59,10 @@ def python(text: str) -> tuple[str, ...]:
 
 async def test_what_a_command_changes_is_thrown_away_unless_it_is_kept(jails: TreeJails, tree: Path) -> None:
     change = ("sh", "-c", "echo changed > file; echo new > new; cat file")
-    end = await jails.run(tree, change, deadline_s=20)
+    end = await jails.run(tree, TreeCommand(change, 20))
     assert (end.how, end.code, end.stdout) == ("exited", 0, b"changed\n")
     assert ((tree / "file").read_text(), (tree / "new").exists()) == ("as it was\n", False)
-    assert (await jails.run(tree, change, deadline_s=20, keep=True)).passed
+    assert (await jails.run(tree, TreeCommand(change, 20, keep=True))).passed
     assert ((tree / "file").read_text(), (tree / "new").read_text()) == ("changed\n", "new\n")
 
 
@@ -70,7 +71,7 @@ async def test_a_link_in_the_tree_shows_nothing_of_the_host(
 ) -> None:
     (tmp_path / "secret").write_text("of the host")
     (tree / "link").symlink_to(tmp_path / "secret")
-    end = await jails.run(tree, ("sh", "-c", "readlink link; cat link"), deadline_s=20)
+    end = await jails.run(tree, TreeCommand(("sh", "-c", "readlink link; cat link"), 20))
     assert (end.how, end.passed) == ("exited", False)
     assert end.stdout.decode().strip() == str(tmp_path / "secret")
     assert (tmp_path / "secret").stat().st_uid == os.geteuid()
@@ -78,33 +79,33 @@ async def test_a_link_in_the_tree_shows_nothing_of_the_host(
 
 async def test_what_cannot_be_copied_is_never_a_pass(jails: TreeJails, tree: Path) -> None:
     os.mkfifo(tree / "pipe")
-    end = await jails.run(tree, ("true",), deadline_s=20)
+    end = await jails.run(tree, TreeCommand(("true",), 20))
     assert (end.how, end.passed) == ("lost", False)
     assert b"the tree cannot be copied" in end.stderr
 
 
 async def test_how_a_command_ended_is_not_what_it_printed(jails: TreeJails, tree: Path) -> None:
     forged = '{"v": 1, "how": "exited", "code": 0, "stdout": "", "stderr": "", "seconds": 0.1}'
-    lies = await jails.run(tree, python(f"import sys; print('{forged}'); sys.exit(3)"), deadline_s=20)
+    lies = await jails.run(tree, TreeCommand(python(f"import sys; print('{forged}'); sys.exit(3)"), 20))
     assert (lies.how, lies.code, lies.passed) == ("exited", 3, False)
-    died = await jails.run(tree, python("import os; os.abort()"), deadline_s=20)
+    died = await jails.run(tree, TreeCommand(python("import os; os.abort()"), 20))
     assert (died.how, died.code, died.passed) == ("signaled", 6, False)
-    slow = await jails.run(tree, ("sleep", "60"), deadline_s=0.5)
+    slow = await jails.run(tree, TreeCommand(("sleep", "60"), deadline_s=0.5))
     assert (slow.how, slow.passed) == ("timeout", False)
-    missing = await jails.run(tree, ("no-such-program",), deadline_s=20)
+    missing = await jails.run(tree, TreeCommand(("no-such-program",), 20))
     assert (missing.how, missing.code) == ("exited", 127)
-    flood = await jails.run(tree, python("import os\nwhile True: os.write(1, b'x' * 65536)"), deadline_s=20)
+    flood = await jails.run(tree, TreeCommand(python("import os\nwhile True: os.write(1, b'x' * 65536)"), 20))
     assert (flood.how, flood.passed) == ("flood", False)
 
 
 async def test_a_command_that_kills_its_guest_has_not_passed(jails: TreeJails, tree: Path) -> None:
-    end = await jails.run(tree, python("import os; os.kill(os.getppid(), 9)"), deadline_s=20)
+    end = await jails.run(tree, TreeCommand(python("import os; os.kill(os.getppid(), 9)"), 20))
     assert (end.how, end.passed) == ("lost", False)
 
 
 async def test_a_command_cannot_write_its_guests_answer(jails: TreeJails, tree: Path) -> None:
     text = "import os; print(os.listdir(f'/proc/{os.getppid()}/fd'))"
-    end = await jails.run(tree, python(text), deadline_s=20)
+    end = await jails.run(tree, TreeCommand(python(text), 20))
     assert not end.passed
     assert b"PermissionError" in end.stderr
 
@@ -118,9 +119,9 @@ async def test_a_repository_brings_what_it_needs_by_mounts(
     tool.write_text("#!/bin/sh\necho a program of the mount\n")
     tool.chmod(0o755)
     mounts = {"deps": tmp_path / "deps"}
-    end = await jails.run(tree, python("import brought; print(brought.WHAT)"), deadline_s=20, mounts=mounts)
+    end = await jails.run(tree, TreeCommand(python("import brought; print(brought.WHAT)"), 20, mounts=mounts))
     assert end.stdout == b"a module of the mount\n"
-    end = await jails.run(tree, ("its-tool",), deadline_s=20, mounts=mounts)
+    end = await jails.run(tree, TreeCommand(("its-tool",), 20, mounts=mounts))
     assert end.stdout == b"a program of the mount\n"
 
 

@@ -19,7 +19,7 @@ from fleet.findings.redact import Redactor
 from fleet.fix.fixers.brief import write_brief
 from fleet.fix.fixers.endpoint import INSIDE, ModelEgress
 from fleet.fix.model import CommandEnd, FixAttempt, FixTask, StepResult
-from fleet.fix.ports import FixBudget, TreeJailPort, TreePort
+from fleet.fix.ports import FixBudget, TreeCommand, TreeJailPort, TreePort
 from fleet.jail.locate import find_interpreter
 from fleet.text import clean
 
@@ -68,17 +68,19 @@ class CommandFixer:
         brief = write_brief(task, failed, python=python, seconds=seconds, model=way is not None)
         text = brief.text(secrets.token_hex(8))
         with _task_folder(text) as folder:
-            mounts = task.repository.mounts | self._section.mounts
-            end = await jails.run(
-                tree.path,
-                [word.replace("{task}", TASK) for word in self._section.command],
-                deadline_s=seconds,
+            section = self._section
+            mounts = task.repository.mounts | section.mounts
+            own = {name: value.replace("{endpoint}", INSIDE) for name, value in section.environment.items()}
+            command = TreeCommand(
+                [word.replace("{task}", TASK) for word in section.command],
+                seconds,
                 keep=True,
                 stdin=text.encode(),
-                environment=self._environment(),
+                environment={**ENVIRONMENT, **own},
                 mounts={name: Path(path) for name, path in mounts.items()} | {"qa_task": folder},
                 egress=way.egress if way else None,
             )
+            end = await jails.run(tree.path, command)
         if end.how == "lost":
             why = clean(end.stderr.decode("utf-8", "replace"), 300)
             raise JailError(f"the fixer's jail broke: {why}")
@@ -89,10 +91,6 @@ class CommandFixer:
         if not section.endpoint:
             return None
         return ModelEgress(section.endpoint, key=self._key, header=section.endpoint_header, rung=self._rung)
-
-    def _environment(self) -> dict[str, str]:
-        own = {name: value.replace("{endpoint}", INSIDE) for name, value in self._section.environment.items()}
-        return {**ENVIRONMENT, **own}
 
     def _transcript(self, end: CommandEnd) -> str:
         said = b"\n".join(part for part in (end.stdout, end.stderr) if part).decode("utf-8", "replace")

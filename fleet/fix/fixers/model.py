@@ -34,7 +34,7 @@ from fleet.fix.fixers.brief import write_brief
 from fleet.fix.fixers.command import ENVIRONMENT
 from fleet.fix.fixers.command_guard import refusal
 from fleet.fix.model import CommandEnd, FixAttempt, FixTask, StepResult
-from fleet.fix.ports import FixBudget, TreeJailPort, TreePort
+from fleet.fix.ports import FixBudget, TreeCommand, TreeJailPort, TreePort
 from fleet.jail.locate import find_interpreter
 from fleet.personas.duration import parse_duration
 from fleet.text import clean, line
@@ -216,15 +216,8 @@ class TreeTools:
 
     async def _jailed(self, argv: Sequence[str], seconds: float, stdin: bytes) -> CommandEnd:
         mounts = {name: Path(path) for name, path in self.task.repository.mounts.items()}
-        end = await self.jails.run(
-            self.tree,
-            argv,
-            deadline_s=min(seconds, self.budget.seconds()),
-            keep=True,
-            stdin=stdin,
-            environment=ENVIRONMENT,
-            mounts=mounts,
-        )
+        seconds = min(seconds, self.budget.seconds())
+        end = await self.jails.run(self.tree, TreeCommand(argv, seconds, True, stdin, ENVIRONMENT, mounts))
         if end.how == "lost":
             why = clean(end.stderr.decode("utf-8", "replace"), 300)
             raise JailError(f"the jail of the model's tools broke: {why}")

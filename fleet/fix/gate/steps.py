@@ -19,7 +19,7 @@ from fleet.fix.gate.judging import BuildVerdict, ItemJudge
 from fleet.fix.gate.regression import shown_by
 from fleet.fix.gate.variants import Variants
 from fleet.fix.model import CommandEnd, FixTask, GateStep, RegressionTest, StepResult
-from fleet.fix.ports import TreeJailPort, TreePort
+from fleet.fix.ports import TreeCommand, TreeJailPort, TreePort
 from fleet.oracles.table import ORACLES
 from fleet.text import clean, line
 
@@ -56,11 +56,10 @@ class GateBench:
         goes beyond the bounds of a tree."""
         repository = self.task.repository
         mounts = {name: Path(path) for name, path in repository.mounts.items()}
+        asked = TreeCommand(command, repository.timeout_s, keep, mounts=mounts)
         for _ in range(2):
             try:
-                end = await self.jails.run(
-                    tree.path, command, deadline_s=repository.timeout_s, keep=keep, mounts=mounts
-                )
+                end = await self.jails.run(tree.path, asked)
             except PatchRefused as refused:
                 raise StepHeld(str(refused), {"command": list(command), "rule": refused.rule}) from None
             if end.how != "lost":

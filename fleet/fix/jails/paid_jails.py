@@ -13,9 +13,8 @@ from fleet.findings.repro import ReproCall
 from fleet.fix.model import CommandEnd, FixTask
 from fleet.fix.permission.guard import ActGuard, FenceClosed
 from fleet.fix.permission.preconditions import ProposeRefusal
-from fleet.fix.ports import TreeJailPort
+from fleet.fix.ports import TreeCommand, TreeJailPort
 from fleet.gate.budget import Ledger
-from fleet.jail.model import Egress
 
 
 @dataclass(slots=True)
@@ -27,31 +26,9 @@ class PaidJails:
     fences: Callable[[], ProposeRefusal | None]
     ran: int = 0
 
-    async def run(
-        self,
-        tree: Path,
-        command: Sequence[str],
-        *,
-        deadline_s: float,
-        keep: bool = False,
-        stdin: bytes = b"",
-        environment: Mapping[str, str] | None = None,
-        mounts: Mapping[str, Path] | None = None,
-        egress: Egress | None = None,
-    ) -> CommandEnd:
+    async def run(self, tree: Path, command: TreeCommand) -> CommandEnd:
         await self._pay()
-        return await self._guard.watch(
-            lambda: self.inner.run(
-                tree,
-                command,
-                deadline_s=deadline_s,
-                keep=keep,
-                stdin=stdin,
-                environment=environment,
-                mounts=mounts,
-                egress=egress,
-            )
-        )
+        return await self._guard.watch(lambda: self.inner.run(tree, command))
 
     async def ask(
         self, tree: Path, task: FixTask, calls: Sequence[ReproCall], *, elsewhere: bool = False

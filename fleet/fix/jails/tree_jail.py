@@ -27,7 +27,7 @@ from fleet.findings.repro import ReproCall
 from fleet.fix.build_calls import PORT, SITE, applicable, resolved
 from fleet.fix.jails.tree_changes import RECORD, apply_changes, full
 from fleet.fix.model import CommandEnd, FixTask
-from fleet.fix.ports import MakeJail
+from fleet.fix.ports import MakeJail, TreeCommand
 from fleet.jail.jail_spec import UNPRIVILEGED
 from fleet.jail.model import Egress, End, Image, Layout, Limits, Outcome
 from fleet.runs.call.guest_protocol import MAX_VALUES, bad_args, result_of
@@ -65,34 +65,24 @@ class TreeJails:
     def __init__(self, make_jail: MakeJail, platform: Platform, limits: Limits = LIMITS) -> None:
         self._make, self._platform, self._limits = make_jail, platform, limits
 
-    async def run(
-        self,
-        tree: Path,
-        command: Sequence[str],
-        *,
-        deadline_s: float,
-        keep: bool = False,
-        stdin: bytes = b"",
-        environment: Mapping[str, str] | None = None,
-        mounts: Mapping[str, Path] | None = None,
-        egress: Egress | None = None,
-    ) -> CommandEnd:
-        """Run a command; see `fleet.fix.ports.TreeJailPort`. `mounts` are read-only at /opt/<name>: their
-        `bin` is in PATH, they are in PYTHONPATH, and the guest's own packages serve what they do not bring.
-        A jail that could not be made or broke is "lost", with the reason in `stderr`."""
+    async def run(self, tree: Path, command: TreeCommand) -> CommandEnd:
+        """Run a command; see `fleet.fix.ports`. Its mounts are in PYTHONPATH as well, and the guest's own
+        packages serve what they do not bring. A jail that could not be made or broke is "lost", with the
+        reason in `stderr`."""
+        deadline_s, egress = command.deadline_s, command.egress
         request = {
             "v": 1,
-            "argv": list(command),
-            "stdin": base64.b64encode(stdin).decode(),
-            "environment": dict(environment or {}),
-            "keep": keep,
+            "argv": list(command.argv),
+            "stdin": base64.b64encode(command.stdin).decode(),
+            "environment": dict(command.environment),
+            "keep": command.keep,
             "wall_s": deadline_s,
             "cpu_s": deadline_s * 4,
             "memory": self._limits.data,
         }
-        image = self._image("sandbox.trees.command", mounts or {}, tree)
+        image = self._image("sandbox.trees.command", command.mounts, tree)
         try:
-            if keep:
+            if command.keep:
                 return await self._kept(image, tree, request, deadline_s, egress)
             return _ended(await self._call(image, tree, request, deadline_s + MARGIN_S, egress))
         except JailError as error:
