@@ -144,7 +144,7 @@ async def check_place(manifest: Manifest, place: Path | str, file: Path) -> None
             rule="restore",
             remedy="remove url and url_file from [store] in fleet.toml",
         )
-    from fleet.store.sql.server_look import has_journal  # the driver is an extra
+    from fleet.store.sql.server import has_journal  # the driver is an extra
 
     if not await has_journal(place):
         options = "--no-owner --exit-on-error --single-transaction"

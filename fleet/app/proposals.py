@@ -13,7 +13,7 @@ from fleet.fix.permission.allow_git import allow_folder
 from fleet.fix.permission.permit import ProposePermit
 from fleet.fix.propose import PATCH
 from fleet.fix.recovery import EVIDENCE, ProposalUpkeep
-from fleet.store.proposal_rows import ProposalRow
+from fleet.store.rows import ProposalRow
 
 
 def permit_of(world: ReadingWorld) -> ProposePermit:

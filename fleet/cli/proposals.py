@@ -12,7 +12,7 @@ from fleet.app.journal import from_journal
 from fleet.cli.console import DryRun, Json, make_app, put, run, state, table, who
 from fleet.config import load_fleet
 from fleet.errors import UsageError
-from fleet.store.proposal_rows import OPEN_PROPOSALS, ProposalRow
+from fleet.store.rows import OPEN_PROPOSALS, ProposalRow
 from fleet.text import clean
 
 Ident = Annotated[str, typer.Argument(metavar="ID", help="Proposal, or item, or the beginning of one.")]

@@ -20,6 +20,7 @@ from fleet.config.fleet import (
     FleetConfig,
     FleetDayLimits,
     HookSection,
+    JailSection,
     KeepSection,
     ModelSection,
     OtelSection,
@@ -28,9 +29,7 @@ from fleet.config.fleet import (
     StoreSection,
     Usd,
 )
-from fleet.config.jail import JailSection
-from fleet.config.live import LiveConfig, Reloaded
-from fleet.config.load import load_fleet, load_platform, overrides, parse, read_text
+from fleet.config.load import LiveConfig, Reloaded, load_fleet, load_platform, overrides, parse, read_text
 from fleet.config.notify import EVENTS, NoticeEvent, NotifySection
 from fleet.config.platform import ChainSection, GasSection, Platform, WebSection
 from fleet.config.section import Section

@@ -9,10 +9,24 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, field_validator
 
-from fleet.config.jail import JailSection
 from fleet.config.notify import NotifySection
 from fleet.config.propose import ProposeSection, RepositoryName, RepositorySection
 from fleet.config.section import Address, HttpUrl, Section, in_the_clear
+
+
+class JailSection(Section):
+    """The fence around one call: bubblewrap, or containers of Docker's engine."""
+
+    backend: Literal["auto", "bubblewrap", "docker"] = "auto"
+    """`auto`: bubblewrap where it is installed, else Docker. Whichever it is must pass its self-check: the
+    fleet never changes to another one by itself."""
+    socket: Annotated[str, StringConstraints(pattern=r"^(unix:///[!-~]{1,200})?$")] = ""
+    """Docker's engine, `unix:///run/docker.sock`; "": DOCKER_HOST, else that one. Never over a network."""
+    image: Annotated[str, StringConstraints(max_length=200)] = ""
+    """Docker: image of the jail, by `docker build -f sandbox/Dockerfile`; "": an empty one, with the host's
+    /usr, its Python and the guest code mounted read-only."""
+    runtime: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]{0,40}$|^$")] = ""
+    """Docker: runtime of the containers, such as `runsc`; "": the engine's own."""
 
 
 def _money(value: Any) -> Any:

@@ -24,8 +24,7 @@ from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
 from fleet.runs.proof.item_questions import ItemQuestion, known_items, questions
 from fleet.runs.queue import FIX
-from fleet.store.proposal_rows import OPEN_PROPOSALS
-from fleet.store.rows import ItemRow
+from fleet.store.rows import OPEN_PROPOSALS, ItemRow
 from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.run import TriageMemory
 from fleet.triage.triage_pass import TRIAGE, in_words, pass_over

@@ -13,7 +13,7 @@ from fleet.findings.records import ItemRecord, RecordKind, write_record
 from fleet.fix.model import FixTask
 from fleet.fix.parts import FixWorld, repository_for
 from fleet.fix.permission.preconditions import calls_of
-from fleet.store.proposal_rows import ProposalRow
+from fleet.store.rows import ProposalRow
 from fleet.triage.items.worklist import WorklistItem
 
 BRANCH = "qa-fleet/"

@@ -29,7 +29,7 @@ from fleet.fix.publish.publishing import Publishing
 from fleet.fix.recovery import EVIDENCE
 from fleet.runs.driver_choice import Price, unpriced
 from fleet.runs.proof.item_questions import ItemQuestion
-from fleet.store.proposal_rows import HELD_AT, TRACKED, ProposalRow, ProposalState
+from fleet.store.rows import HELD_AT, TRACKED, ProposalRow, ProposalState
 from fleet.text import line
 from fleet.triage.items.worklist import WorklistItem
 

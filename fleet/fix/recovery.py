@@ -37,7 +37,7 @@ from fleet.fix.proposal_row import current, owes, post_owed, task_again
 from fleet.fix.publish.publishing import Publishing
 from fleet.fix.repository.git import DEADLINE_S
 from fleet.runs.settlement.turn import posting
-from fleet.store.proposal_rows import OPEN_PROPOSALS, ProposalRow, ProposalState
+from fleet.store.rows import OPEN_PROPOSALS, ProposalRow, ProposalState
 from fleet.triage.items.worklist import WorklistItem
 
 SETTLING = "propose.settling"

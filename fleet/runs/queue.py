@@ -19,7 +19,7 @@ from fleet.store.journal import Journal
 from fleet.store.rows import NewRun
 from fleet.triggers.model import EVERYONE, Firing, Skip
 
-ROOM = 256
+MOST_WAITING = 256
 """Most waiting runs of one persona: a flood of events must not become a flood of runs."""
 WHOLE = frozenset(
     {
@@ -72,55 +72,51 @@ class Queue:
         A clock tick, or another change of one whole, while a run waits for such a one changes nothing: the
         waiting run sees the same.
         """
-        if await self._journal.known_key(firing.key):
+        if await self._journal.run_of(firing.key):
             return False
         ready = self._look_up(firing.persona)
         if ready.persona and ready.persona.persona.driver == TRIAGE and _kind(firing.key) in WHOLE:
             self._signals.bursts.note(firing.persona)
-        waiting = await self._journal.queued_keys(self._platform, firing.persona)
-        if firing.key in waiting:  # queued by another daemon meanwhile
-            return False
-        refusal = ready.refusal or _crowded(firing, waiting, ready)
-        if refusal := refusal or await self._spent(ready, self._day(), self._journal):
-            await self.skip(Skip(firing.persona, firing.key, refusal))
-            return False
-        run = self._run(firing, ready, priority)
-        queued = await self._source.trigger(run)
-        if queued:
-            self._feed.publish(_fired(run))
-            self._work.set()
-        return queued
+        return bool(await self.fire_all([firing], priority=priority))
 
-    async def fire_all(self, firings: Sequence[Firing]) -> None:
-        """`fire` for each, with one transaction for all new ones: ten thousand may be due at one tick."""
+    async def fire_all(self, firings: Sequence[Firing], *, priority: int = 0) -> set[str]:
+        """`fire` for each, with one transaction for all new ones: ten thousand may be due at one tick.
+
+        The ids of the new runs.
+        """
         names = {firing.persona for firing in firings}
         waiting = await self._journal.queued_by_persona(self._platform, names)
-        today = _Today(await self._journal.spent_today())
-        runs, skips = await self._judge(firings, set(), waiting, today)
+        runs, skips = await self._judge(firings, set(), waiting, priority)
         if skips:  # known runs are not skips
             known = await self._journal.known_keys([firing.key for firing in firings])
-            runs, skips = await self._judge(firings, known, waiting, today)
+            runs, skips = await self._judge(firings, known, waiting, priority)
         new = await self._source.trigger_all(runs)
         if new:
             at = self._feed.now()  # ten thousand copies would take a tenth of the time here
-            self._feed.publish(*[_fired(run, at) for run in runs if run.run_id in new])
+            fired = (run for run in runs if run.run_id in new)
+            self._feed.publish(
+                *(
+                    TriggerFired(at=at, persona=run.persona, key=run.key, why=run.trigger, run=run.run_id)
+                    for run in fired
+                )
+            )
             self._work.set()
         if skips:
-            await self._journal.skip_all([(skip.persona, skip.key, skip.reason) for skip in skips])
-            self._feed.publish(*map(_skipped, skips))
+            await self._skip(skips)
+        return new
 
     async def _judge(
         self,
         firings: Sequence[Firing],
         known: Collection[str],
         waiting: Mapping[str, list[str]],
-        today: Today,
+        priority: int,
     ) -> tuple[list[NewRun], list[Skip]]:
         """Split firings with unknown keys into runs and skips."""
         runs: dict[str, NewRun] = {}
         skips: list[Skip] = []
         ahead = {persona: list(keys) for persona, keys in waiting.items()}
-        day = self._day()
+        day, today = self._day(), _Today(await self._journal.spent_today())
         for firing in firings:
             if firing.key in known or firing.key in runs:
                 continue
@@ -130,7 +126,17 @@ class Queue:
                 skips.append(Skip(firing.persona, firing.key, refusal))
                 continue
             keys.append(firing.key)
-            runs[firing.key] = self._run(firing, ready)
+            runs[firing.key] = NewRun(
+                run_id=new_run_id(),
+                persona=firing.persona,
+                key=firing.key,
+                platform=self._platform,
+                trigger=firing.why,
+                rung="",
+                budget=ready.limits,
+                priority=priority,
+                due=_stamp(firing.due),
+            )
         return list(runs.values()), skips
 
     def _look_up(self, name: str) -> _Ready:
@@ -143,23 +149,15 @@ class Queue:
         self._ready[name] = known
         return known
 
-    def _run(self, firing: Firing, ready: _Ready, priority: int = 0) -> NewRun:
-        return NewRun(
-            run_id=new_run_id(),
-            persona=firing.persona,
-            key=firing.key,
-            platform=self._platform,
-            trigger=firing.why,
-            rung="",
-            budget=ready.limits,
-            priority=priority,
-            due=_stamp(firing.due),
-        )
-
     async def skip(self, skip: Skip) -> None:
         """Record it: a row for `status`, an event for followers."""
-        await self._journal.skip(skip.persona, skip.key, skip.reason)
-        self._feed.publish(_skipped(skip))
+        await self._skip([skip])
+
+    async def _skip(self, skips: Sequence[Skip]) -> None:
+        await self._journal.skip([(skip.persona, skip.key, skip.reason) for skip in skips])
+        self._feed.publish(
+            *(TriggerSkipped(persona=skip.persona, key=skip.key, reason=skip.reason) for skip in skips)
+        )
 
     async def _spent(self, ready: _Ready, day: Mapping[Unit, int], today: Today) -> str:
         if ready.persona is None or ready.budget is None or not (ready.budget.day or day):
@@ -204,7 +202,7 @@ def _stamp(due: datetime) -> str:
 
 
 def _crowded(firing: Firing, waiting: Sequence[str], ready: _Ready) -> str:
-    if len(waiting) >= ROOM:
+    if len(waiting) >= MOST_WAITING:
         return f"{len(waiting)} runs of it wait already"
     if waiting and ready.persona is not None and ready.persona.persona.driver == RETEST.name:
         return f"a run of it waits already ({waiting[0]}): it runs the same items again"
@@ -212,14 +210,6 @@ def _crowded(firing: Firing, waiting: Sequence[str], ready: _Ready) -> str:
     if kind in WHOLE | {_CLOCK} and (earlier := [key for key in waiting if _kind(key) == kind]):
         return f"a run of it waits already ({earlier[0]})"
     return ""
-
-
-def _fired(run: NewRun, at: str = "") -> TriggerFired:
-    return TriggerFired(at=at, persona=run.persona, key=run.key, why=run.trigger, run=run.run_id)
-
-
-def _skipped(skip: Skip) -> TriggerSkipped:
-    return TriggerSkipped(persona=skip.persona, key=skip.key, reason=skip.reason)
 
 
 def _kind(key: str) -> str:
@@ -237,4 +227,4 @@ def _needs(driver: str, budget: Budget) -> tuple[Unit, ...]:
     return ("calls", *writes, *model)
 
 
-__all__ = ["EVERYONE", "FIX", "ROOM", "TRIAGE", "Queue"]
+__all__ = ["EVERYONE", "FIX", "MOST_WAITING", "TRIAGE", "Queue"]

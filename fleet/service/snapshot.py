@@ -99,7 +99,7 @@ class JournalSnapshot:
         book = read_book(await journal.get(FACTS + platform))
         return cls(
             last=last,
-            waiting=await journal.waiting(platform),
+            waiting=(await journal.at_hand(platform))[0],
             limits=limits,
             left=await left_today(journal, limits),
             reachable=platform_reach(book, [row for row in last if row.persona not in readers]),

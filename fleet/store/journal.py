@@ -21,7 +21,6 @@ from fleet.store.tables.history import History, HistoryTables
 from fleet.store.tables.items import Items
 from fleet.store.tables.mirror import Mirror
 from fleet.store.tables.proposals import Proposals
-from fleet.store.tables.queue import QueueTables
 from fleet.store.tables.retention import Keep
 from fleet.store.tables.runs import Runs
 
@@ -32,7 +31,6 @@ URLS = ("postgresql://", "postgres://")
 
 class Journal(
     Runs,
-    QueueTables,
     Effects,
     Findings,
     SpendingTables,

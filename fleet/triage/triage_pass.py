@@ -24,8 +24,7 @@ from fleet.runs.outage.book import book_of
 from fleet.runs.settlement.finality import PostingSide, look_at_posts
 from fleet.runs.settlement.turn import posting
 from fleet.store.journal import Journal
-from fleet.store.proposal_rows import TRACKED
-from fleet.store.rows import QUEUED, DecisionRow
+from fleet.store.rows import QUEUED, TRACKED, DecisionRow
 from fleet.text import counted
 from fleet.triage.items.decisions import record_of
 from fleet.triage.items.pass_inputs import PassInputs

@@ -55,7 +55,7 @@ class FiringSink(Protocol):
 class FireAll(Protocol):
     """Accepts many firings at once: all of them, or it raises and accepts none."""
 
-    async def __call__(self, firings: Sequence[Firing], /) -> None: ...
+    async def __call__(self, firings: Sequence[Firing], /) -> object: ...
 
 
 class FactStore(Protocol):

@@ -21,7 +21,7 @@ from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
 from fleet.gate.stop import stop
 from fleet.store.journal import Journal
-from fleet.store.proposal_rows import UNLIKE, ProposalRow, ProposalState
+from fleet.store.rows import UNLIKE, ProposalRow, ProposalState
 from fleet.triage.outputs.document import LogPosition, WorklistHeader
 from fleet.triage.outputs.files import save
 from tests.fix.homes import FP, item

@@ -26,8 +26,7 @@ from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
 from fleet.gate.stop import stop
 from fleet.store.journal import Journal
-from fleet.store.proposal_rows import ProposalRow
-from fleet.store.rows import NewRun
+from fleet.store.rows import NewRun, ProposalRow
 from fleet.triage.items.worklist import WorklistItem
 from tests.doubles.fix import MemoryParts
 

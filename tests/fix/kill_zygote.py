@@ -33,8 +33,7 @@ from fleet.gate.budget import Budget, Ledger
 from fleet.runs.proof.item_questions import ItemQuestion
 from fleet.store.failpoints import about, step
 from fleet.store.journal import Journal
-from fleet.store.proposal_rows import OPEN_PROPOSALS
-from fleet.store.rows import NewRun
+from fleet.store.rows import OPEN_PROPOSALS, NewRun
 from tests.crash.forking import serve
 from tests.doubles.fix import MemoryParts
 from tests.fix.homes import FP, PASSED, FixHome, MemoryFeedback, item

@@ -19,7 +19,7 @@ from fleet.fix.remains import clear_remains
 from fleet.fix.repository.git import DEADLINE_S
 from fleet.gate.model import Rung
 from fleet.service.proposal_watch import ProposalWatch
-from fleet.store.proposal_rows import ProposalState
+from fleet.store.rows import ProposalState
 from tests.doubles.fix import patch_of
 from tests.fix.homes import FP, PASSED, FixHome, MemoryFeedback, home, item
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fleet.service.notify.news import of_proposals
 from fleet.service.notify.state import NoticeState
-from fleet.store.proposal_rows import ProposalRow, ProposalState
+from fleet.store.rows import ProposalRow, ProposalState
 
 NOW = "2026-11-23T07:00:00Z"
 

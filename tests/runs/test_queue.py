@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from fleet.gate.budget import Unit
-from fleet.runs.queue import ROOM, Queue
+from fleet.runs.queue import MOST_WAITING, Queue
 from fleet.store.journal import Journal
 from fleet.triggers.model import Skip
 from tests.runs.conftest import DUE, Shop, firing, persona
@@ -60,10 +60,12 @@ async def test_a_tick_while_one_waits_is_a_skip_with_the_reason(shop: Shop) -> N
 
 
 async def test_events_wait_beside_each_other_up_to_a_limit(shop: Shop) -> None:
-    for number in range(ROOM):
+    for number in range(MOST_WAITING):
         assert await shop.queue.fire(firing("qa-a", f"registered:{number}:0"))
     assert not await shop.queue.fire(firing("qa-a", "registered:999:0"))
-    assert await shop.skips() == [Skip("qa-a", "qa-a@registered:999:0", f"{ROOM} runs of it wait already")]
+    assert await shop.skips() == [
+        Skip("qa-a", "qa-a@registered:999:0", f"{MOST_WAITING} runs of it wait already")
+    ]
     assert await shop.queue.fire(firing("qa-b", "registered:999:0"))
 
 

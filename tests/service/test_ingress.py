@@ -24,7 +24,7 @@ from fleet.events.daemon_events import Feed
 from fleet.events.model import Footer
 from fleet.events.sinks import sinking
 from fleet.personas.load import LoadedPersona
-from fleet.runs.queue import ROOM, Queue
+from fleet.runs.queue import MOST_WAITING, Queue
 from fleet.service import ingress_http
 from fleet.service.http_server import HEAD_S, LIFE_S, application, serve
 from fleet.service.ingress import BY_HAND, Ingress
@@ -206,13 +206,13 @@ class TestDeliveries:
 
     async def test_a_crowd_is_refused_and_what_was_refused_is_taken_later(self, door: Door) -> None:
         now = datetime.now(UTC)
-        for number in range(ROOM):
+        for number in range(MOST_WAITING):
             assert await door.queue.fire(Firing(f"qa-a@hook:deploy:x{number}", "qa-a", "test", now))
         said = await door.send()
         assert (said.status_code, said.headers["retry-after"]) == (429, "60")
         assert [row["persona"] for row in said.json()["runs"]] == ["qa-b"]
         (skip,) = await door.skips()
-        assert (skip.persona, skip.reason) == ("qa-a", f"{ROOM} runs of it wait already")
+        assert (skip.persona, skip.reason) == ("qa-a", f"{MOST_WAITING} runs of it wait already")
         for row in await door.rows():
             await door.journal.finish(row.run_id, "done")
         assert (await door.send()).status_code == 202

@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 from fleet.store.journal import MEMORY, Journal
 from fleet.store.rows import NewRun
 from fleet.store.sql.sqlite import GRAIN_S, SqliteDatabase
-from fleet.store.tables.queue import KEPT_SKIPS
+from fleet.store.tables.runs import KEPT_SKIPS
 from tests.store.conftest import Places
 
 pytestmark = pytest.mark.anyio
@@ -72,8 +72,8 @@ async def test_every_write_of_another_process_is_seen_at_once(places: Places) ->
 
 async def test_many_skips_at_once_keep_the_latest(places: Places) -> None:
     async with await Journal.open(places()) as journal:
-        await journal.skip("p", "first", "r")
-        await journal.skip_all([])
-        await journal.skip_all([("p", f"k{number}", "r") for number in range(KEPT_SKIPS)])
+        await journal.skip([("p", "first", "r")])
+        await journal.skip([])
+        await journal.skip([("p", f"k{number}", "r") for number in range(KEPT_SKIPS)])
         kept = [row.key for row in await journal.skips(KEPT_SKIPS + 5)]
         assert kept == [f"k{number}" for number in reversed(range(KEPT_SKIPS))]

@@ -98,7 +98,7 @@ async def test_an_old_journal_becomes_one_of_this_version(
         with pytest.raises(BudgetExceeded, match="8 calls a day of qa-x"):
             await journal.spend("r1", "calls", 1, 9, day={"persona": {"calls": 8}})
         await journal.settle(await journal.reserve("r1", {"calls": 1}, {"run": {"calls": 9}}), {"calls": 0})
-        await journal.skip("qa-x", "k10", "late")
+        await journal.skip([("qa-x", "k10", "late")])
     assert ask_old("SELECT value FROM meta WHERE key = 'schema'") == [(str(SCHEMA_VERSION),)]
     for shape in LITE if kind == "file" else POSTGRES:
         assert ask_old(shape) == ask_new(shape)

@@ -15,7 +15,7 @@ import pytest
 from fleet.errors import BudgetExceeded, ConfigError, TryAgain
 from fleet.store.journal import Journal
 from fleet.store.rows import NewRun
-from fleet.store.sql.commit_receipts import EACH
+from fleet.store.sql.postgres import RECEIPTS_KEPT
 from tests.store.cluster import Cluster
 from tests.store.relay import Fate, Relay, relayed
 
@@ -172,9 +172,9 @@ async def test_a_server_that_goes_in_a_commit_and_stays_away_leaves_a_doubt(
 async def test_old_receipts_are_cleared_away(cluster: Cluster, journal: Journal, place: str) -> None:
     cluster.do("UPDATE receipts SET at = at - interval '2 hours'", place)
     async with anyio.create_task_group() as tasks:
-        for number in range(EACH):
+        for number in range(RECEIPTS_KEPT):
             tasks.start_soon(journal.put, f"key{number}", "")
-    assert cluster.do("SELECT count(*) FROM receipts", place) == [(EACH,)]
+    assert cluster.do("SELECT count(*) FROM receipts", place) == [(RECEIPTS_KEPT,)]
 
 
 async def test_commits_are_on_the_disk_whatever_the_role_says(cluster: Cluster) -> None:

@@ -19,8 +19,7 @@ from fleet.gate.budget import Ledger
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.model import Rung
 from fleet.gate.stop import stopped
-from fleet.store.proposal_rows import HELD_AT, OPEN_PROPOSALS, TRACKED, UNLIKE, ProposalRow
-from fleet.store.rows import ItemRow
+from fleet.store.rows import HELD_AT, OPEN_PROPOSALS, TRACKED, UNLIKE, ItemRow, ProposalRow
 from fleet.text import clean
 from fleet.triage.items.worklist import WorklistItem
 

@@ -21,7 +21,7 @@ from fleet.fix.permission.permit import ProposePermit
 from fleet.fix.permission.preconditions import ProposeRefusal
 from fleet.fix.proposal_row import OWED, current, record_text, row_of
 from fleet.store.failpoints import point
-from fleet.store.proposal_rows import ProposalState
+from fleet.store.rows import ProposalState
 
 Moved = Callable[[str, str, str], None]
 """Told of each move: state, ref, why."""

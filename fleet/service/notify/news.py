@@ -13,8 +13,7 @@ from fleet.findings.outage import WORD, OutageBook, lasted
 from fleet.findings.severity import Severity
 from fleet.gate.budget import Unit
 from fleet.service.notify.state import HostState, Notice, NoticeState
-from fleet.store.proposal_rows import ProposalRow
-from fleet.store.rows import ItemRow
+from fleet.store.rows import ItemRow, ProposalRow
 from fleet.store.tables.units import amount
 from fleet.text import line
 

@@ -22,7 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from fleet.errors import TryAgain
 from fleet.store.rows import NewRun
-from fleet.store.sql.server_session import SESSION, link
+from fleet.store.sql.server import SESSION, link
 
 _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(7163400)"
 """Advisory lock held while the tables are created."""

@@ -12,10 +12,24 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple, Self, TypeVar
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import anyio
-from sqlalchemy import URL, Select, Table, event, make_url, text
+import psycopg
+from sqlalchemy import (
+    URL,
+    Column,
+    DateTime,
+    MetaData,
+    Select,
+    Table,
+    Uuid,
+    delete,
+    event,
+    func,
+    make_url,
+    text,
+)
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -23,11 +37,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from fleet.errors import ConfigError, FleetError, TryAgain
 from fleet.retry import DATABASE
-from fleet.store.sql import commit_receipts
 from fleet.store.sql.database import BUSY_S, AnyRow, Database, Work
 from fleet.store.sql.migrations import settle_version
-from fleet.store.sql.postgres_errors import is_lost, translate
-from fleet.store.sql.server_session import SESSION, link
+from fleet.store.sql.server import SESSION, is_lost, link, translate
 
 T = TypeVar("T")
 
@@ -35,6 +47,44 @@ CONNECTIONS = 5
 """Most connections that one daemon keeps; further requests wait for one."""
 
 _ONE_AT_A_TIME = text("SELECT pg_advisory_xact_lock(7163398)")  # "qafleet" on a phone's keys, cut
+
+_RECEIPTS = Table(
+    "receipts",
+    MetaData(),  # not among the journal's own tables: its schema and version are the same on every database
+    Column("receipt", Uuid, primary_key=True),
+    Column("at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+)
+"""How a write learns the result of an unanswered COMMIT.
+
+Each transaction inserts its own receipt; a retried write first inserts the same one. The unique key decides:
+it waits for an earlier attempt that the server is still processing, and refuses once that one was committed.
+No journal transaction reads a receipt, so receipts cause no conflicts. `pg_xact_status` would need no table,
+but a crashed server may give the number of a lost transaction to another one.
+"""
+_PUT_DOWN = "INSERT INTO receipts (receipt) VALUES (%s) ON CONFLICT DO NOTHING"
+RECEIPTS_KEPT = 250
+"""Writes between two clean-ups of old receipts."""
+_OLD = text("now() - interval '1 hour'")  # far longer than any write is retried
+
+
+async def _make_receipts(connection: AsyncConnection) -> None:
+    """Create the table if missing, under a lock."""
+    await connection.run_sync(_RECEIPTS.create, checkfirst=True)
+    await _clear_receipts(connection)
+
+
+async def _put_down(connection: AsyncConnection, receipt: UUID) -> bool:
+    """False when an earlier attempt with this receipt is committed. By the driver: it is a hot path."""
+    raw: Any = (await connection.get_raw_connection()).driver_connection
+    try:
+        return bool((await raw.execute(_PUT_DOWN, (receipt,))).rowcount)
+    except psycopg.Error as error:
+        raise DBAPIError(_PUT_DOWN, None, error) from error
+
+
+async def _clear_receipts(connection: AsyncConnection) -> None:
+    """Delete old receipts."""
+    await connection.execute(delete(_RECEIPTS).where(_RECEIPTS.c.at < _OLD))
 
 
 class _Mode(NamedTuple):
@@ -107,17 +157,17 @@ class PostgresDatabase(Database):
 
         async def once(connection: AsyncConnection) -> T:
             first = not answers
-            if not first and not await commit_receipts.put_down(connection, receipt):
+            if not first and not await _put_down(connection, receipt):
                 return answers[0]
             answers[:] = [await work(connection)]
             if first:  # last, because the snapshot begins with the first statement
-                await commit_receipts.put_down(connection, receipt)
+                await _put_down(connection, receipt)
             return answers[0]
 
         answer = await self._insist(self._modes.alone, once)
-        if next(self._writes) % commit_receipts.EACH == 0:
+        if next(self._writes) % RECEIPTS_KEPT == 0:
             with suppress(FleetError):  # the write itself is recorded
-                await self._insist(self._modes.plain, commit_receipts.clear)
+                await self._insist(self._modes.plain, _clear_receipts)
         return answer
 
     async def _settle_version(self, connection: AsyncConnection) -> None:
@@ -129,7 +179,7 @@ class PostgresDatabase(Database):
                 remedy="create the database with ENCODING 'UTF8'",
             )
         await connection.run_sync(settle_version, self._where, alone=False)
-        await commit_receipts.make(connection)
+        await _make_receipts(connection)
 
     async def _insist(self, engine: AsyncEngine, work: Work[T]) -> T:
         """Start over while the failure may pass and time is left."""

@@ -30,8 +30,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Dialect
 
-from fleet.store.proposal_rows import ProposalRow
-from fleet.store.rows import EffectRow, FindingRow, RunRow, SkipRow
+from fleet.store.rows import EffectRow, FindingRow, ProposalRow, RunRow, SkipRow
 
 _ENCODER = json.JSONEncoder(allow_nan=False, sort_keys=True)
 

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
 import sqlite3
 import time
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import anyio
-from sqlalchemy import URL, Insert, Select, Table, create_engine, event
+import sqlalchemy
+from sqlalchemy import (
+    URL,
+    CursorResult,
+    Engine,
+    Executable,
+    Insert,
+    ScalarResult,
+    Select,
+    Table,
+    create_engine,
+    event,
+)
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import StaticPool
@@ -22,7 +36,6 @@ from sqlalchemy.pool import StaticPool
 from fleet.errors import ConfigError, FleetError, TryAgain, UsageError
 from fleet.store.sql.database import BUSY_S, AnyRow, Connection, Database, Work
 from fleet.store.sql.migrations import missing, settle_version
-from fleet.store.sql.sqlite_thread import ConnectionThread, ThreadConnection
 
 T = TypeVar("T")
 
@@ -35,6 +48,59 @@ PAGE = 100
 """Rows of one INSERT: more are hardly faster, and SQLite limits the number of values."""
 
 _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON")
+
+
+class ThreadConnection(NamedTuple):
+    """The connection for transaction functions; its answers are immediate."""
+
+    near: sqlalchemy.Connection
+
+    async def execute(self, statement: Executable, parameters: Any = None) -> CursorResult[*tuple[Any, ...]]:
+        return self.near.execute(statement, parameters)
+
+    async def scalar(self, statement: Executable, parameters: Any = None) -> Any:
+        return self.near.scalar(statement, parameters)
+
+    async def scalars(self, statement: Executable, parameters: Any = None) -> ScalarResult[Any]:
+        return self.near.scalars(statement, parameters)
+
+
+class ConnectionThread:
+    """Runs transactions of one engine in a thread, one after the other: each is one trip there."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
+        try:  # start it now: work queued for a thread that failed to start would run with a later one
+            self._thread.submit(int)
+        except RuntimeError as error:
+            raise TryAgain(
+                f"the journal's thread: {error}",
+                remedy="raise TasksMax or `ulimit -u`, or end other processes",
+            ) from None
+
+    async def run(self, begin: str, work: Work[T]) -> T:
+        """One transaction started by `begin`; an exception rolls it back. "": autocommit per statement."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, self._transaction, begin, work)
+
+    async def dispose(self) -> None:
+        """Run in the existing thread: at the end of a process no other one may start."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._engine.dispose)
+        self._thread.shutdown()
+
+    def _transaction(self, begin: str, work: Work[T]) -> T:
+        with self._engine.begin() as connection:
+            if begin:
+                connection.exec_driver_sql(begin)
+            steps = work(ThreadConnection(connection)).__await__()
+            try:
+                next(steps)
+            except StopIteration as end:  # the result of a function that never waits
+                answer: T = end.value
+                return answer
+            steps.close()
+            raise RuntimeError("a transaction waits for nothing but its database")
 
 
 class SqliteDatabase(Database):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import Select, bindparam, select
 
 from fleet.clock import Clock, iso
 from fleet.errors import LostRun
@@ -45,6 +45,10 @@ class TableGroup:
         row = (await c.execute(_KEEPER, {"of_run": run_id})).one_or_none()
         if row is not None and row.state != "queued" and row.daemon != self._keeper:
             raise lost(run_id)
+
+    async def _all(self, kind: type[T], statement: Select[*tuple[Any, ...]]) -> list[T]:
+        """The rows of a query as dataclasses."""
+        return [row_of(kind, row) for row in await self._db.rows(statement)]
 
     def _now(self) -> str:
         return iso(self._clock.now())

@@ -114,7 +114,7 @@ class Findings(TableGroup):
         statement = statement.where(FINDINGS.c.run_id == run_id if run_id is not None else _COUNTED)
         if states:
             statement = statement.where(FINDINGS.c.state.in_(states))
-        return [row_of(FindingRow, row) for row in await self._db.rows(statement)]
+        return await self._all(FindingRow, statement)
 
     async def unsettled(self, persona: str, tries: int) -> list[FindingRow]:
         """What this persona's ended runs saw and neither completed the proof of nor posted, as no run since
@@ -141,7 +141,7 @@ class Findings(TableGroup):
             )
             .order_by(FINDINGS.c.finding_id)
         )
-        return [row_of(FindingRow, row) for row in await self._db.rows(statement)]
+        return await self._all(FindingRow, statement)
 
     async def posted(self, fingerprint: str) -> FindingRow | None:
         """The latest finding of any run with this fingerprint that is on the log."""

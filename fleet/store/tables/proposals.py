@@ -9,10 +9,10 @@ from typing import Any
 from sqlalchemy import func, insert, select, update
 
 from fleet.errors import UsageError
-from fleet.store.proposal_rows import OPEN_PROPOSALS, PROPOSAL_MOVES, ProposalRow, ProposalState
+from fleet.store.rows import OPEN_PROPOSALS, PROPOSAL_MOVES, ProposalRow, ProposalState
 from fleet.store.sql.database import Connection
 from fleet.store.sql.schema import PROPOSALS, RUNS
-from fleet.store.tables.base import TableGroup, plain, row_of
+from fleet.store.tables.base import TableGroup, plain
 
 _CHANGES = frozenset({"base", "head", "ref", "why"})
 
@@ -78,4 +78,4 @@ class Proposals(TableGroup):
             statement = statement.where(PROPOSALS.c.item == plain(item))
         if states:
             statement = statement.where(PROPOSALS.c.state.in_(states))
-        return [row_of(ProposalRow, row) for row in await self._db.rows(statement)]
+        return await self._all(ProposalRow, statement)

@@ -43,7 +43,7 @@ class ItemLink:
 
 @dataclass(frozen=True, slots=True)
 class ProposalLink:
-    """The latest proposal of a fix: its state (fleet/store/proposal_rows.py), where it is, and why.
+    """The latest proposal of a fix: its state (fleet/store/rows.py), where it is, and why.
 
     `tracked` is a proposal of others: a tracker or a commit speaks of the item already; `why` says which.
     """

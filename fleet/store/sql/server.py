@@ -1,12 +1,45 @@
-"""PostgreSQL's failures as errors of the fleet, by SQLSTATE.
+"""A PostgreSQL server: the settings of every session in any pool, and its errors as ours; waits are bounded.
 
-While connecting, libpq gives a text without the SQLSTATE, so there the text decides; an unclear one counts as
-a server that is not up yet.
+A daemon that stops (SIGSTOP, a frozen machine) keeps its TCP sessions, and the server would keep its locks
+for as long. So no session may idle in a transaction, and a vanished peer is noticed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Container, Mapping
+
+import psycopg
+from anyio import to_thread
+
 from fleet.errors import ConfigError, FleetError, TryAgain, UsageError
+from fleet.store.location import shown
+
+_LINK: Mapping[str, str] = {
+    "connect_timeout": "5",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "20000",  # ms: a peer that vanished is noticed, not waited for
+    "application_name": "qa-fleet",
+    "client_encoding": "utf8",
+}
+"""Connection parameters of libpq; the URL may override them."""
+
+SESSION = """
+SELECT set_config('statement_timeout', '30s', false),
+       set_config('idle_in_transaction_session_timeout', '10s', false),
+       set_config('lock_timeout', %s, false),
+       set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+           WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)
+"""
+"""Its one parameter is the lock timeout. Transactions await nothing but the server, so one that idles for
+10 s belongs to a stopped daemon; its peers' writes wait for longer than that."""
+
+
+def link(said: Container[str]) -> dict[str, str]:
+    """The options of a connection, except those that the URL has `said`."""
+    return {key: value for key, value in _LINK.items() if key not in said}
+
 
 _BUSY = ("others are writing the same", "try again")
 _AWAY = ("the database does not answer", "start it or wait for it, then try again")
@@ -89,3 +122,19 @@ def is_lost(error: BaseException) -> bool:
     """Whether the connection is lost, so that the last statement's result is unknown."""
     state = getattr(error, "sqlstate", None)
     return state is None or state.startswith(("08", "57P"))
+
+
+CONNECT_S = 5
+
+
+async def has_journal(url: str) -> bool:
+    """Whether the journal's first table is there; ConfigError or TryAgain as when a journal is opened."""
+
+    def look() -> bool:
+        with psycopg.connect(url, connect_timeout=CONNECT_S) as link:
+            return link.execute("SELECT to_regclass('meta') IS NOT NULL").fetchone() == (True,)
+
+    try:
+        return await to_thread.run_sync(look)
+    except psycopg.Error as error:
+        raise translate(error, shown(url)) from None
