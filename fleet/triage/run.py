@@ -120,8 +120,8 @@ async def triage(
             since=await _since(journal, followed.epoch),
         )
         decided = await to_thread.run_sync(fold.decide, inputs)
-        if task.suggester is not None:
-            found = await suggested(fold.doubtful(), task.suggester, journal, task.platform)
+        if pairs := fold.similar():
+            found = await suggested(pairs, task.suggester, journal, task.platform)
             decided = replace(decided, items=tuple(with_links(item, found) for item in decided.items))
         decided = replace(decided, items=tuple(_proposed(item, task.proposals) for item in decided.items))
         index = fold.index

@@ -1,7 +1,7 @@
-"""Pairs of items that a model takes for the same defect: suggestions for a person, never a merge.
+"""Pairs of items that may be the same defect: suggestions for a person, never a merge.
 
-Only pairs just below a link are asked about, each once: the verdicts are one fact of the journal. A suggester
-that fails, answers too late or off the schema suggests nothing.
+Similar texts suggest a pair; a configured model judges it, once: the verdicts are one fact of the journal.
+Of a model that fails, answers too late or off the schema there is no verdict.
 """
 
 from __future__ import annotations
@@ -50,10 +50,12 @@ async def suggested(
         await journal.put(KEY + platform, json.dumps({k: [v.same, v.why] for k, v in kept.items()}))
     links: dict[str, tuple[ItemLink, ...]] = {}
     for key, pair in wanted.items():
-        found = known.get(key)
+        found, by = known.get(key), "model"
+        if found is None and pair.why:
+            found, by = PairVerdict(True, pair.why), "similarity"
         if found is not None and found.same:
             for mine, other in ((pair.a, pair.b), (pair.b, pair.a)):
-                made = ItemLink(kind="duplicate", other=other, why=found.why, by="model", suggested=True)
+                made = ItemLink(kind="duplicate", other=other, why=found.why, by=by, suggested=True)
                 links[mine] = (*links.get(mine, ()), made)
     return links
 

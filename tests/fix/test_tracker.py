@@ -54,7 +54,7 @@ async def test_what_speaks_of_the_item_is_found_best_first(
         ("issue", "3", "open", "names the item's fingerprint"),
         ("pull-request", "4", "merged", "a proposal of the fleet for this item"),
     ]
-    assert [hit[:3] for hit in hits[2:]] == [("issue", "2", "closed"), ("pull-request", "5", "open")]
+    assert [hit[:3] for hit in hits[2:]] == [("pull-request", "5", "open"), ("issue", "2", "closed")]
     assert server.asked == {"search/issues-and-pull-requests": 4}
 
 

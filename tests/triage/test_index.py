@@ -24,9 +24,9 @@ from fleet.triage.items.fold import TriageFold
 from fleet.triage.items.index import PER_SENDER, TriageIndex
 from fleet.triage.items.pass_inputs import PassInputs
 from fleet.triage.items.reports import ECHOES, REPORTS, TEXTS
+from fleet.triage.items.similar import NearLink
 from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.run import decide
-from fleet.triage.same.similar import NearLink
 from tests.triage.test_rank import ENTRIES
 from tests.triage.triage_log import EV, FLEET, HUMAN, START, TRUSTED, finding, inputs, log
 

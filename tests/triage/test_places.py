@@ -16,8 +16,8 @@ from fleet.triage.items.fold import TriageFold
 from fleet.triage.items.index import TriageIndex
 from fleet.triage.items.rank import SURFACES, ItemFacts, judge, reported_order
 from fleet.triage.items.reports import OLDEST, REPORTS, RunHashes
+from fleet.triage.items.similar import NearLink
 from fleet.triage.run import decide
-from fleet.triage.same.similar import NearLink
 from tests.triage.triage_log import FLEET, HUMAN, START, TRUSTED, finding, inputs, log
 
 CLAIMS = st.builds(

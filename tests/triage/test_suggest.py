@@ -14,7 +14,8 @@ from fleet.devnet.model import Answer, ModelPrompt, Refuse, Say, Script, Scripte
 from fleet.drivers.model.pair_judge import ModelSuggester
 from fleet.drivers.model.pairs import AskedPair, PairVerdict
 from fleet.store.journal import MEMORY, Journal
-from fleet.store.rows import MirroredEntry
+from fleet.store.rows import DecisionRow, MirroredEntry
+from fleet.triage.items.decisions import named
 from fleet.triage.items.fold import TriageFold
 from fleet.triage.items.pass_inputs import PassInputs
 from fleet.triage.items.worklist import ItemLink
@@ -141,8 +142,8 @@ async def test_a_pass_with_a_suggester_shows_its_links_and_merges_nothing(
 ) -> None:
     ours = "0x" + "aa" * 20
     titles = (
-        "the empty model answer counts as a success on monday",
-        "an empty model answer ends in a crash of the scheduler",
+        "the empty model answer counts as a success",
+        "the empty model answer counts as a success for billing",
     )
     fold = TriageFold(frozenset({ours}))
     fold.add(
@@ -150,11 +151,20 @@ async def test_a_pass_with_a_suggester_shows_its_links_and_merges_nothing(
         for at, text in enumerate(titles)
     )
     items = fold.decide(PassInputs(now=datetime(2026, 11, 1, tzinfo=UTC))).items
-    (pair,) = fold.doubtful()
+    (pair,) = fold.similar()
     assert {pair.a, pair.b} == {item.fingerprint for item in items}
+    assert [one.by for one in (await suggested([pair], None, journal, "p"))[pair.a]] == ["similarity"]
     found = await suggested([pair], Told(PairVerdict(True, "one fix")), journal, "p")
     shown = [with_links(item, found) for item in items]
     assert [[(link.other, link.by, link.suggested) for link in one.links] for one in shown] == [
         [(items[1].fingerprint, "model", True)],
         [(items[0].fingerprint, "model", True)],
     ]
+    assert await suggested([pair], Told(PairVerdict(False, "two places")), journal, "other") == {}
+    unlinked = named(
+        DecisionRow(
+            item=pair.b, other=pair.a, kind="unlink", reason="no", who="ann", at="2026-10-01T00:00:00Z"
+        )
+    )
+    fold.decide(PassInputs(now=datetime(2026, 11, 1, tzinfo=UTC), decisions=(unlinked,)))
+    assert fold.similar() == []

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class AskedPair:
-    """Two items by fingerprint, and what each says."""
+    """Two items by fingerprint, what each says, and why they may be the same."""
 
     a: str
     b: str
     text_a: str
     text_b: str
+    why: str = ""
 
     @property
     def key(self) -> str:

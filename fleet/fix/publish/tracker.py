@@ -19,7 +19,7 @@ from fleet.fix.publish.github_answers import GitHubFound, GitHubIssue
 from fleet.fix.publish.github_api import GitHubApi
 from fleet.fix.publish.github_operations import SEARCH
 from fleet.text import line
-from fleet.triage.same.similar import SimilarTexts
+from fleet.triage.items.similar import wording
 
 PAGE = 20
 """Results of one search, the best ones."""
@@ -80,17 +80,11 @@ def _names(issue: GitHubIssue, task: FixTask) -> str:
 
 def _alike(task: FixTask, issues: Sequence[GitHubIssue]) -> list[TrackerHit]:
     """Those whose title says the same as the item's, the likeliest first."""
-    texts = SimilarTexts()
-    texts.add("", task.item.surface, task.item.title)
+    own, hits = wording(task.item.title), list[tuple[float, TrackerHit]]()
     for issue in issues:
-        texts.add(issue.html_url, task.item.surface, issue.title, ours=False)
-    texts.settle()
-    links = {ref: link for ref, link in texts.links.items() if link.b == ""}
-    hits = [
-        (links[issue.html_url].similarity, _hit(issue, links[issue.html_url].why))
-        for issue in issues
-        if issue.html_url in links
-    ]
+        title = wording(issue.title)
+        if score := own.similarity(title):
+            hits.append((score, _hit(issue, own.why(title, score))))
     return [hit for _, hit in sorted(hits, key=lambda one: -one[0])]
 
 

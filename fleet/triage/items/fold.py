@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain
+from itertools import chain, product
 
 from sortedcontainers import SortedDict
 
@@ -78,11 +78,19 @@ class TriageFold:
         summary = meta.summary(items) if meta.due(items, self.index.summary) else None
         return Decided(tuple(items), summary, texts, self.index.unread)
 
-    def doubtful(self) -> list[AskedPair]:
-        """Pairs of items that are nearly alike enough to be one, the likeliest first; bounded."""
-        by_name = {item.fingerprint: item.first.entry for item in self.index.items() if item.keys}
-        pairs = [(one.a, one.b) for one in self._near.doubtful() if one.a in by_name and one.b in by_name]
-        return [AskedPair(a, b, *(f"{e.title} {e.body}" for e in (by_name[a], by_name[b]))) for a, b in pairs]
+    def similar(self) -> list[AskedPair]:
+        """Pairs of items that may be the same, the likeliest first; bounded, and without those that a person
+        unlinked."""
+        made: list[AskedPair] = []
+        for link in self._near.similar():
+            one, other = self.index.item(link.a), self.index.item(link.b)
+            if one is None or other is None or not (one.keys and other.keys):
+                continue
+            names = product({*one.names, one.fingerprint}, {*other.names, other.fingerprint})
+            if self._standing.unlinked.isdisjoint(map(frozenset, names)):
+                a, b = (f"{entry.title} {entry.body}" for entry in (one.first.entry, other.first.entry))
+                made.append(AskedPair(link.a, link.b, a, b, link.why))
+        return made
 
     def refresh(self, inputs: PassInputs) -> SharedInputs:
         """Gives what changed since the last call its place, or everything when more than entries did."""

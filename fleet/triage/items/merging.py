@@ -1,6 +1,6 @@
-"""Which items are one although their names differ: the same in other words, or merged by a person. Pure.
+"""Which items are one although their names differ: the same words, or merged by a person. Pure.
 
-Wordings are compared in order of first sight; no stranger is part of what merges items of ours, and a
+Texts are compared in order of first sight; no stranger is part of what merges items of ours, and a
 stranger's item joins at most one. A person's split keeps an item by itself, a
 person's merge joins any two. A comparison that fails merges nothing.
 """
@@ -14,11 +14,11 @@ from fleet.findings.outage import is_outage
 from fleet.triage.items.cluster import Cluster
 from fleet.triage.items.decisions import StandingDecisions
 from fleet.triage.items.reports import ItemReports
+from fleet.triage.items.similar import NearLink, SimilarTexts
 from fleet.triage.items.worklist import ItemLink
-from fleet.triage.same.similar import NearLink, SimilarTexts
 
 STRANGERS_COMPARED = 500
-"""Items of strangers whose wording is compared: the first ones. A flood of them stays a flood of items."""
+"""Items of strangers whose text is compared: the first ones. A flood of them stays a flood of items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class MergedItem:
 
 
 class NearItems:
-    """The wordings compared so far. Each item is compared once, by the report that opened it, in the order of
+    """The texts compared so far. Each item is compared once, by the report that opened it, in the order of
     the log: what changes that order later (`stale`) needs a new comparison of all."""
 
     def __init__(self) -> None:
@@ -63,9 +63,9 @@ class NearItems:
         """Link of an item to the first of ours that says the same, else to the first one, by fingerprint."""
         return self._texts.links
 
-    def doubtful(self) -> list[NearLink]:
-        """Pairs of items just below what merges them, the likeliest first; bounded."""
-        return self._texts.doubtful()
+    def similar(self) -> list[NearLink]:
+        """Pairs of items that may be the same, the likeliest first; bounded."""
+        return self._texts.similar()
 
     def stale(self, changed: Iterable[ItemReports]) -> bool:
         """Whether one of these differs from what was compared: joined to another, or reported by us now."""

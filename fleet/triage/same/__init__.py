@@ -1,1 +1,0 @@
-"""Which texts say the same in other words. Pure."""
