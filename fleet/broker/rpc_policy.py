@@ -94,7 +94,12 @@ def _check(call: object, methods: frozenset[str], max_log_range: int) -> dict[st
     if method == "eth_estimateGas" and len(params) > 2:
         raise Denied("rpc-params", f"{method} without overrides takes two parameters")
     if method == "eth_call" and len(params) > 2:
-        params = _overridden(params)
+        if len(params) != 3:  # code put in place for its length: rebuilt as a simulation's
+            raise Denied("rpc-params", "eth_call takes at most three parameters")
+        message = _message(params[0])
+        if int(message["gas"], 16) > MAX_GAS or len(message["data"]) // 2 > MAX_CALLDATA:
+            raise Denied("rpc-params", "an eth_call of too much gas or too many bytes")
+        params = [message, _block(params[1]), _overrides(params[2])]
     if method == "eth_simulateV1":
         params = _simulation(params)
     if method == "eth_getLogs":
@@ -112,9 +117,10 @@ def _check_range(params: list[Any], limit: int) -> None:
     ends = [query.get("fromBlock"), query.get("toBlock")]
     if ends == ["latest", "latest"]:
         return
-    first, last = (_quantity(end) for end in ends)
-    if first is None or last is None:
+    numbers = [int(end, 16) for end in ends if isinstance(end, str) and _QUANTITY.fullmatch(end)]
+    if len(numbers) != 2:
         raise Denied("rpc-log-range", "eth_getLogs needs fromBlock and toBlock as numbers")
+    first, last = numbers
     if not 0 <= last - first < limit:
         raise Denied("rpc-log-range", f"eth_getLogs over {last - first + 1} blocks; the cap is {limit}")
 
@@ -140,16 +146,6 @@ def _simulation(params: list[Any]) -> list[Any]:
         raise Denied("rpc-params", f"more than {MAX_CALLDATA} bytes in one simulation")
     overrides = _overrides(block.get("stateOverrides", {}))
     return [{"blockStateCalls": [{"calls": clean, "stateOverrides": overrides}]}, _block(params[1])]
-
-
-def _overridden(params: list[Any]) -> list[Any]:
-    """An eth_call with code put in place for its length, rebuilt as a simulation's."""
-    if len(params) != 3:
-        raise Denied("rpc-params", "eth_call takes at most three parameters")
-    message = _message(params[0])
-    if int(message["gas"], 16) > MAX_GAS or len(message["data"]) // 2 > MAX_CALLDATA:
-        raise Denied("rpc-params", "an eth_call of too much gas or too many bytes")
-    return [message, _block(params[1]), _overrides(params[2])]
 
 
 def _message(call: object) -> dict[str, str]:
@@ -184,7 +180,3 @@ def _matching(value: object, form: re.Pattern[str], key: str) -> str:
     if not isinstance(value, str) or form.fullmatch(value) is None:
         raise Denied("rpc-params", f"{key} in another form")
     return value
-
-
-def _quantity(value: object) -> int | None:
-    return int(value, 16) if isinstance(value, str) and _QUANTITY.fullmatch(value) else None

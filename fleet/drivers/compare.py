@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from fleet.drivers.replay import PREFIX, RecordedCall, RecordedCalls, excluded, unbound
+from fleet.drivers.replay import PREFIX, RecordedCalls, excluded, unbound
 from sandbox.tools import TOOLS
 
 OF_TEXT = frozenset({"sha256", "bytes"})
@@ -48,29 +48,23 @@ def compare(before: RecordedCalls, after: RecordedCalls) -> tuple[CallComparison
     again, without = {call.call_id: call for call in after.calls}, excluded(before.calls)
     rows = []
     for call in before.calls:
+        row = CallComparison(call.number, call.tool, "same", probe=call.probe)
+        repeated = again.get(f"{PREFIX}{call.number}")
         if reason := without.get(call.number):
-            row = CallComparison(call.number, call.tool, "not asked", reason)
+            row = replace(row, state="not asked", reason=reason)
+        elif repeated is None:
+            row = replace(row, state="refused", reason="refused, repeated or not reached in the new run")
+        elif call.result is None or repeated.result is None:
+            which = "the earlier" if call.result is None else "the new"
+            row = replace(row, state="no answer", reason=f"{which} run has no answer on record")
         else:
-            row = _one(call, again.get(f"{PREFIX}{call.number}"), before, after)
-        rows.append(replace(row, probe=call.probe))
+            then, now = unbound(call.result, before.header), unbound(repeated.result, after.header)
+            if call.args.get("function") in COUNTERS:
+                then, now = then | {"value": ""}, now | {"value": ""}
+            found = tuple(differences(then, now, TOOLS[call.tool].volatile))
+            row = replace(row, state="different" if found else "same", differences=found[:MOST])
+        rows.append(row)
     return tuple(rows)
-
-
-def _one(
-    call: RecordedCall, again: RecordedCall | None, before: RecordedCalls, after: RecordedCalls
-) -> CallComparison:
-    if again is None:
-        return CallComparison(
-            call.number, call.tool, "refused", "refused, repeated or not reached in the new run"
-        )
-    if call.result is None or again.result is None:
-        which = "the earlier" if call.result is None else "the new"
-        return CallComparison(call.number, call.tool, "no answer", f"{which} run has no answer on record")
-    then, now = unbound(call.result, before.header), unbound(again.result, after.header)
-    if call.args.get("function") in COUNTERS:
-        then, now = then | {"value": ""}, now | {"value": ""}
-    found = tuple(differences(then, now, TOOLS[call.tool].volatile))
-    return CallComparison(call.number, call.tool, "different" if found else "same", "", found[:MOST])
 
 
 def differences(
@@ -84,9 +78,9 @@ def differences(
     elif isinstance(before, list | tuple) and isinstance(after, list | tuple) and len(before) == len(after):
         for place, (one, other) in enumerate(zip(before, after, strict=True)):
             yield from differences(one, other, volatile, f"{path}/{place}")
-    elif _plain(before) != _plain(after):
+    elif _without_keys(before) != _without_keys(after):
         yield Difference(path or "/", before, after)
 
 
-def _plain(value: Any) -> Any:
+def _without_keys(value: Any) -> Any:
     return _HEX.sub("0x…", value) if isinstance(value, str) else value

@@ -13,7 +13,7 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO, cast
 
 import anyio
 import mcp_types as types
@@ -167,25 +167,25 @@ class McpDriver:
             if call.result.done():
                 continue
             making[:] = [call]
+            if self._ended.is_set():
+                call.answer(self._no_more())
+                continue
             try:
-                call.answer(self._no_more() if self._ended.is_set() else await self._made(desk, call))
+                async with desk.turn() as turn:
+                    reply = await turn.ask(call.call_id, call.tool, call.args)
+            except RunOver as over:
+                self._over = over
+                self._ended.set()
+                call.answer(self._no_more())
+            except TimeoutError:
+                call.answer(_error("timed out: the call took longer than a turn may"))
             except Exception as error:  # ours: the agent is told that the call failed, and may go on
                 call.answer(_error(str(error)))
-
-    async def _made(self, desk: Desk, call: _AskedCall) -> types.CallToolResult:
-        try:
-            async with desk.turn() as turn:
-                reply = await turn.ask(call.call_id, call.tool, call.args)
-        except RunOver as over:
-            self._over = over
-            self._ended.set()
-            return self._no_more()
-        except TimeoutError:
-            return _error("timed out: the call took longer than a turn may")
-        if call.tool == FINISH and not reply.is_error:
-            self._detail = "the agent finished"
-            self._ended.set()
-        return _result(reply)
+            else:
+                if call.tool == FINISH and not reply.is_error:
+                    self._detail = "the agent finished"
+                    self._ended.set()
+                call.answer(_result(reply))
 
     def _no_more(self) -> types.CallToolResult:
         return _error(f"this run is over: {self._over or self._detail}")
@@ -213,7 +213,7 @@ def _error(text: str) -> types.CallToolResult:
     return _result(Reply("", "", {"error": text}, is_error=True))
 
 
-def _text(answers: BinaryIO) -> Any:
+def _text(answers: BinaryIO) -> IO[str]:
     return open(answers.fileno(), "w", encoding="utf-8", closefd=False, newline="\n")
 
 

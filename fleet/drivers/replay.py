@@ -100,25 +100,20 @@ def excluded(calls: Sequence[RecordedCall]) -> dict[int, str]:
 def unbound(value: Any, header: Header) -> Any:
     """The value with run and platform specifics as placeholders, which a desk fills in anew."""
     if isinstance(value, str):
-        return _text(value, header)
+        text = value.replace(f"qa-{header.run}-", "qa-{run}-") if header.run else value
+        face = header.targets.get("face", "")
+        if "{name}" in face:
+            pattern = re.escape(face).replace(re.escape("{name}"), r"((?:[a-z0-9-]|\{run\}){1,63})")
+            text = re.sub(pattern, r"{face:\1}", text)
+        for key in ("proxy", "site"):
+            if target := header.targets.get(key):
+                text = text.replace(target, f"{{{key}}}")
+        return text
     if isinstance(value, Mapping):
         return {key: unbound(one, header) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [unbound(one, header) for one in value]
     return value
-
-
-def _text(text: str, header: Header) -> str:
-    if header.run:
-        text = text.replace(f"qa-{header.run}-", "qa-{run}-")
-    face = header.targets.get("face", "")
-    if "{name}" in face:
-        pattern = re.escape(face).replace(re.escape("{name}"), r"((?:[a-z0-9-]|\{run\}){1,63})")
-        text = re.sub(pattern, r"{face:\1}", text)
-    for key in ("proxy", "site"):
-        if target := header.targets.get(key):
-            text = text.replace(target, f"{{{key}}}")
-    return text
 
 
 @dataclass(slots=True)

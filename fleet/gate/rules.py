@@ -133,13 +133,15 @@ def _called(value: object) -> str:
     return word[:10] if word.startswith("0x") else word
 
 
-def _agent(value: object, facts: GateFacts) -> bool:
-    return (isinstance(value, str) and value in facts.scope.call_targets) or is_own_name(value, facts.run)
-
-
 POINTS: Mapping[Points, tuple[Callable[[object, GateFacts], bool], str]] = MappingProxyType(
     {
-        Points.AGENT: (_agent, "not an agent that the profile lists, nor a name of this run"),
+        Points.AGENT: (
+            lambda value, facts: (
+                (isinstance(value, str) and value in facts.scope.call_targets)
+                or is_own_name(value, facts.run)
+            ),
+            "not an agent that the profile lists, nor a name of this run",
+        ),
         Points.PAGE: (lambda value, facts: facts.scope.has_url(value), "not a host of this platform"),
         Points.PAGE_OR_NONE: (
             lambda value, facts: value == "" or facts.scope.has_url(value),

@@ -80,7 +80,7 @@ class PageTimer:
         waiting = [page for page in self._due() if page not in self._asked]
         if waiting := waiting[: max(0, min(most, LOOKS - len(self._asked)))]:
             self._asked.update(waiting)
-            return [_question(_fetch(page, repeat=QUICK)) for page in waiting]
+            return [Question((_fetch(page, repeat=QUICK),)) for page in waiting]
         if self._plan is None:
             self._plan = list(self._planned())
         while self._plan and len(self._plan[0].steps) > most:
@@ -133,11 +133,18 @@ class PageTimer:
         if self.control not in calm or self.control in self._standing_out():
             self.control = min(calm, key=lambda page: (self._looks[page].p95, page))
         out = [page for page in self._standing_out() if page != self.control][:STANDING_OUT]
-        for page in out:
-            yield self._beside_its_kind(page)
+        for page in out:  # after others of its kind; alone beside the control where there are too few
+            slow = self._standing_out()
+            others = [one for one in self._looks if one not in (page, self.control, *slow)]
+            others.sort(key=lambda one: not same_kind(one, page))
+            kin = [one for one in (*others[: KIN - 1], self.control) if same_kind(one, page)]
+            steps = [_fetch(page, control=self.control, rate=RATE, repeat=LONG)]
+            if len(others) >= KIN - 1 and kin:
+                steps.insert(0, _fetch(others[0], control=others[1], rate=RATE, repeat=SHORT))
+            yield Question(tuple(steps))
         rest = [page for page in self._due() if page in self._looks and page not in (*out, self.control)]
         for page in rest[:MEASURED]:
-            yield _question(_fetch(page, control=self.control, rate=RATE, repeat=LONG))
+            yield Question((_fetch(page, control=self.control, rate=RATE, repeat=LONG),))
 
     def _standing_out(self) -> list[str]:
         """The pages whose quick look shows a delay, of all requests or of some; the worst first."""
@@ -148,17 +155,6 @@ class PageTimer:
             if look.p50 > OUT * usual + FAR_MS / 2 or look.most > OUT * max(look.p50, usual) + TIMES_MS
         ]
         return sorted(found, key=lambda page: -self._looks[page].p95)
-
-    def _beside_its_kind(self, page: str) -> Question:
-        """A page after others of its kind; alone beside the control where there are too few."""
-        slow = self._standing_out()
-        others = [one for one in self._looks if one not in (page, self.control, *slow)]
-        others.sort(key=lambda one: not same_kind(one, page))
-        last = _fetch(page, control=self.control, rate=RATE, repeat=LONG)
-        kin = [one for one in (*others[: KIN - 1], self.control) if same_kind(one, page)]
-        if len(others) < KIN - 1 or not kin:
-            return _question(last)
-        return _question(_fetch(others[0], control=others[1], rate=RATE, repeat=SHORT), last)
 
 
 def make(ground: Ground, chance: Random, state: Mapping[str, Any]) -> Explorer:
@@ -187,10 +183,6 @@ def harmless(page: object) -> bool:
     if base is None or re.search(r"[{}<>* ]", page[base.end() :]) or _ENDLESS.search(page):
         return False
     return not may_act(page[base.end() :])
-
-
-def _question(*steps: Step) -> Question:
-    return Question(steps)
 
 
 def _fetch(page: str, **more: Any) -> Step:

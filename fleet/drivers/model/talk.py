@@ -143,15 +143,15 @@ def trimmed(messages: Sequence[ModelMessage], limit: int) -> list[ModelMessage]:
         if size(found) <= limit:
             return found
         if isinstance(one := found[at], ModelRequest):
-            found[at] = replace(one, parts=[_marked(part) for part in one.parts])
+            parts: list[Any] = list(one.parts)
+            for place, part in enumerate(parts):
+                mark = CUT.format(size=len(str(part.content))) if isinstance(part, ToolReturnPart) else ""
+                if mark and len(mark) < len(str(part.content)):
+                    parts[place] = replace(part, content=mark)
+            found[at] = replace(one, parts=parts)
     while size(found) > limit:
         starts = [at for at, one in enumerate(found) if isinstance(one, ModelResponse)]
         if len(starts) < 2:
             break
         del found[starts[0] : starts[1]]
     return found
-
-
-def _marked(part: Any) -> Any:
-    mark = CUT.format(size=len(str(part.content))) if isinstance(part, ToolReturnPart) else ""
-    return replace(part, content=mark) if mark and len(mark) < len(str(part.content)) else part

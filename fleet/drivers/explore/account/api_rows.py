@@ -100,8 +100,10 @@ class AccountRows:
 
     def questions(self) -> Iterator[Question]:
         """The own record, with every forged token and the end of the session; then each thing."""
-        if mine := self._own():
-            path, method = mine
+        own = (at for at, _ in self._askable(lambda at, how: how == "GET" and bool(_SELF.search(at))))
+        if path := next(own, ""):
+            ways = (how for at, how in self._askable(lambda _, how: how in ("PATCH", "PUT")) if at == path)
+            method = next(ways, "")
             read: Row = ["GET", self._at(path), {}]
             steps = [[who, *read] for who in ("one", "anonymous", *FORGED)]
             change = self.operations.get((path, method))
@@ -128,7 +130,13 @@ class AccountRows:
         """Each field of rights in the own record that this description does not let anyone send."""
         at = self._at(asked.path)
         for name, said in facts.items() if asked.source == self.source else ():
-            value = _higher(said)
+            value: object = None
+            if said in ("true", "false"):  # another value of the kind that the fact has, as JSON
+                value = True if said == "false" else None
+            elif str(said).startswith('"'):
+                value = "admin" if "admin" not in str(said) else None
+            elif str(said).isdecimal() and len(str(said)) < 12:
+                value = int(said) + 1000
             if rights(name) and name not in asked.fields and asked.method and value is not None:
                 read: Row = ["one", "GET", at, {}]
                 sent: Row = ["one", asked.method, at, {name: value}]
@@ -149,16 +157,9 @@ class AccountRows:
             if "{" not in path and chosen(path, how) and (how in SAFE or self.may_act(self.url(path))):
                 yield path, how
 
-    def _own(self) -> tuple[str, str] | None:
-        """The path of an account's own record, and the method that changes it; "" where none does."""
-        for path, _ in self._askable(lambda at, how: how == "GET" and bool(_SELF.search(at))):
-            ways = [how for at, how in self._askable(lambda at, how: how in ("PATCH", "PUT")) if at == path]
-            return path, (ways or [""])[0]
-        return None
-
     def _things(self) -> Iterator[list[Row]]:
         """A collection where something is made, and one thing of it: made, listed, read, changed, removed."""
-        for path, _ in self._askable(lambda at, how: how == "POST"):
+        for path, _ in self._askable(lambda _, how: how == "POST"):
             below = re.compile(re.escape(path) + r"/\{[^{}/]+\}")
             item = next((at for at, _ in self.operations if below.fullmatch(at)), "")
             body = self._filled(path, "POST")
@@ -186,16 +187,16 @@ def _with_phrase(known: Iterable[Operation]) -> Iterator[tuple[str, dict[str, An
     for one in known:
         body = _body(one, every=False) if one.method == "POST" else {}
         if len(body) == 2 and role_of(one.path) and "{phrase}" not in body.values():
-            body = _beside_name(body)
+            # of two texts, one of them a name: the other is the passphrase
+            given = [
+                name
+                for name, value in body.items()
+                if value in ("{handle}", "{email}") and _NAMED.search(name)
+            ]
+            other = [name for name, value in body.items() if name not in given and isinstance(value, str)]
+            body |= {other[0]: "{phrase}"} if len(given) == len(other) == 1 else {}
         if "{" not in one.path and "{phrase}" in body.values():
             yield one.path, body
-
-
-def _beside_name(body: dict[str, Any]) -> dict[str, Any]:
-    """Of two texts that one signs up or in with, one of them a name: the other is the passphrase."""
-    names = [name for name, value in body.items() if value in ("{handle}", "{email}") and _NAMED.search(name)]
-    other = [name for name, value in body.items() if name not in names and isinstance(value, str)]
-    return body | {other[0]: "{phrase}"} if len(names) == len(other) == 1 else body
 
 
 def role_of(path: str) -> str:
@@ -246,12 +247,3 @@ def _value(name: str, schema: Mapping[str, Any], *, every: bool) -> Any:
     short = "qa"[:longest] if isinstance(longest, int) and 0 < longest < HANDLE else "{handle}"
     forms = _FORMS.get(str(schema.get("format")), short)
     return {"boolean": True, "string": forms}.get(str(kind))
-
-
-def _higher(said: Any) -> Any:
-    """Another value of the kind that a fact has, as JSON; None where it has none."""
-    if said in ("true", "false"):
-        return True if said == "false" else None
-    if str(said).startswith('"'):
-        return "admin" if "admin" not in str(said) else None
-    return int(said) + 1000 if str(said).isdecimal() and len(str(said)) < 12 else None

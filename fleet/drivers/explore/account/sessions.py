@@ -156,7 +156,13 @@ class SessionExplorer:
             if action and form.get("method") == "POST" and not form.get("json"):
                 ways = (role_of(urlsplit(self._urls.actual(one)).path) for one in (action, url))
                 role = next(filter(None, ways), "join" if len(phrases) > 1 else "enter")
-                self._doors.setdefault(role, EntryForm(url, action, _entries(names)))
+                known = ((PHRASE, "{phrase}"), (MAIL, "{email}"), (NAME, "{handle}"))
+                asked = {
+                    one: next((word for form, word in known if form.search(one)), "")
+                    for one in map(str, names)
+                }
+                filled = {one: word for one, word in asked.items() if word}  # what its fields' names ask for
+                self._doors.setdefault(role, EntryForm(url, action, filled))
         for link in strings(result.get("links")):
             found = self._urls.spelled(link, url)
             if found and found not in self._seen and len(self._seen) < KNOWN:
@@ -216,13 +222,6 @@ class SessionExplorer:
 
 
 make = SessionExplorer
-
-
-def _entries(names: Mapping[str, Any]) -> dict[str, str]:
-    """What is filled into a form that signs up or logs in: what its fields' names ask for."""
-    known = ((PHRASE, "{phrase}"), (MAIL, "{email}"), (NAME, "{handle}"))
-    words = {name: next((word for one, word in known if one.search(name)), "") for name in map(str, names)}
-    return {name: word for name, word in words.items() if word}
 
 
 def _list(value: object) -> Sequence[Any]:

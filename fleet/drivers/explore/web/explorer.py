@@ -215,22 +215,18 @@ class WebExplorer:
                     return
             if level == DONE and self._allowance == QUIET:
                 self.map.inputs.begin_round()
-            question = self._of_input(most)
+            question = None
+            if self.map.inputs.round:  # after the first round few in a run, but all of what changed
+                question = self.map.inputs.next(most, self.map.frontier.worth, fresh=True)
+                self._allowance -= question is None
+            if question is None and self._allowance >= 0:
+                question = self.map.inputs.next(most, self.map.frontier.worth)
             if question is None and self.map.inputs.depth() > level:
                 continue
             if question is None:
                 return
             most -= len(question.steps)
             yield question
-
-    def _of_input(self, most: int) -> Question | None:
-        """The next question of an input; after the first round few in a run, but all of what changed."""
-        inputs, worth = self.map.inputs, self.map.frontier.worth
-        if inputs.round and (question := inputs.next(most, worth, fresh=True)):
-            return question
-        if inputs.round:
-            self._allowance -= 1
-        return inputs.next(most, worth) if self._allowance >= 0 else None
 
     def tell(self, question: Question, results: Results) -> None:
         """Learn what the pages refer to, and which inputs answer in a new way."""

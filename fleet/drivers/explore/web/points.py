@@ -29,7 +29,7 @@ class Point:
 
     def step(self, value: str, **more: Any) -> Step:
         """The call of a page with this value in this place; `more` are further arguments of the tool."""
-        args: dict[str, Any] = {"url": self._filled(value), **more}
+        args: dict[str, Any] = {"url": self._url_with(value), **more}
         if self.method != "GET":
             args["method"] = self.method
         if self.kind == "header":
@@ -38,7 +38,7 @@ class Point:
             args["fields"] = {**args.get("fields", {}), self.name: value}
         return Step(tool="qa_fetch", args=args)
 
-    def _filled(self, value: str) -> str:
+    def _url_with(self, value: str) -> str:
         """The URL with the value in its place, percent-encoded; every other byte as it was."""
         if self.kind == "tail":
             return self.url + value
