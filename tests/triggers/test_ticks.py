@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleet.clock import iso, rest
-from fleet.triggers.clock.alarm import Cron
-from fleet.triggers.clock.ticks import EPOCH, SECOND, Every, Schedule, Ticks, TickSpan, following, named
+from fleet.triggers.clock.ticks import EPOCH, SECOND, Cron, Every, Schedule, Ticks, TickSpan, named
 
 MOMENTS = st.datetimes(datetime(1990, 1, 1), datetime(2090, 1, 1), timezones=st.just(UTC))
 EVERY = st.builds(Every, st.integers(1, 90_000), st.integers(0, 80_000))
@@ -64,8 +63,7 @@ def test_the_first_tick_is_after_one_full_period(ticks: Every, moment: datetime)
 
 @given(st.integers(1, 90_000), st.text(max_size=20))
 def test_the_offset_is_the_personas_own_and_within_the_period(period: int, persona: str) -> None:
-    assert Every.of(period, persona) == Every.of(period, persona)
-    assert 0 <= Every.of(period, persona).offset < period
+    assert 0 <= Every.of(period, persona).offset == Every.of(period, persona).offset < period
 
 
 def test_personas_spread_over_the_period() -> None:
@@ -74,11 +72,22 @@ def test_personas_spread_over_the_period() -> None:
 
 
 @given(TICKS, MOMENTS, st.timedeltas(timedelta(0), timedelta(days=4000)))
-def test_following_is_one_step_to_the_latest_due(ticks: Ticks, moment: datetime, gap: timedelta) -> None:
+def test_one_step_leads_to_the_latest_due(ticks: Ticks, moment: datetime, gap: timedelta) -> None:
+    coming, now = ticks.after(ticks.latest(moment)), moment + gap
+    schedule = Schedule(ticks, coming)
+    taken = schedule.take(now)
+    latest = ticks.latest(now)
+    assert taken == ((coming, latest) if coming <= now else None)
+    assert schedule.next == max(coming, ticks.after(now))
+
+
+@given(TICKS, MOMENTS, st.timedeltas(timedelta(0), timedelta(days=4000)))
+def test_the_scheduler_is_asked_back_once_after_any_gap(
+    ticks: Ticks, moment: datetime, gap: timedelta
+) -> None:
     previous = ticks.latest(moment)
-    tick = following(ticks, previous, moment + gap)
-    assert previous < tick
-    assert tick == max(ticks.after(previous), ticks.latest(moment + gap))
+    assert ticks.get_next_fire_time(previous, moment + gap) == ticks.after(moment + gap)
+    assert ticks.get_next_fire_time(previous, moment - gap) == ticks.after(previous)
 
 
 @settings(max_examples=300)
@@ -91,10 +100,11 @@ def test_whatever_the_clock_is_set_to_no_tick_of_the_span_fires_again(
         now += timedelta(seconds=step)
         schedule.reset(now)
         span = schedule.span
-        if schedule.next <= now:
-            tick = max(schedule.next, ticks.latest(now))
-            first = schedule.take(tick)
-            assert (first is None) == (span is not None and tick in span)
+        due = schedule.next
+        taken = schedule.take(now)
+        if due <= now:
+            tick = max(due, ticks.latest(now))
+            assert taken == (None if span is not None and tick in span else (due, tick))
             assert schedule.next == ticks.after(tick)
         elif span is None:
             assert schedule.next <= ticks.first(now)

@@ -1,5 +1,9 @@
 """Clock triggers: interval and cron, planned and replanned while the daemon runs.
 
+APScheduler 3 keeps ten thousand next ticks in order and wakes up for them; `ticks.py` defines the ticks and
+decides which of several missed ones fires. Its jobs do nothing: the event of their submission is what counts.
+So no job is ever too late, and the misfire grace time, 1 s by default, is unlimited.
+
 Timers are monotonic, so a step of the wall clock goes unnoticed until the next timer. Therefore wall and
 monotonic time are compared at least every 30 s and before anything is planned or fires; when they differ by
 more than 5 s, everything is replanned. A clock that was wrong only between two looks leaves no wrong plan.
@@ -13,16 +17,20 @@ import math
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta, tzinfo
+from typing import Any
 
 import anyio
+import anyio.lowlevel
+from apscheduler.events import EVENT_JOB_SUBMITTED
+from apscheduler.executors.base import BaseExecutor
+from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from fleet.clock import Clock, SystemClock, iso
 from fleet.errors import UsageError
 from fleet.personas.duration import parse_duration
 from fleet.personas.model import Trigger
-from fleet.triggers.clock.alarm import Alarm, Cron
-from fleet.triggers.clock.ticks import SECOND, Every, Schedule, Ticks, named
+from fleet.triggers.clock.ticks import SECOND, Cron, Every, Schedule, Ticks, named
 from fleet.triggers.deliver import SINK_S, TOO_LONG, attempt, described, tell
 from fleet.triggers.model import EVERYONE, FireAll, Firing, FiringSink, Skip, tick_key
 
@@ -68,7 +76,7 @@ class Clockwork:
         self._due: OrderedDict[str, tuple[datetime, datetime]] = OrderedDict()  # first and last tick due
         self._alone = 0  # firings to record one by one
         self._ready = asyncio.Event()
-        self._alarm: Alarm | None = None
+        self._scheduler: Any = None  # while it runs
         self._lead = self._drift(self._clock.now())
         self._steps: list[Skip] = []  # to record
 
@@ -93,7 +101,9 @@ class Clockwork:
         wanted = dict(_plans(persona, triggers, first))
         for job in self._jobs.pop(persona, []):
             if job not in wanted:
-                self._remove(job)
+                del self._planned[job]
+                if self._scheduler:
+                    self._scheduler.remove_job(job)
         for job, (why, ticks) in wanted.items():
             if job not in self._planned:
                 coming = ticks.first(since or min(first or now, now))
@@ -118,13 +128,18 @@ class Clockwork:
 
     async def run(self) -> None:
         """Fire until cancelled."""
-        if self._alarm is not None:
+        if self._scheduler:
             raise UsageError("the clock is already running")
-        self._alarm = alarm = Alarm(self._clock, self._on_tick)
+        self._scheduler = AsyncIOScheduler(
+            timezone=_Wall(self._clock),
+            executors={"default": _NoExecutor()},
+            job_defaults={"coalesce": True, "misfire_grace_time": None, "max_instances": 1},
+        )
+        self._scheduler.add_listener(lambda event: self._on_due(event.job_id), EVENT_JOB_SUBMITTED)
         try:
             for job in self._planned:
                 self._add(job)
-            alarm.start()
+            self._scheduler.start()
             self._ready.set()  # deliver what an earlier stop left
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._hand_over)
@@ -132,16 +147,18 @@ class Clockwork:
                     await anyio.sleep(WAKE_S)
                     await self.wake()
         finally:
-            self._alarm = None
-            with anyio.CancelScope(shield=True):
-                await alarm.stop()
+            scheduler, self._scheduler = self._scheduler, None
+            if scheduler.running:
+                with anyio.CancelScope(shield=True):
+                    scheduler.shutdown(wait=False)
+                    await anyio.lowlevel.checkpoint()  # APScheduler stops in a callback of the loop
 
     async def wake(self) -> None:
         """Check the clock now: fire what is due, and notice a step."""
         self._notice()
         await self._tell_steps()
-        if self._alarm is not None:
-            self._alarm.wake()
+        if self._scheduler:
+            self._scheduler.wakeup()
 
     def _notice(self) -> datetime:
         """The current time; replan if the wall clock was set. `_tell_steps`, which may wait, records it."""
@@ -150,7 +167,11 @@ class Clockwork:
         step = lead - self._lead
         if abs(step) > STEP_S:
             self._lead = lead
-            self._replan(now)
+            for job, planned in self._planned.items():
+                before = planned.schedule.next
+                planned.schedule.reset(now)
+                if planned.schedule.next != before:
+                    self._move(job)
             reason = f"the wall clock was set by {step:+.0f} s: ticks that fired do not fire again"
             self._steps.append(Skip(EVERYONE, tick_key(EVERYONE, now), reason))
             self._ready.set()
@@ -163,32 +184,27 @@ class Clockwork:
     def _drift(self, now: datetime) -> float:
         return now.timestamp() - self._clock.monotonic()
 
-    def _replan(self, now: datetime) -> None:
-        for job, planned in self._planned.items():
-            before = planned.schedule.next
-            planned.schedule.reset(now)
-            if self._alarm is not None and planned.schedule.next != before:
-                self._alarm.move(job, planned.schedule.next)
-
     def _add(self, job: str) -> None:
-        if self._alarm is not None:
-            schedule = self._planned[job].schedule
-            self._alarm.add(job, schedule.ticks, schedule.next)
+        if self._scheduler:
+            ticks, tick = self._planned[job].schedule.ticks, self._next(job)
+            self._scheduler.add_job(_nothing, ticks, id=job, name=job, next_run_time=tick)
 
-    def _remove(self, job: str) -> None:
-        del self._planned[job]
-        if self._alarm is not None:
-            self._alarm.remove(job)
+    def _move(self, job: str) -> None:
+        if self._scheduler:
+            self._scheduler.modify_job(job, next_run_time=self._next(job))
 
-    def _on_tick(self, job: str, tick: datetime) -> None:
-        """Queue a due tick for the sink; of a trigger that is already queued, keep only the latest tick."""
-        self._notice()
-        first = self._planned[job].schedule.take(tick)
-        if first is None:
-            return
-        waiting = self._due.get(job)
-        self._due[job] = (waiting[0] if waiting else first, tick)
-        self._ready.set()
+    def _next(self, job: str) -> datetime:
+        return self._planned[job].schedule.next.replace(tzinfo=self._scheduler.timezone)
+
+    def _on_due(self, job: str) -> None:
+        """Queue the tick that is due; of a trigger that is already queued, keep only the latest."""
+        now, schedule = self._notice(), self._planned[job].schedule
+        if schedule.next > now:  # the clock was set back a little meanwhile
+            self._move(job)
+        elif taken := schedule.take(now):
+            waiting = self._due.get(job)
+            self._due[job] = (waiting[0] if waiting else taken[0], taken[1])
+            self._ready.set()
 
     async def _hand_over(self) -> None:
         while True:
@@ -264,3 +280,37 @@ def _plans(
         if trigger.cron is not None:
             why = f"cron {' '.join(trigger.cron.split())}"
             yield f"{persona} {why}", (why, Cron.of(trigger.cron))
+
+
+def _nothing() -> None:
+    """The function of every APScheduler job."""
+
+
+class _NoExecutor(BaseExecutor):  # type: ignore[misc]
+    """Runs no job: APScheduler's own executors take as long for one as all else here does (mark B15)."""
+
+    def _do_submit_job(self, job: Any, run_times: list[datetime]) -> None:
+        self._run_job_success(job.id, [])
+
+
+class _Wall(tzinfo):
+    """UTC by the injected clock: APScheduler reads the time only as `datetime.now(timezone)`.
+
+    What APScheduler gets carries this object itself: a conversion to it would be the time now.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def fromutc(self, _moment: datetime) -> datetime:
+        """The result of `datetime.now(zone)`."""
+        return self._clock.now().replace(tzinfo=self)
+
+    def utcoffset(self, _moment: datetime | None) -> timedelta:
+        return timedelta(0)
+
+    def dst(self, _moment: datetime | None) -> timedelta:
+        return timedelta(0)
+
+    def tzname(self, _moment: datetime | None) -> str:
+        return "UTC"
