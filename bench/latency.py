@@ -27,7 +27,7 @@ from fleet.broker.broker import Broker, EgressPolicy
 from fleet.config import ChainSection, Platform, WebSection
 from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.model import Image
-from fleet.oracles.statistics.histograms import pooled
+from fleet.oracles.statistics.charts import pooled
 from fleet.runs.call.guest_protocol import answer, request_line
 from sandbox.spec import Context
 from sandbox.tools import TOOLS

@@ -11,7 +11,7 @@ import pytest
 
 from fleet.oracles.statistics import charts, ranks
 from fleet.oracles.statistics.changes import SHORTEST, best_level, change_points
-from fleet.oracles.statistics.histograms import pooled
+from fleet.oracles.statistics.charts import pooled
 
 pytest.importorskip("scipy", reason="the extra `stats` is not installed")
 

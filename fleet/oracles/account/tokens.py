@@ -12,7 +12,6 @@ from fleet.oracles.account.rows import (
     MINE,
     NO,
     NONE,
-    PlayedStep,
     closed,
     described,
     oracle,
@@ -88,19 +87,19 @@ def account_token(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
         if step.who not in FORGED or not step.good:
             continue
         real = [one for one in steps if one.who == "one" and one.same(step) and one.good]
-        if any(_same_record(one, step) for one in real) and closed(steps, step):
+        # both name the account; else both have the same fields: a 200 may hold a refusal
+        same = any(
+            step.got.get("named")
+            if one.got.get("named")
+            else one.facts and one.facts.keys() == step.facts.keys()
+            for one in real
+        )
+        if same and closed(steps, step):
             title = f"{step.method} {line(step.path, 90)} is served to {_HOW[step.who]}"
             yield observed(
                 title, f"account-token {'guessed' if step.who == 'guessed' else 'signature'}", "answers"
             )
             return
-
-
-def _same_record(real: PlayedStep, forged: PlayedStep) -> bool:
-    """Whether both name the account; else, whether both have the same fields: a 200 may hold a refusal."""
-    if real.got.get("named"):
-        return bool(forged.got.get("named"))
-    return bool(real.facts) and real.facts.keys() == forged.facts.keys()
 
 
 @oracle(

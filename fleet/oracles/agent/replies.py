@@ -105,10 +105,14 @@ def empty_reply(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation
     if reason.lower().replace("finish_reason_", "") in _ENDED:
         charged = number(last, "charged")
         cost = f", for {charged} wei" if charged > 0 else ""
+        # one defect has one signature, however it is asked for
+        long, script = len(words) > 200, "text" if words.isascii() else "multi-byte text"
+        first = "" if long else template(words.split()[0].casefold())
+        kind = "help" if _HELP.search(words) else f"{'long' if long else 'short'} {script} {first}".strip()
         again = any(not one.result.get("empty") for one in _earlier(seen))
         title = f"{last.asked}{f', {AGAIN},' if again else ''} is answered with an empty reply"
         title = f"{title} (finish reason {reason or 'none'}){cost}: {line(words, 60)!r}"
-        key = f"empty-reply {'again ' if again else ''}{_kind(words)}"
+        key = f"empty-reply {'again ' if again else ''}{kind}"
         yield observed(title, key, "reply", "empty")
 
 
@@ -116,15 +120,6 @@ def _earlier(seen: Sequence[Exchange]) -> list[Exchange]:
     """The earlier calls of a question with the last one's words, by the same caller, that were served."""
     last = seen[-1]
     return [one for one in seen[:-1] if served(one) and honest(one) and same_words(one, last)]
-
-
-def _kind(words: str) -> str:
-    """The kind of a message, so that one defect has one signature however it is asked for."""
-    if _HELP.search(words):
-        return "help"
-    size = "long" if len(words) > 200 else "short"
-    first = "" if size == "long" else template(words.split()[0].casefold())
-    return f"{size} {'text' if words.isascii() else 'multi-byte text'} {first}".strip()
 
 
 @oracle(

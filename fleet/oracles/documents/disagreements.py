@@ -62,7 +62,9 @@ def disagreement(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation
         if not _is_source(other) or route(other.args) == route(last.args) or not _comparable(other, last):
             continue
         theirs = statements(other.result)
-        apart = _of_two_subjects(other, last)
+        wide = any(_WIDE.fullmatch(page) or _GENERAL.fullmatch(page) for page in (_page(other), _page(last)))
+        # two pages of one guide: `a listing` is another one in each, unless one of them speaks of all
+        apart = bool(_folder(last)) and _folder(other) == _folder(last) and not wide
         for key in sorted(mine.keys() & theirs.keys()):
             one, two = theirs[key], mine[key]
             drift = (one.unit, one.value, two.value)  # the same change in another sentence is the same defect
@@ -119,12 +121,6 @@ def _comparable(one: Exchange, other: Exchange) -> bool:
         for each in (one, other)
     )
     return not named and bool(guide)
-
-
-def _of_two_subjects(one: Exchange, other: Exchange) -> bool:
-    """Two pages of one guide: `a listing` is another one in each, unless one of them speaks of all."""
-    wide = any(_WIDE.fullmatch(page) or _GENERAL.fullmatch(page) for page in (_page(one), _page(other)))
-    return bool(_folder(one)) and _folder(one) == _folder(other) and not wide
 
 
 def _folder(call: Exchange) -> list[str]:

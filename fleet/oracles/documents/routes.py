@@ -161,13 +161,15 @@ def _nowhere(call: DocumentedCall, seen: Sequence[Exchange], at: int) -> tuple[i
         return ()
     calls = [one for one in documented(text) if one.method == "GET" and not one.host]
     found: dict[bool, int] = {}
+    beside = call.path.strip("/").partition("/")[0]
     for where, one in enumerate(seen[:-1]):
         parts, status = urlsplit(_below(one)), one.result.get("status")
         here, same = same_host(one, last), _below(one) == _below(last)
+        folder, _, below = parts.path.strip("/").partition("/")
         named = any(each.takes("GET", parts.path) for each in calls)
         if where > at and same and not here and status in (404, 410):
             found[False] = where
-        elif where > at and here and named and status == 200 and _beside(parts.path, call.path):
+        elif where > at and here and named and status == 200 and below and folder == beside:
             found[True] = where
     return tuple(sorted(found.values())) if len(found) == 2 else ()
 
@@ -201,11 +203,6 @@ def _below(one: Exchange) -> str:
     """A URL's path and query, on whatever host."""
     parts = urlsplit(re.sub(r"^\{\w+\}", "http://x", str(one.args.get("url", ""))))
     return unquote(f"{parts.path}?{parts.query}")
-
-
-def _beside(one: str, other: str) -> bool:
-    first, second = (path.strip("/").split("/")[0] for path in (one, other))
-    return bool(first) and first == second and "/" in one.strip("/")
 
 
 def _host(call: Exchange) -> str:

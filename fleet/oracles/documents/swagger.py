@@ -6,7 +6,7 @@ place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from fleet.oracles.documents.json_schema import resolved
@@ -25,29 +25,25 @@ _OF_SCHEMA = (
 def as_openapi(document: Mapping[str, Any]) -> dict[str, Any]:
     """The same description as OpenAPI 3.0; its server is its base path on the host that it came from."""
     base, paths = document.get("basePath"), document.get("paths")
-    made = {
+    made: dict[str, dict[str, Any]] = {}
+    for path, item in paths.items() if isinstance(paths, dict) else ():
+        if not isinstance(item, dict):
+            continue
+        made[str(path)], shared = {}, _listed(item.get("parameters"), document)
+        for method in METHODS:
+            if isinstance(operation := item.get(method), dict):
+                own = _listed(operation.get("parameters"), document)
+                named = {(one.get("in"), one.get("name")) for one in own}
+                given = [one for one in shared if (one.get("in"), one.get("name")) not in named] + own
+                made[str(path)][method] = _operation(operation, given, document)
+    kept = ("definitions", "security", "securityDefinitions")
+    return {
         "openapi": "3.0.3",
         "info": {"title": "api", "version": "1"},
         "servers": [{"url": base if isinstance(base, str) and base.startswith("/") else "/"}],
-        "paths": {
-            str(path): dict(_item(item, document))
-            for path, item in (paths.items() if isinstance(paths, dict) else ())
-            if isinstance(item, dict)
-        },
+        "paths": made,
+        **{key: document[key] for key in kept if key in document},
     }
-    kept = ("definitions", "security", "securityDefinitions")
-    return made | {key: document[key] for key in kept if key in document}
-
-
-def _item(item: Mapping[str, Any], document: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    shared = _listed(item.get("parameters"), document)
-    for method in METHODS:
-        operation = item.get(method)
-        if isinstance(operation, dict):
-            own = _listed(operation.get("parameters"), document)
-            named = {(one.get("in"), one.get("name")) for one in own}
-            given = [one for one in shared if (one.get("in"), one.get("name")) not in named] + own
-            yield method, _operation(operation, given, document)
 
 
 def _listed(parameters: Any, document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -61,7 +57,13 @@ def _listed(parameters: Any, document: Mapping[str, Any]) -> list[Mapping[str, A
 def _operation(
     operation: Mapping[str, Any], given: list[Mapping[str, Any]], document: Mapping[str, Any]
 ) -> dict[str, Any]:
-    plain = [_parameter(one) for one in given if one.get("in") in ("query", "path", "header")]
+    plain = list[dict[str, Any]]()
+    for one in given:
+        if (where := one.get("in")) in ("query", "path", "header"):
+            plain.append({"name": str(one["name"]), "in": where, "schema": _schema(one)})
+            plain[-1] |= {"required": True} if one.get("required") is True or where == "path" else {}
+            if one.get("type") == "array" and where == "query":
+                plain[-1]["explode"] = one.get("collectionFormat") == "multi"
     takes = _kinds(operation, document, "consumes")
     body = next((one for one in given if one.get("in") == "body"), None)
     fields = [one for one in given if one.get("in") == "formData"]
@@ -78,10 +80,12 @@ def _operation(
         made["requestBody"] = {"content": {kind: {"schema": form}}}
     answers = operation.get("responses")
     kinds = _kinds(operation, document, "produces")
-    made["responses"] = {
-        str(status): _answer(resolved(said, document), kinds)
-        for status, said in (answers.items() if isinstance(answers, dict) else ())
-    }
+    made["responses"] = said = dict[str, Any]()
+    for status, answer in answers.items() if isinstance(answers, dict) else ():
+        one = resolved(answer, document)
+        said[str(status)] = {"description": str(one.get("description", ""))[:400]}
+        if isinstance(schema := one.get("schema"), dict):
+            said[str(status)]["content"] = {kind: {"schema": schema} for kind in kinds}
     return made
 
 
@@ -91,22 +95,7 @@ def _kinds(operation: Mapping[str, Any], document: Mapping[str, Any], word: str)
     return known or [JSON if word == "consumes" else "*/*"]
 
 
-def _parameter(one: Mapping[str, Any]) -> dict[str, Any]:
-    made = {"name": str(one["name"]), "in": one["in"], "schema": _schema(one)}
-    made |= {"required": True} if one.get("required") is True or one["in"] == "path" else {}
-    if one.get("type") == "array" and one["in"] == "query":
-        made["explode"] = one.get("collectionFormat") == "multi"
-    return made
-
-
 def _schema(one: Mapping[str, Any]) -> dict[str, Any]:
     if one.get("type") == "file":
         return {"type": "string", "format": "binary"}
     return {key: one[key] for key in _OF_SCHEMA if key in one}
-
-
-def _answer(said: Mapping[str, Any], kinds: list[str]) -> dict[str, Any]:
-    shown = {"description": str(said.get("description", ""))[:400]}
-    if not isinstance(said.get("schema"), dict):
-        return shown
-    return shown | {"content": {kind: {"schema": said["schema"]} for kind in kinds}}

@@ -6,9 +6,10 @@ text of several words may be any text, one of a single word is kept as it is, as
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -63,8 +64,7 @@ def in_words(text: str, host: str = "") -> Mapping[str, Any] | None:
                 continue
             body = _body(call, said, lines[at + 1 : at + 1 + AHEAD]) or (last if _SAME.search(said) else {})
             last = body or last
-            operation = {"summary": said.partition(call.path)[2][:400], **_query(call), **_sent(call, body)}
-            paths.setdefault(template, {}).setdefault(call.method.lower(), operation)
+            paths.setdefault(template, {}).setdefault(call.method.lower(), _operation(call, said, body))
     for template, item in paths.items():
         if names := re.findall(r"\{([^{}/]+)\}", template):
             schema = {"type": "string"}
@@ -82,22 +82,19 @@ def _template(path: str) -> str:
     )
 
 
-def _query(call: DocumentedCall) -> dict[str, Any]:
-    """Its parameters, as the document has them in every example of the call."""
-    pairs = parse_qsl(call.query, keep_blank_values=True)
-    said = [
-        {"name": name, "in": "query", "required": True, "schema": _schema(value, name=False)}
-        for name, value in pairs
-    ]
-    return {"parameters": said} if said else {}
-
-
-def _sent(call: DocumentedCall, body: Mapping[str, Any]) -> dict[str, Any]:
-    if not body or call.method not in _BODIES:
-        return {}
-    fields = {str(name): _schema(value, name=True) for name, value in body.items()}
-    schema = {"type": "object", "properties": fields, "required": list(fields)}
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+def _operation(call: DocumentedCall, said: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    """A call with its parameters, as the document has them in every example of it, and its body."""
+    made: dict[str, Any] = {"summary": said.partition(call.path)[2][:400]}
+    if pairs := parse_qsl(call.query, keep_blank_values=True):
+        made["parameters"] = [
+            {"name": name, "in": "query", "required": True, "schema": _schema(value, name=False)}
+            for name, value in pairs
+        ]
+    if body and call.method in _BODIES:
+        fields = {str(name): _schema(value, name=True) for name, value in body.items()}
+        schema = {"type": "object", "properties": fields, "required": list(fields)}
+        made["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+    return made
 
 
 def _schema(value: Any, *, name: bool) -> dict[str, Any]:
@@ -116,7 +113,8 @@ def _schema(value: Any, *, name: bool) -> dict[str, Any]:
 
 def _body(call: DocumentedCall, said: str, after: Sequence[str]) -> dict[str, Any]:
     """The first object beside a call, or below it before anything else begins, that is not an answer."""
-    rest = said.partition(call.path)[2] + "\n" + "\n".join(_until(after))
+    below = itertools.takewhile(lambda row: not row.startswith("#") and not documented(row), after)
+    rest = "\n".join((said.partition(call.path)[2], *below))
     at = rest.find("{") if call.method in _BODIES else -1
     while at >= 0:
         if _ANSWER.search(rest[:at]):
@@ -128,10 +126,3 @@ def _body(call: DocumentedCall, said: str, after: Sequence[str]) -> dict[str, An
             continue
         return found if isinstance(found, dict) else {}
     return {}
-
-
-def _until(after: Sequence[str]) -> Iterator[str]:
-    for said in after:
-        if said.startswith("#") or documented(said):
-            return
-        yield said

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import Any
 
 LONG, DEEP = 4_096, 24
@@ -45,10 +46,11 @@ def _of_source(source: str) -> str:
     if unit := _repeated(code):
         return f"+repeats {unit}"
     words = sorted({*_WORDS.findall(code)})
+    deepest = max(accumulate((char in "([{") - (char in ")]}") for char in code), default=0)
     marks = [
         ("text", '"' in source or "'" in source),
         ("wide", not source.isascii()),
-        ("deep", _depth(code) >= DEEP),
+        ("deep", deepest >= DEEP),
         ("long", len(source.encode()) >= LONG),
     ]
     return " ".join([*words, *(f"+{name}" for name, holds in marks if holds)])
@@ -77,14 +79,6 @@ def _folded(token: str) -> str:
     if token[0].isdigit():
         return "1"
     return token if not (token[0].isalpha() or token[0] == "_") or _WORDS.fullmatch(token) else "a"
-
-
-def _depth(code: str) -> int:
-    depth = most = 0
-    for char in code:
-        depth += (char in "([{") - (char in ")]}")
-        most = max(most, depth)
-    return most
 
 
 def _of_module(text: str) -> str:

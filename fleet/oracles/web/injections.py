@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from html.parser import HTMLParser
 from typing import Any
 
 from fleet.findings.severity import Severity
@@ -12,7 +13,6 @@ from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.oracles.texts import parsed
 from fleet.oracles.web import traces
 from fleet.oracles.web.pages import ELSEWHERE
-from fleet.oracles.web.scripts import runs
 from fleet.oracles.web.variations import Variation, below, neutral, varied, where
 from fleet.text import line
 
@@ -36,6 +36,33 @@ def _observed(seen: Sequence[Exchange], found: Variation, what: str, key: str, *
     title = f"{where(seen[-1], found.place)}: {what} in {found.named}"
     place = found.spot(seen[-1])
     return observed(title, f"{key} {place}", *fields, led=(0,), place=place)
+
+
+_LITERAL = re.compile(
+    r"\"(?:[^\"\\\n]|\\[\s\S])*\"|'(?:[^'\\\n]|\\[\s\S])*'|`(?:[^`\\]|\\[\s\S])*`|//[^\n]*|/\*[\s\S]*?\*/"
+)
+"""Texts and comments of a script, from its left; one that is never closed is not one."""
+_RUN = (None, "", "module", "text/javascript", "application/javascript")
+
+
+class _Scripts(HTMLParser):
+    """The programs of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self._inside = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._inside = tag == "script" and dict(attrs).get("type") in _RUN
+        self.texts += [value or "" for name, value in attrs if name.startswith("on") and len(name) > 2]
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = False
+
+    def handle_data(self, data: str) -> None:
+        if self._inside:
+            self.texts.append(data)
 
 
 oracle = partial(Oracle, judges=("page",), surface="security", covers=("server-error",))
@@ -65,7 +92,7 @@ def script_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
     if found is None or len(canary) < 6 or found.values[0] != canary or canary not in found.values[-1]:
         return
     first, last = seen[0].result, seen[-1].result
-    if last.get("canary_executable") and (not first.get("canary_executable") or runs(last, canary)):
+    if last.get("canary_executable") and (not first.get("canary_executable") or _runs(last, canary)):
         sent = line(found.values[-1], 80)
         yield _observed(seen, found, f"{sent!r} becomes a program of the page", "script", "canary_executable")
 
@@ -225,3 +252,14 @@ def _keys(value: Any, depth: int = 16) -> set[str]:
 def _status(call: Exchange) -> int:
     status = call.result.get("status", 0)
     return status if isinstance(status, int) else 0
+
+
+def _runs(result: Mapping[str, Any], canary: str) -> bool:
+    """Whether the canary is a word of a program in the part of the page that the result holds."""
+    reader = _Scripts()
+    try:
+        reader.feed(str(result.get("text", "")))
+        reader.close()
+    except (AssertionError, ValueError, RecursionError):
+        return False
+    return any(canary in _LITERAL.sub(" ", text) for text in reader.texts)
