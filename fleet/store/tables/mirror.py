@@ -1,7 +1,8 @@
-"""The mirror of the logs: entries by epoch and index, hash-chained.
+"""The mirror of the logs: entries by epoch and index, hash-chained; and what began each epoch.
 
-Rows are appended; only a reorganisation of the chain replaces some, in one transaction, and is recorded
-(`epochs.py`).
+Rows are appended; only a reorganisation of the chain replaces some, in one transaction, and is recorded. A
+journal holds several logs, each with epochs of its own; numbers are the journal's. The first epoch, 0, may be
+without a row: a journal did not name its log before version 8.
 """
 
 from __future__ import annotations
