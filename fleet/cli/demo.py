@@ -32,7 +32,7 @@ from fleet.gate.stop import STOP, stopped
 from fleet.jail.choice import why_no_jail
 from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
-from fleet.runs.lifecycle import fire, recover
+from fleet.runs.run import fire, recover
 from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow
 from fleet.text import counted, line

@@ -32,7 +32,7 @@ from fleet.fix.permission.preconditions import table as rules_of
 from fleet.fix.proposal_row import BRANCH
 from fleet.personas.load import LoadedPersona
 from fleet.runs.desk.exit_codes import exit_code
-from fleet.runs.lifecycle import RunReport, fire
+from fleet.runs.run import RunReport, fire
 from fleet.store.journal import Journal
 from fleet.text import clean
 from fleet.triage.items.worklist import WorklistItem

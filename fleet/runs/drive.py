@@ -40,7 +40,7 @@ from fleet.runs.proof.leftovers import SHARE, adopt
 from fleet.runs.proof.probe_runner import Exercise
 from fleet.runs.proof.retest import RetestTally, retest, retest_all, retest_one
 from fleet.runs.proof.verify import BUDGET, OF_ONE_PROOF
-from fleet.runs.settlement.fixed_items import record_fixed
+from fleet.runs.settlement.outbox import record_fixed
 from fleet.store.tables.units import key_named
 from fleet.text import counted, line
 from sandbox.tools import TOOLS
@@ -160,13 +160,13 @@ class Drive:
             await self._unproven()
 
     def _not_tried(self, desk: RunDesk, over: RunOver) -> None:
-        """Say what a spent budget left of the plan, and what to raise for it."""
+        """Record what a spent budget left of the plan, and what to raise for it."""
         open_ = len(desk.state.plan.open(retries=1))
         if over.outcome != BUDGET or not open_:
             return
         key = key_named(over.detail)
-        said = f"{open_} of {counted(len(desk.state.plan.items), 'probe')} not looked at: {over.detail}"
-        desk.leave(Left("probes", f"{said}; raise {key}" if key else said, "cut"))
+        why = f"{open_} of {counted(len(desk.state.plan.items), 'probe')} not looked at: {over.detail}"
+        desk.leave(Left("probes", f"{why}; raise {key}" if key else why, "cut"))
 
     def _limited(self) -> None:
         """Say how much of what was asked the platform refused for its rate."""
@@ -230,7 +230,13 @@ class Drive:
         A silent node is examined first: it is an outage, or our own trouble.
         """
         try:
-            await self._checked(watch)
+            try:
+                await self.world.checks.health()
+            except Unreachable as error:
+                if not error.how or not isinstance(await watch.look(), Up):
+                    watch.verdict()
+                    raise
+                await self.world.checks.health()  # it was only briefly unreachable
         except FleetError as error:
             reason = self.world.redactor.text(line(str(error), 500))
             self.exercise.stream.emit(CheckFailed(reason=reason))
@@ -241,15 +247,6 @@ class Drive:
             # only recorded: calls that need them answer `cannot_start`, and the rest can look
             reason = self.world.redactor.text(line(f"could not look at the compiler: {why}", 500))
             self.exercise.stream.emit(CheckFailed(reason=reason))
-
-    async def _checked(self, watch: Watch) -> None:
-        try:
-            return await self.world.checks.health()
-        except Unreachable as error:
-            if not error.how or not isinstance(await watch.look(), Up):
-                watch.verdict()
-                raise
-        await self.world.checks.health()  # it was only briefly unreachable
 
     @property
     def _plans(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -12,7 +12,7 @@ from typing import Protocol
 import anyio
 from anyio.abc import TaskGroup
 
-from fleet.clock import Clock, rest
+from fleet.clock import rest
 from fleet.errors import FleetError, LostRun, TryAgain
 from fleet.events.daemon_events import FaultMet, Feed, QueuePaused, QueueResumed
 from fleet.gate.stop import stopped
@@ -31,10 +31,8 @@ NO_THREAD = "can't start new thread"
 _LOG = logging.getLogger("fleet.queue")
 
 
-class Execute(Protocol):
-    """Completes one claimed run; an exception is an internal error."""
-
-    async def __call__(self, row: RunRow, persona: LoadedPersona, /) -> object: ...
+Execute = Callable[[RunRow, LoadedPersona], Awaitable[object]]
+"""Completes one claimed run; an exception is an internal error."""
 
 
 class RunEndListener(Protocol):
@@ -85,7 +83,7 @@ class Executor:
 
     def drain(self, grace_s: float) -> None:
         """Claim no more runs; cancel and settle those in flight after `grace_s`."""
-        self._deadline = self._clock.monotonic() + grace_s
+        self._deadline = self._world.clock.monotonic() + grace_s
         self._signals.work.set()
 
     async def left(self) -> list[RunRow]:
@@ -115,7 +113,7 @@ class Executor:
         return rest(POLL_S)
 
     async def _turn(self, tasks: TaskGroup) -> None:
-        if self._deadline is not None and self._clock.monotonic() >= self._deadline:
+        if self._deadline is not None and self._world.clock.monotonic() >= self._deadline:
             for run in list(self._flights):
                 await self._cancel(run, "the daemon was asked to stop")
         self.waiting, asked = await self._world.journal.at_hand(self._world.platform.name)
@@ -209,16 +207,13 @@ class Executor:
                 ) from error
         finally:
             with anyio.CancelScope(shield=True):
-                await self._land(row)
-
-    async def _land(self, row: RunRow) -> None:
-        del self._flights[row.run_id]
-        self._world.in_flight.forget(row.run_id)  # from a run that was cancelled before it was opened
-        try:
-            await self._tell_ended(row.run_id)
-        except FleetError as error:
-            _LOG.error("cannot read how run %s ended: %s", row.run_id, error)
-        self._signals.work.set()
+                del self._flights[row.run_id]
+                self._world.in_flight.forget(row.run_id)  # from a run that was cancelled before it was opened
+                try:
+                    await self._tell_ended(row.run_id)
+                except FleetError as error:
+                    _LOG.error("cannot read how run %s ended: %s", row.run_id, error)
+                self._signals.work.set()
 
     async def _tell_ended(self, run: str) -> None:
         """Ask the journal, because a cancelled run returns no report."""
@@ -231,10 +226,3 @@ class Executor:
             self._ended(row, found=news or bool(row.discovered))
         else:
             self._signals.leftovers.set()
-
-    @property
-    def _clock(self) -> Clock:
-        return self._world.clock
-
-
-__all__ = ["POLL_S", "Execute", "Executor", "RunEndListener"]

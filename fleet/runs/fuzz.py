@@ -147,7 +147,8 @@ class FuzzSearch:
             started = self.clock.monotonic()
             claim = await self._round(max(min(each, left / counts - start_s), SHORTEST_S / 2))
             spent_s = self.clock.monotonic() - started
-            counts = 1.0 if self.by_clock or claim is None else _counted(claim)
+            free_s = FREE * claim.seconds if claim and not self.by_clock else 0.0
+            counts = min(max(claim.cpu_s / free_s, LEAST_COUNTED), 1.0) if claim and free_s else 1.0
             left -= spent_s * counts
             start_s = max(spent_s - claim.seconds, 0.0) if claim else start_s  # what a round costs besides
             await self._confirm(old)
@@ -254,9 +255,3 @@ class FuzzSearch:
             return answer(spec, outcome)
         except JailError as error:
             return {"ok": False, "error": str(error), "error_class": "internal"}
-
-
-def _counted(claim: RoundClaim) -> float:
-    """The share of a round's time that counts."""
-    free_s = FREE * claim.seconds
-    return min(max(claim.cpu_s / free_s, LEAST_COUNTED), 1.0) if free_s else 1.0

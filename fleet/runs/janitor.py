@@ -18,9 +18,9 @@ from fleet.retry import CLEAN_UP
 from fleet.runs.call.wallet import Wallet
 from fleet.runs.context import FleetContext, until_stopped
 from fleet.runs.executor import Executor, RunEndListener
-from fleet.runs.lifecycle import resettle
+from fleet.runs.run import resettle
 from fleet.runs.settlement.finality import PostingSide, look_at_posts
-from fleet.runs.settlement.orphans import close_orphans
+from fleet.runs.settlement.lost_runs import close_orphans
 from fleet.runs.settlement.reorg import release_again, undone
 from fleet.runs.settlement.settle import release_left, transactions
 from fleet.store.rows import EffectRow, RunRow, is_news
@@ -101,12 +101,15 @@ class Janitor:
             else:
                 await self._try(run, partial(self._release_again, run))
         if self._world.journal.shared and self._look_back:
-            await self._try(_ORPHANS, self._close_orphans)
 
-    async def _close_orphans(self) -> None:
-        world = self._world
-        waiting = await close_orphans(world.state, world.journal, world.clock, busy=self._executor.live)
-        self._look_back = bool(waiting)
+            async def close() -> None:
+                world = self._world
+                waiting = await close_orphans(
+                    world.state, world.journal, world.clock, busy=self._executor.live
+                )
+                self._look_back = bool(waiting)
+
+            await self._try(_ORPHANS, close)
 
     async def _settle(self, row: RunRow) -> None:
         report = await resettle(self._world, row)

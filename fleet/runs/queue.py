@@ -12,7 +12,7 @@ from fleet.events.daemon_events import Feed, TriggerFired, TriggerSkipped
 from fleet.gate.budget import Budget, Today, Unit, spent_for_today
 from fleet.personas.load import LoadedPersona
 from fleet.runs.driver_choice import DRIVERS, RETEST, TRIAGE
-from fleet.runs.lifecycle import new_run_id
+from fleet.runs.run import new_run_id
 from fleet.runs.signals import Signals
 from fleet.store.dispatch.source import Source
 from fleet.store.journal import Journal

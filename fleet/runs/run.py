@@ -1,13 +1,16 @@
-"""One run in progress: its resources, its work, its final steps, and those steps after a crash."""
+"""One run from trigger to footer: its resources, its work, its final steps, and those steps after a kill."""
 
 from __future__ import annotations
 
 import json
+import logging
 import os
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -15,7 +18,7 @@ import anyio
 from fleet import disk_reserve
 from fleet.clock import iso
 from fleet.drivers.session import RunOver
-from fleet.errors import FleetError, LostRun
+from fleet.errors import ConfigError, FleetError, LostRun, TryAgain
 from fleet.events.model import DialDistrusted, Footer, GateDenied, Header, ToolRequested, TurnUsage
 from fleet.events.stream import Stream
 from fleet.events.trajectory import TrajectoryFile, read
@@ -25,6 +28,7 @@ from fleet.gate.scope import Scope
 from fleet.gate.stop import stopped
 from fleet.jail.process import own_start
 from fleet.personas.load import LoadedPersona
+from fleet.personas.model import Persona
 from fleet.runs.call.decision_file import DecisionFile
 from fleet.runs.call.decisions import DecisionRecorder
 from fleet.runs.call.session import RunSession
@@ -33,10 +37,12 @@ from fleet.runs.context import FleetContext, RunContext, until_stopped
 from fleet.runs.desk.coverage import coverage
 from fleet.runs.desk.exit_codes import LEFT, MODEL_ENDED, UNDECIDED, UNEXPLORED
 from fleet.runs.drive import Drive, counts, with_learned
+from fleet.runs.driver_choice import PLAYBOOK, DriverChoice, choose_driver
 from fleet.runs.proof.probe_runner import Exercise
+from fleet.runs.settlement.lost_runs import take_back
 from fleet.runs.settlement.outbox import close_over_budget, report_proven
-from fleet.runs.settlement.settle import owes, settle, waits_key
-from fleet.store.rows import FindingRow, RunRow
+from fleet.runs.settlement.settle import owes, settle, transactions, waits_key
+from fleet.store.rows import TRIAL, FindingRow, NewRun, RunRow
 from fleet.store.tables.base import lost
 from fleet.text import clean, line
 from sandbox.chain.contract import VIEWS
@@ -49,6 +55,9 @@ SETTLE_S = 120.0
 """Time limit of the shielded settle; the next start finishes the rest."""
 MESSAGE = 40_000
 """Maximum characters read of a driver's message; the stream keeps fewer."""
+_BASE32 = b"abcdefghijklmnopqrstuvwxyz234567" * 8
+"""Alphabet indexed by byte: each letter stands for equally many."""
+_LOG = logging.getLogger("fleet.runs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,14 +75,6 @@ class RunReport:
     coverage: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
     """Every probe under looked, not_applicable, refused, could_not or undecided, with its reason;
     other parts under unexplored, and what a limit left under left."""
-
-
-def _unrecorded(row: RunRow, last: str) -> tuple[str, str]:
-    """Outcome and detail of a run whose end was not recorded; `last` (ISO) is the time of its last record."""
-    if (row.pid, row.pid_start) == (os.getpid(), own_start()):
-        return "failed", "its end could not be recorded at the time"
-    seen = f"its last record is of {last}" if last else "it left no record"
-    return "crashed", f"reaped_orphan: the process ended while {row.state}; {seen}"
 
 
 @asynccontextmanager
@@ -96,6 +97,10 @@ async def opened(
     persona = with_learned(world, persona)
     scope = Scope.of(world.platform, VIEWS)
     ledger = Ledger(world.journal, run, budget, world.day)
+
+    async def distrusted(why: str) -> None:
+        stream.emit(DialDistrusted(reason=why))
+
     gate = Gate(
         state=world.state,
         run=run,
@@ -106,7 +111,7 @@ async def opened(
         clock=world.clock,
         deadline=started + budget.wall_s,
         never=world.never,
-        distrusted=lambda why: _tell(stream, why),
+        distrusted=distrusted,
     )
     context = RunContext(
         fleet=world, run=run, persona=persona.persona.name, gate=gate, ledger=ledger, stream=stream
@@ -124,10 +129,6 @@ async def opened(
         exercise = Exercise(world, run, persona, stream, session, past, partial(report_proven, context))
         drive = Drive(world, persona, exercise, ledger, budget, scope, recorder, started)
         yield ActiveRun(context, persona, budget, sink, wallet, session, drive, started)
-
-
-async def _tell(stream: Stream, why: str) -> None:
-    stream.emit(DialDistrusted(reason=why))
 
 
 @dataclass(slots=True)
@@ -189,7 +190,10 @@ class ActiveRun:
             head, _, detail = waits.partition("\n")
             outcome, _, self.ended = head.partition(" ")
         else:
-            outcome, detail = _unrecorded(row, last)
+            seen = f"its last record is of {last}" if last else "it left no record"
+            outcome, detail = "crashed", f"reaped_orphan: the process ended while {row.state}; {seen}"
+            if (row.pid, row.pid_start) == (os.getpid(), own_start()):
+                outcome, detail = "failed", "its end could not be recorded at the time"
             self.ended = min(max(last, row.started), iso(self.world.clock.now()))
             if wrong:
                 outcome, detail = "state_invalid", f"{detail}; {wrong}"
@@ -220,7 +224,9 @@ class ActiveRun:
                 if outcome == "budget_exceeded":
                     persona = self.persona.persona
                     await close_over_budget(world, self.run, persona.name, persona.surface, detail)
-                await self._settle()
+                # under STOP nothing is asked of the chain, so what the run owes waits
+                if not stopped(world.state) or await owes(world, self.run, self.wallet):
+                    await until_stopped(world.state, partial(settle, self.context, self.wallet))
         except LostRun:
             raise
         except (FleetError, RunOver, TimeoutError) as error:
@@ -242,11 +248,6 @@ class ActiveRun:
             if not await world.journal.finish(self.run, outcome, detail, ended=self.ended):
                 raise lost(self.run)
         return await self._report(outcome, detail, settled=settled)
-
-    async def _settle(self) -> None:
-        """Settle what the run owes; under STOP nothing is asked of the chain, so what it owes waits."""
-        if not stopped(self.world.state) or await owes(self.world, self.run, self.wallet):
-            await until_stopped(self.world.state, partial(settle, self.context, self.wallet))
 
     async def _remember(self, outcome: str) -> None:
         """Keep what this run could not decide or explore, what a limit left and what ended the model,
@@ -326,3 +327,99 @@ class ActiveRun:
             trigger=trigger,
             targets={"site": web.site, "proxy": web.proxy, "face": web.face},
         )
+
+
+def new_run_id() -> str:
+    """Eight characters that fit a DNS label: 40 random bits."""
+    return secrets.token_bytes(8).translate(_BASE32).decode()
+
+
+async def recover(world: FleetContext) -> list[RunReport]:
+    """Finish every run that a killed process left behind; the caller holds the lock, so they are all dead.
+
+    Findings seen but not proven are proven now, on what is left of that run's budget; nothing is exercised
+    again. Runs of another platform wait until that one is opened, because their remains are not visible from
+    here. On a shared journal the daemons do this once a process is dead.
+    """
+    await transactions(world, "")
+    await forget_unbegun(world)
+    for run, why in (await take_back(world)).items():
+        _LOG.warning("run %s: %s", run, why)
+    return [await resettle(world, row) for row in await world.source.left()]
+
+
+async def forget_unbegun(world: FleetContext) -> None:
+    """End runs that a person queued and a killed process never began; triggered runs wait for the daemon."""
+    for row in () if world.journal.shared else await world.journal.queued_runs():
+        if row.key.endswith(f":{row.run_id}"):
+            await world.journal.finish(row.run_id, "cancelled", "the process ended before it began")
+
+
+async def resettle(world: FleetContext, row: RunRow) -> RunReport:
+    """The last steps of one abandoned run: of a dead process, or one that had to wait."""
+    world = world.as_trial() if row.trigger == TRIAL else world
+    persona = world.personas.get(row.persona)
+    if persona is None:  # its file is gone: it may only clean up
+        empty = Persona.model_construct(name=row.persona, surface="ux", tools=(), probe=(), budget=None)
+        persona = LoadedPersona(persona=empty, body="", sha256="0" * 64, path=Path(f"{row.persona}.md"))
+    budget = Budget.of(persona.persona.budget, file=persona.path)
+    await Wallet(world, row.run_id).inherit()
+    async with opened(world, row.run_id, persona, budget) as run:
+        return await run.recover(row)
+
+
+async def fire(
+    world: FleetContext,
+    persona: LoadedPersona,
+    *,
+    trigger: str = "manual",
+    driver: DriverChoice | None = None,
+    work: Callable[[str], Awaitable[str | None]] | None = None,
+) -> RunReport:
+    """Start one run of a persona and complete it; exactly one outcome is recorded in any case.
+
+    `driver` replaces the persona's own driver; `work`, given the run's id, all of its probes.
+    """
+    driver = driver if work else choose_driver(world.model, persona, driver)
+    run = new_run_id()
+    budget = Budget.of(persona.persona.budget, file=persona.path)
+    queued = NewRun(
+        run_id=run,
+        persona=persona.persona.name,
+        key=f"{persona.persona.name}@{trigger}:{run}",
+        platform=world.platform.name,
+        trigger=trigger,
+        rung="",
+        budget={str(unit): limit for unit, limit in budget.limits().items()},
+    )
+    await world.source.trigger(queued, hand=True)
+    if not await world.source.begin(run):
+        raise TryAgain(f"another daemon is running {persona.persona.name}", remedy="wait for its run")
+    own = partial(work, run) if work else None
+    report = await execute(world, run, persona, trigger=trigger, work=own, driver=driver)
+    if report.settled:
+        await world.source.done(run)
+    return report
+
+
+async def execute(
+    world: FleetContext,
+    run: str,
+    persona: LoadedPersona,
+    *,
+    trigger: str,
+    work: Work | None = None,
+    driver: DriverChoice | None = None,
+) -> RunReport:
+    """Complete a claimed run, once. `work` replaces the persona's probes; RunOver may end it."""
+    budget = Budget.of(persona.persona.budget, file=persona.path)
+    async with opened(world, run, persona, budget) as open_run:
+        try:
+            open_run.drive.driver = PLAYBOOK if work else choose_driver(world.model, persona, driver)
+        except ConfigError as error:  # it was claimed, so it ends like any other
+            refused = error
+
+            async def work() -> None:
+                raise refused
+
+        return await open_run.live(trigger, work)

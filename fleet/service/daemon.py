@@ -36,8 +36,8 @@ from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
 from fleet.runs.executor import Executor
 from fleet.runs.janitor import Janitor
-from fleet.runs.lifecycle import SETTLE_S, execute, forget_unbegun
 from fleet.runs.queue import FIX, TRIAGE, Queue
+from fleet.runs.run import SETTLE_S, execute, forget_unbegun
 from fleet.runs.settlement.lost_runs import take_back
 from fleet.service.health import DaemonHealth
 from fleet.service.lost_daemon import in_words, lost_daemon

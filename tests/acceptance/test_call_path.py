@@ -20,7 +20,7 @@ from fleet.chain.ports import TxRequest
 from fleet.chain.signing.judge import Judge, NodeFacts
 from fleet.clock import SystemClock
 from fleet.events.daemon_events import Feed
-from fleet.runs.lifecycle import fire
+from fleet.runs.run import fire
 from fleet.service.metrics import Tally
 from fleet.service.readiness import Notifier
 from fleet.store.journal import Journal

@@ -15,8 +15,7 @@ import pytest
 from fleet.app.wiring import open_world
 from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
-from fleet.runs.lifecycle import fire, resettle
-from fleet.runs.run import RunReport
+from fleet.runs.run import RunReport, fire, resettle
 from fleet.store.dispatch.dispatcher import Dispatcher
 from fleet.store.rows import RunRow
 from tests.acceptance.conftest import CREATE, House, persona, probe, step

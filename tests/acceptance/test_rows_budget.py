@@ -13,7 +13,7 @@ from fleet.config import FleetDayLimits, LiveConfig
 from fleet.findings.reader import read as read_entry
 from fleet.gate.model import Rung
 from fleet.runs.context import FleetContext
-from fleet.runs.lifecycle import fire
+from fleet.runs.run import fire
 from fleet.store.rows import NewRun
 from tests.acceptance.conftest import CREATE, House, persona, probe, step
 

@@ -12,7 +12,7 @@ from fleet.events.model import Footer, TurnUsage
 from fleet.events.trajectory import read
 from fleet.runs.desk.state import Plan, RunState, StateFile
 from fleet.runs.driver_choice import DriverChoice
-from fleet.runs.lifecycle import RunReport, execute, fire, recover
+from fleet.runs.run import RunReport, execute, fire, recover
 from tests.acceptance.conftest import House, persona, probe, step
 from tests.acceptance.test_rows_endings import RUN, killed
 

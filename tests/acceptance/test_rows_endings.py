@@ -20,9 +20,9 @@ from fleet.gate.stop import resume, stop
 from fleet.oracles.model import Facts
 from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
-from fleet.runs.lifecycle import fire, recover
 from fleet.runs.proof.attempt import Attempt
 from fleet.runs.proof.candidates import candidates
+from fleet.runs.run import fire, recover
 from fleet.runs.settlement.lost_runs import keys_without_runs, take_back
 from fleet.store.rows import FindingRow, NewRun
 from tests.acceptance.conftest import CREATE, House, persona, probe, step

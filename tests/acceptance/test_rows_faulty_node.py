@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fleet.findings.reader import read
-from fleet.runs.lifecycle import fire
+from fleet.runs.run import fire
 from tests.acceptance.conftest import CREATE, House, persona, probe, step
 from tests.acceptance.faulty_node import KINDS, FaultyNode, before, restarts
 

@@ -19,7 +19,7 @@ from fleet.findings.reader import read as read_entry
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
 from fleet.gate.stop import resume, stop
-from fleet.runs.lifecycle import fire, recover
+from fleet.runs.run import fire, recover
 from tests.acceptance.conftest import CREATE, GOOD, House, persona, probe, step, times
 from tests.acceptance.doubles import Looping, between
 

@@ -11,7 +11,7 @@ import pytest
 
 from fleet.chain.log.feedback import FeedbackLog
 from fleet.runs.context import FleetContext
-from fleet.runs.lifecycle import fire
+from fleet.runs.run import fire
 from fleet.runs.settlement.finality import PostingSide, look_at_posts
 from fleet.store.rows import EffectRow, FindingRow
 from tests.acceptance.conftest import House, persona, probe, step

@@ -12,7 +12,7 @@ import pytest
 
 from fleet.jail.model import Egress, End, Jail, Outcome, Tier
 from fleet.runs.call.session import RETRIES
-from fleet.runs.lifecycle import fire
+from fleet.runs.run import fire
 from tests.acceptance.conftest import CREATE, House, persona, probe, step
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet, pytest.mark.jail]

@@ -12,7 +12,7 @@ from fleet.devnet.node import invoke
 from fleet.findings.evidence import load
 from fleet.findings.reader import read as read_entry
 from fleet.runs.context import FleetContext
-from fleet.runs.lifecycle import fire
+from fleet.runs.run import fire
 from fleet.triage.triage_pass import in_words, pass_over
 from tests.acceptance.conftest import House, persona, probe, step, times
 from tests.devnet.seed import SEEDER, seed_feedback

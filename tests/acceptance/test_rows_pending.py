@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fleet.runs.lifecycle import fire, recover
+from fleet.runs.run import fire, recover
 from tests.acceptance.conftest import CREATE, House, persona, probe
 from tests.acceptance.doubles import between
 

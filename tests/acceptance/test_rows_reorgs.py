@@ -18,7 +18,7 @@ from fleet.findings.reader import read
 from fleet.gate.stop import stop
 from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
-from fleet.runs.lifecycle import fire
+from fleet.runs.run import fire
 from fleet.runs.settlement.finality import PostingSide, look_at_posts
 from fleet.store.rows import MISSING, EffectRow
 from fleet.triage.triage_pass import pass_over

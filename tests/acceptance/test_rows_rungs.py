@@ -11,7 +11,7 @@ import pytest
 from fleet.chain.node import abi
 from fleet.chain.node.hexes import as_bytes, as_int
 from fleet.gate.model import Rung
-from fleet.runs.lifecycle import RunReport, fire
+from fleet.runs.run import RunReport, fire
 from tests.acceptance.conftest import CREATE, GOOD, House, persona, probe, step
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet, pytest.mark.jail]

@@ -18,7 +18,7 @@ from fleet.events.trajectory import read
 from fleet.gate.stop import resume, stop, stopped
 from fleet.personas.model import Step
 from fleet.runs.driver_choice import DriverChoice
-from fleet.runs.lifecycle import fire, recover
+from fleet.runs.run import fire, recover
 from tests.acceptance.conftest import CREATE, House, persona, probe, step
 from tests.acceptance.doubles import between, hanging
 

@@ -15,7 +15,7 @@ from fleet.events.model import ToolResponded
 from fleet.gate.model import Rung
 from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.model import Egress, Limits
-from fleet.runs.lifecycle import RunReport, fire
+from fleet.runs.run import RunReport, fire
 from tests.acceptance.conftest import CREATE, GOOD, House, persona, probe, step
 from tests.acceptance.doubles import Answering, Dropping, between
 

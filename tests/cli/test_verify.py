@@ -9,7 +9,7 @@ import pytest
 from fleet.cli.findings import findings
 from fleet.cli.findings.verify import ItemLook
 from fleet.findings.recurrence import Recurrence
-from fleet.runs.lifecycle import RunReport
+from fleet.runs.run import RunReport
 from tests.cli.test_worklist_command import AT, call, state
 
 __all__ = ("state",)

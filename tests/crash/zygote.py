@@ -19,7 +19,7 @@ from fleet.drivers.expect_check import check
 from fleet.events.daemon_events import Feed
 from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
-from fleet.runs.lifecycle import fire, recover
+from fleet.runs.run import fire, recover
 from fleet.service.metrics import Tally
 from fleet.service.readiness import Notifier
 from fleet.triggers.model import Firing

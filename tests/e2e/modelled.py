@@ -18,7 +18,7 @@ from fleet.gate.dial import DIAL
 from fleet.gate.model import Rung
 from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
-from fleet.runs.lifecycle import RunReport, fire
+from fleet.runs.run import RunReport, fire
 from tests.acceptance.conftest import House, persona, probe, step
 
 KEY = "sk-not-a-real-key-0123456789"

@@ -21,7 +21,7 @@ from fleet.drivers.model.endpoint import open_endpoint
 from fleet.drivers.model.exchange import ModelExchange
 from fleet.events.model import Footer, Header, TurnEnded
 from fleet.events.trajectory import read
-from fleet.runs.lifecycle import fire
+from fleet.runs.run import fire
 from tests.acceptance.conftest import House, persona, probe, step
 from tests.doubles.drivers import MemoryDesk
 

@@ -13,7 +13,7 @@ from fleet.clock import iso
 from fleet.findings.reader import read
 from fleet.findings.records import ItemRecord, read_record, write_record
 from fleet.runs.proof.item_figures import count, figures_of
-from fleet.runs.settlement.fixed_items import record_fixed
+from fleet.runs.settlement.outbox import record_fixed
 from fleet.store.rows import MirroredEntry
 from fleet.triage.items.fold import Decided
 from fleet.triage.outputs.digest import daily_digest

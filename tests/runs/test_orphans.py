@@ -13,7 +13,7 @@ from fleet.clock import SystemClock
 from fleet.events.model import Footer, Header, ToolRequested
 from fleet.events.stream import Stream
 from fleet.events.trajectory import TrajectoryFile, read
-from fleet.runs.settlement.orphans import close_orphans
+from fleet.runs.settlement.lost_runs import close_orphans
 from fleet.store.journal import MEMORY, Journal
 from fleet.store.rows import NewRun
 

@@ -15,7 +15,7 @@ from fleet.clock import SystemClock
 from fleet.errors import TryAgain
 from fleet.gate.stop import resume, stop
 from fleet.runs.context import FleetContext
-from fleet.runs.lifecycle import forget_unbegun
+from fleet.runs.run import forget_unbegun
 from fleet.runs.signals import MOST_S, QUIET_S, Bursts
 from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow, NewRun, RunRow

@@ -19,7 +19,7 @@ from fleet.devnet import artifact
 from fleet.devnet.anvil import BLOCK_GAS_LIMIT
 from fleet.devnet.node import create, transact
 from fleet.runs.context import FleetContext
-from fleet.runs.lifecycle import fire
+from fleet.runs.run import fire
 from fleet.store.rows import FindingRow
 from fleet.triage.triage_pass import pass_over
 from tests.acceptance.conftest import House, house, persona, probe, step

@@ -12,9 +12,9 @@ from fleet.cli.personas.try_probe import undisturbed
 from fleet.cli.progress import Progress
 from fleet.errors import FleetError, Refused, UsageError
 from fleet.findings.recurrence import Recurrence
-from fleet.runs.lifecycle import RunReport, fire
 from fleet.runs.proof.item_figures import figures_of
 from fleet.runs.proof.rerun import RetestVerdict
+from fleet.runs.run import RunReport, fire
 from fleet.text import clean
 from fleet.triage.items.worklist import WorklistItem
 

@@ -71,7 +71,7 @@ async def _fired(persona: LoadedPersona, platform: str | None, choice: DriverCho
     # half of the start's processor time, in a thread: the agent is answered meanwhile
     await to_thread.run_sync(import_module, "fleet.app.wiring")
     from fleet.app.wiring import open_world
-    from fleet.runs.lifecycle import fire, recover
+    from fleet.runs.run import fire, recover
 
     personas, _ = await to_thread.run_sync(roster)
     async with open_world(state(), personas=personas, platform=platform, watch=(Progress(),)) as world:

@@ -18,7 +18,7 @@ from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import PolicySection
 from fleet.runs.driver_choice import DriverChoice
-from fleet.runs.lifecycle import fire, recover
+from fleet.runs.run import fire, recover
 from fleet.text import clean, line
 
 

@@ -36,9 +36,9 @@ from fleet.personas.needs import needs_of
 from fleet.runs.call.targets import Capabilities
 from fleet.runs.context import FleetContext
 from fleet.runs.desk.exit_codes import exit_code
-from fleet.runs.lifecycle import RunReport, fire, recover
 from fleet.runs.proof.grades import graded
 from fleet.runs.queue import FIX, TRIAGE
+from fleet.runs.run import RunReport, fire, recover
 from fleet.store.rows import TRIAL
 from fleet.text import clean, counted
 from sandbox.spec import Effect

@@ -76,7 +76,11 @@ class QuestionRound:
         clock = self._session.clock
         end = clock.monotonic() + POSING_S
         while (batch := self._next()) and clock.monotonic() < end:
-            await self._until_back(batch[0])
+            first = batch[0]
+            if self._session.breaker.has_withdrawn(first.tool, first.args) and not (
+                self._session.contacts.why_not(first.tool, first.args)
+            ):  # wait for a target that does not answer, as long as the run is patient with it
+                self._waits += await self._session.wait_for(first.tool, first.args, self._waits)
             if self._session.held() > end - clock.monotonic():
                 break  # the desk waits for the end of the pause, or ends the exploring
             await self._session.resumed()
@@ -120,12 +124,6 @@ class QuestionRound:
     def began(self, question: int) -> bool:
         """Whether any call of a question was made, or refused: its time may have ended before."""
         return bool(self._found[question])
-
-    async def _until_back(self, call: QuestionCall) -> None:
-        """Wait a while for a target that does not answer, as long as the run is patient with it."""
-        session, tool, args = self._session, call.tool, call.args
-        if session.breaker.has_withdrawn(tool, args) and not session.contacts.why_not(tool, args):
-            self._waits += await session.wait_for(tool, args, self._waits)
 
     def _next(self) -> list[QuestionCall]:
         """The next calls for one jail, of questions that go on; a single one for a target that is away."""

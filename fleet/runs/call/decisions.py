@@ -37,7 +37,15 @@ class DecisionRecorder:
         elif isinstance(event, TurnEnded):
             self.turn = event.index
             if event.failure == "turn_timeout":
-                self.record(_late(event.index))
+                self.record(
+                    Decision(
+                        f"turn {event.index} is abandoned",
+                        "wait longer, or continue",
+                        "continue with the next turn",
+                        "its time ran out",
+                        "the policy's turn_timeout",
+                    )
+                )
         elif isinstance(event, GateDenied):
             self._denied(event)
         elif isinstance(event, Footer):
@@ -78,16 +86,6 @@ class DecisionRecorder:
                     )
                 )
         self._refused.clear()
-
-
-def _late(turn: int) -> Decision:
-    return Decision(
-        f"turn {turn} is abandoned",
-        "wait longer, or continue",
-        "continue with the next turn",
-        "its time ran out",
-        "the policy's turn_timeout",
-    )
 
 
 def _of(event: Event) -> Decision | None:

@@ -15,7 +15,6 @@ from typing import Any
 import pydantic
 import pydantic.dataclasses
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
 
 from fleet.errors import FleetError, JailError
 from fleet.files import disk_errors, write_atomic
@@ -64,16 +63,15 @@ def bad_args(spec: ToolSpec, args: Mapping[str, Any]) -> str | None:
     try:
         _adapter(spec.args).validate_python(dict(args))
     except ValidationError as error:
-        wrong = error.errors(include_url=False, include_context=False, include_input=False)
-        return "; ".join(_wrong_argument(spec, one) for one in wrong[:MAX_WRONG])
+        wrong = []
+        for one in error.errors(include_url=False, include_context=False, include_input=False)[:MAX_WRONG]:
+            loc, why = one["loc"], one["msg"]
+            if one["type"] == "unexpected_keyword_argument":
+                known = [field.name for field in fields(spec.args)]
+                why = f"unknown argument{suggestion(str(loc[-1]), known)}"
+            wrong.append(f"/{'/'.join(str(part) for part in loc)}: {why}")
+        return "; ".join(wrong)
     return None
-
-
-def _wrong_argument(spec: ToolSpec, error: ErrorDetails) -> str:
-    loc, said = error["loc"], error["msg"]
-    if error["type"] == "unexpected_keyword_argument":
-        said = "unknown argument" + suggestion(str(loc[-1]), [one.name for one in fields(spec.args)])
-    return f"/{'/'.join(str(part) for part in loc)}: {said}"
 
 
 def schema(spec: ToolSpec) -> dict[str, Any]:

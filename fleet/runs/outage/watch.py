@@ -6,9 +6,9 @@ the run could not reach a target. HTTP looks go the same way as tools: through g
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,9 +16,13 @@ import anyio
 
 from fleet.broker.control import own_listener, reach
 from fleet.drivers.session import Answer, RunOver
-from fleet.events.model import CheckFailed, OutageEnded, OutageNoticed
+from fleet.events.model import CheckFailed, FindingRaised, FindingVerified, OutageEnded, OutageNoticed
 from fleet.events.stream import Stream
-from fleet.findings.outage import WORD, Outage, OutageBook, OutageEnd, OutageLook, fingerprint_of
+from fleet.findings.envelope import compose, write
+from fleet.findings.evidence import EvidenceStep
+from fleet.findings.outage import SURFACE, WORD, Outage, OutageBook, OutageEnd, OutageLook, fingerprint_of
+from fleet.findings.proof import TRIES
+from fleet.findings.repro import ReproCall, write_repro
 from fleet.personas.load import LoadedPersona
 from fleet.runs.call.session import RunSession
 from fleet.runs.call.targets import NODE, Reach, Target, has_name, reach_of
@@ -37,7 +41,8 @@ from fleet.runs.outage.decide import (
     severity,
     title,
 )
-from fleet.runs.outage.finding import confirm, is_kept, repeat_held
+from fleet.runs.proof.verify import keep_evidence
+from fleet.store.rows import FindingRow
 from fleet.text import line
 from fleet.unanswered import BAD_GATEWAY, TIMED_OUT, WORDS
 from sandbox.errors import GATEWAY
@@ -45,6 +50,7 @@ from sandbox.errors import GATEWAY
 COULD_NOT_TELL = "could_not_tell"
 """Outcome of a run that could not tell whether the platform was down, or we were."""
 FETCH = "qa_fetch"
+EXPECTED = "every target of the platform answers"
 
 
 @dataclass(slots=True)
@@ -278,3 +284,70 @@ async def _together(tasks: list[Awaitable[None]]) -> None:
             group.start_soon(guarded, task)
     if over:
         raise over[0]
+
+
+async def confirm(
+    world: FleetContext,
+    run: str,
+    persona: LoadedPersona,
+    stream: Stream,
+    outage: Outage,
+    repro: Sequence[ReproCall],
+) -> None:
+    """Add the outage to the run's findings as confirmed; the outbox posts it once, by fingerprint."""
+    row = FindingRow(
+        run_id=run,
+        fingerprint=outage.fp,
+        state="confirmed",
+        probe=WORD,
+        persona=persona.persona.name,
+        surface=SURFACE,
+        severity=outage.severity,
+        title=outage.title,
+        repro=write_repro(repro) if repro else "",
+        confirmed=TRIES,
+        tries=TRIES,
+        data={
+            "persona_sha256": persona.sha256,
+            "outage": {"since": outage.since, "targets": list(outage.targets)},
+            "held": outage.held,
+        },
+    )
+    steps = tuple(
+        EvidenceStep(
+            tool="qa_fetch" if look.what.startswith("http") else "node",
+            args={"url": look.what} if look.what.startswith("http") else {"method": look.what},
+            result={"target": look.target, "at_s": look.at, "how": look.said, "error": look.how},
+        )
+        for look in outage.looks
+    )
+    sha256 = keep_evidence(world, row, persona, expectation=EXPECTED, steps=steps, rate=(TRIES, TRIES))
+    envelope = compose(
+        world.redactor,
+        source=row.persona,
+        sev=row.severity,
+        surface=SURFACE,
+        run=run,
+        fp=row.fingerprint,
+        rate=(TRIES, TRIES),
+        ev=sha256,
+        title=row.title,
+        repro=repro,
+    )
+    if await world.journal.add_finding(replace(row, evidence=sha256, envelope=write(envelope))):
+        stream.emit(FindingRaised(fingerprint=row.fingerprint, probe=WORD, title=row.title))
+        stream.emit(
+            FindingVerified(fingerprint=row.fingerprint, confirmed=TRIES, tries=TRIES, state="confirmed")
+        )
+
+
+async def is_kept(world: FleetContext, fingerprint: str) -> bool:
+    """Whether a run has it among its findings, so that its outbox posts it."""
+    return any(row.fingerprint == fingerprint for row in await world.journal.findings())
+
+
+async def repeat_held(world: FleetContext, run: str, fingerprint: str) -> None:
+    """Other runs saw it while it could not be posted: it becomes one entry, of this run."""
+    for row in await world.journal.findings(None, ["confirmed"]):
+        if row.fingerprint == fingerprint and row.run_id != run and row.data.get("held"):
+            await world.journal.set_finding(row.run_id, fingerprint, state="repeated")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from anyio import to_thread
 
 from fleet.drivers.expect import ExpectationError, Values, holds, ready
+from fleet.drivers.explore.lockout import LOCKED
+from fleet.drivers.explore.pages import TOOL, first_page
 from fleet.drivers.session import OUR_FAILURES, PASSING, Session, cause_of
 from fleet.drivers.template import wants_name
 from fleet.findings.sighting import mentioned
@@ -121,7 +123,9 @@ def judged(probe: Probe, seen: Attempt, figures: Mapping[str, float], facts: Map
     if last and (why := unsettled(Exchange(last[0]["tool"], last[0]["args"], last[1]))):
         return replace(seen, reason=f"could not tell: {why}; {_busy()}", cause="busy")
     values = Values(seen.results, figures, facts)
-    first = _first_look(probe, figures)
+    # metrics that it compares with; those that it also notes, and has no figure for yet
+    wanted = {name for text in (probe.expect, probe.control) for name in _HISTORY.findall(text)}
+    first = ", ".join(sorted(name for name in wanted & probe.note.keys() if name not in figures))
     try:
         if probe.control and not first and not holds(probe.control, values):
             reason = f"could not tell: what it is compared with is off as well; {_busy()}"
@@ -130,31 +134,17 @@ def judged(probe: Probe, seen: Attempt, figures: Mapping[str, float], facts: Map
             return replace(seen, state="healthy", reason=f"a first look: it begins the history of {first}")
         return replace(seen, state="healthy" if holds(probe.expect, values) else "finding")
     except ExpectationError as error:
-        if missing := _no_figures(probe, figures):
+        if missing := ", ".join(sorted(name for name in wanted if name not in figures)):
             return replace(seen, reason=f"no figure of earlier runs yet: {missing}")
-        return replace(seen, state="undecided", reason=f"the expectation {error}{_said(seen.results)}")
+        errors = [
+            f"{one['error_class']}: {one.get('error', '')}" for one in seen.results if one.get("error_class")
+        ]
+        told = f" ({'; '.join(errors)[:300]})" if errors else ""  # by the tools, of their answers
+        return replace(seen, state="undecided", reason=f"the expectation {error}{told}")
 
 
 def _busy() -> str:
     return pressure() or "this machine may be busy"
-
-
-def _said(results: Sequence[Mapping[str, Any]]) -> str:
-    """What the tools said of their answers, where they said that something went wrong."""
-    errors = [f"{one['error_class']}: {one.get('error', '')}" for one in results if one.get("error_class")]
-    return f" ({'; '.join(errors)[:300]})" if errors else ""
-
-
-def _no_figures(probe: Probe, figures: Mapping[str, float]) -> str:
-    """Metrics that this probe compares with, and that no run has kept yet; "" for none."""
-    wanted = {name for text in (probe.expect, probe.control) for name in _HISTORY.findall(text)}
-    return ", ".join(sorted(name for name in wanted if name not in figures))
-
-
-def _first_look(probe: Probe, figures: Mapping[str, float]) -> str:
-    """Metrics that this probe both notes and compares with, but has no figure for yet; "" for none."""
-    wanted = {name for text in (probe.expect, probe.control) for name in _HISTORY.findall(text)}
-    return ", ".join(sorted(name for name in wanted & probe.note.keys() if name not in figures))
 
 
 def pressure(proc: str = machine.PROC) -> str:
@@ -165,3 +155,21 @@ def pressure(proc: str = machine.PROC) -> str:
     """
     earlier, _last[proc] = _last.get(proc, (0, 0)), machine.ticks(proc)
     return machine.pressure(earlier, proc)
+
+
+async def locked_out(session: Session, seen: Attempt, probe: str) -> str:
+    """Why an attempt whose every page was refused says nothing; "" for any other, and when the first page of
+    the site is open. RunOver passes through."""
+    told = [
+        call["tool"] == TOOL and result.get("status") in LOCKED
+        for call, result in zip(seen.calls, seen.results, strict=False)
+    ]
+    if not told or not all(told):
+        return ""
+    front = first_page(str(seen.calls[-1]["args"]["url"]))
+    answer = await session.call(TOOL, {"url": front}, probe=probe, proof=True)
+    status, failed = answer.result.get("status"), cause_of(answer.result) in OUR_FAILURES
+    if not (answer.denied or failed) and status not in LOCKED:
+        return ""
+    said = answer.denied or (answer.result.get("error") if failed else f"HTTP {status}")
+    return f"the platform refuses every page now: {said} at {front}"

@@ -252,12 +252,12 @@ def _words(one: Violation, seen: Sequence[Exchange]) -> ShownWords | None:
 def _led(steps: Sequence[Step], index: int, led: Sequence[int]) -> tuple[int, ...]:
     """The steps that an observation depends on: earlier acts, what its oracle names, and its own call."""
     computes = TOOLS[steps[index].tool].effect is Effect.COMPUTE
-    acts = (at for at, step in enumerate(steps[:index]) if _acts(step) and not computes)
+    acts = (
+        at
+        for at, step in enumerate(steps[:index])
+        if TOOLS[step.tool].effect_of(step.args) is Effect.ACT and not computes
+    )
     return (*sorted({*acts, *led}), index)
-
-
-def _acts(step: Step) -> bool:
-    return TOOLS[step.tool].effect_of(step.args) is Effect.ACT
 
 
 def _exchanges(

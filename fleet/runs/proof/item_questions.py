@@ -94,7 +94,20 @@ def known_of(items: Iterable[ItemRow], posted: Iterable[FindingRow]) -> list[Kno
         own = tuple(rows.pop(name) for name in names if name in rows)
         if not item.title.startswith(f"{WORD}: "):
             found.append(KnownItem(item, own))
-    return found + [KnownItem(_unlisted(row), (row,)) for row in rows.values()]
+    for row in rows.values():
+        unlisted = ItemRow(
+            fingerprint=row.fingerprint,
+            state="confirmed",
+            severity=row.severity,
+            surface=row.surface,
+            title=row.title,
+            persona=row.persona,
+            repro=row.repro,
+            names=(row.fingerprint,),
+            trusted=True,
+        )
+        found.append(KnownItem(unlisted, (row,)))
+    return found
 
 
 def questions(
@@ -109,20 +122,6 @@ def questions(
         return tuple(found.values())[:SEVERAL]
     one = _from_log(known.item, world, bundled)
     return one if isinstance(one, str) else (one,)
-
-
-def _unlisted(row: FindingRow) -> ItemRow:
-    return ItemRow(
-        fingerprint=row.fingerprint,
-        state="confirmed",
-        severity=row.severity,
-        surface=row.surface,
-        title=row.title,
-        persona=row.persona,
-        repro=row.repro,
-        names=(row.fingerprint,),
-        trusted=True,
-    )
 
 
 def _from_log(item: ItemRow, world: FleetContext, bundled: Mapping[str, str]) -> ItemQuestion | str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+import statistics
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from anyio import to_thread
@@ -15,14 +18,15 @@ from fleet.drivers.session import Answer, RunOver
 from fleet.drivers.template import Bindings, wants_name
 from fleet.events.model import FindingRaised, ProbeSkipped
 from fleet.events.stream import Stream
+from fleet.files import write_atomic
 from fleet.findings.proof import MOST_LOOKS, TRIES
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.findings.severity import SEVERITIES
 from fleet.findings.sighting import titled
 from fleet.oracles.echoes import family
-from fleet.oracles.measures import measured, samples
+from fleet.oracles.measures import latency_of, measured, samples
 from fleet.oracles.model import Exchange, Facts
-from fleet.oracles.statistics import ranks
+from fleet.oracles.statistics import charts, ranks
 from fleet.oracles.web.quotations import ShownWords, comparisons, quoted
 from fleet.oracles.web.timing import unsettled
 from fleet.personas.learned import Learned
@@ -36,13 +40,41 @@ from fleet.runs.proof.candidates import NEW, Candidate, answered, candidates, co
 from fleet.runs.proof.claims import kept
 from fleet.runs.proof.item_figures import PROVEN, count_shown
 from fleet.runs.proof.minimise import FEW, MOST, minimise, retold
-from fleet.runs.proof.plots import draw
 from fleet.runs.proof.verify import OF_ONE_PROOF, Proof, gravest_first, prove_all
 from fleet.store.rows import FindingRow, SampleRow
 from sandbox.tools import TOOLS
 
+_LOG = logging.getLogger("fleet.plots")
 PLACES = 12
 """Pages at most that a finding lists beside its own."""
+
+
+def draw(
+    folder: Path,
+    found: Sequence[Candidate],
+    exchanges: Sequence[Exchange],
+    past: Mapping[str, Sequence[SampleRow]],
+) -> None:
+    """The page against its control, and over time if there is a history, for each finding of latency."""
+    try:
+        pair, last = samples(exchanges[-1]), exchanges[-1]
+        for one in found:
+            if pair is None or one.surface != "perf":
+                continue
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            title = one.sighting.title
+            looks = past.get(latency_of(last.args), ())
+            before = [look.own for look in looks]
+            _write(folder / f"{one.fingerprint}.svg", charts.distribution(title, *pair, before))
+            if looks:
+                course = [*(statistics.median(look.own) for look in looks), statistics.median(pair[0])]
+                _write(folder / f"{one.fingerprint}-history.svg", charts.course(title, course))
+    except Exception as error:  # whatever a chart library raises
+        _LOG.warning("%s: not drawn: %s", folder, error)
+
+
+def _write(path: Path, picture: bytes) -> None:
+    write_atomic(path, picture, sync_name=False)
 
 
 async def at_the_end() -> None:

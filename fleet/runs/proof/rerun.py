@@ -12,10 +12,9 @@ from fleet.findings.proof import TRIES
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.model import Rung
 from fleet.personas.model import Probe
-from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt
+from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt, locked_out
 from fleet.runs.proof.candidates import Candidate
 from fleet.runs.proof.item_questions import ItemQuestion
-from fleet.runs.proof.lockout import locked_out
 from fleet.runs.proof.probe_runner import Exercise
 from fleet.text import line
 from sandbox.spec import Effect
@@ -117,7 +116,12 @@ async def silent_control(exercise: Exercise, calls: Sequence[Mapping[str, Any]])
         elif TOOL in exercise.persona.persona.tools:
             args = {"url": target.url(0)}
             answer = await session.look(TOOL, args, probe="control", deadline_s=CONTROL_S)
-            why = answer.denied or _silence(answer.result)
+            cause, status = cause_of(answer.result), answer.result.get("status", 0)
+            why = answer.denied
+            if not why and cause in _ANSWERED:
+                why = line(f"{cause}: {answer.result.get('error', '')}".rstrip(": "), 120)
+            elif not why and isinstance(status, int) and status >= _BROKEN:
+                why = f"HTTP {status}"
         else:
             continue
         if why:
@@ -125,10 +129,3 @@ async def silent_control(exercise: Exercise, calls: Sequence[Mapping[str, Any]])
     if any(TOOLS[call["tool"]].starts_programs for call in calls) and (why := await checks.cannot_start()):
         return f"its control, the compiler's sample, fails: {why}"
     return ""
-
-
-def _silence(result: Mapping[str, Any]) -> str:
-    cause, status = cause_of(result), result.get("status", 0)
-    if cause in _ANSWERED:
-        return line(f"{cause}: {result.get('error', '')}".rstrip(": "), 120)
-    return f"HTTP {status}" if isinstance(status, int) and status >= _BROKEN else ""

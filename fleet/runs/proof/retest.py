@@ -133,7 +133,13 @@ async def _settle(
     at = iso(world.clock.now())
     if raises and result.verdict == "shown" and result.seen is not None and item.state in (FIXED, VERIFIED):
         await _raised(exercise, item, result.seen)
-    await count(world, item.fingerprint, lambda before: _after(before, result, at, run))
+
+    def after(before: Recurrence) -> Recurrence:
+        if result.verdict == "shown":
+            return before.shown(at, run)
+        return before.clean(at, run) if result.verdict == "clean" else before.unreached(at, result.why)
+
+    await count(world, item.fingerprint, after)
     if audits:
         tally.sampled += 1
         await keep_audit(world, _judged(item, result, at, run))
@@ -146,12 +152,6 @@ async def _raised(exercise: Exercise, item: ItemRow, seen: Candidate) -> None:
     title = world.redactor.text(row.title)
     await world.journal.add_finding(replace(row, title=title, persona=item.persona or row.persona))
     exercise.stream.emit(FindingRaised(fingerprint=row.fingerprint, probe=row.probe, title=title))
-
-
-def _after(before: Recurrence, result: Rerun, at: str, run: str) -> Recurrence:
-    if result.verdict == "shown":
-        return before.shown(at, run)
-    return before.clean(at, run) if result.verdict == "clean" else before.unreached(at, result.why)
 
 
 def _judged(item: ItemRow, result: Rerun, at: str, run: str) -> audit.AuditResult:

@@ -47,8 +47,18 @@ def whole_order(
 
     The sample is named (fingerprints) and leads the list; the budget decides how far down the run comes.
     """
-    asked = {one.item.fingerprint: one for one in known if _is_askable(one)}
-    sampled = audit.sample([name for name, one in asked.items() if _is_sampled(one.item)], run)
+    asked = {  # not of strangers, nor of what was never proven and has no repro: there is no question
+        one.item.fingerprint: one
+        for one in known
+        if one.rows or (one.item.trusted and (one.item.repro or one.item.state not in UNPROVEN))
+    }
+    closed = (FIXED, VERIFIED, SNOOZED)
+    minor = [
+        name
+        for name, one in asked.items()
+        if one.item.state == DISMISSED or (one.item.severity in MINOR and one.item.state not in closed)
+    ]
+    sampled = audit.sample(minor, run)
     due = [one for one in asked.values() if is_due(one.item, figures)]
     again = iso(now - RARE)
     rare = [one for one in asked.values() if one.item.state == VERIFIED and looked(one, figures) < again]
@@ -76,17 +86,6 @@ def looked(known: KnownItem, figures: Mapping[str, Recurrence]) -> str:
 
 def _name(known: KnownItem) -> str:
     return known.item.fingerprint
-
-
-def _is_askable(known: KnownItem) -> bool:
-    """Whether there may be a question: not of strangers, nor of what was never proven and has no repro."""
-    item = known.item
-    return bool(known.rows) or (item.trusted and (bool(item.repro) or item.state not in UNPROVEN))
-
-
-def _is_sampled(item: ItemRow) -> bool:
-    closed = item.state in (FIXED, VERIFIED, SNOOZED)
-    return item.state == DISMISSED or (item.severity in MINOR and not closed)
 
 
 def _by_look(known: Iterable[KnownItem], figures: Mapping[str, Recurrence]) -> list[KnownItem]:

@@ -22,10 +22,9 @@ from fleet.oracles.model import Facts
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe
 from fleet.runs.context import FleetContext
-from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt
+from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt, locked_out
 from fleet.runs.proof.candidates import shows
 from fleet.runs.proof.grades import needs_review
-from fleet.runs.proof.lockout import locked_out
 from fleet.store.rows import FindingRow
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
@@ -129,7 +128,9 @@ async def prove_all(
                 ends.append(over)
                 one.give_up(over.detail)
                 if over.outcome == BUDGET:
-                    await _left(world, one)
+                    row = one.row  # it stays raised, with the reason
+                    data = {**row.data, "why": world.redactor.text(one.why)}
+                    await world.journal.set_finding(row.run_id, row.fingerprint, data=data)
                     continue
             if not one.is_open:
                 await _decided(world, stream, one, persona)
@@ -145,13 +146,6 @@ def gravest_first(proofs: Iterable[Proof]) -> list[Proof]:
         return -weight(one.row.severity), acts
 
     return sorted(proofs, key=order)
-
-
-async def _left(world: FleetContext, proof: Proof) -> None:
-    """Record why a candidate was not proven by this run; it stays raised."""
-    row = proof.row
-    data = {**row.data, "why": world.redactor.text(proof.why)}
-    await world.journal.set_finding(row.run_id, row.fingerprint, data=data)
 
 
 async def _unless_locked_out(session: Session, proof: Proof) -> None:
@@ -192,6 +186,8 @@ def _sealed(
     calls = tuple(ReproCall(one["tool"], dict(one["args"])) for one in shown.asked)
     oracle = row.data.get("oracle", "")
     often = f"seen {row.times} times in this run" if row.times > 1 else ""
+    places = ", ".join(str(one) for one in row.data.get("places", ()))
+    elsewhere = f"the same at: {places}" if places else ""
     steps = tuple(
         EvidenceStep(tool=call["tool"], args=call["args"], result=result)
         for call, result in zip(shown.calls, shown.results, strict=True)
@@ -215,16 +211,11 @@ def _sealed(
         rate=rate,
         ev=evidence,
         title=row.title,
-        body="\n".join(filter(None, (str(row.data.get("body", "")), often, _elsewhere(row)))),
+        body="\n".join(filter(None, (str(row.data.get("body", "")), often, elsewhere))),
         repro=calls,
         was=str(row.data.get("before", "")),
     )
     return {"evidence": evidence, "envelope": write(envelope)}
-
-
-def _elsewhere(row: FindingRow) -> str:
-    places = [str(one) for one in row.data.get("places", ())]
-    return f"the same at: {', '.join(places)}" if places else ""
 
 
 def keep_evidence(

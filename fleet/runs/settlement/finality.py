@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from fleet.chain.log.own_entries import OwnEntries, OwnEntry, name_of
+from fleet.chain.log.own_entries import OwnEntries, name_of
 from fleet.chain.node import codec
 from fleet.chain.node.abi import FUNCTIONS
-from fleet.chain.ports import FeedbackPort, Receipt, Settlement, SignerPort
+from fleet.chain.ports import FeedbackPort, Receipt, SignerPort
 from fleet.chain.signing.recovery import NOT_SENT
 from fleet.chain.signing.tx import parse
 from fleet.clock import Clock, iso
@@ -156,7 +156,9 @@ class _Look:
                 await self._placed(post, end.receipt)
         for post in dead:
             await self._post_again(post)
-        await self._say(waiting, ends)
+        held = any(one.reason == NOT_SENT for one in ends)
+        fate = "and are not sent again now" if held else "and were sent again; no block has them yet"
+        await self._note(len(waiting), fate)
         reports = [one.name for one in waiting if one.is_report]
         return Missing(frozenset(reports), len(waiting) - len(reports))
 
@@ -171,7 +173,8 @@ class _Look:
         waiting: list[_Post] = []
         for post in posts:
             if post.name not in standing:
-                standing[post.name] = _reports(await own.newest(self.side.log, [post.name]))
+                newest = await own.newest(self.side.log, [post.name])
+                standing[post.name] = newest is not None and not newest.resolves
             if post.is_report and standing[post.name]:
                 await self._closed(post, "the finding is on the log in another entry")
             elif sent and sent[-1].nonce == post.nonce:
@@ -196,7 +199,9 @@ class _Look:
             if any(one.fingerprint == row.fingerprint for one in rivals):
                 return  # a run is about to post it
             newest = await (await self._own()).newest(side.log, [post.name])
-            if newest is not None and not _is_older(newest, post.effect):
+            sent_at = datetime.fromisoformat(post.effect.at).timestamp()
+            # what the log says last was said before this entry and resolved it: then it is news again
+            if newest is not None and not (newest.resolves and newest.at < sent_at):
                 await self._closed(post, DROPPED)
                 return
             await side.journal.tend(row.run_id)
@@ -248,11 +253,6 @@ class _Look:
         trusted = (*self.side.config.trusted, self.side.identity)
         return OwnEntries(frozenset(address.lower() for address in trusted))
 
-    async def _say(self, waiting: Sequence[_Post], ends: Sequence[Settlement]) -> None:
-        held = any(one.reason == NOT_SENT for one in ends)
-        fate = "and are not sent again now" if held else "and were sent again; no block has them yet"
-        await self._note(len(waiting), fate)
-
     async def _note(self, missing: int, fate: str) -> None:
         """Keep how many entries are missing, and tell it once."""
         key, journal = f"{MISSING}{self.side.platform.name}", self.side.journal
@@ -276,15 +276,6 @@ def in_words(missing: Mapping[str, Any]) -> str:
     verb, fate = "is" if count == 1 else "are", missing["fate"]
     said = f"{counted(count, 'posted entry', 'posted entries')} {verb} no longer on the chain"
     return f"{said}, {fate}" if fate else said
-
-
-def _reports(newest: OwnEntry | None) -> bool:
-    return newest is not None and not newest.resolves
-
-
-def _is_older(newest: OwnEntry, effect: EffectRow) -> bool:
-    """Whether what the log says last of a finding was said before this entry, so that it is news again."""
-    return newest.resolves and newest.at < datetime.fromisoformat(effect.at).timestamp()
 
 
 async def claim(side: PostingSide, fingerprint: str) -> bool:

@@ -16,12 +16,17 @@ from fleet.events.stream import Stream
 from fleet.findings import closing
 from fleet.findings.envelope import compose, read, write
 from fleet.findings.fingerprint import fingerprint
+from fleet.findings.records import fixed_record, write_record
+from fleet.findings.recurrence import key_of, read_recurrence
 from fleet.findings.severity import Severity
 from fleet.runs.context import FleetContext, RunContext
 from fleet.runs.settlement.finality import PostingSide, claimed, look_at_posts
-from fleet.store.rows import CLOSING, FindingRow, FindingState
+from fleet.runs.settlement.turn import posting
+from fleet.store.rows import CLOSING, FindingRow, FindingState, ItemRow
 
 _LOG = logging.getLogger("fleet.runs")
+HIDDEN = frozenset({"dismissed", "snoozed"})
+"""States that a person set: what happens meanwhile is not shown, and gets no record."""
 
 
 async def report_proven(context: RunContext) -> None:
@@ -197,3 +202,31 @@ async def close_over_budget(world: FleetContext, run: str, persona: str, surface
         envelope=text,
     )
     await world.journal.add_finding(row)
+
+
+async def record_fixed(world: FleetContext, run: str, clean: Collection[ItemRow]) -> None:
+    """Post one record for each item that is clean by this run and on the log without one.
+
+    What cannot be posted now stays due for triage. LostRun when a peer has taken the run.
+    """
+    due = [item for item in clean if item.state not in HIDDEN]
+    if not due:
+        return
+    try:
+        async with posting(world.journal, world.clock, turn_s=world.config.store.stalled_s) as mine:
+            for item in due if mine else ():
+                await _record(world, run, item)
+    except LostRun:
+        raise
+    except FleetError:  # a silent node, STOP, a run that posts nothing: triage comes to it
+        return
+
+
+async def _record(world: FleetContext, run: str, item: ItemRow) -> None:
+    known = read_recurrence(await world.journal.get(key_of(world.platform.name, item.fingerprint)))
+    newest = await world.chain.own.newest(world.chain.log, (item.fingerprint, *item.names))
+    if known.clean_run != run or newest is None or newest.resolves:
+        return  # seen again meanwhile, or never on this log, or recorded
+    record = fixed_record(item.fingerprint, known.clean_at, known.clean_run)
+    text = write_record(record, surface=item.surface, title=item.title, redactor=world.redactor)
+    await world.chain.log.post(text, charge="none")

@@ -7,7 +7,7 @@ last, because everything else needs them. Settling twice changes nothing.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 
 from fleet.chain.node.abi import FUNCTIONS
@@ -124,9 +124,16 @@ async def give_back(world: FleetContext, run: str, stream: Stream, wallet: Walle
         if not await held(world, await _own(world, run, wallet)):
             stuck = wallet.keys.broken()
             await _nothing_on_its_way(world, run, wallet)
-            await _destroy_keys(world, run, wallet, keep=stuck)
+            wallet.keys.destroy(keep=stuck)
+            for effect in await world.journal.effects(run, ["key"], ["open", "done"]):
+                if effect.ref not in stuck:
+                    gone = {"key": ""} if "key" in effect.data else None
+                    await world.journal.resolve(effect.effect_id, "released", gone)
             if stuck:
-                raise _stuck(run, wallet, stuck)
+                files = " ".join(shlex.quote(str(wallet.keys.folder / label)) for label in stuck)
+                remedy = f"put back the right file, or give up what {', '.join(stuck)} may hold: rm {files}"
+                why = "; ".join(map(str, stuck.values()))
+                raise ConfigError(f"run {run} is settled except for this: {why}; {remedy}", remedy=remedy)
             return
     raise TryAgain(f"names of run {run} keep coming back", remedy="the chain is being reorganised")
 
@@ -174,13 +181,6 @@ async def _release(world: FleetContext, run: str, effect: EffectRow, wallet: Wal
         raise TryAgain(f"{effect.ref} is still owned after its release", remedy="try again in a minute")
 
 
-def _stuck(run: str, wallet: Wallet, broken: Mapping[str, ConfigError]) -> ConfigError:
-    files = " ".join(shlex.quote(str(wallet.keys.folder / label)) for label in broken)
-    remedy = f"put back the right file, or give up what {', '.join(broken)} may hold: rm {files}"
-    why = "; ".join(map(str, broken.values()))
-    return ConfigError(f"run {run} is settled except for this: {why}; {remedy}", remedy=remedy)
-
-
 async def _nothing_on_its_way(world: FleetContext, run: str, wallet: Wallet) -> None:
     """A signed transaction that was never seen can no longer arrive: its nonce is used, or its key is empty.
 
@@ -194,12 +194,3 @@ async def _nothing_on_its_way(world: FleetContext, run: str, wallet: Wallet) -> 
             raise TryAgain(
                 f"transaction {effect.ref} of run {run} may still come", remedy="try again in a minute"
             )
-
-
-async def _destroy_keys(world: FleetContext, run: str, wallet: Wallet, *, keep: Collection[str]) -> None:
-    wallet.keys.destroy(keep=keep)
-    for effect in await world.journal.effects(run, ["key"], ["open", "done"]):
-        if effect.ref in keep:
-            continue
-        gone = {"key": ""} if "key" in effect.data else None
-        await world.journal.resolve(effect.effect_id, "released", gone)
