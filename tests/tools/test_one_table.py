@@ -25,7 +25,6 @@ HERE = Path(__file__).parent
 EXCEPTIONS = {
     "runs/call/targets.py": "the repro of an outage is a call that anyone may make, decided there",
     "runs/outage/watch.py": "it looks at a site through gate and jail, with the tool for pages",
-    "runs/outage/finding.py": "an outage's evidence names the tool that looked",
     "cli/personas/personas.py": "the text of a new persona file",
     "cli/findings/repro_shell.py": "what of a repro can be written as curl",
     "runs/call/session.py": "whether a host answers is asked at its first page",
