@@ -68,7 +68,7 @@ def compare(before: RecordedCalls, after: RecordedCalls) -> tuple[CallComparison
 
 
 def differences(
-    before: Any, after: Any, volatile: frozenset[str] = frozenset(), path: str = ""
+    before: object, after: object, volatile: frozenset[str] = frozenset(), path: str = ""
 ) -> Iterator[Difference]:
     """Differences of two results by JSON pointer, except in volatile fields and hashes."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
@@ -82,5 +82,5 @@ def differences(
         yield Difference(path or "/", before, after)
 
 
-def _without_keys(value: Any) -> Any:
+def _without_keys(value: object) -> object:
     return _HEX.sub("0x…", value) if isinstance(value, str) else value

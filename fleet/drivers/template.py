@@ -51,6 +51,6 @@ def mapped(value: Any, change: Callable[[str], str]) -> Any:
     return value
 
 
-def wants_name(value: Any) -> bool:
+def wants_name(value: object) -> bool:
     """Whether any string in the structure holds `{name}`."""
     return any("{name}" in text for text in strings(value))

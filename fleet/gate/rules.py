@@ -78,7 +78,7 @@ def _no(rule: str, reason: str, *, ends_run: bool = False) -> Verdict:
     return Verdict(permit=False, rule=rule, reason=reason, ends_run=ends_run)
 
 
-def stop(action: Action, facts: GateFacts) -> Verdict | None:
+def stop(_action: Action, facts: GateFacts) -> Verdict | None:
     return _no("stop", facts.stop, ends_run=True) if facts.stop else None
 
 
@@ -168,11 +168,11 @@ def scope(action: Action, facts: GateFacts) -> Verdict | None:
     return None
 
 
-def rate(action: Action, facts: GateFacts) -> Verdict | None:
+def rate(_action: Action, facts: GateFacts) -> Verdict | None:
     return _no("rate", f"more than {facts.rate} calls in a short time") if facts.recent > facts.rate else None
 
 
-def budget(action: Action, facts: GateFacts) -> Verdict | None:
+def budget(_action: Action, facts: GateFacts) -> Verdict | None:
     """Calls for everything, writes for acts, reports for reports; when spent, the first two end the run."""
     cost = facts.cost
     if facts.effect is Effect.ACT and not facts.acts:
@@ -190,7 +190,7 @@ def _spent(unit: Unit, facts: GateFacts) -> str:
     return f"{facts.limits.get(unit, f'the budget of {unit}')} is spent"
 
 
-def deadline(action: Action, facts: GateFacts) -> Verdict | None:
+def deadline(_action: Action, facts: GateFacts) -> Verdict | None:
     if facts.now < facts.deadline:  # written so that NaN denies
         return None
     return _no("deadline", "the run's time is over", ends_run=True)

@@ -117,7 +117,7 @@ def _left(data: Mapping[str, Any], wrong: list[Complaint], rules: Rules) -> tupl
     return left, kept
 
 
-def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+def _models(annotation: object) -> Iterator[type[BaseModel]]:
     """The models inside an annotation such as `tuple[Probe, ...]` or `BudgetSection | None`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation

@@ -79,7 +79,7 @@ def step_needs(tool: str, args: Mapping[str, Any]) -> Iterator[str]:
     yield from spec.needs
 
 
-def strings(value: Any) -> Iterator[str]:
+def strings(value: object) -> Iterator[str]:
     """Every string in a structure, except keys."""
     if isinstance(value, str):
         yield value

@@ -157,7 +157,7 @@ class PageTimer:
         return sorted(found, key=lambda page: -self._looks[page].p95)
 
 
-def make(ground: Ground, chance: Random, state: Mapping[str, Any]) -> Explorer:
+def make(ground: Ground, _chance: Random, state: Mapping[str, Any]) -> Explorer:
     """The explorer, from the pages that the profile names and those that it found in earlier runs."""
     platform = ground.platform
     urls = OwnUrls(platform)
@@ -185,5 +185,5 @@ def harmless(page: object) -> bool:
     return not may_act(page[base.end() :])
 
 
-def _fetch(page: str, **more: Any) -> Step:
+def _fetch(page: str, **more: object) -> Step:
     return Step(tool=FETCH, args={"url": page, **more})

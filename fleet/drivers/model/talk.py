@@ -115,7 +115,7 @@ def size(messages: Sequence[ModelMessage]) -> int:
     return sum(32 + _size(part) for message in messages for part in message.parts)
 
 
-def _size(part: Any) -> int:
+def _size(part: object) -> int:
     match part:
         case ToolCallPart():
             return len(part.tool_name) + len(part.args_as_json_str().encode("utf-8", "replace"))

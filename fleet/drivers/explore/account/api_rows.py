@@ -227,7 +227,7 @@ def _free(schema: Mapping[str, Any]) -> bool:
     return schema.get("type") == "string" and not bound and not (isinstance(longest, int) and longest < 15)
 
 
-def _value(name: str, schema: Mapping[str, Any], *, every: bool) -> Any:
+def _value(name: str, schema: Mapping[str, Any], *, every: bool) -> object:
     """A value of a field that fits its schema."""
     kind, choices = schema.get("type"), schema.get("enum")
     if kind == "string" and PHRASE.match(name):

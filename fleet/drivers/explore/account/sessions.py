@@ -83,7 +83,7 @@ class EntryForm:
 class SessionExplorer:
     """Implements Explorer. `asked`: how often each form was asked, by its path."""
 
-    def __init__(self, ground: Ground, chance: Random, state: Mapping[str, Any]) -> None:
+    def __init__(self, ground: Ground, _chance: Random, state: Mapping[str, Any]) -> None:
         self._urls = OwnUrls(ground.platform)
         asked = state.get("asked") if state.get("version") == VERSION else None
         pairs = asked.items() if isinstance(asked, dict) else ()

@@ -87,9 +87,8 @@ class KnownAgent:
         elif message == NONSENSE:
             self.odd, self.hints = kind, list(help_text.hints(heard(one)))
         elif self.odd and kind != self.odd:
-            for spelling in self.possible_spellings():
-                if message == tool_message(spelling, NO_TOOL) and spelling not in self.spellings:
-                    self.spellings.append(spelling)
+            asked = [one for one in self.possible_spellings() if message == tool_message(one, NO_TOOL)]
+            self.spellings += [spelling for spelling in asked if spelling not in self.spellings]
             filled = (plain(Command(spelled).filled()) for spelled in self.commands)
             if not self.works and plain(message) in filled:
                 self.works, self.works_gist = message, kind

@@ -70,7 +70,7 @@ def rounds(signature: str, pool: ArgumentPool) -> Iterator[tuple[tuple[str, ...]
             yield kinds, arguments
 
 
-def _value(kind: str, level: int, pool: ArgumentPool, *, first: bool, several: bool) -> Any:
+def _value(kind: str, level: int, pool: ArgumentPool, *, first: bool, several: bool) -> object:
     """One argument. `first` of its type; `several`: the function takes more than one address."""
     if kind.endswith("[]"):
         return [] if level == 3 else [_value(kind[:-2], level, pool, first=first, several=several)]

@@ -42,7 +42,7 @@ class DiamondMap:
         self.stated: Mapping[str, StatedFunction] = {}
         """What a document states of them."""
 
-    def learn(self, surface: Any) -> None:
+    def learn(self, surface: object) -> None:
         """Take in the answer to a question for the surface."""
         for facet in surface if isinstance(surface, list) else ():
             if not isinstance(facet, dict) or not isinstance(facet.get("selectors"), list):
@@ -196,7 +196,7 @@ class DiamondMap:
         return texts == [selector]
 
 
-def as_number(value: Any) -> int:
+def as_number(value: object) -> int:
     """A count as it was answered, or 0."""
     if isinstance(value, int):
         return int(value)

@@ -227,6 +227,6 @@ def _reads(views: Sequence[str]) -> list[Question]:
     return [_question({"watch": list(views[:MAX_READ])})] if views else []
 
 
-def _text(selector: str, text: Any, watch: str = "") -> Step:
+def _text(selector: str, text: object, watch: str = "") -> Step:
     args: dict[str, Any] = {"simulate": selector, "types": ["string"], "args": [text]}
     return Step(tool=SPEC.name, args=args | ({"watch": [watch]} if watch else {}))

@@ -166,7 +166,7 @@ def _simulated(
     return {"simulate": selector, "types": list(one.types), "args": list(values), "watch": list(watch)}
 
 
-def _value(kind: str, size: str) -> Any:
+def _value(kind: str, size: str) -> object:
     """A plain value of a type; None for one that needs more knowledge."""
     plain: dict[str, Any] = {"address": STRANGER, "bool": True, "string": "note", "bytes": "0x71a5"}
     if kind.startswith("uint"):

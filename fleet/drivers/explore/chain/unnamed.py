@@ -248,7 +248,7 @@ def _edge(selector: str, kinds: Sequence[str], view: str, limit: int) -> tuple[S
     return tuple(steps)
 
 
-def _value(kind: str, size: int) -> Any:
+def _value(kind: str, size: int) -> object:
     """A value of a type; None for one that is not spelled here."""
     if kind.startswith("uint") and "[" not in kind:
         return str(min(size, (1 << int(kind[4:] or "256")) - 1))

@@ -100,13 +100,13 @@ def _script(point: Point, chance: Random) -> Iterator[Question]:
         yield Question(tuple(point.step(text, canary=canary) for text in (canary, *payloads)))
 
 
-def _edges(point: Point, chance: Random) -> Iterator[Question]:
+def _edges(point: Point, _chance: Random) -> Iterator[Question]:
     """Values that no careful program breaks on; what a server's failure or a leak tells is judged of each."""
     yield _beside(point, "", "-1", "0", "NaN", "1e309", "9" * 40, "[]", '{"a":[{}]}', "\ufffd\U0001f33f")
     yield _beside(point, f"{point.value}\0", "\u202e%s%n%d", "a" * 4_000)
 
 
-def _quote(point: Point, chance: Random) -> Iterator[Question]:
+def _quote(point: Point, _chance: Random) -> Iterator[Question]:
     """A quote breaks, a doubled quote mends."""
     for mark in ("'", '"'):
         given = (point.value, point.value + mark, point.value + mark * 2, point.value)
@@ -120,7 +120,7 @@ def _expression(point: Point, chance: Random) -> Iterator[Question]:
     yield _beside(point, *(mark % f"{one}*{two}" for mark in marks))
 
 
-def _climb(point: Point, chance: Random) -> Iterator[Question]:
+def _climb(point: Point, _chance: Random) -> Iterator[Question]:
     """Paths to a file that everybody may read; `..` by the usual spellings, and the path itself."""
     up, file = "../" * 8, "etc/passwd"
     ways = [

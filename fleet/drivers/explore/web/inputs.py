@@ -45,7 +45,7 @@ class BodyField(Point):
 
     others: tuple[tuple[str, str], ...] = ()
 
-    def step(self, value: str, **more: Any) -> Step:
+    def step(self, value: str, **more: object) -> Step:
         return Point.step(self, value, **more, fields={name: parsed(text, "") for name, text in self.others})
 
 
@@ -177,7 +177,7 @@ class Inputs:
             last.depth, last.fresh = int(depth), bool(fresh)
 
 
-def parsed(text: str, otherwise: str) -> Any:
+def parsed(text: str, otherwise: str) -> object:
     """The value of a JSON text, or another one for what is not JSON."""
     try:
         return strict_json.loads(text.encode())

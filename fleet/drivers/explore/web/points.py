@@ -27,7 +27,7 @@ class Point:
     value: str
     method: str = "GET"
 
-    def step(self, value: str, **more: Any) -> Step:
+    def step(self, value: str, **more: object) -> Step:
         """The call of a page with this value in this place; `more` are further arguments of the tool."""
         args: dict[str, Any] = {"url": self._url_with(value), **more}
         if self.method != "GET":

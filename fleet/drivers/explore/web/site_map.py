@@ -95,14 +95,7 @@ class SiteMap:
             return
         for path in strings_of(result.get("paths")):
             self._link(path, page, followed=False)
-        for route in strings_of(result.get("routes")):
-            method, _, target = route.partition(" ")
-            if method and target and len(self.routes) < MAX_ROUTES:
-                one = DocumentedRoute(method, target, url)
-                self.routes.setdefault(one.key, one)
-                self.known.learn(target)
-                for path in strings_of(result.get("paths")):
-                    self.known.fits(target, path)
+        self._document(url, result)
         forms = result.get("forms")
         for form in forms[:20] if isinstance(forms, list) else ():
             self._form(form, url)
@@ -113,6 +106,17 @@ class SiteMap:
         for place in self.urls.places:  # files may be there though the first page is not
             if url.startswith(f"{place}/"):
                 self._below(f"{place}/")
+
+    def _document(self, url: str, result: Mapping[str, Any]) -> None:
+        """The routes that a page writes down, and the values of them that it names."""
+        for route in strings_of(result.get("routes")):
+            method, _, target = route.partition(" ")
+            if method and target and len(self.routes) < MAX_ROUTES:
+                one = DocumentedRoute(method, target, url)
+                self.routes.setdefault(one.key, one)
+                self.known.learn(target)
+                for path in strings_of(result.get("paths")):
+                    self.known.fits(target, path)
 
     def _link(self, link: str, page: Page, *, followed: bool) -> None:
         if not followed and holes(link):  # a route without a method: a page may be there
