@@ -13,21 +13,23 @@ from typing import Final, Self
 
 class Severity(StrEnum):
     """A severity, the gravest first. The value is the word in persona files, on the log and in the journal;
-    `weight` orders them and is the factor of an item's rank.
+    `weight` orders them and is the factor of an item's rank; `score` is on the scale of CVSS, from 0 to 10.
     """
 
     weight: float
+    score: float
 
-    CRITICAL = "critical", 8.0
-    HIGH = "high", 4.0
-    MEDIUM = "medium", 2.0
-    LOW = "low", 1.0
-    INFO = "info", 0.5
+    CRITICAL = "critical", 8.0, 9.5
+    HIGH = "high", 4.0, 8.0
+    MEDIUM = "medium", 2.0, 5.5
+    LOW = "low", 1.0, 3.0
+    INFO = "info", 0.5, 0.1
 
-    def __new__(cls, word: str, weight: float) -> Self:
+    def __new__(cls, word: str, weight: float, score: float) -> Self:
         member = str.__new__(cls, word)
         member._value_ = word
         member.weight = weight
+        member.score = score
         return member
 
 

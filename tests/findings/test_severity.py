@@ -28,7 +28,7 @@ def test_what_follows_from_the_table() -> None:
 
 def test_a_new_severity_is_one_line_and_the_schema_that_is_made_from_it(tmp_path: Path) -> None:
     house = HouseCopy(tmp_path)
-    house.replace(HOME, '    HIGH = "high", 4.0\n', '    SERIOUS = "serious", 6.0\n    HIGH = "high", 4.0\n')
+    house.replace(HOME, '    HIGH = "high", 4.0', '    SERIOUS = "serious", 6.0, 8.5\n    HIGH = "high", 4.0')
     schema = house.run("-m", "fleet.cli", "personas", "schema")
     (house.root / SCHEMA).write_text(schema, "utf-8")
     assert house.changed() == [SCHEMA, HOME]

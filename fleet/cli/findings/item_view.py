@@ -19,6 +19,7 @@ from fleet.clock import iso, span
 from fleet.config import load_fleet, load_platform
 from fleet.errors import ConfigError, FleetError, UsageError
 from fleet.findings.evidence import path_of
+from fleet.findings.kinds import kind_titled
 from fleet.findings.reader import read
 from fleet.findings.repro import ReproError, write_repro
 from fleet.store.rows import DecisionRow, FindingRow
@@ -136,7 +137,10 @@ def lines_of(view: ItemView, *, now: datetime, headed: bool = True) -> list[str]
     place = f"rank {item.rank}" if item.rank else "not on the open list"
     since = f" since {item.since}" if item.since else ""
     lines.append(f"item {item.fingerprint}  {standing(item)}{since}  {place}")
-    lines += [f"why: {item.why}"]
+    if item.trusted and (kind := kind_titled(item.title)):
+        lines += [f"{heading}: {text}" for heading, text in kind.sections]
+        lines.append(f"References: {', '.join(kind.references)} (fleet findings kinds {kind.id})")
+    lines += [f"ranked by: {item.why}"]
     days = f" on {counted(item.days, 'day')}" if item.days else ""
     lines.append(f"counted {item.count}{days}, first {item.first_seen}, last {item.last_seen}")
     lines += [f"now: {item.stuck}"] if item.stuck else []

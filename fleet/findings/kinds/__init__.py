@@ -50,9 +50,24 @@ class Kind(Section):
     oracles: tuple[str, ...] = Field(min_length=1)
 
     @property
-    def cwe(self) -> tuple[int, ...]:
-        """Its CWE numbers."""
-        return tuple(int(one[4:]) for one in self.references if one.startswith("CWE-"))
+    def sections(self) -> tuple[tuple[str, str], ...]:
+        """What a page about a finding of this kind says of it: heading and sentence."""
+        return (
+            ("What is wrong", self.wrong),
+            ("Why it matters", self.why),
+            ("Healthy", self.healthy),
+            ("How it is usually fixed", self.fix),
+        )
+
+    @property
+    def security(self) -> bool:
+        """Whether an attacker gains by it, by a list of those who know (OWASP, SWC)."""
+        return any(one.startswith(("OWASP ", "SWC-")) for one in self.references)
+
+    @property
+    def links(self) -> tuple[str, ...]:
+        """The pages of its references."""
+        return tuple(filter(None, map(link, self.references)))
 
 
 @lru_cache(maxsize=1)
@@ -78,6 +93,16 @@ def _by_oracle() -> Mapping[str, Kind]:
 def kind_of(oracle: str) -> Kind | None:
     """The kind that an oracle shows; None for a name that no kind has."""
     return _by_oracle().get(oracle)
+
+
+@lru_cache(maxsize=1)
+def _by_name() -> Mapping[str, Kind]:
+    return {kind.name: kind for kind in kinds().values()}
+
+
+def kind_titled(title: str) -> Kind | None:
+    """The kind whose name begins a title (`sighting.titled`); an older title has none."""
+    return _by_name().get(title.partition(": ")[0])
 
 
 def link(reference: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from fleet.findings.kinds import kind_titled
 from fleet.text import clean
 from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.document import WorklistHeader, audited, closed, opened, proven, sentence, standing
@@ -40,4 +41,5 @@ def _environment() -> Environment:
     environment = Environment(autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True)
     environment.filters["shown"] = lambda text: clean(str(text))
     environment.filters["standing"] = standing
+    environment.filters["kind"] = lambda item: kind_titled(item.title) if item.trusted else None
     return environment

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
+from fleet.findings.kinds import Kind, kind_titled, kinds, link
 from fleet.findings.repro import ReproError, parse_repro
 from fleet.findings.severity import GRAVE, Severity, weight
 from fleet.text import line
@@ -44,7 +45,8 @@ _BARE = re.compile("%(?![0-9A-Fa-f]{2})")
 
 
 def to_sarif(items: Sequence[WorklistItem], header: WorklistHeader) -> bytes:
-    """One run; a rule is a surface with the persona that looks at it. Closed items are suppressed.
+    """One run; a rule is a kind of finding, or a surface with the persona that looks at it. Closed items are
+    suppressed.
 
     The items beyond what GitHub takes are left out, the last ones first, and counted in `leftOut`.
     """
@@ -76,9 +78,11 @@ def _document(items: Sequence[WorklistItem], header: WorklistHeader, left: int) 
 
 
 def rule_of(item: WorklistItem) -> str:
-    """The rule of an item: `surface/persona`. A stranger's words make no rule."""
+    """The rule of an item: its kind, or `surface/persona`. A stranger's words make no rule."""
     if not item.trusted:
         return "stranger"
+    if kind := kind_titled(item.title):
+        return kind.id
     return "/".join(filter(None, (_slug(item.surface), _slug(item.source) if item.source else "")))
 
 
@@ -87,6 +91,8 @@ def _slug(text: str) -> str:
 
 
 def _rule(name: str) -> dict[str, Any]:
+    if kind := kinds().get(name):
+        return _rule_of_kind(kind)
     surface, _, source = name.partition("/")
     words = "reported by a stranger, not proven" if name == "stranger" else f"{surface} defect"
     words += f", found by {source}" if source else ""
@@ -94,6 +100,25 @@ def _rule(name: str) -> dict[str, Any]:
         "id": name,
         "shortDescription": {"text": f"{words[0].upper()}{words[1:]}."},
         "properties": {"tags": [surface]},
+    }
+
+
+def _rule_of_kind(kind: Kind) -> dict[str, Any]:
+    listed = "\n".join(f"- [{one}]({link(one)})" if link(one) else f"- {one}" for one in kind.references)
+    tags = [kind.subject, *(["security"] if kind.security else [])]
+    tags += [f"external/cwe/{one.lower()}" for one in kind.references if one.startswith("CWE-")]
+    rated = {"security-severity": str(kind.severity.score)} if kind.security else {}
+    return {
+        "id": kind.id,
+        "name": "".join(part.capitalize() for part in kind.id.split("-")),
+        "shortDescription": {"text": f"{kind.name}."},
+        "fullDescription": {"text": kind.wrong},
+        "help": {
+            "text": " ".join(text for _, text in kind.sections),
+            "markdown": "\n\n".join(f"**{head}.** {text}" for head, text in kind.sections) + f"\n\n{listed}",
+        },
+        **({"helpUri": kind.links[0]} if kind.links else {}),
+        "properties": {"tags": tags, "precision": "very-high", **rated},
     }
 
 

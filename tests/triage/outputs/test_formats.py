@@ -375,3 +375,21 @@ def test_the_json_file_fits_its_schema_and_reads_back() -> None:
 def test_a_list_of_another_schema_is_not_read(text: str) -> None:
     with pytest.raises(ConfigError, match=r"worklist\.json: "):
         read_document(text)
+
+
+def test_a_kind_is_a_rule_with_what_a_reader_needs() -> None:
+    """GitHub's own fields: security-severity, tags of CWE, help in Markdown, a page."""
+    titled = replace(ITEMS[10], title="Open redirect: GET /go redirects to evil.test", trusted=True)
+    other = replace(ITEMS[10], title="Page is not accessible: GET /: breaks label", trusted=True)
+    run = json.loads(to_sarif([titled, other], HEADER))["runs"][0]
+    redirect, page = run["tool"]["driver"]["rules"]
+    assert (redirect["id"], redirect["name"]) == ("open-redirect", "OpenRedirect")
+    assert redirect["properties"]["tags"] == ["web", "security", "external/cwe/cwe-601"]
+    assert redirect["properties"]["security-severity"] == "5.5"
+    assert redirect["helpUri"] == "https://cwe.mitre.org/data/definitions/601.html"
+    assert "**How it is usually fixed.** Accept only paths" in redirect["help"]["markdown"]
+    assert page["id"] == "accessibility"
+    assert "security-severity" not in page["properties"]
+    assert [one["ruleId"] for one in run["results"]] == ["open-redirect", "accessibility"]
+    stranger = replace(titled, trusted=False)
+    assert json.loads(to_sarif([stranger], HEADER))["runs"][0]["results"][0]["ruleId"] == "stranger"
