@@ -32,8 +32,8 @@ class HouseCopy:
         assert before.count(old) == 1, (path, old)
         file.write_text(before.replace(old, new), "utf-8")
 
-    def run(self, *args: str) -> str:
-        """What `python` prints, with the rooms of this copy."""
+    def run(self, *args: str, state: Path | None = None) -> str:
+        """What `python` prints, with the rooms of this copy, over this state directory."""
         done = subprocess.run(
             [sys.executable, *args],
             cwd=self.root,
@@ -41,7 +41,9 @@ class HouseCopy:
             text=True,
             timeout=100,
             stdin=subprocess.DEVNULL,
-            env=dict(os.environ) | {"PYTHONPATH": f"{self.root}{os.pathsep}{ROOT}"},
+            env=dict(os.environ)
+            | {"PYTHONPATH": f"{self.root}{os.pathsep}{ROOT}"}
+            | ({"STATE_DIRECTORY": str(state)} if state else {}),
         )
         assert done.returncode == 0, done.stderr
         return done.stdout

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -23,6 +24,7 @@ from fleet.triage.items.unproven import beside, proving, unproven
 from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.document import ListedOutage, WorklistDocument, as_of, audited, standing
 from fleet.triage.outputs.files import written
+from fleet.triage.outputs.formats import FORMATS
 from fleet.triage.outputs.selection import DAY, STATES, Selection, moment
 
 app = make_app()
@@ -67,7 +69,27 @@ AsDigest = Annotated[bool, typer.Option("--digest", help="Print the digest since
 ExitCode = Annotated[bool, typer.Option("--exit-code", help="Exit 1 if an open item of ours is listed.")]
 
 
+def _with_formats(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with an option for each format of the table, after `--json`."""
+    asked = [*inspect.signature(command, eval_str=True).parameters.values()][:-1]
+    options = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=False,
+            annotation=Annotated[bool, typer.Option(f"--{name}", help=one.says)],
+        )
+        for name, one in FORMATS.items()
+    ]
+    place = 1 + next(at for at, one in enumerate(asked) if one.name == "as_json")
+    asked[place:place] = options
+    command.__annotations__ = {one.name: one.annotation for one in asked}
+    command.__signature__ = inspect.Signature(asked)  # type: ignore[attr-defined]
+    return command
+
+
 @app.callback(invoke_without_command=True)
+@_with_formats
 def worklist(
     context: typer.Context,
     new: New = False,
@@ -78,14 +100,11 @@ def worklist(
     of_state: State = "",
     limit: Limit = None,
     as_json: Json = False,
-    sarif: Annotated[bool, typer.Option("--sarif", help="Print SARIF 2.1.0.")] = False,
-    csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
-    junit: Annotated[bool, typer.Option("--junit", help="Print JUnit XML: an open item fails.")] = False,
-    html: Annotated[bool, typer.Option("--html", help="Print one static page.")] = False,
     as_digest: AsDigest = False,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of worklist.json.")] = False,
     exit_code: ExitCode = False,
     offline: Offline = False,
+    **formats: bool,
 ) -> None:
     """Show the ranked worklist, brought up to date with the log first; open items unless `--state` says more.
 
@@ -94,8 +113,8 @@ def worklist(
     """
     if context.invoked_subcommand is not None:
         return
-    formats = {"json": as_json and not as_digest, "sarif": sarif, "csv": csv, "junit": junit, "html": html}
-    chosen = [name for name, on in (formats | {"digest": as_digest, "schema": schema}).items() if on]
+    wishes = {"json": as_json and not as_digest, **formats, "digest": as_digest, "schema": schema}
+    chosen = [name for name, on in wishes.items() if on]
     if len(alone := chosen + ["exit-code"] * (exit_code and (as_digest or schema))) > 1:
         raise UsageError(f"--{' and --'.join(alone)}: choose one", remedy="fleet worklist --help")
     if schema:
@@ -103,9 +122,9 @@ def worklist(
 
         _write(json_file.dump(json_file.schema()))
         return
-    now = datetime.now(UTC)
+    now, made = datetime.now(UTC), FORMATS.get(chosen[0]) if chosen else None
     wanted = Selection(
-        state=of_state or ("all" if junit or as_digest else "open"),
+        state=of_state or ("all" if as_digest else made.state if made else "open"),
         new=new and not as_digest,
         since=moment(since or (DAY if new or as_digest else ""), now) if since or new or as_digest else "",
         severities=tuple(severity or ()),
@@ -120,8 +139,8 @@ def worklist(
     items = wanted.of((*shown.items, *shown.closed, *older))
     most = limit if limit is not None else _room(shown, screen=not chosen)
     listed = items[:most] if most else items
-    if chosen and not as_json:
-        _write(_written(chosen[0], listed, shown))
+    if made:
+        _write(made.written(listed, shown))
     else:
         data = [asdict(item) for item in listed]
         old = offline or unread is not None
@@ -201,25 +220,6 @@ def _digest(shown: WorklistDocument, wanted: Selection, *, as_json: bool) -> Non
     items = replace(wanted, since="").of((*shown.items, *shown.closed))
     made = digests.daily_digest(items, shown, wanted.since)
     _write(digests.digest_json(made) if as_json else digests.digest_markdown(made))
-
-
-def _written(name: str, items: Sequence[WorklistItem], shown: WorklistDocument) -> bytes:
-    """The list in the format of this name; its library is loaded only now."""
-    if name == "sarif":
-        from fleet.triage.outputs.sarif import to_sarif
-
-        return to_sarif(items, shown)
-    if name == "csv":
-        from fleet.triage.outputs.csv_file import to_csv
-
-        return to_csv(items)
-    if name == "junit":
-        from fleet.triage.outputs.junit import to_junit
-
-        return to_junit(items, shown)
-    from fleet.triage.outputs.html_page import to_html
-
-    return to_html(items, shown)
 
 
 def _write(data: bytes) -> None:

@@ -8,6 +8,7 @@ from io import StringIO
 
 from fleet.text import csv_cell
 from fleet.triage.items.worklist import WorklistItem
+from fleet.triage.outputs.document import WorklistHeader
 
 COLUMNS = (
     "rank",
@@ -32,7 +33,7 @@ _LONGEST = 32_000
 """Characters of a cell; the usual spreadsheets take 32,767."""
 
 
-def to_csv(items: Sequence[WorklistItem]) -> bytes:
+def to_csv(items: Sequence[WorklistItem], _header: WorklistHeader | None = None) -> bytes:
     """UTF-8 with a header line; one line per item."""
     out = StringIO()
     rows = csv.writer(out, quoting=csv.QUOTE_MINIMAL)
