@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -21,6 +21,8 @@ import typer
 
 from fleet.cli.summaries import SummaryGroup
 from fleet.config import state_dir
+from fleet.errors import Refused
+from fleet.gate.stop import stopped
 from fleet.text import clean, csv_cell
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
@@ -87,6 +89,23 @@ def fields_of(row: Any) -> dict[str, Any]:
     return {"run" if name == "run_id" else name: value for name, value in asdict(row).items()}
 
 
+def refuse_if_stopped(folder: Path) -> None:
+    """Refused while a person has paused everything."""
+    if pause := stopped(folder):
+        raise Refused(f"everything is paused: {clean(pause.why)}", rule="stop", remedy="fleet resume")
+
+
+def put_rows(
+    rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, as_json: bool, empty: str = "nothing"
+) -> None:
+    """Rows on stdout: one JSON document when asked for, else a table of these columns."""
+    put(
+        rows,
+        as_json=as_json,
+        text=lambda: table(columns, ([row[c] for c in columns] for row in rows), empty=empty),
+    )
+
+
 def note(message: str) -> None:
     """Print a message for a person on stderr, cleaned."""
     print(clean(message), file=sys.stderr, flush=True)
@@ -114,7 +133,13 @@ def table(
     would be a formula gets a `'` prefix.
     """
     piped = not sys.stdout.isatty()
-    cells = [[_cell(cell, piped, longest) for cell in row] for row in rows]
+    cells = [
+        [
+            (csv_cell if piped and not isinstance(cell, int | float) else clean)(str(cell), longest)
+            for cell in row
+        ]
+        for row in rows
+    ]
     if not cells:
         note(empty)
         return
@@ -143,11 +168,6 @@ def table(
     for row in cells:
         grid.add_row(*(Text(cell) for cell in row))
     console.print(grid)
-
-
-def _cell(value: object, piped: bool, longest: int) -> str:
-    text = csv_cell if piped and not isinstance(value, int | float) else clean
-    return text(str(value), longest)
 
 
 def program() -> str:

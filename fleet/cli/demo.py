@@ -45,6 +45,8 @@ TOGETHER = ("qa-smoke", "qa-security", "qa-fuzz", "qa-ux")
 ALONE = ("qa-perf",)
 """Personas that measure latency: nothing else of ours runs beside them."""
 MARKER = ".qa-fleet-demo"
+LISTED = ["rank", "fingerprint", "severity", "surface", "title", "count", "verified", "repro", "score", "why"]
+"""Fields of an item in the JSON document."""
 
 
 @app.command()
@@ -76,7 +78,10 @@ def demo(
     if why := why_no_jail(load_fleet().jail):  # now, and not when a chain and a platform are running
         raise JailError(why)
     summary = run(lambda: _demo(folder, seeded, rung, explore=explore))
-    result = summary.as_data(seeded, time.monotonic() - started, _left(folder))
+    # our processes that still run, and jails whose record remains
+    left = Path(f"/proc/self/task/{os.getpid()}/children").read_text("ascii").split()
+    jails = len(left) + len(list((folder / "jails").glob("*.jail")))
+    result = summary.as_data(seeded, time.monotonic() - started, jails)
     put(result, as_json=as_json, text=lambda: _print(result, folder))
     if (result["missed"] and rung is not Rung.OBSERVE) or result["false_findings"] or result["names_leaked"]:
         raise typer.Exit(1)
@@ -109,21 +114,15 @@ class Summary:
     def as_data(self, seeded: frozenset[str], seconds: float, jails: int) -> dict[str, Any]:
         """The JSON document of `fleet demo --json`."""
         told = [row for row in self.findings if row.state in ("posted", "repeated")]
-        shown = {row.fingerprint: self._shown_by(row.fingerprint) & seeded for row in told}
-        found = frozenset[str]().union(*shown.values())
+        shown = {  # by the effect of a defect in its evidence; none without evidence
+            row.fingerprint: {
+                defect.id for defect in DEFECTS if defect.shown_by(self.evidence.get(row.fingerprint, ()))
+            }
+            & seeded
+            for row in told
+        }
+        found = set[str]().union(*shown.values())
         posted = [row for row in self.findings if row.state == "posted"]
-        keys = (
-            "rank",
-            "fingerprint",
-            "severity",
-            "surface",
-            "title",
-            "count",
-            "verified",
-            "repro",
-            "score",
-            "why",
-        )
         return {
             "defects_seeded": len(seeded),
             "defects_found": len(found),
@@ -134,14 +133,9 @@ class Summary:
             "names_minted": self.names_minted,
             "names_leaked": self.names_leaked,
             "jails_left": jails,
-            "worklist": [{key: getattr(item, key) for key in keys} for item in self.items],
+            "worklist": [{key: getattr(item, key) for key in LISTED} for item in self.items],
             "seconds": round(seconds, 1),
         }
-
-    def _shown_by(self, fingerprint: str) -> frozenset[str]:
-        """Ids of the defects whose effect an item's evidence shows; none without evidence."""
-        steps = self.evidence.get(fingerprint, ())
-        return frozenset(defect.id for defect in DEFECTS if defect.shown_by(steps))
 
 
 async def _demo(folder: Path, seeded: frozenset[str], rung: Rung, *, explore: bool) -> Summary:
@@ -154,7 +148,11 @@ async def _demo(folder: Path, seeded: frozenset[str], rung: Rung, *, explore: bo
         if errors:
             raise errors[0]
         if not explore:
-            personas = {name: _with_probes_only(one) for name, one in personas.items()}
+            none = {"explore": ()}
+            personas = {
+                name: replace(one, persona=one.persona.model_copy(update=none))
+                for name, one in personas.items()
+            }
         async with open_world(
             folder, personas=personas, platform="devnet", watch=(Progress(),), alone=True
         ) as world:
@@ -178,10 +176,6 @@ async def _prepare(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)
     (folder / MARKER).touch()
-
-
-def _with_probes_only(one: LoadedPersona) -> LoadedPersona:
-    return replace(one, persona=one.persona.model_copy(update={"explore": ()}))
 
 
 async def _fire_all(world: FleetContext, personas: dict[str, LoadedPersona]) -> None:
@@ -220,12 +214,6 @@ async def _summarise(world: FleetContext, items: tuple[WorklistItem, ...]) -> Su
         names_minted=max(0, next_id - 1 - len(standing)),
         names_leaked=len([name for name in held if name and name not in standing]),
     )
-
-
-def _left(folder: Path) -> int:
-    """Our processes that still run, and jails whose record remains."""
-    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text("ascii").split()
-    return len(children) + len(list((folder / "jails").glob("*.jail")))
 
 
 def _print(result: dict[str, Any], folder: Path) -> None:

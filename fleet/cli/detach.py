@@ -33,18 +33,14 @@ def outlive() -> None:
         return
     os.close(there)
     os.close(1)  # only the child answers: the agent must see it when the child has gone
-    _pass_on(here)
+    # copy until stdin ends or the child has closed its end; then do not wait for more of stdin
+    ready = select.poll()
+    ready.register(0, select.POLLIN)
+    ready.register(here, 0)  # poll always reports errors
+    with suppress(BrokenPipeError), os.fdopen(here, "wb", buffering=0) as pipe:
+        while here not in dict(ready.poll()) and (data := memoryview(os.read(0, CHUNK))):
+            while data:
+                data = data[pipe.write(data) :]
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
     os._exit(code if code >= 0 else 128 - code)
-
-
-def _pass_on(to: int) -> None:
-    """Copy until stdin ends or the child has closed its end; then do not wait for more of stdin."""
-    ready = select.poll()
-    ready.register(0, select.POLLIN)
-    ready.register(to, 0)  # poll always reports errors
-    with suppress(BrokenPipeError), os.fdopen(to, "wb", buffering=0) as pipe:
-        while to not in dict(ready.poll()) and (data := memoryview(os.read(0, CHUNK))):
-            while data:
-                data = data[pipe.write(data) :]

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import anyio
 import typer
 
-from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table
+from fleet.cli.console import DryRun, Json, make_app, note, put, put_rows, run, state
 from fleet.devnet.defects import DEFECTS, chosen
 from fleet.devnet.stack import Devnet
 from fleet.errors import FleetError
@@ -88,7 +88,7 @@ def defects(as_json: Json = False) -> None:
     """List the seeded defects: what each is, which persona finds it, which real finding it models."""
     data = [defect.model_dump() for defect in DEFECTS]
     columns = ("id", "surface", "severity", "rung", "probe", "title")
-    put(data, as_json=as_json, text=lambda: table(columns, ([row[c] for c in columns] for row in data)))
+    put_rows(data, columns, as_json=as_json)
 
 
 async def _serve(folder: Path, seeded: frozenset[str]) -> None:

@@ -13,12 +13,12 @@ import anyio
 import typer
 
 from fleet.app.lock import only_one
-from fleet.cli.console import DryRun, Json, make_app, note, put, run, table
+from fleet.cli.console import DryRun, Json, make_app, note, put, refuse_if_stopped, run, table
 from fleet.cli.console import state as state_folder
 from fleet.config import load_fleet, state_dir
 from fleet.config.target import FuzzTarget, load_target, target_names
 from fleet.drivers.explore.notebook import Notebook
-from fleet.errors import Refused, Unreachable
+from fleet.errors import Unreachable
 from fleet.fuzzing.campaign import Campaign
 from fleet.gate.stop import stopped
 from fleet.jail.choice import open_jail, reap
@@ -26,7 +26,7 @@ from fleet.jail.model import Image
 from fleet.jail.selfcheck import require
 from fleet.runs.fuzz import FuzzSearch
 from fleet.runs.fuzz_start import read_start, target_image, works
-from fleet.text import clean, counted
+from fleet.text import counted
 
 app = make_app()
 
@@ -122,25 +122,35 @@ def fuzz(
         put(plan, as_json=as_json, text=lambda: print("\n".join(f"{key}  {plan[key]}" for key in plan)))
         return
     options.own.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _refuse_if_stopped(folder)
+    refuse_if_stopped(folder)
     with only_one(options.own):
         search, why = run(lambda: _searched(options, image))
     data = _data(search, options)
-    put(data, as_json=as_json, text=lambda: _print(data))
+    left = _lost(data)
+
+    def text() -> None:
+        rows = [
+            (one["class"], one["size"], f"{one['confirmed']}/{one['tries']}", one["title"], one["repro"])
+            for one in data["defects"]
+        ]
+        table(_COLUMNS, rows, empty=f"no defect was shown; {left}" if left else "no defects")
+        sys.stdout.flush()
+        note(
+            f"{data['target']}: {data['executions']} executions in {data['seconds']} s,"
+            f" {data['accepted']} accepted, {counted(len(rows), 'defect')},"
+            f" {counted(data['unshown'], 'claim')} that no look showed" + (f", {left}" if left else "")
+        )
+
+    put(data, as_json=as_json, text=text)
     if why == "interrupted":
         raise typer.Exit(INTERRUPTED)
-    _refuse_if_stopped(folder)
+    refuse_if_stopped(folder)
     if data["defects"]:
         raise typer.Exit(1)
-    if left := _lost(data):
+    if left:
         raise Unreachable(
             f"{chosen.name}: not a clean end: {left}", remedy="look at what the program does to its parent"
         )
-
-
-def _refuse_if_stopped(folder: Path) -> None:
-    if pause := stopped(folder):
-        raise Refused(f"everything is paused: {clean(pause.why)}", rule="stop", remedy="fleet resume")
 
 
 async def _searched(options: FuzzOptions, image: Image) -> tuple[FuzzSearch, str]:
@@ -182,20 +192,20 @@ async def _searched(options: FuzzOptions, image: Image) -> tuple[FuzzSearch, str
 
 async def _watch(folder: Path, scope: anyio.CancelScope, ended: list[str]) -> None:
     """Cancel the search when a person stops it: Ctrl-C, SIGTERM, or the STOP file."""
+
+    async def until_stopped() -> None:
+        while not stopped(folder):  # noqa: ASYNC110 -- a file has no event
+            await anyio.sleep(LOOK_S)
+        ended[0] = "stopped"
+        scope.cancel()
+
     async with anyio.create_task_group() as group:
-        group.start_soon(_wait_for_stop, folder, scope, ended)
+        group.start_soon(until_stopped)
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             async for _ in signals:
                 ended[0] = "interrupted"
                 scope.cancel()
                 return
-
-
-async def _wait_for_stop(folder: Path, scope: anyio.CancelScope, ended: list[str]) -> None:
-    while not stopped(folder):  # noqa: ASYNC110 -- a file has no event
-        await anyio.sleep(LOOK_S)
-    ended[0] = "stopped"
-    scope.cancel()
 
 
 @dataclass(slots=True)
@@ -247,18 +257,3 @@ def _lost(data: dict[str, Any]) -> str:
     if data["undecided"]:
         left.append(f"{counted(data['undecided'], 'claim')} of which no look could tell anything")
     return " and ".join(left)
-
-
-def _print(data: dict[str, Any]) -> None:
-    rows = [
-        (one["class"], one["size"], f"{one['confirmed']}/{one['tries']}", one["title"], one["repro"])
-        for one in data["defects"]
-    ]
-    left = _lost(data)
-    table(_COLUMNS, rows, empty=f"no defect was shown; {left}" if left else "no defects")
-    sys.stdout.flush()
-    note(
-        f"{data['target']}: {data['executions']} executions in {data['seconds']} s,"
-        f" {data['accepted']} accepted, {counted(len(rows), 'defect')},"
-        f" {counted(data['unshown'], 'claim')} that no look showed" + (f", {left}" if left else "")
-    )

@@ -15,7 +15,7 @@ from fleet.chain.log.choice import log_of
 from fleet.chain.log.feedback import PAGE, FeedbackLog
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import FeedbackPort
-from fleet.cli.console import Json, make_app, note, put, run, state, table
+from fleet.cli.console import Json, make_app, note, put, put_rows, run, state
 from fleet.cli.operate.status_page import minute
 from fleet.clock import iso_seconds
 from fleet.config import Platform, load_fleet, load_platform
@@ -64,22 +64,13 @@ def list_entries(
             )
 
     rows = run(fetch)
-    put(
-        rows,
-        as_json=as_json,
-        text=lambda: _print(rows),
-    )
-
-
-def _print(rows: list[dict[str, Any]]) -> None:
-    shown = map(_brief, rows) if sys.stdout.isatty() else rows
-    table(COLUMNS, ([row[name] for name in COLUMNS] for row in shown), empty="the log is empty")
-
-
-def _brief(row: dict[str, Any]) -> dict[str, Any]:
-    """For a terminal: sender and time shortened; a pipe and --json have all of them."""
-    sender = f"{row['sender'][:6]}…{row['sender'][-4:]}"
-    return row | {"sender": sender, "at": minute(row["at"])}
+    shown = rows
+    if sys.stdout.isatty():  # sender and time shortened; a pipe and --json have all of them
+        shown = [
+            row | {"sender": f"{row['sender'][:6]}…{row['sender'][-4:]}", "at": minute(row["at"])}
+            for row in rows
+        ]
+    put_rows(rows if as_json else shown, COLUMNS, as_json=as_json, empty="the log is empty")
 
 
 @app.command("verify")

@@ -13,7 +13,7 @@ import typer
 
 from fleet.app.journal import from_journal
 from fleet.cli.completion import fingerprints
-from fleet.cli.console import DryRun, Json, fields_of, make_app, note, put, run, state, table
+from fleet.cli.console import DryRun, Json, fields_of, make_app, note, put, put_rows, run, state
 from fleet.cli.findings import decide, item_view, kinds
 from fleet.config.files import demo_dir
 from fleet.errors import FleetError, Unreachable, UsageError
@@ -48,11 +48,7 @@ def list_findings(as_json: Json = False) -> None:
     rows = run(_all)
     columns = ("fingerprint", "state", "severity", "surface", "confirmed", "run", "title")
     data = [fields_of(row) for row in rows]
-    put(
-        data,
-        as_json=as_json,
-        text=lambda: table(columns, ([row[c] for c in columns] for row in data), empty="no findings yet"),
-    )
+    put_rows(data, columns, as_json=as_json, empty="no findings yet")
 
 
 @app.command()
@@ -62,11 +58,7 @@ def candidates(as_json: Json = False) -> None:
     grades = [(row, one) for row, one in rows if one.why]
     data = [fields_of(row) | {"grade": one.grade, "rate": one.rate, "why": one.why} for row, one in grades]
     columns = ("fingerprint", "grade", "rate", "run", "title", "why")
-    put(
-        data,
-        as_json=as_json,
-        text=lambda: table(columns, ([row[c] for c in columns] for row in data), empty="everything is filed"),
-    )
+    put_rows(data, columns, as_json=as_json, empty="everything is filed")
 
 
 @app.command()

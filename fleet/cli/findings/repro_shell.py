@@ -58,8 +58,11 @@ def shell(repro: str, place: ShellPlace, again: str) -> list[str]:
     lines: list[str] = []
     rest = False
     for call in calls:
-        tools = {"qa_fetch": _page, "qa_chain": _chain}  # a shell cannot make another call
-        made = tools[call.tool](call.args, place) if call.tool in tools else None
+        made = None  # a shell cannot make another call
+        if call.tool == "qa_fetch":
+            made = _page(call.args, place)
+        elif call.tool == "qa_chain":
+            made = _chain(call.args, place)
         if made is None or any(len(one) > LONGEST for one in made):
             lines.append(f"# {clean(spell((call,)), 300)}")
             rest = True

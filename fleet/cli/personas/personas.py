@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from fleet.app.persona_sets import FOLDER, one, roster, surroundings
-from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table
+from fleet.cli.console import DryRun, Json, make_app, note, put, put_rows, run, state
 from fleet.cli.daemon_page import daemon_of, page
 from fleet.cli.personas.try_probe import try_file
 from fleet.config import load_fleet, load_platform
@@ -93,7 +93,7 @@ def list_personas(as_json: Json = False) -> None:
         for name, loaded in sorted(found.items())
     ]
     columns = ("name", "surface", "probes", "last", "next", "summary")
-    put(data, as_json=as_json, text=lambda: table(columns, ([row[c] for c in columns] for row in data)))
+    put_rows(data, columns, as_json=as_json)
 
 
 app.command("try")(try_file)
@@ -177,11 +177,7 @@ def learned(platform: Profile = None, as_json: Json = False) -> None:
     found = _learned(platform)
     data = [one.model_dump(mode="json") for one in found.all()]
     columns = ("fingerprint", "persona", "oracle", "at", "title")
-    put(
-        data,
-        as_json=as_json,
-        text=lambda: table(columns, ([row[c] for c in columns] for row in data), empty="nothing learned yet"),
-    )
+    put_rows(data, columns, as_json=as_json, empty="nothing learned yet")
 
 
 @app.command()

@@ -66,14 +66,12 @@ def _one(one: dict[str, Any]) -> None:
     print(f"\n{one['example']}\n")
     for part in ("args", "result"):
         print("arguments" if part == "args" else "\nresult")
-        table(("name", "type", "unit", "what it is"), _rows(one[part]), longest=2_000)
-
-
-def _rows(fields: list[dict[str, Any]]) -> list[tuple[str, str, str, str]]:
-    rows = []
-    for row in fields:
-        must = "required: " if row["required"] else ""
-        rows.append((row["name"], row["type"], row["unit"], must + row["says"]))
-        for inner in row.get("fields", ()):
-            rows.append((f"{row['name']}[].{inner['name']}", inner["type"], inner["unit"], inner["says"]))
-    return rows
+        rows = []
+        for row in one[part]:
+            must = "required: " if row["required"] else ""
+            rows.append((row["name"], row["type"], row["unit"], must + row["says"]))
+            rows += [
+                (f"{row['name']}[].{inner['name']}", inner["type"], inner["unit"], inner["says"])
+                for inner in row.get("fields", ())
+            ]
+        table(("name", "type", "unit", "what it is"), rows, longest=2_000)

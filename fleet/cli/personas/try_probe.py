@@ -10,15 +10,13 @@ from typing import Annotated, Any
 import typer
 
 from fleet.app.persona_sets import load
-from fleet.cli.console import Json, note, put, run, state
+from fleet.cli.console import Json, note, put, refuse_if_stopped, run, state
 from fleet.cli.daemon_page import daemon_of
 from fleet.config import load_fleet, load_platform
 from fleet.drivers.expect import Values, decided
 from fleet.errors import Refused, TryAgain
 from fleet.events.model import Event, GateDenied, ToolRequested, ToolResponded
 from fleet.gate.dial import DIAL, read_dial
-from fleet.gate.stop import stopped
-from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe
 from fleet.runs.desk.exit_codes import exit_code
 from fleet.runs.desk.state import Plan
@@ -42,44 +40,31 @@ def try_file(
 
     It runs at the dial's rung, never above it, and says which rung it needs.
     """
-    from fleet.cli.run.run import fire_one, only  # all that a run needs, which `personas check` does without
+    from fleet.app.journal import from_journal  # SQLAlchemy, and below all that a run needs:
+    from fleet.cli.run.run import fire_one, only  # `personas check` does without
 
     chosen = only(load(file), probe)
-    _may_run(chosen)
+    rung = read_dial(state() / DIAL).rung
+    for item in Plan.of(chosen.persona.probe).items:
+        note(f"probe {item.id} needs the rung {item.rung}; the dial is at {rung}")
+        if item.rung.height > rung.height:
+            remedy = f'fleet dial {item.rung} --reason "…", or --probe with one that only looks'
+            raise Refused(f"probe {item.id} needs the rung {item.rung}", rule="dial", remedy=remedy)
+    undisturbed(state())
     heard = Hearing()
     data = run(lambda: fire_one(chosen, platform, posts=False, watch=heard, trial=True))
-    figures, facts = run(_figures), load_platform(platform or load_fleet().platform, state())[0].facts
+    none: Mapping[str, float] = {}
+    figures = run(lambda: from_journal(state(), lambda journal: journal.history(), none))
+    facts = load_platform(platform or load_fleet().platform, state())[0].facts
     data["probes"] = [heard.told(each, figures, facts) for each in chosen.persona.probe]
     put(data, as_json=as_json, text=lambda: _print(data, LONG if show else SHOWN, every=show))
     if code := exit_code(data):
         raise typer.Exit(code)
 
 
-async def _figures() -> dict[str, float]:
-    """The figures that earlier runs kept, and this one."""
-    from fleet.app.journal import known_journal  # SQLAlchemy, as above
-
-    if (known := await known_journal(state())) is None:
-        return {}
-    async with known as journal:
-        return dict(await journal.history())
-
-
-def _may_run(persona: LoadedPersona) -> None:
-    folder = state()
-    rung = read_dial(folder / DIAL).rung
-    for item in Plan.of(persona.persona.probe).items:
-        note(f"probe {item.id} needs the rung {item.rung}; the dial is at {rung}")
-        if item.rung.height > rung.height:
-            remedy = f'fleet dial {item.rung} --reason "…", or --probe with one that only looks'
-            raise Refused(f"probe {item.id} needs the rung {item.rung}", rule="dial", remedy=remedy)
-    undisturbed(folder)
-
-
 def undisturbed(folder: Path) -> None:
     """Refused while everything is paused, TryAgain while a daemon runs here: no run of our own then."""
-    if pause := stopped(folder):
-        raise Refused(f"everything is paused: {clean(pause.why)}", rule="stop", remedy="fleet resume")
+    refuse_if_stopped(folder)
     if daemon := daemon_of(folder):
         remedy = "stop it, or name another state directory in STATE_DIRECTORY"
         raise TryAgain(f"the daemon (pid {daemon}) is running here", remedy=remedy)

@@ -8,18 +8,17 @@ from typing import Any
 
 from fleet.app.persona_sets import one, roster
 from fleet.app.wiring import open_world
-from fleet.cli.console import note, state, table
+from fleet.cli.console import note, refuse_if_stopped, state, table
 from fleet.cli.progress import Progress
 from fleet.drivers.compare import compare
-from fleet.drivers.replay import RecordedCalls, Replay, excluded, recorded, repeatable
-from fleet.errors import Refused
-from fleet.events.model import Header
-from fleet.gate.stop import stopped
-from fleet.personas.load import LoadedPersona
+from fleet.drivers.replay import Replay, excluded, recorded, repeatable
 from fleet.personas.model import PolicySection
 from fleet.runs.driver_choice import DriverChoice
 from fleet.runs.run import fire, recover
 from fleet.text import clean, line
+
+AROUND = ("persona_sha256", "platform", "chain_id", "rung", "jail", "build")
+"""What may have changed around the calls."""
 
 
 def planned(path: Path) -> dict[str, Any]:
@@ -42,10 +41,12 @@ def planned(path: Path) -> dict[str, Any]:
 async def replay(path: Path, platform: str | None) -> dict[str, Any]:
     """One run under the earlier run's persona: its grant and budget, the current dial."""
     folder = state()
-    if pause := stopped(folder):
-        raise Refused(f"everything is paused: {clean(pause.why)}", rule="stop", remedy="fleet resume")
+    refuse_if_stopped(folder)
     was = recorded(path)
-    persona = _without_plan(one(was.header.persona), was)
+    persona = one(was.header.persona)  # the same grant and budget, no probes, one turn per call
+    policy = PolicySection(max_turns_per_run=len(repeatable(was.calls)) + 1)
+    plan = persona.persona.model_copy(update={"probe": (), "policy": policy})
+    persona = replace(persona, persona=plan)
     personas, _ = roster()
     target = platform or was.header.platform
     async with open_world(folder, personas=personas, platform=target, watch=(Progress(),)) as world:
@@ -60,7 +61,11 @@ async def replay(path: Path, platform: str | None) -> dict[str, Any]:
         "run": report.run,
         "outcome": report.outcome,
         "detail": report.detail,
-        "changed": _changed(was.header, now.header),
+        "changed": {
+            key: (old, new)
+            for key in AROUND
+            if (old := getattr(was.header, key)) != (new := getattr(now.header, key))
+        },
         "calls": compared,
         "different": sum(row["state"] == "different" for row in compared),
         "unseen": sum(row["state"] in ("no answer", "refused") for row in compared),
@@ -90,15 +95,3 @@ def show(data: dict[str, Any]) -> None:
         for found in row["differences"]:
             before, after = (line(repr(found[key]), 120) for key in ("before", "after"))
             print(clean(f"call {row['call']} {found['path']}: {before} -> {after}"))
-
-
-def _without_plan(persona: LoadedPersona, was: RecordedCalls) -> LoadedPersona:
-    """The same grant and budget, no probes, one turn per call."""
-    policy = PolicySection(max_turns_per_run=len(repeatable(was.calls)) + 1)
-    return replace(persona, persona=persona.persona.model_copy(update={"probe": (), "policy": policy}))
-
-
-def _changed(before: Header, after: Header) -> dict[str, tuple[Any, Any]]:
-    """What differed around the calls."""
-    keys = ("persona_sha256", "platform", "chain_id", "rung", "jail", "build")
-    return {key: (old, new) for key in keys if (old := getattr(before, key)) != (new := getattr(after, key))}

@@ -15,7 +15,19 @@ from fleet.app.persona_sets import one, roster
 from fleet.app.wiring import open_world
 from fleet.chain.node.facets import offered
 from fleet.chain.node.rpc import Rpc
-from fleet.cli.console import DryRun, Json, fields_of, make_app, note, put, run, state, table
+from fleet.cli.console import (
+    DryRun,
+    Json,
+    fields_of,
+    make_app,
+    note,
+    put,
+    put_rows,
+    refuse_if_stopped,
+    run,
+    state,
+    table,
+)
 from fleet.cli.daemon_page import daemon_of
 from fleet.cli.progress import Progress
 from fleet.cli.run.follow import followed
@@ -23,13 +35,12 @@ from fleet.cli.run.remote import outcome
 from fleet.cli.run.remote import queue as ask_for
 from fleet.cli.run.runs import show_left_out
 from fleet.config import load_fleet, load_platform
-from fleet.errors import ConfigError, FleetError, Refused, TryAgain, Unreachable, UsageError
+from fleet.errors import ConfigError, FleetError, TryAgain, Unreachable, UsageError
 from fleet.events.stream import Reader
 from fleet.fix.fix_pass import Fixing
 from fleet.fix.remains import clear_remains
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.model import Rung
-from fleet.gate.stop import stopped
 from fleet.personas.check import suggestion
 from fleet.personas.load import LoadedPersona
 from fleet.personas.needs import needs_of
@@ -93,10 +104,9 @@ def run_persona(
         chosen = only(one(persona), probe)
         plan = run(lambda: _planned(chosen, platform, read_dial(folder / DIAL).rung))
         columns = ("probe", "severity", "tools", "would run")
-        put(plan, as_json=as_json, text=lambda: table(columns, ([row[c] for c in columns] for row in plan)))
+        put_rows(plan, columns, as_json=as_json)
         return
-    if pause := stopped(folder):
-        raise Refused(f"everything is paused: {clean(pause.why)}", rule="stop", remedy="fleet resume")
+    refuse_if_stopped(folder)
     if queue:
         data = ask_for(folder, persona, platform)
         data = run(lambda: outcome(folder, data["run"])) if wait else data
@@ -128,8 +138,7 @@ def _wait_for(folder: Path) -> None:
         note(f"waiting: {held(folder)}")
     while holder(folder) and not daemon_of(folder):
         time.sleep(WAIT_S)
-    if pause := stopped(folder):
-        raise Refused(f"everything is paused: {clean(pause.why)}", rule="stop", remedy="fleet resume")
+    refuse_if_stopped(folder)
 
 
 async def _planned(persona: LoadedPersona, platform: str | None, rung: Rung) -> list[dict[str, Any]]:
