@@ -89,8 +89,6 @@ class CompilerSection(Section):
     @property
     def program(self) -> Program:
         """What a jail receives of it."""
-        return Program(**{one.name: _plain(getattr(self, one.name)) for one in fields(Program)})
-
-
-def _plain(value: Any) -> Any:
-    return value.value if isinstance(value, StrEnum) else value
+        found: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(Program)}
+        found |= {key: str(one) for key, one in found.items() if isinstance(one, StrEnum)}
+        return Program(**found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from decimal import Decimal
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, field_validator
 
@@ -29,7 +29,7 @@ class JailSection(Section):
     """Docker: runtime of the containers, such as `runsc`; "": the engine's own."""
 
 
-def _money(value: Any) -> Any:
+def _money(value: object) -> Decimal:
     """An amount as TOML has it: 2 or 0.50. A float is taken as written, not as stored in binary."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise ValueError("an amount in dollars is a number, e.g. 0.50")
@@ -140,7 +140,7 @@ class SinkSection(Section):
     _clear = field_validator("url")(in_the_clear)
 
 
-def _price(value: Any) -> Any:
+def _price(value: object) -> Decimal:
     """A decimal number in quotes: a price is never a float."""
     if isinstance(value, Decimal):
         return value

@@ -69,15 +69,13 @@ def overrides(environ: Mapping[str, str]) -> dict[str, Any]:
                 f"environment: {name}: unknown variable; valid ones: {', '.join(sorted(known))}"
             )
         plain = FleetConfig.model_fields[known[name]].annotation is str
-        found[known[name]] = environ[name] if plain else _value(name, environ[name])
+        data = (
+            {"value": environ[name]} if plain else _toml(f"value = {environ[name]}", f"environment: {name}")
+        )
+        if set(data) != {"value"}:
+            raise ConfigError(f"environment: {name}: more than one value")
+        found[known[name]] = data["value"]
     return found
-
-
-def _value(name: str, text: str) -> Any:
-    data = _toml(f"value = {text}", f"environment: {name}")
-    if set(data) != {"value"}:
-        raise ConfigError(f"environment: {name}: more than one value")
-    return data["value"]
 
 
 def valid_keys(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:

@@ -66,7 +66,10 @@ class Embedded:
         return await self._journal.claim(run_id, **self._owner._asdict(), rung=self._rung())
 
     async def take(
-        self, waiting: Mapping[str, int], busy: Collection[str], at_work: Collection[str] = ()
+        self,
+        waiting: Mapping[str, int],
+        busy: Collection[str],
+        at_work: Collection[str] = (),
     ) -> RunRow | None:
         if not waiting.keys() - set(busy):
             return None

@@ -21,18 +21,19 @@ from fleet.store import failpoints
 
 T = TypeVar("T")
 AnyRow: TypeAlias = Row[*tuple[Any, ...]]
+Parameters: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
 
 
 class Connection(Protocol):
     """A transaction's connection: the part of SQLAlchemy's AsyncConnection that the journal uses."""
 
     async def execute(
-        self, statement: Executable, parameters: Any = None
+        self, statement: Executable, parameters: Parameters = None
     ) -> CursorResult[*tuple[Any, ...]]: ...
 
-    async def scalar(self, statement: Executable, parameters: Any = None) -> Any: ...
+    async def scalar(self, statement: Executable, parameters: Mapping[str, Any] | None = None) -> Any: ...
 
-    async def scalars(self, statement: Executable, parameters: Any = None) -> ScalarResult[Any]: ...
+    async def scalars(self, statement: Executable, parameters: Parameters = None) -> ScalarResult[Any]: ...
 
 
 Work: TypeAlias = Callable[[Any], Awaitable[T]]
@@ -62,7 +63,10 @@ class Database(ABC):
         """INSERT with `on_conflict_do_nothing`, `on_conflict_do_update` and `returning`."""
 
     async def insert_many(
-        self, connection: Any, statement: Insert, rows: Sequence[Mapping[str, Any]]
+        self,
+        connection: Any,
+        statement: Insert,
+        rows: Sequence[Mapping[str, Any]],
     ) -> Iterable[Any]:
         """Within a write: what an `insert` with RETURNING answers for many rows of the same columns.
 
@@ -71,7 +75,12 @@ class Database(ABC):
         found: Iterable[Any] = await connection.scalars(statement, rows)
         return found
 
-    async def append_many(self, connection: Any, table: Table, rows: Sequence[tuple[object, ...]]) -> None:
+    async def append_many(
+        self,
+        connection: Any,
+        table: Table,
+        rows: Sequence[tuple[object, ...]],
+    ) -> None:
         """Within a write: insert rows of all columns of a table, in order; texts are `plain` already."""
         names = table.columns.keys()
         await self.insert_many(
@@ -88,7 +97,11 @@ class Database(ABC):
         """`rows` of plain columns, for readers of a million."""
         return await self.rows(statement)
 
-    async def look(self, key: str, statement: Select[*tuple[Any, ...]]) -> Sequence[AnyRow]:
+    async def look(
+        self,
+        key: str,
+        statement: Select[*tuple[Any, ...]],
+    ) -> Sequence[AnyRow]:
         """`rows` of a frequent query, cached under `key`."""
         return await self.rows(statement)
 
@@ -106,7 +119,7 @@ class Database(ABC):
         An exception rolls back. `step` names the crash point that follows the commit.
         """
 
-        async def whole(connection: Any) -> T:
+        async def whole(connection: Connection) -> T:
             try:
                 done = await work(connection)
             except StatementError as error:

@@ -8,8 +8,8 @@ ends during COMMIT. Only a server that stays away after that leaves a doubt, whi
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from dataclasses import replace
 from typing import Any, NamedTuple, Self, TypeVar
 from uuid import UUID, uuid4
@@ -139,7 +139,7 @@ class PostgresDatabase(Database):
             raise
         return database
 
-    def insert(self, table: Table) -> Any:
+    def insert(self, table: Table) -> postgresql.Insert:
         return postgresql.insert(table)
 
     async def rows(self, statement: Select[*tuple[Any, ...]]) -> Sequence[AnyRow]:
@@ -249,13 +249,10 @@ def _where(url: URL) -> str:
     return f"postgresql://{url.host or url.query.get('host', '')}{port}/{url.database or ''}"
 
 
-def _prepare(busy_s: float) -> Any:
-    def prepare(connection: Any, _record: Any) -> None:
-        cursor = connection.cursor()
-        try:
-            cursor.execute(SESSION, (f"{max(1, int(busy_s * 1000))}ms",))
-        finally:
-            cursor.close()
+def _prepare(busy_s: float) -> Callable[[psycopg.Connection[Any], object], None]:
+    def prepare(connection: psycopg.Connection[Any], _record: object) -> None:
+        with closing(connection.cursor()) as cursor:
+            cursor.execute(SESSION.encode(), (f"{max(1, int(busy_s * 1000))}ms",))
         connection.commit()
 
     return prepare

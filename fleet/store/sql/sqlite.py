@@ -9,7 +9,7 @@ import sqlite3
 import time
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
@@ -34,7 +34,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import StaticPool
 
 from fleet.errors import ConfigError, FleetError, TryAgain, UsageError
-from fleet.store.sql.database import BUSY_S, AnyRow, Connection, Database, Work
+from fleet.store.sql.database import BUSY_S, AnyRow, Connection, Database, Parameters, Work
 from fleet.store.sql.migrations import missing, settle_version
 
 T = TypeVar("T")
@@ -55,13 +55,15 @@ class ThreadConnection(NamedTuple):
 
     near: sqlalchemy.Connection
 
-    async def execute(self, statement: Executable, parameters: Any = None) -> CursorResult[*tuple[Any, ...]]:
+    async def execute(
+        self, statement: Executable, parameters: Parameters = None
+    ) -> CursorResult[*tuple[Any, ...]]:
         return self.near.execute(statement, parameters)
 
-    async def scalar(self, statement: Executable, parameters: Any = None) -> Any:
+    async def scalar(self, statement: Executable, parameters: Mapping[str, Any] | None = None) -> Any:
         return self.near.scalar(statement, parameters)
 
-    async def scalars(self, statement: Executable, parameters: Any = None) -> ScalarResult[Any]:
+    async def scalars(self, statement: Executable, parameters: Parameters = None) -> ScalarResult[Any]:
         return self.near.scalars(statement, parameters)
 
 
@@ -140,7 +142,7 @@ class SqliteDatabase(Database):
             raise
         return database
 
-    def insert(self, table: Table) -> Any:
+    def insert(self, table: Table) -> sqlite.Insert:
         return sqlite.insert(table)
 
     async def insert_many(
@@ -293,13 +295,10 @@ def _create(path: Path) -> None:
         ) from None
 
 
-def _prepare(connection: Any, _record: Any) -> None:
-    cursor = connection.cursor()
-    try:
+def _prepare(connection: sqlite3.Connection, _record: object) -> None:
+    with closing(connection.cursor()) as cursor:
         for pragma in _PRAGMAS:
             cursor.execute(f"PRAGMA {pragma}")
-    finally:
-        cursor.close()
 
 
 @contextmanager

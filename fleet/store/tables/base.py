@@ -67,7 +67,7 @@ def names_of(kind: type[Any]) -> set[str]:
     return {one.name for one in fields(kind)}
 
 
-def row_of(kind: type[T], row: AnyRow, **other: Any) -> T:
+def row_of(kind: type[T], row: AnyRow, **other: object) -> T:
     """A row of a table as its dataclass: its fields by the names of columns, and `other` ones."""
     columns = dict(row._mapping)
     return kind(**{name: columns[name] for name in names_of(kind) & columns.keys()} | other)

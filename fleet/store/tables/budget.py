@@ -16,7 +16,9 @@ from sqlalchemy import (
     BigInteger,
     BindParameter,
     ColumnElement,
+    CompoundSelect,
     Executable,
+    Select,
     Table,
     bindparam,
     case,
@@ -198,7 +200,12 @@ class SpendingTables(TableGroup):
         )
         return self._upsert(BUDGET, runs, null()), self._upsert(DAYS, days, DAYS.c.owner)
 
-    def _upsert(self, table: Table, rows: Any, owner: ColumnElement[Any]) -> Executable:
+    def _upsert(
+        self,
+        table: Table,
+        rows: Select[*tuple[Any, ...]] | CompoundSelect[*tuple[Any, ...]],
+        owner: ColumnElement[Any],
+    ) -> Executable:
         spent = table.c.spent
         after = case((spent > _TOP, INT_MAX), (spent < _BOTTOM, 0), else_=spent + _BY)
         statement: Executable = (

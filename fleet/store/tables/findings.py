@@ -51,7 +51,7 @@ class Findings(TableGroup):
 
         return await self._db.write("finding.add", work)
 
-    async def set_finding(self, run_id: str, fingerprint: str, **changes: Any) -> None:
+    async def set_finding(self, run_id: str, fingerprint: str, **changes: object) -> None:
         """Change fields of one finding: state, confirmed, tries, envelope, evidence, tx, index, data, …
 
         ValueError for a field that cannot change or a state it cannot reach, UsageError when there is

@@ -226,9 +226,11 @@ class Mirror(TableGroup):
         await c.execute(insert(EPOCHS).values(epoch=epoch, since=self._now(), log=plain(log), why=why))
         return epoch
 
-    async def _note_rewind(self, c: Connection, epoch: int, index: int, **facts: Any) -> None:
+    async def _note_rewind(
+        self, c: Connection, epoch: int, index: int, *, gone: int, new: int, back: bool = False
+    ) -> None:
         log = await c.scalar(select(EPOCHS.c.log).where(EPOCHS.c.epoch == epoch)) or ""
-        row = RewindRow(at=self._now(), log=log, epoch=epoch, index=index, **facts)
+        row = RewindRow(at=self._now(), log=log, epoch=epoch, index=index, gone=gone, new=new, back=back)
         known = await c.scalar(select(META.c.value).where(META.c.key == REWINDS))
         rows = [*json.loads(known or "[]"), asdict(row)][-REWINDS_KEPT:]
         put = self._db.insert(META).values(key=REWINDS, value=json.dumps(rows))
