@@ -30,7 +30,7 @@ from web3.types import Nonce, TxParams, Wei
 from fleet.chain.keys import Secret, address_of, fresh
 from fleet.chain.log.feedback import FeedbackLog
 from fleet.chain.node.rpc import Rpc
-from fleet.chain.signing.limits import SigningLimits
+from fleet.chain.signing.judge import SigningLimits
 from fleet.chain.signing.signer import BATCH, Keys, Signer
 from fleet.chain.signing.tx import UnsignedTx, sign
 from fleet.config import ChainSection, GasSection

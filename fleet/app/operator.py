@@ -17,8 +17,7 @@ from fleet.chain.node.digest import metadata_key
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import Role, TxRequest
 from fleet.chain.signing.never import NeverList
-from fleet.chain.signing.signer import Keys, Signer
-from fleet.chain.signing.tx_journal import JournalledTx
+from fleet.chain.signing.signer import JournalledTx, Keys, Signer
 from fleet.config import LiveConfig, Platform, key_file, load_fleet, load_platform
 from fleet.errors import Refused, TxFailed
 

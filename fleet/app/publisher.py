@@ -16,8 +16,7 @@ from fleet.chain.log.feedback import PAGE
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import FeedbackPort
 from fleet.chain.signing.never import NeverList
-from fleet.chain.signing.signer import Keys, Signer
-from fleet.chain.signing.tx_journal import JournalledTx
+from fleet.chain.signing.signer import JournalledTx, Keys, Signer
 from fleet.config import LiveConfig, key_file, load_fleet, load_platform
 from fleet.errors import TryAgain, Unreachable
 from fleet.findings.reader import read

@@ -14,17 +14,15 @@ from pathlib import Path
 from fleet.app.bootstrap import Bootstrap, fenced
 from fleet.broker.broker import EgressPolicy
 from fleet.chain.keys import load_key
-from fleet.chain.log.choice import log_of
-from fleet.chain.log.muted import MutedLog
+from fleet.chain.log.choice import MutedLog, log_of
 from fleet.chain.log.own_entries import OwnEntries
 from fleet.chain.names import Names
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import Role
-from fleet.chain.signing.limits import SigningLimits
+from fleet.chain.signing.judge import SigningLimits
 from fleet.chain.signing.never import NeverList
-from fleet.chain.signing.signer import Keys, Signer
+from fleet.chain.signing.signer import JournalledTx, Keys, Signer
 from fleet.chain.signing.sponsor import Sponsor
-from fleet.chain.signing.tx_journal import JournalledTx
 from fleet.clock import Clock, SystemClock
 from fleet.config import FleetConfig, LiveConfig, Platform, SinkSection, key_file
 from fleet.drivers.model.factory import model_key

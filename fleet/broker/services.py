@@ -11,8 +11,7 @@ from typing import Any, Protocol
 from fleet.broker.egress_policy import EgressPolicy
 from fleet.broker.egress_record import EgressEntry
 from fleet.broker.rpc_policy import Denied, rewrite
-from fleet.chain.node.patience import NodePatience, trouble
-from fleet.chain.node.words import FOR_BLOCKS, RETRIES, Meaning
+from fleet.chain.node.errors import FOR_BLOCKS, RETRIES, Meaning, NodePatience, trouble
 from fleet.errors import (
     ChainError,
     FleetError,

@@ -12,7 +12,7 @@ from typing import Literal, Protocol, TypeVar
 import anyio
 
 from fleet.broker.broker import Broker, EgressPolicy, EgressRecord, TxPort
-from fleet.chain.log.muted import MutedLog
+from fleet.chain.log.choice import MutedLog
 from fleet.chain.log.own_entries import OwnEntries
 from fleet.chain.node.digest import metadata_key
 from fleet.chain.ports import FeedbackPort, NamesPort

@@ -93,7 +93,7 @@ async def test_a_run_is_judged_paid_signed_and_posted_without_it(
         spent = await world.journal.spent(report.run)
         assert (spent["writes"], spent["reports"]) == (1, 1)
     assert len(stacks) > 6
-    assert any(name.endswith("chain/signing/limits.py") for names in stacks for name in names)
+    assert any(name.endswith("chain/signing/judge.py") for names in stacks for name in names)
     assert [name for names in stacks for name in names if name.startswith(APP)] == []
     assert calls == set()
 

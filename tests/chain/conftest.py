@@ -16,7 +16,7 @@ from fleet.chain.node import abi
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import Charge, Paid, Role, RunScope, TxRequest
 from fleet.chain.run_keys import RunKeys
-from fleet.chain.signing.limits import SigningLimits
+from fleet.chain.signing.judge import SigningLimits
 from fleet.chain.signing.signer import Keys, Signer
 from fleet.chain.signing.sponsor import Sponsor
 from fleet.clock import SystemClock

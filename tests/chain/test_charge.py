@@ -13,7 +13,7 @@ from fleet.chain.node import abi
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import Charge, FeedbackPort, Role, RunScope, SignerPort, TxRequest
 from fleet.chain.run_keys import RunKeys
-from fleet.chain.signing.limits import PAYS, SigningLimits, check_charge
+from fleet.chain.signing.judge import PAYS, SigningLimits, check_charge
 from fleet.chain.signing.sponsor import Sponsor
 from fleet.errors import BudgetExceeded, Refused
 from tests.chain.conftest import Chain, Dial, Purse, make_kit

@@ -19,7 +19,7 @@ from fleet.chain.ports import (
     RunScope,
     SignerPort,
 )
-from fleet.chain.signing.limits import SigningLimits
+from fleet.chain.signing.judge import SigningLimits
 from fleet.chain.signing.sponsor import Sponsor
 from fleet.clock import SystemClock
 from fleet.config import GasSection

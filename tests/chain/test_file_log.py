@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from fleet.chain.log.file_log import FileLog
-from fleet.chain.signing.limits import SigningLimits
+from fleet.chain.signing.judge import SigningLimits
 from fleet.config import GasSection
 from fleet.errors import ConfigError, Refused, TryAgain, Unreachable
 from tests.chain.conftest import Dial

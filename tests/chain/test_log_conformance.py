@@ -12,7 +12,7 @@ from fleet.chain.log.file_log import FileLog
 from fleet.chain.node import abi
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import FeedbackPort, Paid, PostedEntry, Role, RunScope, SignerPort
-from fleet.chain.signing.limits import SigningLimits
+from fleet.chain.signing.judge import SigningLimits
 from fleet.config import GasSection
 from fleet.devnet import node
 from fleet.errors import BudgetExceeded, Refused

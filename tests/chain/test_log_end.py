@@ -106,7 +106,7 @@ async def test_an_answer_that_is_no_log(
 ) -> None:
     async with serving(answering(*results)) as url:
         with pytest.raises(kind, match=said):
-            await log_end(profile(url), tmp_path)
+            await log_end(profile(url), tmp_path, retries={})
 
 
 @pytest.mark.parametrize(
@@ -124,12 +124,37 @@ async def test_an_answer_that_is_no_log(
 async def test_an_answer_that_is_none(tmp_path: Path, content: bytes, status: str, said: str) -> None:
     async with serving(raw(content, status)) as url:
         with pytest.raises(Unreachable, match=said):
-            await log_end(profile(url), tmp_path)
+            await log_end(profile(url), tmp_path, retries={})
 
 
 async def test_a_node_that_is_down(tmp_path: Path) -> None:
     with pytest.raises(Unreachable, match="ConnectError"):
-        await log_end(profile("http://127.0.0.1:9"), tmp_path)
+        await log_end(profile("http://127.0.0.1:9"), tmp_path, retries={})
+
+
+async def test_trouble_that_passes_is_waited_for_as_everywhere(tmp_path: Path) -> None:
+    good = answering("0x7", WORD + "01", "0x" + ONE)
+    trouble = [raw(b"", "502 Bad Gateway"), raw(b"", "429 Too Many Requests"), raw(b"<html>")]
+
+    async def answer(request: bytes, writer: StreamWriter) -> None:
+        await (trouble.pop(0) if trouble else good)(request, writer)
+
+    async with serving(answer) as url:
+        assert await log_end(profile(url), tmp_path) == LogEnd(1, 2**64 - 1)
+    assert trouble == []
+
+
+async def test_what_the_node_refuses_is_not_repeated(tmp_path: Path) -> None:
+    asked: list[bytes] = []
+
+    async def answer(request: bytes, writer: StreamWriter) -> None:
+        asked.append(request)
+        await raw(b"", "403 Forbidden")(request, writer)
+
+    async with serving(answer) as url:
+        with pytest.raises(Unreachable, match="HTTP 403"):
+            await log_end(profile(url), tmp_path)
+    assert len(asked) == 1
 
 
 def test_its_calls_have_the_form_of_the_abi() -> None:

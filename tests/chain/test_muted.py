@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.chain.log.muted import MutedLog
-from fleet.chain.signing.limits import SigningLimits
+from fleet.chain.log.choice import MutedLog
+from fleet.chain.signing.judge import SigningLimits
 from fleet.errors import BudgetExceeded
 from tests.doubles.chain import MemoryChain
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from fleet.chain.node.rpc import Rpc
-from fleet.chain.signing.receipts import Receipts
+from fleet.chain.signing.broadcast import Receipts
 from fleet.errors import NodeBusy, RpcError, Unreachable
 from tests.chain.conftest import Chain, Kit, make_kit
 
@@ -148,8 +148,8 @@ async def test_a_limit_that_lasts_is_the_nodes_and_never_an_answer(monkeypatch: 
         clock[0] += seconds
 
     clock = [1.0]
-    monkeypatch.setattr("fleet.chain.node.patience.anyio", SimpleNamespace(sleep=soon))
-    monkeypatch.setattr("fleet.chain.node.patience.time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr("fleet.chain.node.errors.anyio", SimpleNamespace(sleep=soon))
+    monkeypatch.setattr("fleet.chain.node.errors.time", SimpleNamespace(monotonic=lambda: clock[0]))
     node = Node(shape=error(-32005, "limit exceeded"))
     async with serving(node) as rpc:
         with pytest.raises(NodeBusy, match="limit exceeded"):

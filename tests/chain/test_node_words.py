@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.chain.node.words import Meaning, meaning_of
+from fleet.chain.node.errors import Meaning, meaning_of
 from fleet.chain.signing.broadcast import is_taken, refusal
 from fleet.errors import RpcError, Unfunded
 from fleet.retry import NO_RETRY, NODE_BUSY, NODE_FAULTY

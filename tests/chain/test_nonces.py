@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from fleet.chain.node.rpc import Rpc
-from fleet.chain.signing.nonces import KEPT, NonceBook
+from fleet.chain.signing.broadcast import KEPT, NonceBook
 
 pytestmark = pytest.mark.anyio
 NO_NODE = cast(Rpc, None)

@@ -9,7 +9,7 @@ import pytest
 
 from fleet.chain.node import abi
 from fleet.chain.ports import Log, Receipt
-from fleet.chain.signing.receipts import minted_id
+from fleet.chain.signing.broadcast import minted_id
 
 DIAMOND, OTHER = "0x" + "d1" * 20, "0x" + "ee" * 20
 OWNER, STRANGER = "0x" + "a1" * 20, "0x" + "b2" * 20

@@ -11,8 +11,7 @@ from fleet.chain.keys import address_of
 from fleet.chain.node import abi
 from fleet.chain.node.provider import NodeProvider
 from fleet.chain.node.rpc import Rpc
-from fleet.chain.signing.judge import Judge
-from fleet.chain.signing.limits import SigningLimits
+from fleet.chain.signing.judge import Judge, SigningLimits
 from fleet.chain.signing.tx import UnsignedTx
 from fleet.config import ChainSection
 from fleet.errors import Unreachable

@@ -17,7 +17,7 @@ from fleet.chain.node.codec import Entry
 from fleet.chain.node.digest import keccak256
 from fleet.chain.ports import Charge, Log, PostedEntry, Receipt, Role, RunScope, Settlement, TxRequest
 from fleet.chain.signing import policy
-from fleet.chain.signing.limits import SigningLimits, check_charge, collect, stipend_left
+from fleet.chain.signing.judge import SigningLimits, check_charge, collect, stipend_left
 from fleet.errors import FleetError, Refused
 from tests.doubles.chain_memory import MemoryJournal, MemoryNames, MemoryState
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fleet.chain.log.file_log import FileLog
-from fleet.chain.signing.limits import SigningLimits
+from fleet.chain.signing.judge import SigningLimits
 from fleet.config import GasSection, load_platform
 from fleet.errors import ConfigError
 from fleet.store.journal import Journal

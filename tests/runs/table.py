@@ -12,7 +12,7 @@ from typing import Any, cast
 from fleet.app.wiring import at_work
 from fleet.chain.log.own_entries import OwnEntries
 from fleet.chain.ports import Role
-from fleet.chain.signing.limits import SigningLimits
+from fleet.chain.signing.judge import SigningLimits
 from fleet.clock import SystemClock
 from fleet.config import ChainSection, FleetConfig, LiveConfig, Platform, WebSection
 from fleet.events.model import Event, Header

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.chain.log.muted import MutedLog
+from fleet.chain.log.choice import MutedLog
 from fleet.clock import iso
 from fleet.findings.reader import read
 from fleet.findings.records import ItemRecord, read_record, write_record

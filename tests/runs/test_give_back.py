@@ -13,7 +13,7 @@ import pytest
 
 from fleet.chain.node import abi
 from fleet.chain.ports import Paid, Receipt, Role, RunScope, Settlement, TxRequest
-from fleet.chain.signing.limits import SigningLimits
+from fleet.chain.signing.judge import SigningLimits
 from fleet.clock import SystemClock
 from fleet.config import GasSection
 from fleet.errors import ConfigError, TryAgain

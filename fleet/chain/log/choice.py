@@ -1,14 +1,17 @@
-"""Which log a platform has: on chain, or a file in the state directory."""
+"""Which log a platform has: on chain, or a file in the state directory; and one that is only read."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from fleet.chain.log.feedback import FeedbackLog
 from fleet.chain.log.file_log import FileLog
+from fleet.chain.node.codec import Entry
 from fleet.chain.node.rpc import Rpc
-from fleet.chain.ports import FeedbackPort, SignerPort
+from fleet.chain.ports import Charge, FeedbackPort, PostedEntry, SignerPort
 from fleet.config import Platform
+from fleet.errors import BudgetExceeded, FleetError
 
 
 def log_of(profile: Platform, state: Path, rpc: Rpc, signer: SignerPort | None = None) -> FeedbackPort:
@@ -17,3 +20,33 @@ def log_of(profile: Platform, state: Path, rpc: Rpc, signer: SignerPort | None =
     if file := chain.log_file(state):
         return FileLog(file, chain.diamond, profile.gas, signer)
     return FeedbackLog(rpc, chain.diamond, profile.gas, signer, confirmations=chain.confirmations)
+
+
+class MutedLog:
+    """Implements FeedbackPort; every post is refused as if the budget of reports were spent."""
+
+    def __init__(self, log: FeedbackPort) -> None:
+        self._log = log
+
+    def seen(self, block: int) -> None:
+        self._log.seen(block)
+
+    async def head(self) -> int:
+        return await self._log.head()
+
+    async def count(self) -> int:
+        return await self._log.count()
+
+    async def range(self, start: int, count: int) -> list[Entry]:
+        return await self._log.range(start, count)
+
+    async def find(self, text: str, sender: str, *, since: int = 0) -> int | None:
+        return await self._log.find(text, sender, since=since)
+
+    async def post(self, text: str, *, run: str = "", charge: Charge = "reports") -> PostedEntry:
+        raise BudgetExceeded("this run posts nothing", rule="no-post", remedy="run it without --no-post")
+
+    async def post_many(
+        self, texts: Sequence[str], *, run: str = "", charge: Charge = "reports"
+    ) -> list[PostedEntry | FleetError]:
+        return [BudgetExceeded("this run posts nothing", rule="no-post") for _ in texts]

@@ -6,7 +6,7 @@ Most lists that are looked at are as new as the log (decision 34): then nothing 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,10 +15,13 @@ import anyio
 
 from fleet.chain.log.file_log import FileLog
 from fleet.chain.node import abi, codec
+from fleet.chain.node.errors import RETRIES, Meaning, NodePatience
 from fleet.chain.node.hexes import as_bytes, as_int
 from fleet.config import Platform
-from fleet.errors import RpcError, Unreachable, WrongTarget
-from fleet.http_client import HttpFailure, open_client, post
+from fleet.errors import NodeBusy, RpcError, Unreachable, WrongTarget
+from fleet.http_client import AnswerTooLarge, HttpFailure, open_client, retry_after, send
+from fleet.retry import Retry
+from fleet.unanswered import unanswered
 from sandbox import strict_json
 
 if TYPE_CHECKING:
@@ -40,7 +43,7 @@ class LogEnd:
     at: int = 0
 
 
-async def log_end(profile: Platform, state: Path) -> LogEnd:
+async def log_end(profile: Platform, state: Path, *, retries: Mapping[Meaning, Retry] = RETRIES) -> LogEnd:
     """Where the log of a platform ends; raises Unreachable, RpcError, WrongTarget, ConfigError."""
     if file := profile.chain.log_file(state):
         log = FileLog(file, profile.chain.diamond, profile.gas)
@@ -51,14 +54,12 @@ async def log_end(profile: Platform, state: Path) -> LogEnd:
     try:
         with anyio.fail_after(ASK_S):
             async with open_client(url) as client:
-                return await _on_chain(_Asking(client, url), profile)
+                return await _on_chain(_Node(client, url, retries), profile)
     except TimeoutError:
         raise Unreachable(f"the log did not answer within {ASK_S:g} s") from None
-    except HttpFailure as failure:
-        raise Unreachable(f"{url}: {failure}") from None
 
 
-async def _on_chain(node: _Asking, profile: Platform) -> LogEnd:
+async def _on_chain(node: _Node, profile: Platform) -> LogEnd:
     chain, block = profile.chain, "latest"
     if chain.confirmations:
         (head,) = await node.ask([("eth_blockNumber", [])])
@@ -89,23 +90,43 @@ async def _on_chain(node: _Asking, profile: Platform) -> LogEnd:
     return LogEnd(count, last[0].timestamp)
 
 
-class _Asking:
-    """JSON-RPC batches to one node, within bounds."""
+class _Node:
+    """JSON-RPC batches to one node, within bounds; trouble of the node that passes is waited for."""
 
-    def __init__(self, client: httpx.AsyncClient, url: str) -> None:
-        self._client = client
-        self.url = url
+    def __init__(self, client: httpx.AsyncClient, url: str, retries: Mapping[Meaning, Retry]) -> None:
+        self._client, self.url, self._retries = client, url, retries
 
     async def ask(self, calls: Sequence[tuple[str, list[Any]]]) -> list[Any]:
         """Results in the order of the calls; RpcError for one that failed."""
+        patience = NodePatience(self._retries)
+        while True:
+            try:
+                return await self._once(calls)
+            except (Unreachable, RpcError) as error:
+                if not await patience.wait(error):
+                    raise
+
+    async def _once(self, calls: Sequence[tuple[str, list[Any]]]) -> list[Any]:
         batch = [
             {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
             for number, (method, params) in enumerate(calls)
         ]
         kind = {"content-type": "application/json"}
-        status, raw = await post(self._client, self.url, json.dumps(batch).encode(), kind, limit=LARGEST)
+        body = json.dumps(batch).encode()
+        try:
+            status, headers, raw = await send(self._client, "POST", self.url, body, kind, limit=LARGEST)
+        except HttpFailure as failure:
+            silent = Unreachable(f"{self.url}: {failure}")
+            silent.how, silent.retryable = unanswered(failure), not isinstance(failure, AnswerTooLarge)
+            raise silent from None
+        if status == 429:
+            busy = NodeBusy(f"{self.url}: HTTP 429")
+            busy.asked_s = retry_after(headers)
+            raise busy
         if status != 200:
-            raise Unreachable(f"{self.url}: HTTP {status}")
+            refused = Unreachable(f"{self.url}: HTTP {status}")
+            refused.retryable = not 400 <= status < 500
+            raise refused
         try:
             answers = strict_json.loads(raw)
         except ValueError:
@@ -122,4 +143,9 @@ class _Asking:
         if error is None and "result" in answer:
             return answer["result"]
         said = error.get("message", "") if isinstance(error, dict) else "neither result nor error"
-        raise RpcError(f"{self.url}: {str(said)[:200]}")
+        code, data = (error.get("code"), error.get("data")) if isinstance(error, dict) else (0, "")
+        raise RpcError(
+            f"{self.url}: {str(said)[:200]}",
+            code=code if isinstance(code, int) else 0,
+            data=data if isinstance(data, str) else "",
+        )

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 from fleet.chain.node import abi, codec
 from fleet.chain.node.codec import Entry
-from fleet.chain.node.patience import NodePatience
+from fleet.chain.node.errors import Meaning, NodePatience
 from fleet.chain.node.rpc import Rpc, is_too_much
-from fleet.chain.node.words import Meaning
 from fleet.chain.ports import Charge, PostedEntry, Receipt, Role, SignerPort, TxRequest
 from fleet.chain.signing.policy import check_text
 from fleet.config import GasSection

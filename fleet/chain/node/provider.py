@@ -25,9 +25,8 @@ from web3 import AsyncWeb3
 from web3.providers.async_base import AsyncJSONBaseProvider
 from web3.types import RPCEndpoint, RPCResponse
 
+from fleet.chain.node.errors import FOR_BLOCKS, RETRIES, Meaning, NodePatience, trouble
 from fleet.chain.node.hexes import as_bytes, as_int, cut_out
-from fleet.chain.node.patience import NodePatience, trouble
-from fleet.chain.node.words import FOR_BLOCKS, RETRIES, Meaning
 from fleet.errors import NodeBusy, RpcError, Unreachable
 from fleet.http_client import retry_after, unzipping
 from fleet.retry import OWN_BLOCK, Retry

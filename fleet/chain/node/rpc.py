@@ -8,9 +8,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from fleet.chain.node import abi
+from fleet.chain.node.errors import RETRIES, Meaning
 from fleet.chain.node.hexes import as_bytes, as_int
 from fleet.chain.node.recursion_limit import recursion_limit_kept
-from fleet.chain.node.words import RETRIES, Meaning
 from fleet.config import Platform
 from fleet.errors import ChainError, FleetError, NodeBusy, RpcError, Unreachable, WrongTarget
 from fleet.retry import Retry

@@ -12,9 +12,8 @@ from typing import Literal
 
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import Receipt, Role, Settlement, TxJournal, TxRequest
-from fleet.chain.signing.broadcast import Broadcast, is_taken
+from fleet.chain.signing.broadcast import Broadcast, Receipts, is_taken
 from fleet.chain.signing.judge import Judge
-from fleet.chain.signing.receipts import Receipts
 from fleet.chain.signing.tx import UnsignedTx, parse, tx_hash
 
 NOT_SENT = "never reached the chain, not sent again"

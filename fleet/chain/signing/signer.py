@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import CLOCK_BOOTTIME, clock_gettime
+from typing import Any
 
 import anyio
 
@@ -12,18 +13,23 @@ from fleet.chain.keys import Secret, address_of
 from fleet.chain.node import abi, codec
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import Receipt, Role, RunScope, Settlement, TxJournal, TxRequest
-from fleet.chain.signing.broadcast import Broadcast, is_taken, refusal
-from fleet.chain.signing.judge import Judge, NodeFacts
-from fleet.chain.signing.limits import SigningLimits
-from fleet.chain.signing.nonces import NonceBook, SenderNonces
-from fleet.chain.signing.receipts import Receipts, minted_id
+from fleet.chain.signing.broadcast import (
+    Broadcast,
+    NonceBook,
+    Receipts,
+    SenderNonces,
+    is_taken,
+    minted_id,
+    refusal,
+)
+from fleet.chain.signing.judge import Judge, NodeFacts, SigningLimits
 from fleet.chain.signing.recovery import Recovery
 from fleet.chain.signing.tx import SignedTx, UnsignedTx, sign
-from fleet.chain.signing.tx_journal import intended, mined
 from fleet.config import ChainSection
 from fleet.errors import ChainError, FleetError, Refused, RpcError, TryAgain, TxFailed
 from fleet.retry import NONCE_TAKEN
 from fleet.store import failpoints
+from fleet.store.journal import Journal
 
 BATCH = 50
 """Transactions per broadcast request; larger batches gain nothing (performance.md 4)."""
@@ -245,7 +251,14 @@ class Signer:
         since = clock_gettime(CLOCK_BOOTTIME)
         for draft in drafts:
             request = requests[draft.place]
-            meta = intended(request, draft.unsigned, sender)
+            meta = {
+                "sender": sender,
+                "nonce": draft.unsigned.nonce,
+                "gas": draft.unsigned.gas,
+                "to": draft.unsigned.to,
+                "role": str(request.role),
+                "key": request.key,
+            }
             effect = await self._journal.intend_tx(
                 request.run, request.purpose, draft.signed.hash, draft.signed.raw, meta
             )
@@ -290,7 +303,14 @@ class Signer:
         receipt = await self._receipts.explain(receipt, sent.unsigned, sent.sender)
         self._note_mint(sent, receipt)
         state = "done" if receipt.status == 1 else "failed"
-        await self._journal.tx_done(sent.effect, state, mined(receipt))
+        mined = {
+            "status": receipt.status,
+            "gas_used": receipt.gas_used,
+            "block": receipt.block,
+            "failure": receipt.failure,
+            "reason": receipt.reason,
+        }
+        await self._journal.tx_done(sent.effect, state, mined)
         return receipt
 
     def _note_mint(self, sent: AcceptedTx, receipt: Receipt) -> None:
@@ -304,3 +324,26 @@ class Signer:
 
 
 _REGISTER = abi.FUNCTIONS["register"]
+
+
+class JournalledTx:
+    """Implements TxJournal on the fleet's journal: a transaction is an ordinary effect."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    async def intend_tx(self, run: str, purpose: str, tx_hash: str, raw: bytes, meta: dict[str, Any]) -> int:
+        return await self._journal.intend(run, "tx", tx_hash, meta | {"purpose": purpose, "raw": raw.hex()})
+
+    async def still_open(self, effect_id: int) -> None:
+        await self._journal.still_open(effect_id)
+
+    async def unmined(self, run: str) -> list[bytes]:
+        tried = await self._journal.effects(run, ["tx"], ["open", "failed"])
+        mine = [
+            one.data for one in tried if one.data.get("role") == Role.IDENTITY and "status" not in one.data
+        ]
+        return [bytes.fromhex(data["raw"]) for data in mine]
+
+    async def tx_done(self, effect_id: int, status: str, data: dict[str, Any]) -> None:
+        await self._journal.resolve(effect_id, "done" if status == "done" else "failed", data)
