@@ -93,7 +93,7 @@ def is_html(result: Mapping[str, Any]) -> bool:
     return "html" in str(result.get("content_type", "")).lower()
 
 
-def parsed(text: str) -> Any:
+def parsed(text: str) -> object:
     """The JSON document that a text is; None for any other text."""
     try:
         return json.loads(text) if text.lstrip()[:1] in ("{", "[", '"') else None
@@ -117,7 +117,7 @@ def unescaped(text: str) -> str:
 
 
 def leaves(
-    value: Any, path: tuple[str, ...] = (), depth: int = DEPTH
+    value: object, path: tuple[str, ...] = (), depth: int = DEPTH
 ) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Every value of a document with its path; a list is the step `[]`."""
     if depth == 0:
@@ -132,7 +132,7 @@ def leaves(
         yield path, value
 
 
-def _of_json(document: Any, refused: bool) -> Iterator[Passage]:
+def _of_json(document: object, refused: bool) -> Iterator[Passage]:
     fields = document.items() if isinstance(document, dict) else ()
     refused = refused or any(  # the call failed, whatever the answer's status
         (key.lower() in ("ok", "success") and value is False)

@@ -75,7 +75,7 @@ def _fields(operation: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, 
     return made
 
 
-def _sample(schema: Mapping[str, Any]) -> Any:
+def _sample(schema: Mapping[str, Any]) -> object:
     for known in ("example", "default", "const"):
         if isinstance(schema.get(known), str | int | float | bool):
             return schema[known]

@@ -236,7 +236,7 @@ def account_raised(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
                 return
 
 
-def _holds(step: PlayedStep, name: str, value: Any) -> bool:
+def _holds(step: PlayedStep, name: str, value: object) -> bool:
     return (
         step.who == "one" and step.method == "GET" and step.good and step.facts.get(name) == json.dumps(value)
     )

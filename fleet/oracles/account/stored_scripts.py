@@ -34,7 +34,7 @@ def _ran(steps: Sequence[SiteStep], *, files: bool) -> Iterator[tuple[SiteStep, 
 RAN: dict[str, Any] = SERVED | {"ran": True}
 
 
-def _viewed(given: Any, got: dict[str, Any]) -> tuple[Exchange, ...]:
+def _viewed(given: object, got: dict[str, Any]) -> tuple[Exchange, ...]:
     return site_row(
         (
             "one",

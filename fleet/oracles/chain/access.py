@@ -44,7 +44,7 @@ def _mine(call: Simulated, one: WatchReading) -> bool:
     return bool({STRANGER, call.by} & {key.lower() for key in one.keys})
 
 
-def _given(call: Simulated, value: Any) -> bool:
+def _given(call: Simulated, value: object) -> bool:
     """Whether an argument of the call became this value, or, for an address, the caller."""
     numbers = {number(one) for one in call.args} - {None}
     accounts = {call.by if one == STRANGER else account(one) for one in call.args} - {""}
@@ -79,7 +79,7 @@ def _offence(call: Simulated, one: WatchReading) -> tuple[Severity, str] | None:
     return (Severity.HIGH, moved) if now < was and fourbyte.COUNT.fullmatch(one.name) else None
 
 
-def _show(value: Any) -> str:
+def _show(value: object) -> str:
     if value is None:
         return "a revert"
     found = "" if value == "0x" + "0" * 64 else account(value)
@@ -87,7 +87,7 @@ def _show(value: Any) -> str:
     return line(repr(plain) if isinstance(value, str | list) and not found else str(plain), 60)
 
 
-def _simulated(selector: str, given: Sequence[Any], watch: str, *values: Any) -> tuple[Exchange, ...]:
+def _simulated(selector: str, given: Sequence[Any], watch: str, *values: object) -> tuple[Exchange, ...]:
     args: Mapping[str, Any] = {"simulate": selector, "args": list(given), "watch": [watch]}
     before, after = ([value] for value in values)
     answer = {"ok": True, "by": "0x" + "57" * 20, "succeeded": True, "before": before, "after": after}

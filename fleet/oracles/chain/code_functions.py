@@ -30,7 +30,7 @@ class TypedFunction:
         return self.mutability == "pure" and self.types == ()
 
 
-def typed(functions: Any) -> dict[str, TypedFunction]:
+def typed(functions: object) -> dict[str, TypedFunction]:
     """By selector, of one facet's part of a surface."""
     found = {}
     for selector, one in functions.items() if isinstance(functions, Mapping) else ():
@@ -46,7 +46,7 @@ def typed(functions: Any) -> dict[str, TypedFunction]:
     return found
 
 
-def of_surface(value: Any) -> dict[str, TypedFunction]:
+def of_surface(value: object) -> dict[str, TypedFunction]:
     """By selector, of all facets of a surface."""
     facets: Sequence[Any] = value if isinstance(value, list) else ()
     return {

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 from fleet.oracles.chain.fourbyte import selector_of
 from fleet.oracles.texts import parsed
@@ -127,7 +126,7 @@ def _of_text(text: str) -> Iterator[StatedFunction]:
         yield _stated(f"{hit[1]}({','.join(kinds)})", hit[3])
 
 
-def _of_abi(document: Any) -> Iterator[StatedFunction]:
+def _of_abi(document: object) -> Iterator[StatedFunction]:
     entries = document.get("abi") if isinstance(document, dict) else document
     for one in entries if isinstance(entries, list) else ():
         inputs = one.get("inputs") if isinstance(one, dict) and one.get("type") == "function" else None

@@ -20,7 +20,7 @@ REGISTER = "0xf2c298be"
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.IGNORECASE)
 
 
-def text_of(value: Any) -> str | None:
+def text_of(value: object) -> str | None:
     """A text argument as it is written: plain, or `{"repeat": "a", "times": 9}`; None for anything else."""
     if isinstance(value, Mapping):
         return str(value.get("repeat", "")) * min(int(value.get("times", 0)), 1 << 16)
@@ -47,7 +47,7 @@ def _accepted(seen: Sequence[Exchange], selector: str) -> Iterator[tuple[int, st
 oracle = partial(Oracle, judges=("chain",), surface="on-chain")
 
 
-def _called(selector: str, succeeded: bool, value: Any, watch: str = "", stated: int = 0) -> Exchange:
+def _called(selector: str, succeeded: bool, value: object, watch: str = "", stated: int = 0) -> Exchange:
     args: Mapping[str, Any] = {"simulate": selector, "types": ["string"], "args": [value]}
     answer: dict[str, Any] = {"ok": True, "succeeded": succeeded, "reverted": "" if succeeded else "too long"}
     if watch:

@@ -117,7 +117,7 @@ def watched(exchange: Exchange) -> tuple[WatchReading, ...]:
     return tuple(WatchReading(str(view), value) for view, value in zip(watch, found, strict=True))
 
 
-def number(value: Any) -> int | None:
+def number(value: object) -> int | None:
     """A value of a view as a number: decimal, or one word."""
     if isinstance(value, bool):
         return int(value)
@@ -128,7 +128,7 @@ def number(value: Any) -> int | None:
     return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else None
 
 
-def account(value: Any) -> str:
+def account(value: object) -> str:
     """A value of a view as an address; "" for anything else, a word that is a small number included."""
     if isinstance(value, str) and len(value) == 66 and value.startswith("0x" + "0" * 24):
         return "0x" + value[26:] if not 0 < int(value, 16) < 1 << 96 else ""

@@ -104,7 +104,7 @@ def _key(spelled: str) -> int | None:
     return int(inside, 16) if len(inside) == WORD and spelled[10:11] == "(" else None
 
 
-def _account(value: Any) -> str:
+def _account(value: object) -> str:
     """The first word of a view's value as an address."""
     return account(value[: WORD + 2]) if isinstance(value, str) else ""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
 
 from fleet.findings.severity import Severity
 from fleet.oracles.chain import fourbyte
@@ -115,14 +114,14 @@ def held_by_another(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observa
     if held.after != held.before:
         taken = account(held.after)
         if taken in {account(one) for one in last.args} - {"", ZERO, last.by}:
-            yield _seen(last, held, f"gives {_shown(held)} from {account(held.before)} to {taken}", guard)
+            yield _seen(last, f"gives {_shown(held)} from {account(held.before)} to {taken}", guard)
         return
     for one in last.readings[1:]:
         rests = _overwritten(seen[:-1], last, one) if key_of(one.spelled) == key_of(held.spelled) else None
         part = _part_of_it(seen[:-1], guard[1], held, one)
         if rests is not None and part is not None:
             words = f"writes {_shown(one)}, which {account(held.before)} holds by {_shown(held)}"
-            yield _seen(last, one, words, (*guard, rests, part))
+            yield _seen(last, words, (*guard, rests, part))
             return
 
 
@@ -185,7 +184,7 @@ def _shown(one: WatchReading) -> str:
     return one.spelled[:10] + (f"({int(key, 16)})" if len(key) == 64 else "()")
 
 
-def _seen(last: Simulated, one: WatchReading, words: str, led: Sequence[int]) -> Observation:
+def _seen(last: Simulated, words: str, led: Sequence[int]) -> Observation:
     title = f"{last.spoken}, called by a stranger, {words}; other functions for it refuse a stranger"
     return observed(
         title, f"stranger {last.selector}", "succeeded", "before", "after", led=tuple(sorted(set(led)))
@@ -235,7 +234,7 @@ def constant_exceeded(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obser
         )
 
 
-def _size(value: Any) -> int:
+def _size(value: object) -> int:
     """A number, or the bytes of a text."""
     if isinstance(value, str) and value.isascii() and value.isdigit():
         return int(value)

@@ -49,7 +49,7 @@ class Snapshot:
         return Clash(kind, ", ".join(shown))
 
 
-def _show(value: Any) -> str:
+def _show(value: object) -> str:
     return "reverts" if value is None else f"is {line(str(value), 60)}"
 
 
@@ -192,7 +192,7 @@ RELATIONS: tuple[tuple[Callable[[Snapshot], Iterator[Clash]], Severity], ...] = 
 )
 
 
-def _read(**values: Any) -> tuple[Exchange, ...]:
+def _read(**values: object) -> tuple[Exchange, ...]:
     views = {f"{name}(1)": value for name, value in values.items()}
     answer = {"ok": True, "before": list(views.values())}
     return (Exchange("qa_chain", {"watch": list(views)}, answer),)

@@ -67,7 +67,7 @@ def _loaded(text: str) -> tuple[Any, str]:
     return (as_openapi(found) if old else found), ""
 
 
-def _of_yaml(text: str) -> Any:
+def _of_yaml(text: str) -> object:
     """The first document of a text; ValueError for one that is too large or too deep."""
     found = _YamlReader(iter(yaml.parse(text, Loader=yaml.SafeLoader))).document()
     waiting = [(found, DEPTH)]
@@ -87,7 +87,7 @@ class _YamlReader:
         self._events, self._left = events, MAX_VALUES
         self._anchors: dict[str, tuple[Any, int]] = {}
 
-    def document(self) -> Any:
+    def document(self) -> object:
         for event in self._events:
             if isinstance(event, yaml.DocumentStartEvent):
                 return self._value(next(self._events), DEPTH)
@@ -98,7 +98,7 @@ class _YamlReader:
         if self._left < 0:
             raise ValueError(f"more than {MAX_VALUES} values")
 
-    def _value(self, event: Any, depth: int) -> Any:
+    def _value(self, event: yaml.Event, depth: int) -> object:
         before = self._left
         self._spend(1)
         if depth == 0:
@@ -139,7 +139,7 @@ class _YamlReader:
         return merged | made
 
 
-def _scalar(text: str) -> Any:
+def _scalar(text: str) -> object:
     if text in _NULL:
         return None
     if (said := _BOOL.get(text.lower())) is not None and text in (text.lower(), text.title(), text.upper()):

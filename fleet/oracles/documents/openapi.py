@@ -72,7 +72,7 @@ class Operation:
         return {str(kind).lower(): one for kind, one in content.items()} if isinstance(content, dict) else {}
 
     @property
-    def body(self) -> Any:
+    def body(self) -> object:
         """The schema of its JSON body; None where it takes none."""
         content = resolved(self.raw.get("requestBody"), self.document).get("content")
         media = content.get(JSON) if isinstance(content, dict) else None

@@ -46,7 +46,7 @@ def as_openapi(document: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _listed(parameters: Any, document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _listed(parameters: object, document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [
         one
         for said in (parameters if isinstance(parameters, list) else ())

@@ -97,7 +97,7 @@ def _operation(call: DocumentedCall, said: str, body: Mapping[str, Any]) -> dict
     return made
 
 
-def _schema(value: Any, *, name: bool) -> dict[str, Any]:
+def _schema(value: object, *, name: bool) -> dict[str, Any]:
     """What an example shows of its kind; `name`: a single word of a body may name something, and stays."""
     if isinstance(value, bool):
         return {"type": "boolean"}

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pygal import XY
 
 from fleet.oracles.statistics.changes import change_points
 from fleet.text import line
@@ -36,7 +39,7 @@ def course(title: str, values: Sequence[float]) -> bytes:
     return _svg(chart)
 
 
-def _chart(title: str, **titles: str) -> Any:
+def _chart(title: str, **titles: str) -> XY:
     import pygal
 
     # its import hook for plugins would be asked for every later import, in an interface that Python dropped
@@ -44,7 +47,7 @@ def _chart(title: str, **titles: str) -> Any:
     return pygal.XY(pygal.Config(js=(), title=line(title, 110), show_dots=True, dots_size=2, **titles))
 
 
-def _svg(chart: Any) -> bytes:
+def _svg(chart: XY) -> bytes:
     """The picture without the script that pygal adds for its tooltips."""
     from xml.etree import ElementTree
 

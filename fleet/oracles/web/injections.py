@@ -58,7 +58,7 @@ class _Scripts(HTMLParser):
         self.texts += [value or "" for name, value in attrs if name.startswith("on") and len(name) > 2]
 
     def handle_endtag(self, tag: str) -> None:
-        self._inside = False
+        self._inside = self._inside and tag != "script"
 
     def handle_data(self, data: str) -> None:
         if self._inside:
@@ -68,7 +68,7 @@ class _Scripts(HTMLParser):
 oracle = partial(Oracle, judges=("page",), surface="security", covers=("server-error",))
 
 
-def _asked(*pairs: tuple[str, dict[str, Any]], **more: Any) -> tuple[Exchange, ...]:
+def _asked(*pairs: tuple[str, dict[str, Any]], **more: object) -> tuple[Exchange, ...]:
     return tuple(Exchange("qa_fetch", {"url": "{site}/x?q=" + sent, **more}, got) for sent, got in pairs)
 
 
@@ -241,7 +241,7 @@ def _all(call: Exchange) -> str:
     )
 
 
-def _keys(value: Any, depth: int = 16) -> set[str]:
+def _keys(value: object, depth: int = 16) -> set[str]:
     if depth == 0 or not isinstance(value, dict | list):
         return set()
     inner = value.values() if isinstance(value, dict) else value

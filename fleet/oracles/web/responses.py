@@ -47,7 +47,7 @@ _HARDENING = (
 oracle = partial(Oracle, judges=("page",), surface="security")
 
 
-def _got(path: str = "x", **result: Any) -> Exchange:
+def _got(path: str = "x", **result: object) -> Exchange:
     return Exchange("qa_fetch", {"url": "{site}/" + path}, {"status": 200, **result})
 
 

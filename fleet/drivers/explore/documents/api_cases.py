@@ -15,11 +15,15 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from sandbox.pages.page_request import MAX_SENT, OURS
 from sandbox.spec import OVERRIDES, SAFE
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+    from schemathesis import Case
 
 VALID, INVALID = 6, 12
 """Cases of one operation and round that fit its description, and that do not."""
@@ -72,7 +76,7 @@ def requests(document: Mapping[str, Any], operation: str, seed: int) -> list[Api
     return list(made.values())
 
 
-def _cases(document: Mapping[str, Any], operation: str, seed: int, folder: str) -> Iterator[Any]:
+def _cases(document: Mapping[str, Any], operation: str, seed: int, folder: str) -> Iterator[Case[Any]]:
     import schemathesis
     from hypothesis import configuration
     from schemathesis import GenerationMode
@@ -87,11 +91,11 @@ def _cases(document: Mapping[str, Any], operation: str, seed: int, folder: str) 
         configuration.set_hypothesis_home_dir(None)
 
 
-def _drawn(strategy: Any, count: int, seed: int) -> list[Any]:
+def _drawn(strategy: SearchStrategy[Case[Any]], count: int, seed: int) -> list[Case[Any]]:
     """Up to `count` values of a strategy; fewer where it has none, or takes too long."""
     import hypothesis
 
-    found: list[Any] = []
+    found: list[Case[Any]] = []
     end = time.thread_time() + SECONDS
 
     @hypothesis.seed(seed)
@@ -104,7 +108,7 @@ def _drawn(strategy: Any, count: int, seed: int) -> list[Any]:
         verbosity=hypothesis.Verbosity.quiet,
     )
     @hypothesis.given(case=strategy)
-    def keep(case: Any) -> None:
+    def keep(case: Case[Any]) -> None:
         if time.thread_time() > end:
             raise TimeoutError
         found.append(case)
@@ -116,7 +120,7 @@ def _drawn(strategy: Any, count: int, seed: int) -> list[Any]:
     return found
 
 
-def _request(case: Any, *, edges: bool = False) -> Iterator[ApiRequest]:
+def _request(case: Case[Any], *, edges: bool = False) -> Iterator[ApiRequest]:
     """The case as a request, and with each of its texts long; with `edges` also with each number at the edges
     of numbers. Nothing for what cannot be sent as it is."""
     method, query = str(case.method).upper(), dict(case.query or {})
@@ -147,25 +151,27 @@ def _request(case: Any, *, edges: bool = False) -> Iterator[ApiRequest]:
             yield ApiRequest(method, path + _query(other), args)
 
 
-def _longer(value: Any, size: int = LONG) -> Iterator[dict[str, Any]]:
+def _longer(value: object, size: int = LONG) -> Iterator[dict[str, Any]]:
     """A table with one of its texts made long, for each of them."""
-    for name, inner in value.items() if isinstance(value, dict) else ():
+    table = value if isinstance(value, dict) else {}
+    for name, inner in table.items():
         if isinstance(inner, str):
-            yield value | {name: "a" * size}
+            yield table | {name: "a" * size}
 
 
-def _edges(value: Any) -> list[dict[str, Any]]:
+def _edges(value: object) -> list[dict[str, Any]]:
     """A table with one of its whole numbers at an edge, for each of them."""
+    table = value if isinstance(value, dict) else {}
     return [
-        value | {name: edge}
-        for name, inner in (value.items() if isinstance(value, dict) else ())
+        table | {name: edge}
+        for name, inner in table.items()
         if isinstance(inner, int) and not isinstance(inner, bool)
         for edge in EDGES
         if edge != inner
     ]
 
 
-def _body(body: Any, kind: str) -> str | None:
+def _body(body: object, kind: str) -> str | None:
     """The body as text; None for one that is not sent as text."""
     if body is None or type(body).__name__ == "NotSet":
         return ""
@@ -185,7 +191,7 @@ def _query(query: Mapping[str, Any]) -> str:
     return "?" + urlencode(pairs, quote_via=quote, errors="replace") if pairs else ""
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value)
     return text.encode("utf-8", "replace").decode()
 

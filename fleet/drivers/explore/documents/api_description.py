@@ -58,6 +58,7 @@ def read_description(text: str, host: str = "") -> ApiDescription | str:
         safe = _safe(document, DEPTH)
     except ValueError as error:
         return str(error)
+    assert isinstance(safe, dict)
     found = [one for one in operations(safe) if one.method != "DELETE"]  # which never is asked
     said = document.get(OPERATIONS)  # by what a condensed description had
     count = said if type(said) is int and len(found) < said < MAX_COUNTED else len(found)
@@ -70,7 +71,7 @@ def read_description(text: str, host: str = "") -> ApiDescription | str:
     return ApiDescription(generated, tuple(one.where for one in found[:MAX_OPERATIONS]), document, count)
 
 
-def _safe(value: Any, left: int, *, named: bool = False) -> Any:
+def _safe(value: object, left: int, *, named: bool = False) -> object:
     """The value without what is left out; ValueError for a reference elsewhere, or for too deep nesting."""
     if left == 0:
         raise ValueError(f"a description nested deeper than {DEPTH}")
