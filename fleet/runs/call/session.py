@@ -340,8 +340,11 @@ class RunSession:
         )
 
     def check_spent(self) -> None:
-        """RunOver when a budget refused a signature of the last call."""
+        """RunOver when a budget refused a signature of the last call, or STOP did."""
         spent, self.wallet.spent = self.wallet.spent, ""
+        stopped, self.wallet.stopped = self.wallet.stopped, ""
+        if stopped:
+            raise RunOver("stopped", stopped)
         if spent:
             raise RunOver("budget_exceeded", spent)
 

@@ -35,9 +35,9 @@ QUESTION = 4
 class Wallet:
     """The throwaway keys of one run. Implements the broker's TxPort; keys never leave it.
 
-    `spent` is set when a budget refused a signature: its call ends the driver. `acts` counts call tokens
-    issued and signatures begun. Without a `payer` it can only clean up. `deadline` is on the clock's
-    `monotonic()`.
+    `spent` is set when a budget refused a signature, `stopped` when STOP did or ended the wait for a receipt:
+    the call ends the driver. `acts` counts call tokens issued and signatures begun. Without a `payer` it can
+    only clean up. `deadline` is on the clock's `monotonic()`.
     """
 
     def __init__(
@@ -47,6 +47,7 @@ class Wallet:
         self.keys = RunKeys(world.folder(run))
         self.scope = RunScope(run=run, prefix=f"qa-{run}-", keys=self.keys, payer=payer)
         self.spent: str = ""
+        self.stopped: str = ""
         self.acts = 0
         self._addresses: dict[str, str] | None = None
         self._stand_ins: dict[str, int] = {}
@@ -157,7 +158,8 @@ class Wallet:
         except BudgetExceeded as error:
             self.spent = str(error)
             raise
-        except RunOver:
+        except RunOver as over:
+            self.stopped = over.detail
             raise paused() from None
         return {
             "tx": receipt.tx,
@@ -178,6 +180,7 @@ class Wallet:
         """Refused unless the run may sign at this moment."""
         rung = rung_now(self._world.state)
         if rung == STOPPED:
+            self.stopped = "STOP is set"
             raise paused()
         if over := self.over():
             raise Refused(over[1], rule=over[0])
