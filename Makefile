@@ -154,7 +154,7 @@ format: setup
 	@$(BIN)/ruff check --quiet --fix .
 
 bench: setup
-	@missed=; for b in compile daemon events explore fetch fuzz_rate latency mirror model posting runs scheduler startup triage; do \
+	@missed=; for b in compile daemon events explore fetch fuzz_rate latency mirror posting runs scheduler startup triage; do \
 	  echo "== $$b"; $(BIN)/python -m bench.$$b || missed="$$missed $$b"; done; \
 	  test -z "$$missed" || { echo "bench: beyond a mark:$$missed" >&2; exit 1; }
 
