@@ -72,8 +72,10 @@ def titled(name: str, seen: str) -> str:
 
 
 def spelled(seen: str) -> str:
-    """An observation with the places of the platform as people write them: `{face:docs}x` is `docs/x`."""
+    """An observation as people write it: `{face:docs}x` is `docs/x`, wei are credits, an address is cut."""
     seen = re.sub(r"\{face:([^{}]+)\}", r"\1/", seen)
+    seen = re.sub(r"\b(\d{13,30}) wei\b", lambda found: f"{int(found[1]) / CREDIT:.6g} credits", seen)
+    seen = re.sub(r"\b(0x[0-9a-fA-F]{4})[0-9a-fA-F]{8,}([0-9a-fA-F]{4})\b", r"\1…\2", seen)
     return seen.replace("{site}", "").replace("{proxy}", "proxy")
 
 

@@ -146,8 +146,10 @@ def test_a_hostile_answer_stays_one_bounded_line() -> None:
             "a call of " + "m" * 99,
             "Refused call is charged: a call of " + "m" * 64 + "…",
         ),
+        ("Overcharged", "costs 20000000000000000 wei; 15 wei", "Overcharged: costs 0.02 credits; 15 wei"),
+        ("Forged", f"as 0x{'0' * 36}51de", "Forged: as 0x0000…51de"),
     ],
-    ids=["no name", "kind", "sentence", "no expectation", "cut"],
+    ids=["no name", "kind", "sentence", "no expectation", "cut", "wei", "address"],
 )
 def test_a_title_says_what_is_wrong_where_and_what_was_seen(name: str, shown: str, title: str) -> None:
     assert titled(name, shown) == title

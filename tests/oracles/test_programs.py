@@ -77,13 +77,13 @@ def compiled(behaviour: str, **more: Any) -> dict[str, Any]:
             },
             "module-invalid",
             "module-invalid rustlite bad type of fn let",
-            "the compiler accepts a program and writes an output of 3 bytes that does not validate: bad type",
+            "a program is accepted and becomes an output of 3 bytes that does not validate: bad type",
         ),
         (
             {"outcome": "accepted", "valid": True, "kind": "missing-entry", "said": "exports none of frame"},
             "missing-entry",
             "missing-entry rustlite exports none of frame of fn let",
-            "the compiler accepts a program that defines an entry function, and exports none of frame",
+            "a program that defines an entry is accepted, and its module exports none of frame",
         ),
     ],
 )

@@ -47,13 +47,11 @@ def paid_refusal(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
     if status >= 400 and charged > 0:
         words = line(str(last.result.get("error", "")).partition(": ")[2], 60)
         why = f" ({words})" if words else ""
-        title = f"{last.asked} is refused with {status}{why}, and {charged} wei of credit are charged"
+        title = f"{last.asked} costs {charged} wei and is refused with {status}{why}"
         yield observed(title, f"paid-refusal {status}", "charged")
     again, charged = number(last, "status_again"), number(last, "charged_again")
     if again >= 400 and charged > 0 and served(last) and number(last, "charged") > 0:
-        title = (
-            f"{last.asked}, sent a second time, is refused with {again}, and {charged} wei more are charged"
-        )
+        title = f"{last.asked}, sent a second time, costs {charged} wei more and is refused with {again}"
         yield observed(title, f"paid-refusal again {again}", "charged_again")
 
 

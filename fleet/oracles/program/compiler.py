@@ -159,7 +159,7 @@ def module_invalid(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observati
             return
         said = line(str(result.get("said", "")), 140)
         what = f"an output of {result.get('size', 0)} bytes that does not validate"
-        title = f"the compiler accepts a program and writes {what}: {said}".rstrip(": ")
+        title = f"a program is accepted and becomes {what}: {said}".rstrip(": ")
         key = _sighting(title, seen[-1], facts, "module-invalid").signature
         found = _shaped(title, seen[-1], key, whole=False)
         yield Observation(found, frozenset({"valid"}))
@@ -183,7 +183,7 @@ def missing_entry(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observatio
     result = seen[-1].result
     if result.get("outcome") == "accepted" and result.get("kind") == "missing-entry":
         said = line(str(result.get("said", "")), 140)
-        title = f"the compiler accepts a program that defines an entry function, and {said}"
+        title = f"a program that defines an entry is accepted, and its module {said}"
         key = _sighting(title, seen[-1], facts, "missing-entry").signature
         found = _shaped(title, seen[-1], key, whole=True)
         yield Observation(found, frozenset({"kind", "has_entry"}))
