@@ -36,7 +36,7 @@ from fleet.broker.egress_policy import EgressPolicy
 from fleet.chain.node.facets import offered
 from fleet.config import Platform, parse
 from fleet.drivers.desk import Question
-from fleet.drivers.explore.port import Explorer, Ground
+from fleet.drivers.explore.port import Explorer, ExplorerContext
 from fleet.drivers.explore.table import chosen
 from fleet.oracles.model import Exchange, Facts
 from fleet.runs.proof.candidates import answered
@@ -65,7 +65,7 @@ class QuickLook:
         while calls > 0 and (questions := explorer.ask(min(BATCH, calls))):
             for question in questions:
                 calls -= len(question.steps)
-                explorer.tell(question, await self._answers(question))
+                explorer.learn(question, await self._answers(question))
 
     async def _answers(self, question: Question) -> list[dict[str, Any]]:
         self.asked += 1
@@ -102,13 +102,13 @@ async def look(stand: Stand, explorers: Collection[str], calls: int) -> QuickLoo
     await stand.rpc.call("anvil_autoImpersonateAccount", [True])
     seen = QuickLook(ProbingSession(platform, keys, ()), keys, Facts.of(platform))
     offers = await offered(stand.rpc, platform.chain.diamond)
-    ground = Ground(platform=platform, tools=GRANTED, acts=True, offered=offers or frozenset())
+    context = ExplorerContext(platform=platform, tools=GRANTED, acts=True, offered=offers or frozenset())
     policy = replace(EgressPolicy.of(platform), pace=None).for_calls(100_000)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         os.environ["QA_BROKER"] = f"http://127.0.0.1:{listener.getsockname()[1]}"
         async with Broker(policy, keys).egress(listener):
             for name, make in chosen(explorers, GRANTED).items():
-                await seen.explore(make(ground, Random(f"quick/{name}"), {}), calls)
+                await seen.explore(make(context, Random(f"quick/{name}"), {}), calls)
     return seen
 
 

@@ -13,7 +13,7 @@ from fleet import __version__
 from fleet.drivers.desk import Left, ProviderFailed
 from fleet.drivers.explore.driver import explorer
 from fleet.drivers.explore.notebook import Notebook
-from fleet.drivers.explore.port import Ground
+from fleet.drivers.explore.port import ExplorerContext
 from fleet.drivers.explore.table import chosen
 from fleet.drivers.session import RunOver
 from fleet.errors import BudgetExceeded, FleetError, Unreachable
@@ -266,7 +266,7 @@ class Drive:
             return ""
         acts = self.budget.acts and read_dial(world.state / DIAL).rung.height >= Rung.EXERCISE.height
         now = world.clock.monotonic()
-        ground = Ground(
+        context = ExplorerContext(
             platform=world.platform,
             tools=frozenset(one.tools),
             acts=acts,
@@ -276,7 +276,7 @@ class Drive:
         notes = world.folder(self.exercise.run) if world.trial else world.state
         notebook = Notebook(notes / "explore" / world.platform.name)
         discovered = partial(world.journal.discover, self.exercise.run)
-        drive = explorer(makers, ground, notebook, self.exercise.run, discovered)
+        drive = explorer(makers, context, notebook, self.exercise.run, discovered)
         driver = DriverChoice(name="explorer", drive=drive, explores=True, patience=EXPLORER_PATIENCE)
         desk.progress.change(driver)
         left = self.started + self.budget.wall_s * DRIVING - now

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from fleet.drivers.explore.agent.explorer import make
-from fleet.drivers.explore.port import Ground
+from fleet.drivers.explore.port import ExplorerContext
 from fleet.drivers.session import OUR_FAILURES, cause_of
 from fleet.oracles.model import Facts
 from fleet.runs.proof.candidates import Candidate, answered
@@ -23,7 +23,7 @@ async def explored(at: Bench, defects: frozenset[str], calls: int) -> tuple[dict
     """What the oracles say of the explorer's questions, by signature, and every message asked."""
     at.site.defects = defects
     platform = at.platform.model_copy(update={"call_targets": ("claude", "docs")})
-    ground = Ground(platform=platform, tools=frozenset({"qa_call"}), acts=True)
+    ground = ExplorerContext(platform=platform, tools=frozenset({"qa_call"}), acts=True)
     explorer, session = make(ground, Random("s"), {}), ProbingSession(platform, Keys(at.rpc), ())
     found: dict[str, Candidate] = {}
     asked: list[str] = []
@@ -37,7 +37,7 @@ async def explored(at: Bench, defects: frozenset[str], calls: int) -> tuple[dict
                     break
             for one in answered(question.steps[: len(results)], results, Facts.of(platform)):
                 found.setdefault(one.sighting.signature, one)
-            explorer.tell(question, results)
+            explorer.learn(question, results)
     return found, asked
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from fleet.config import Platform
 from fleet.drivers.explore.agent.explorer import make
-from fleet.drivers.explore.port import Ground
+from fleet.drivers.explore.port import ExplorerContext
 from fleet.oracles.model import Facts
 from fleet.personas.model import Step
 from fleet.runs.proof.candidates import Candidate, answered
@@ -211,7 +211,7 @@ def explored(
             "facts": promised or {},
         }
     )
-    ground = Ground(platform=profile, tools=frozenset({"qa_call"}), acts=True)
+    ground = ExplorerContext(platform=profile, tools=frozenset({"qa_call"}), acts=True)
     explorer = make(ground, Random(seed), {})
     found: dict[str, Candidate] = {}
     asked: list[Step] = []
@@ -221,5 +221,5 @@ def explored(
             asked += question.steps
             for one in answered(question.steps, results, Facts.of(profile)):
                 found.setdefault(one.oracle, one)
-            explorer.tell(question, results)
+            explorer.learn(question, results)
     return found, asked

@@ -9,7 +9,7 @@ from typing import Any
 
 from fleet.config import Platform
 from fleet.drivers.explore.own_urls import OwnUrls
-from fleet.drivers.explore.port import Explorer, Ground, MakeExplorer
+from fleet.drivers.explore.port import Explorer, ExplorerContext, MakeExplorer
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.table import judge
 from fleet.runs.call.guest_protocol import json_safe
@@ -23,7 +23,7 @@ def explored(make: MakeExplorer, site: str, calls: int = 600) -> tuple[list[str]
     the explorer at its end."""
     chain = {"rpc": "http://127.0.0.1:1", "id": 1, "diamond": "0x" + "11" * 20}
     platform = Platform.model_validate({"name": "stand", "chain": chain, "web": {"site": site}})
-    ground = Ground(platform=platform, tools=frozenset({"qa_fetch"}), acts=False)
+    ground = ExplorerContext(platform=platform, tools=frozenset({"qa_fetch"}), acts=False)
     explorer, urls, facts = make(ground, Random(1), {}), OwnUrls(platform), Facts.of(platform)
     asked, found = list[str](), set[str]()
     while len(asked) < calls and (questions := explorer.ask(48)):
@@ -38,7 +38,7 @@ def explored(make: MakeExplorer, site: str, calls: int = 600) -> tuple[list[str]
                     for one, result in zip(question.steps, results, strict=False)
                 ]
                 found |= {one.sighting.signature for one in judge(seen, facts)}
-            explorer.tell(question, results)
+            explorer.learn(question, results)
     return asked, found, explorer
 
 

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 from fleet.config import Platform
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.own_urls import OwnUrls
-from fleet.drivers.explore.port import Ground
+from fleet.drivers.explore.port import ExplorerContext
 from fleet.drivers.explore.web.explorer import WebExplorer
 from sandbox.pages.html import read
 from sandbox.pages.links import find, of_markup
@@ -27,7 +27,7 @@ PLATFORM = Platform.model_validate(
         "targets": {"guide": "{site}/field-guide.md", "bird": "egret"},
     }
 )
-GROUND = Ground(platform=PLATFORM, tools=frozenset({"qa_fetch"}), acts=False)
+GROUND = ExplorerContext(platform=PLATFORM, tools=frozenset({"qa_fetch"}), acts=False)
 
 Page = tuple[str, str]
 """Content type and body."""
@@ -75,7 +75,7 @@ class Rookery:
     """Answers an explorer's questions, and remembers them."""
 
     answer: Answer = served
-    ground: Ground = GROUND
+    ground: ExplorerContext = GROUND
     asked: list[Question] = field(default_factory=list)
     urls: OwnUrls = field(default_factory=lambda: OwnUrls(PLATFORM))
 
@@ -114,7 +114,7 @@ class Rookery:
                 break
             for question in questions:
                 self.asked.append(question)
-                explorer.tell(question, [self.fetch(step.args) for step in question.steps])
+                explorer.learn(question, [self.fetch(step.args) for step in question.steps])
                 calls -= len(question.steps)
             assert calls >= 0
         return explorer

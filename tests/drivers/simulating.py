@@ -17,7 +17,7 @@ from fleet.broker.rpc_policy import METHODS, rewrite
 from fleet.config import Platform
 from fleet.devnet import solc
 from fleet.drivers.explore.chain import explorer as chain
-from fleet.drivers.explore.port import Ground
+from fleet.drivers.explore.port import ExplorerContext
 from fleet.oracles.model import Exchange, Facts, Violation
 from fleet.oracles.table import judge
 from fleet.runs.call.guest_protocol import bad_args, json_safe
@@ -99,7 +99,7 @@ def explored(
         "metadata": {"app": "house.app", "face": "house.face"},
     }
     platform = Platform.model_validate(profile)
-    ground = Ground(platform=platform, tools=frozenset({"qa_chain"}), acts=False)
+    ground = ExplorerContext(platform=platform, tools=frozenset({"qa_chain"}), acts=False)
     explorer = chain.make(ground, Random(seed), state or {})
     guest, facts = context(diamond), Facts.of(platform)
     calls: list[Mapping[str, Any]] = []
@@ -116,5 +116,5 @@ def explored(
                 ]
                 for violation in judge(seen, facts):
                     found.setdefault(violation.sighting.signature, violation)
-            explorer.tell(question, results)
+            explorer.learn(question, results)
     return list(found.values()), calls, explorer.state()

@@ -12,26 +12,26 @@ import pytest
 from fleet.config import Platform
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.agent.explorer import AgentExplorer
-from fleet.drivers.explore.port import Ground
+from fleet.drivers.explore.port import ExplorerContext
 from fleet.drivers.explore.table import chosen
 from fleet.runs.call.guest_protocol import bad_args
 from sandbox.tools import TOOLS
 from tests.drivers.herbarium import Herbarium
 
 
-def ground(*agents: str, acts: bool = True) -> Ground:
+def ground(*agents: str, acts: bool = True) -> ExplorerContext:
     chain = {"rpc": "http://127.0.0.1:1", "id": 1, "diamond": "0x" + "11" * 20}
     profile = Platform.model_validate({"name": "p", "chain": chain, "call_targets": agents})
-    return Ground(platform=profile, tools=frozenset({"qa_call"}), acts=acts)
+    return ExplorerContext(platform=profile, tools=frozenset({"qa_call"}), acts=acts)
 
 
 def explorer(state: Mapping[str, Any] | None = None, *agents: str, seed: str = "s") -> AgentExplorer:
     return AgentExplorer(ground(*(agents or ("fern",))), Random(seed), state or {})
 
 
-def tell(asking: AgentExplorer, questions: list[Question], platform: Herbarium) -> None:
+def learned(asking: AgentExplorer, questions: list[Question], platform: Herbarium) -> None:
     for question in questions:
-        asking.tell(question, [platform.answer(step.args) for step in question.steps])
+        asking.learn(question, [platform.answer(step.args) for step in question.steps])
 
 
 def spelled(questions: list[Question]) -> list[str]:
@@ -43,7 +43,7 @@ def everything(asking: AgentExplorer, platform: Herbarium) -> list[str]:
     while questions := list(asking.ask(48)):
         assert sum(len(one.steps) for one in questions) <= 48
         asked += spelled(questions)
-        tell(asking, questions, platform)
+        learned(asking, questions, platform)
     return asked
 
 
@@ -71,7 +71,7 @@ def test_the_next_run_goes_on_and_the_one_after_all_begins_again() -> None:
     for _ in range(3):
         questions = list(one.ask(20))
         asked += spelled(questions)
-        tell(one, questions, platform)
+        learned(one, questions, platform)
     state = json.loads(json.dumps(one.state()))
     other = explorer(state)
     rest = everything(other, platform)
@@ -87,14 +87,14 @@ def test_breadth_over_agents_comes_first() -> None:
     for _ in range(2):
         questions = list(one.ask(48))
         seen.append({str(step.args["target"]) for each in questions for step in each.steps})
-        tell(one, questions, platform)
+        learned(one, questions, platform)
     assert seen == [{"fern", "osk"}] * 2
 
 
 def test_a_suspicion_that_had_no_room_is_asked_by_the_next_run() -> None:
     one, platform = explorer(), Herbarium("not-read-back")
     while not one.state()["suspected"]:
-        tell(one, list(one.ask(48)), platform)
+        learned(one, list(one.ask(48)), platform)
     state = json.loads(json.dumps(one.state()))
     ((_, talk), *_) = state["suspected"]
     (first, *_) = explorer(state).ask(len(talk))
@@ -108,7 +108,7 @@ def test_a_platform_that_has_enough_is_left_alone_and_asked_again_later(status: 
     while questions := list(one.ask(48)):
         asked += len(questions)
         for question in questions:
-            one.tell(question, [{"ok": False, "status": status} for _ in question.steps])
+            one.learn(question, [{"ok": False, "status": status} for _ in question.steps])
     assert asked <= 48
     assert one.state()["asked"] == []
 
@@ -146,7 +146,7 @@ def test_whatever_is_answered_is_data(result: dict[str, Any]) -> None:
             assert not any(
                 "{" in str(step.args.get("message")) for step in question.steps if "fill" in step.args
             )
-            one.tell(question, [result for _ in question.steps])
+            one.learn(question, [result for _ in question.steps])
     json.dumps(one.state())
 
 
@@ -163,15 +163,17 @@ def test_an_agent_without_help_is_asked_what_the_guide_writes_down() -> None:
         }
     )
     asking = AgentExplorer(
-        Ground(platform=profile, tools=frozenset({"qa_call", "qa_fetch"}), acts=True), Random("s"), {}
+        ExplorerContext(platform=profile, tools=frozenset({"qa_call", "qa_fetch"}), acts=True),
+        Random("s"),
+        {},
     )
     first = asking.ask(48)
     assert [one.steps[0].tool for one in first] == ["qa_fetch"] * len(first)
     for one in first:
-        asking.tell(
+        asking.learn(
             one, [{"status": 200, "text": "An agent understands:\n- `stash KEY VALUE`\n- `peek KEY`"}]
         )
     for one in (learning := asking.ask(48)):
-        asking.tell(one, [{"ok": True, "status": 200, "reply": ""} for _ in one.steps])
+        asking.learn(one, [{"ok": True, "status": 200, "reply": ""} for _ in one.steps])
     assert not any("stash" in one for one in spelled(list(learning)))
     assert any("stash" in one for one in spelled(list(asking.ask(48))))

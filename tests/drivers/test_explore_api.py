@@ -18,7 +18,7 @@ from fleet.drivers.explore.documents.api_description import ApiDescription, read
 from fleet.drivers.explore.driver import explorer
 from fleet.drivers.explore.notebook import Notebook
 from fleet.drivers.explore.own_urls import OwnUrls
-from fleet.drivers.explore.port import Ground
+from fleet.drivers.explore.port import ExplorerContext
 from fleet.drivers.explore.table import chosen
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.table import judge
@@ -36,7 +36,7 @@ class OrchardDesk:
         web = {"site": site, "act_paths": ["{site}/v1/trees"]}
         chain = {"rpc": "http://127.0.0.1:1", "id": 1, "diamond": "0x" + "11" * 20}
         self.platform = Platform.model_validate({"name": "orchard", "chain": chain, "web": web})
-        self.ground = Ground(platform=self.platform, tools=frozenset({"qa_fetch"}), acts=acts)
+        self.ground = ExplorerContext(platform=self.platform, tools=frozenset({"qa_fetch"}), acts=acts)
         self.urls, self.facts = OwnUrls(self.platform), Facts.of(self.platform)
         self.sent: list[str] = []
         self.found: dict[str, str] = {}
@@ -70,15 +70,15 @@ class OrchardDesk:
         self._client.close()
         return done
 
-    def _judging(self, ground: Ground, chance: Random, state: Mapping[str, Any]) -> api.ApiExplorer:
+    def _judging(self, ground: ExplorerContext, chance: Random, state: Mapping[str, Any]) -> api.ApiExplorer:
         made, judged = api.make(ground, chance, state), self._judge
-        tell = made.tell
+        learn = made.learn
 
-        def told(question: Any, results: Any) -> None:
+        def judged_first(question: Any, results: Any) -> None:
             judged(question, results)
-            tell(question, results)
+            learn(question, results)
 
-        made.tell = told  # type: ignore[method-assign]
+        made.learn = judged_first  # type: ignore[method-assign]
         return made
 
     def _judge(self, question: Any, results: Any) -> None:
@@ -206,7 +206,9 @@ def test_a_description_is_found_over_pages_that_lead_to_it_each_asked_once() -> 
     chain = {"rpc": "http://127.0.0.1:1", "id": 1, "diamond": "0x" + "11" * 20}
     web = {"site": "http://127.0.0.1:2", "proxy": "http://127.0.0.1:3"}
     platform = Platform.model_validate({"name": "two-places", "chain": chain, "web": web})
-    made = api.make(Ground(platform=platform, tools=frozenset({"qa_fetch"}), acts=False), Random(1), {})
+    made = api.make(
+        ExplorerContext(platform=platform, tools=frozenset({"qa_fetch"}), acts=False), Random(1), {}
+    )
     leads = {
         "{site}/": "/handbook/",
         "{site}/handbook/": "/handbook/api",
@@ -216,7 +218,7 @@ def test_a_description_is_found_over_pages_that_lead_to_it_each_asked_once() -> 
     while questions := made.ask(60):
         for question in questions:
             asked.append(url := str(question.steps[-1].args["url"]))
-            made.tell(question, [{"status": 200, "text": "-", "links": [leads.get(url, "/handbook/")]}])
+            made.learn(question, [{"status": 200, "text": "-", "links": [leads.get(url, "/handbook/")]}])
     assert asked.count("{site}/v2/api-docs.json") == 1
     assert len(asked) == len(set(asked))
 
@@ -252,7 +254,9 @@ def test_a_document_that_shows_calls_is_asked_like_a_description() -> None:
     chain = {"rpc": "http://127.0.0.1:1", "id": 1, "diamond": "0x" + "11" * 20}
     web = {"site": "http://127.0.0.1:2", "proxy": "http://127.0.0.1:3", "act_paths": ["{site}/v3"]}
     platform = Platform.model_validate({"name": "in-words", "chain": chain, "web": web})
-    made = api.make(Ground(platform=platform, tools=frozenset({"qa_fetch"}), acts=True), Random(1), {})
+    made = api.make(
+        ExplorerContext(platform=platform, tools=frozenset({"qa_fetch"}), acts=True), Random(1), {}
+    )
     words = "\n".join(
         (
             "GET /v3/growth?spores=9 and GET http://127.0.0.1:3/v3/other?n=1",
@@ -265,7 +269,7 @@ def test_a_document_that_shows_calls_is_asked_like_a_description() -> None:
         for question in questions:
             asked += [dict(step.args) for step in question.steps]
             text = words if question.steps[0].args["url"] == "{site}/docs" else "-"
-            made.tell(question, [{"status": 200, "text": text, "links": []}] * len(question.steps))
+            made.learn(question, [{"status": 200, "text": text, "links": []}] * len(question.steps))
     urls = [str(one["url"]) for one in asked]
     assert {f"{{site}}/v3/growth?spores={edge}" for edge in (0, -1, 2**63)} <= set(urls)
     assert not any("/v3/other" in url or "/v4/" in url for url in urls)

@@ -13,7 +13,7 @@ from fleet.drivers.desk import Question
 from fleet.drivers.explore.chain import explorer as chain
 from fleet.drivers.explore.chain.arguments import ArgumentPool, Thing, rounds, types_of
 from fleet.drivers.explore.chain.publishing import grown
-from fleet.drivers.explore.port import Explorer, Ground
+from fleet.drivers.explore.port import Explorer, ExplorerContext
 from fleet.drivers.explore.table import chosen
 from fleet.oracles.chain import fourbyte
 from fleet.runs.call.guest_protocol import bad_args
@@ -27,14 +27,14 @@ UNKNOWN = "0x00c0ffee"
 SAMPLE = "fn frame(t: i32) -> i32 { t + 1 }"
 
 
-def ground(*, acts: bool = False, sample: str = "") -> Ground:
+def ground(*, acts: bool = False, sample: str = "") -> ExplorerContext:
     profile: dict[str, Any] = {
         "name": "p",
         "chain": {"rpc": "http://127.0.0.1:1", "id": 1, "diamond": DIAMOND},
     }
     if sample:
         profile["compiler"] = {"root": "/x", "command": ["c"], "sample": sample}
-    return Ground(platform=Platform.model_validate(profile), tools=frozenset(TOOLS), acts=acts)
+    return ExplorerContext(platform=Platform.model_validate(profile), tools=frozenset(TOOLS), acts=acts)
 
 
 def selectors(*signatures: str) -> list[str]:
@@ -79,7 +79,7 @@ def run(explorer: Explorer, contract: Contract, *, most: int = 5, turns: int = 9
         questions = explorer.ask(most)
         assert sum(len(one.steps) for one in questions) <= most
         for one in questions:
-            explorer.tell(one, [contract.answer(step.args) for step in one.steps if step.tool == "qa_chain"])
+            explorer.learn(one, [contract.answer(step.args) for step in one.steps if step.tool == "qa_chain"])
         asked += questions
         if not questions:
             break
@@ -183,7 +183,7 @@ def test_a_refused_question_ends_nothing() -> None:
     explorer = make()
     while questions := explorer.ask(9):
         for one in questions:
-            explorer.tell(one, [])
+            explorer.learn(one, [])
     assert explorer.state() == {"asked": {}}
 
 

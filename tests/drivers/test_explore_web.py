@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleet.drivers.desk import Question
-from fleet.drivers.explore.port import Ground
+from fleet.drivers.explore.port import ExplorerContext
 from fleet.drivers.explore.web.attacks import UP
 from fleet.drivers.explore.web.explorer import (
     FACTS,
@@ -69,10 +69,10 @@ def test_a_documented_act_is_asked_only_where_run_and_profile_permit_acts() -> N
     listed = PLATFORM.model_copy(update={"web": web})
     tools = GROUND.tools
     for platform, acts in ((listed, False), (PLATFORM, True)):
-        site = Rookery(ground=Ground(platform=platform, tools=tools, acts=acts))
+        site = Rookery(ground=ExplorerContext(platform=platform, tools=tools, acts=acts))
         site.explore(calls=2_000)
         assert not any(one.acts for one in site.asked)
-    site = Rookery(ground=Ground(platform=listed, tools=tools, acts=True))
+    site = Rookery(ground=ExplorerContext(platform=listed, tools=tools, acts=True))
     explorer = site.explore(calls=2_000)
     sent = [step.args for one in site.asked if one.acts for step in one.steps if "method" in step.args]
     assert sent[0] == {"url": "{site}/lay", "method": "POST", "fields": {"nest": "heron", "eggs": 2}}
@@ -277,12 +277,12 @@ def test_it_never_leaves_the_platform_and_a_link_is_never_a_placeholder() -> Non
     start = Question((Step(tool="qa_fetch", args={"url": "{site}/"}),))
     lists = {"links": HOSTILE, "paths": HOSTILE, "routes": [f"GET {one}" for one in HOSTILE]}
     forms = [{"method": "GET", "action": one, "fields": {one: one}} for one in HOSTILE]
-    explorer.tell(start, [{"status": 200, "content_type": "text/html", **lists, "forms": forms}])
+    explorer.learn(start, [{"status": 200, "content_type": "text/html", **lists, "forms": forms}])
     for _ in range(40):
         for question in explorer.ask(48):
             assert "{run}" not in str(question.steps)
             assert "{name}" not in str(question.steps)
-            explorer.tell(question, [site.fetch(step.args) for step in question.steps])
+            explorer.learn(question, [site.fetch(step.args) for step in question.steps])
     json.dumps(explorer.state()).encode()
 
 
@@ -309,7 +309,7 @@ def test_it_asks_at_most_what_it_may_whatever_it_is_told(
         questions = explorer.ask(most)
         assert sum(len(one.steps) for one in questions) <= max(most, 0)
         for question in questions:
-            explorer.tell(question, results[: len(question.steps)])
+            explorer.learn(question, results[: len(question.steps)])
     assert explorer.state()
 
 
@@ -329,7 +329,7 @@ def test_a_page_that_could_not_be_read_is_not_asked_again_in_this_run() -> None:
     for _ in range(20):
         for question in explorer.ask(48):
             asked[str(question.steps)] += 1
-            explorer.tell(question, [])
+            explorer.learn(question, [])
     assert set(asked.values()) == {1}
 
 
@@ -348,7 +348,7 @@ def test_what_has_no_base_is_looked_for_at_site_and_proxy_before_it_is_a_documen
                 there = url in (guide, "{proxy}/tides?of=1")
                 routes = ["GET /tides?of=1", "GET /tides/gone", "GET /other"] if url == guide else []
                 results.append({"status": 200 if there else 404, "routes": routes, "text": url})
-            explorer.tell(question, results)
+            explorer.learn(question, results)
     found = "{proxy}/tides?of=1"
     assert [[step.args["url"] for step in one.steps] for one in checks] == [
         [guide, found],
@@ -381,7 +381,7 @@ def test_an_example_of_a_route_beside_it_fills_its_holes_and_is_an_input() -> No
             found = [
                 {"status": 200 if url in there else 404, "text": url} | there.get(url, {}) for url in urls
             ]
-            explorer.tell(question, found)
+            explorer.learn(question, found)
     assert explorer.map.known.by_parameter["kind"] == ["red-oak"]
     points = [one.point for one in explorer.map.inputs.all.values() if one.point and one.url == tree]
     assert ("path", "3", "red-oak") in [(one.kind, one.name, one.value) for one in points]

@@ -20,7 +20,7 @@ from fleet.drivers.explore.endings import Endings
 from fleet.drivers.explore.lockout import LOCKED_OUT, WHY
 from fleet.drivers.explore.notebook import Notebook
 from fleet.drivers.explore.pages import first_page
-from fleet.drivers.explore.port import Ground, Results
+from fleet.drivers.explore.port import ExplorerContext, Results
 from fleet.drivers.session import RunOver
 from fleet.personas.model import Step
 from fleet.unanswered import REFUSED, RESET
@@ -30,13 +30,13 @@ pytestmark = pytest.mark.anyio
 PLATFORM = Platform.model_validate(
     {"name": "p", "chain": {"rpc": "http://127.0.0.1:1", "id": 1, "diamond": "0x" + "11" * 20}}
 )
-GROUND = Ground(platform=PLATFORM, tools=frozenset({"qa_fetch"}), acts=True)
+GROUND = ExplorerContext(platform=PLATFORM, tools=frozenset({"qa_fetch"}), acts=True)
 
 
 class Counting:
     """Asks for page after page, from where it was."""
 
-    def __init__(self, ground: Ground, chance: Random, state: Mapping[str, Any]) -> None:
+    def __init__(self, ground: ExplorerContext, chance: Random, state: Mapping[str, Any]) -> None:
         self.at, self.told = int(state.get("at", 0)), list[tuple[str, int]]()
 
     def ask(self, most: int) -> Sequence[Question]:
@@ -44,7 +44,7 @@ class Counting:
         self.at = min(self.at + 3, 9)
         return [Question((Step(tool="qa_fetch", args={"url": f"{{site}}/{at}"}),)) for at in pages][:most]
 
-    def tell(self, question: Question, results: Results) -> None:
+    def learn(self, question: Question, results: Results) -> None:
         self.told.append((question.steps[0].args["url"], len(results)))
 
     def state(self) -> Mapping[str, Any]:

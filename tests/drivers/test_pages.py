@@ -58,7 +58,7 @@ def drive(one: Pages, answers: Mapping[str, dict[str, Any]], turns: int = 60) ->
         for question in questions:
             asked.append(question)
             missing = {"ok": False, "status": 404}
-            one.tell(question, [answers.get(step.args["url"], missing) for step in question.steps])
+            one.learn(question, [answers.get(step.args["url"], missing) for step in question.steps])
     return asked
 
 
@@ -136,7 +136,7 @@ def test_a_point_gets_payloads_only_where_the_word_shows_up() -> None:
     assert all(len(question.steps) == 1 for question in words)
 
     word = next(question for question in words if "&q=" in question.steps[0].args["url"])
-    one.tell(word, [page(canary_at=["attribute", "nonsense"], canary_ran=False)])
+    one.learn(word, [page(canary_at=["attribute", "nonsense"], canary_ran=False)])
     [attack] = one.ask(50)
     assert attack.steps[0] == word.steps[0]
     canary = word.steps[0].args["script_canary"]
@@ -148,7 +148,7 @@ def test_a_word_that_ran_by_itself_gets_no_payload() -> None:
     one = explorer()
     asked = drive(one, {})
     word = next(question for question in asked if "script_canary" in question.steps[0].args)
-    one.tell(word, [page(canary_at=["text"], canary_ran=True)])
+    one.learn(word, [page(canary_at=["text"], canary_ran=True)])
     assert one.ask(50) == []
 
 
@@ -179,7 +179,7 @@ def test_a_state_that_it_does_not_understand_is_ignored(state: Mapping[str, Any]
 def test_nonsense_from_a_page_is_nothing() -> None:
     one = explorer()
     [question] = one.ask(1)
-    one.tell(question, [page(7, None, links=[None, 3], forms=[1, {"fields": [1, []], "action": None}])])  # type: ignore[arg-type]
-    one.tell(question, [])
-    one.tell(question, [{"status": "200"}])
+    one.learn(question, [page(7, None, links=[None, 3], forms=[1, {"fields": [1, []], "action": None}])])  # type: ignore[arg-type]
+    one.learn(question, [])
+    one.learn(question, [{"status": "200"}])
     assert one.state()["pages"]["{site}/"] == 1

@@ -20,7 +20,7 @@ from fleet.drivers.explore.account.follow_up import MadeThing, follow
 from fleet.drivers.explore.account.sessions import QUESTIONS, DoorLookup, SessionExplorer
 from fleet.drivers.explore.account.sessions import TOOLS as NEEDED
 from fleet.drivers.explore.account.site_rows import SiteForm, SiteKnowledge
-from fleet.drivers.explore.port import Ground
+from fleet.drivers.explore.port import ExplorerContext
 from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.model import Image
 from fleet.oracles.model import Exchange, Facts, Violation
@@ -63,7 +63,7 @@ def explorer(
             "web": {"site": it.site.url, "act_paths": acts},
         }
     )
-    ground = Ground(platform=platform, tools=frozenset(NEEDED), acts=True)
+    ground = ExplorerContext(platform=platform, tools=frozenset(NEEDED), acts=True)
     return SessionExplorer(ground, Random("s"), state or {})
 
 
@@ -97,7 +97,7 @@ async def explored(
                 asked.append(question)
                 text += json.dumps(seen[0].result)
             found += judge(seen, Facts())
-            asking.tell(question, [seen[0].result])
+            asking.learn(question, [seen[0].result])
     return found, asked, text
 
 
@@ -241,13 +241,13 @@ def test_a_call_that_a_document_writes_down_is_no_form_of_the_site() -> None:
     )
     for json_form in (True, False):
         asking = SessionExplorer(
-            Ground(platform=platform, tools=frozenset(NEEDED), acts=True), Random("s"), {}
+            ExplorerContext(platform=platform, tools=frozenset(NEEDED), acts=True), Random("s"), {}
         )
         while (asked := asking.ask(48)) and isinstance(asked[0], DoorLookup):
             for one in asked:
                 here = isinstance(one, DoorLookup) and one.url == "{site}/join"
                 forms = [form | {"json": json_form}] if here else []
-                asking.tell(one, [{"status": 200, "forms": forms, "links": []}])
+                asking.learn(one, [{"status": 200, "forms": forms, "links": []}])
         assert bool(asked) is not json_form
 
 

@@ -11,7 +11,7 @@ import pytest
 from fleet.config import Platform
 from fleet.drivers.desk import Question
 from fleet.drivers.explore import timing
-from fleet.drivers.explore.port import Explorer, Ground
+from fleet.drivers.explore.port import Explorer, ExplorerContext
 from fleet.drivers.explore.table import chosen
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.statistics import ranks
@@ -28,7 +28,7 @@ PLATFORM = Platform.model_validate(
         "targets": {"guide": "{site}/guide.txt", "page": "fern"},
     }
 )
-GROUND = Ground(platform=PLATFORM, tools=frozenset({"qa_fetch"}), acts=False)
+GROUND = ExplorerContext(platform=PLATFORM, tools=frozenset({"qa_fetch"}), acts=False)
 GUIDE = "GET /api/moss\nGET /api/peat\nGET /api/bark\nGET /notes\nPOST /api/act\nhttp://h:1/of/birch/"
 Slow = Callable[[str, int], float]
 """Milliseconds of a page's n-th request."""
@@ -81,7 +81,7 @@ def explored(
             ]
             for end in range(1, len(seen) + 1):
                 said |= {(one.oracle, str(seen[end - 1].args["url"])) for one in judge(seen[:end], Facts())}
-            explorer.tell(question, results)
+            explorer.learn(question, results)
     return said, posed
 
 
@@ -211,5 +211,5 @@ def test_an_answer_names_a_bounded_number_of_pages() -> None:
     question = Question((Step(tool="qa_fetch", args={"url": "{site}/", "repeat": 2}),))
     before = len(one.state()["measured"])
     links = [f"/page{number}" for number in range(10 * timing.NAMED)]
-    one.tell(question, [{"status": 200, "links": links, "paths": 7, "routes": {"a": 1}, "location": None}])
+    one.learn(question, [{"status": 200, "links": links, "paths": 7, "routes": {"a": 1}, "location": None}])
     assert len(one.state()["measured"]) == before + timing.NAMED

@@ -48,7 +48,7 @@ WHOLE = [
 
 
 @dataclass
-class Ground:
+class ExplorerContext:
     """The sample repository, jails, and the items' fingerprints as a run of the fleet names them."""
 
     built: sample.Sample
@@ -77,7 +77,7 @@ class Ground:
 
 
 @pytest.fixture(scope="module")
-async def ground(tmp_path_factory: pytest.TempPathFactory) -> Ground:
+async def ground(tmp_path_factory: pytest.TempPathFactory) -> ExplorerContext:
     folder = tmp_path_factory.mktemp("gate")
     for name in ("spool", "trees"):
         (folder / name).mkdir()
@@ -89,7 +89,7 @@ async def ground(tmp_path_factory: pytest.TempPathFactory) -> Ground:
     for defect in one.defects:
         task = task_of(one, defect)
         names[defect.name] = named(defect, await jails.ask(base.path, task, task.calls))
-    return Ground(one, folder / "trees", folder / "spool", names)
+    return ExplorerContext(one, folder / "trees", folder / "spool", names)
 
 
 def fixer_of(*fixes: bytes) -> ScriptedFixer:
@@ -97,7 +97,9 @@ def fixer_of(*fixes: bytes) -> ScriptedFixer:
 
 
 @pytest.mark.parametrize("defect", sample.DEFECTS, ids=lambda one: one.name)
-async def test_a_true_fix_passes_every_step_in_order(ground: Ground, defect: sample.SampleDefect) -> None:
+async def test_a_true_fix_passes_every_step_in_order(
+    ground: ExplorerContext, defect: sample.SampleDefect
+) -> None:
     fix = ground.built.fixes[defect.name]
     report, noted = await ground.gate(ground.task(defect), fixer_of(fix))
     assert [(one.step, one.passed) for one in report.steps] == [(step, True) for step in WHOLE], (
@@ -131,7 +133,9 @@ async def test_a_true_fix_passes_every_step_in_order(ground: Ground, defect: sam
     ],
     ids=["narrow", "knows-the-test", "wrong"],
 )
-async def test_what_is_no_fix_is_held_in_real_jails(ground: Ground, after: str, step: GateStep) -> None:
+async def test_what_is_no_fix_is_held_in_real_jails(
+    ground: ExplorerContext, after: str, step: GateStep
+) -> None:
     one = sample.DEFECTS[0]
     report, _ = await ground.gate(ground.task(one), ScriptedFixer([replacing(one.file, one.broken, after)]))
     assert report.held_at is not None

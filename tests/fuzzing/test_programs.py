@@ -16,7 +16,7 @@ from fleet.config import ROOT, Platform
 from fleet.config.compiler import CompilerSection
 from fleet.drivers.explore.driver import explorer
 from fleet.drivers.explore.notebook import Notebook
-from fleet.drivers.explore.port import Ground
+from fleet.drivers.explore.port import ExplorerContext
 from fleet.drivers.explore.program.explorer import DRY, ROUNDS, TOOLS, Programs, planned
 from fleet.drivers.explore.table import chosen
 from fleet.events.model import CheckFailed
@@ -37,7 +37,7 @@ PLATFORM = Platform.model_validate(
         "compiler": COMPILER.model_dump(),
     }
 )
-GROUND = Ground(platform=PLATFORM, tools=frozenset(TOOLS), acts=False)
+GROUND = ExplorerContext(platform=PLATFORM, tools=frozenset(TOOLS), acts=False)
 PANIC = {"ok": False, "outcome": "panic", "exit_code": 101, "error": "index out of bounds at a.rs:7:1"}
 
 
@@ -153,7 +153,7 @@ async def test_a_run_reads_them_and_searches_without_what_cannot_be_read(
 
 async def test_without_a_compiler_it_asks_nothing() -> None:
     bare = PLATFORM.model_copy(update={"compiler": CompilerSection()})
-    one = Programs(Ground(platform=bare, tools=frozenset(TOOLS), acts=False), Random(1), {})
+    one = Programs(ExplorerContext(platform=bare, tools=frozenset(TOOLS), acts=False), Random(1), {})
     assert one.ask(100) == ()
 
 

@@ -35,7 +35,7 @@ BY_NAVIGATION = ("navigation", "popup")
 
 
 @dataclass
-class Ground:
+class ExplorerContext:
     """A platform of hostile pages, and beside it what they must not reach."""
 
     stand: Stand
@@ -66,7 +66,7 @@ def marked() -> Iterator[None]:
 
 
 @pytest.fixture
-async def ground(tmp_path: Path) -> AsyncIterator[Ground]:
+async def ground(tmp_path: Path) -> AsyncIterator[ExplorerContext]:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
         datagrams.bind(("127.0.0.1", 0))
         datagrams.setblocking(False)
@@ -78,11 +78,11 @@ async def ground(tmp_path: Path) -> AsyncIterator[Ground]:
             stand.pages["/service.js"] = http_answer(200, service, "content-type: text/javascript")
             away = f"location: http://127.0.0.1:{secret.port}/redirect"
             stand.pages["/moved"] = http_answer(302, b"", away)
-            yield Ground(stand, secret, datagrams, tmp_path)
+            yield ExplorerContext(stand, secret, datagrams, tmp_path)
 
 
 @pytest.mark.parametrize("name", [*REACHING, *LEARNING])
-async def test_a_hostile_page_reaches_and_learns_nothing(ground: Ground, name: str) -> None:
+async def test_a_hostile_page_reaches_and_learns_nothing(ground: ExplorerContext, name: str) -> None:
     seen = await ground.stand.look(f"/{name}", deadline_s=GUEST_S)
     assert seen["status"] == 200, seen
     assert ground.gained() == []
@@ -90,7 +90,7 @@ async def test_a_hostile_page_reaches_and_learns_nothing(ground: Ground, name: s
 
 
 @pytest.mark.parametrize("name", ENDLESS)
-async def test_a_page_without_end_ends_in_time(ground: Ground, name: str) -> None:
+async def test_a_page_without_end_ends_in_time(ground: ExplorerContext, name: str) -> None:
     outcome = await ground.stand.call(f"/{name}", deadline_s=ENDLESS_S)
     assert outcome.end is not End.TIMEOUT, outcome  # it is the guest that ends it, or the jail's limits
     assert ground.left() == []
@@ -98,7 +98,7 @@ async def test_a_page_without_end_ends_in_time(ground: Ground, name: str) -> Non
     assert after["error_class"] == "refused"
 
 
-async def test_a_look_that_is_cut_off_leaves_nothing(ground: Ground) -> None:
+async def test_a_look_that_is_cut_off_leaves_nothing(ground: ExplorerContext) -> None:
     look = asyncio.ensure_future(ground.stand.call("/loop", deadline_s=GUEST_S))
     for _ in range(1_000):
         if ground.stand.server.got:
@@ -111,7 +111,7 @@ async def test_a_look_that_is_cut_off_leaves_nothing(ground: Ground) -> None:
     assert ground.left() == []
 
 
-async def test_without_a_fence_the_same_pages_reach_the_host(ground: Ground, tmp_path: Path) -> None:
+async def test_without_a_fence_the_same_pages_reach_the_host(ground: ExplorerContext, tmp_path: Path) -> None:
     """The negative control: a battery that cannot fail proves nothing."""
     names = [name for name in REACHING if name not in BY_NAVIGATION]
     expected = {"datagram", *(f"secret /{name}" for name in names)}

@@ -10,7 +10,7 @@ import pytest
 
 from fleet.config import Platform
 from fleet.drivers.explore.agent import explorer as agent
-from fleet.drivers.explore.port import Ground
+from fleet.drivers.explore.port import ExplorerContext
 from fleet.oracles import table
 from fleet.oracles.agent import charges
 from fleet.oracles.agent.charges import charged_once, kept_private
@@ -80,11 +80,11 @@ def test_the_explorer_asks_each_agent_beside_a_document_that_promises_it(text: s
         "web": {"site": "http://site.test"},
         "call_targets": ["fern", "moss"],
     }
-    ground = Ground(platform=Platform.model_validate(profile), tools=frozenset(TOOLS), acts=True)
+    ground = ExplorerContext(platform=Platform.model_validate(profile), tools=frozenset(TOOLS), acts=True)
     explorer = agent.make(ground, Random(1), {})
     for question in explorer.ask(48):
         results = [{"ok": True, "status": 200, "text": text} for _ in question.steps]
-        explorer.tell(question, results)
+        explorer.learn(question, results)
     posed = [one for one in explorer.ask(48) if [step.tool for step in one.steps] == ["qa_fetch", "qa_call"]]
     assert [one.steps[1].args["target"] for one in posed] == asked
     assert all(one.steps[1].args["twice"] for one in posed)

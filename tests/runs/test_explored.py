@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from fleet.drivers.desk import Question
-from fleet.drivers.explore.port import Ground, Results
+from fleet.drivers.explore.port import ExplorerContext, Results
 from fleet.findings.proof import MOST_LOOKS
 from fleet.personas.model import Step
 from fleet.runs.desk.coverage import coverage
@@ -130,14 +130,14 @@ async def test_there_is_no_room_once_everything_is_paused(tmp_path: Path) -> Non
 class Endless:
     """Shows a defect with its first question, then asks what is never answered."""
 
-    def __init__(self, ground: Ground, chance: Random, state: Mapping[str, Any]) -> None:
+    def __init__(self, ground: ExplorerContext, chance: Random, state: Mapping[str, Any]) -> None:
         self.asked = 0
 
     def ask(self, most: int) -> Sequence[Question]:
         self.asked += 1
         return [Question((fetch("bad" if self.asked == 1 else "never"),))]
 
-    def tell(self, question: Question, results: Results) -> None:
+    def learn(self, question: Question, results: Results) -> None:
         pass
 
     def state(self) -> Mapping[str, Any]:

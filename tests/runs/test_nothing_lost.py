@@ -16,7 +16,7 @@ import anyio
 import pytest
 
 from fleet.drivers.desk import Question
-from fleet.drivers.explore.port import Ground, Results
+from fleet.drivers.explore.port import ExplorerContext, Results
 from fleet.drivers.session import RunOver
 from fleet.errors import BudgetExceeded
 from fleet.findings.proof import TRIES
@@ -85,13 +85,13 @@ class Asks:
 
     pages: tuple[str, ...] = ("new",)
 
-    def __init__(self, ground: Ground, chance: Random, state: Mapping[str, Any]) -> None:
+    def __init__(self, ground: ExplorerContext, chance: Random, state: Mapping[str, Any]) -> None:
         self.waiting = list(self.pages)
 
     def ask(self, most: int) -> Sequence[Question]:
         return [Question((fetch(self.waiting.pop(0)),))] if self.waiting else []
 
-    def tell(self, question: Question, results: Results) -> None:
+    def learn(self, question: Question, results: Results) -> None:
         pass
 
     def state(self) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ from fleet.drivers.desk import Allowance, Desk, Driver, Left, Question
 from fleet.drivers.explore.endings import Endings
 from fleet.drivers.explore.lockout import LOCKED_OUT, LOCKOUTS, WHY, Lockout
 from fleet.drivers.explore.notebook import Notebook
-from fleet.drivers.explore.port import Discoverer, Explorer, Ground, MakeExplorer, Reporter, Results
+from fleet.drivers.explore.port import Discoverer, Explorer, ExplorerContext, MakeExplorer, Reporter, Results
 from fleet.text import counted
 
 BATCH = 48
@@ -32,7 +32,7 @@ async def ignore_discovery() -> None:
 
 def explorer(
     makers: Mapping[str, MakeExplorer],
-    ground: Ground,
+    context: ExplorerContext,
     notebook: Notebook,
     seed: str,
     discovered: Callable[[], Awaitable[None]] = ignore_discovery,
@@ -45,7 +45,7 @@ def explorer(
     async def drive(desk: Desk) -> str:
         known = {
             name: ExplorerTurns(
-                name, make(ground, Random(f"{seed}/{name}"), notebook.read(name)), notebook.questions(name)
+                name, make(context, Random(f"{seed}/{name}"), notebook.read(name)), notebook.questions(name)
             )
             for name, make in makers.items()
         }
@@ -155,7 +155,7 @@ async def _rounds(desk: Desk, known: Mapping[str, ExplorerTurns], notebook: Note
                 continue
         waiting.append(one.name)
         for question, results in answered:
-            one.explorer.tell(question, results)
+            one.explorer.learn(question, results)
             endings.saw(question, results)
         while unanswered := endings.due():
             found = zip(unanswered, await _turn(desk, unanswered), strict=False)

@@ -19,7 +19,7 @@ Results = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class ExplorerContext:
     """The platform as an explorer starts from it, and what this run may do.
 
     `tools` are those that the persona is granted; `acts`: the dial and the budget permit acts.
@@ -42,7 +42,7 @@ class Explorer(Protocol):
     def ask(self, most: int) -> Sequence[Question]:
         """The next questions, with at most `most` calls together; none when it has nothing new to ask now."""
 
-    def tell(self, question: Question, results: Results) -> None:
+    def learn(self, question: Question, results: Results) -> None:
         """The answers to a question, in order; fewer than its steps when one was refused or failed.
 
         What they hold is untrusted data.
@@ -72,4 +72,4 @@ class Reporter(Protocol):
 class MakeExplorer(Protocol):
     """Makes an explorer; a `state` that it does not understand is ignored."""
 
-    def __call__(self, ground: Ground, chance: Random, state: Mapping[str, Any], /) -> Explorer: ...
+    def __call__(self, context: ExplorerContext, chance: Random, state: Mapping[str, Any], /) -> Explorer: ...

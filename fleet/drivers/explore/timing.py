@@ -18,7 +18,7 @@ from typing import Any
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.documents.routes import Examples, filled, strings_of
 from fleet.drivers.explore.own_urls import OwnUrls
-from fleet.drivers.explore.port import Explorer, Ground, Results
+from fleet.drivers.explore.port import Explorer, ExplorerContext, Results
 from fleet.drivers.explore.state_changes import may_act
 from fleet.oracles.model import Exchange
 from fleet.oracles.statistics import ranks
@@ -87,7 +87,7 @@ class PageTimer:
             self._plan.pop(0)
         return [self._plan.pop(0)] if self._plan else ()
 
-    def tell(self, question: Question, results: Results) -> None:
+    def learn(self, question: Question, results: Results) -> None:
         """Learn the pages that an answer names, and how fast its page was."""
         for step, result in zip(question.steps, results, strict=False):
             page, status = str(step.args["url"]), result.get("status")
@@ -157,9 +157,9 @@ class PageTimer:
         return sorted(found, key=lambda page: -self._looks[page].p95)
 
 
-def make(ground: Ground, _chance: Random, state: Mapping[str, Any]) -> Explorer:
+def make(context: ExplorerContext, _chance: Random, state: Mapping[str, Any]) -> Explorer:
     """The explorer, from the pages that the profile names and those that it found in earlier runs."""
-    platform = ground.platform
+    platform = context.platform
     urls = OwnUrls(platform)
     kept = state.get("measured")
     known = kept if isinstance(kept, Mapping) else {}

@@ -20,7 +20,7 @@ from fleet.drivers.explore.account.api_rows import MAIL, NAME, PHRASE, TOOL, Row
 from fleet.drivers.explore.account.follow_up import MadeThing, follow
 from fleet.drivers.explore.account.site_rows import WHOLE, SiteKnowledge, strings
 from fleet.drivers.explore.own_urls import OwnUrls
-from fleet.drivers.explore.port import Ground, Results
+from fleet.drivers.explore.port import ExplorerContext, Results
 from fleet.personas.model import Step
 
 FETCH = "qa_fetch"
@@ -83,8 +83,8 @@ class EntryForm:
 class SessionExplorer:
     """Implements Explorer. `asked`: how often each form was asked, by its path."""
 
-    def __init__(self, ground: Ground, _chance: Random, state: Mapping[str, Any]) -> None:
-        self._urls = OwnUrls(ground.platform)
+    def __init__(self, context: ExplorerContext, _chance: Random, state: Mapping[str, Any]) -> None:
+        self._urls = OwnUrls(context.platform)
         asked = state.get("asked") if state.get("version") == VERSION else None
         pairs = asked.items() if isinstance(asked, dict) else ()
         self._pages = [one for one in strings(state.get("pages")) if one.startswith("/")][:WHOLE]
@@ -93,7 +93,7 @@ class SessionExplorer:
         self._start: dict[str, Any] = {}
         self._known = SiteKnowledge("")
         starts = [*self._urls.named(), *(place + path for place in self._urls.places for path in DOORS)]
-        self._lookups = list(dict.fromkeys(starts)) if ground.acts and ground.platform.web.act_paths else []
+        self._lookups = list(dict.fromkeys(starts)) if context.acts and context.platform.web.act_paths else []
         self._seen, self._further = set(self._lookups), FURTHER
         self._others: list[str] = []
         """Pages that others lead to by other words: looked at while a door is missing."""
@@ -122,7 +122,7 @@ class SessionExplorer:
         self._left -= 1
         return [self._next.pop(0)]
 
-    def tell(self, question: Question, results: Results) -> None:
+    def learn(self, question: Question, results: Results) -> None:
         if not results:
             return
         answers = [one for one in _list(results[-1].get("answers")) if isinstance(one, Mapping)]

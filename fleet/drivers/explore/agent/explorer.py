@@ -17,7 +17,7 @@ from fleet.drivers.desk import Question
 from fleet.drivers.explore.agent import questions, suspicions
 from fleet.drivers.explore.agent.knowledge import KnownAgent
 from fleet.drivers.explore.own_urls import OwnUrls
-from fleet.drivers.explore.port import Explorer, Ground, Results
+from fleet.drivers.explore.port import Explorer, ExplorerContext, Results
 from fleet.oracles.agent.charges import kept_private, promising
 from fleet.oracles.agent.dialogue import honest
 from fleet.oracles.model import Exchange
@@ -50,13 +50,13 @@ def calls(*args: Mapping[str, object]) -> tuple[Step, ...]:
 class AgentExplorer:
     """Asks every agent that the profile lists."""
 
-    def __init__(self, ground: Ground, chance: Random, state: Mapping[str, Any]) -> None:
-        acts = ground.acts and all(SPECS[tool].effect is Effect.ACT for tool in TOOLS)
-        names = tuple(dict.fromkeys(ground.platform.call_targets)) if acts else ()
+    def __init__(self, context: ExplorerContext, chance: Random, state: Mapping[str, Any]) -> None:
+        acts = context.acts and all(SPECS[tool].effect is Effect.ACT for tool in TOOLS)
+        names = tuple(dict.fromkeys(context.platform.call_targets)) if acts else ()
         known = state.get("agents")
         agents = known if isinstance(known, Mapping) else {}
         self._known = {name: KnownAgent.of(name, agents.get(name)) for name in names}
-        self._documents = documents(ground) if names else []
+        self._documents = documents(context) if names else []
         self._texts = chance.sample(TEXTS, len(TEXTS))
         done = state.get("asked")
         asked = [key for key in done if isinstance(key, str)] if isinstance(done, list) else []
@@ -102,7 +102,7 @@ class AgentExplorer:
         self._done = not chosen and not any(True for _ in self._open())
         return chosen
 
-    def tell(self, question: Question, results: Results) -> None:
+    def learn(self, question: Question, results: Results) -> None:
         if question.steps[-1].tool == READER:
             for one, result in product(self._known.values(), results):
                 one.read(str(result.get("text", "")))
@@ -183,12 +183,12 @@ class AgentExplorer:
                     yield rank * 10 + min(at, 9), full, steps
 
 
-def documents(ground: Ground) -> list[Question]:
+def documents(context: ExplorerContext) -> list[Question]:
     """The platform's documents, where commands of its agents may be written down."""
-    urls = OwnUrls(ground.platform)
+    urls = OwnUrls(context.platform)
     pages = [one for one in urls.named() if not one.startswith("{face:")]
     guides = [place + path for place in urls.places for path in ("/llms.txt", "/skill.md")]
-    found = dict.fromkeys([*pages, *guides] if READER in ground.tools else [])
+    found = dict.fromkeys([*pages, *guides] if READER in context.tools else [])
     return [Question((Step(tool=READER, args={"url": url}),)) for url in found]
 
 
@@ -196,6 +196,6 @@ def _spelled(steps: Sequence[Step]) -> str:
     return json.dumps([step.args for step in steps], sort_keys=True)
 
 
-def make(ground: Ground, chance: Random, state: Mapping[str, Any]) -> Explorer:
+def make(context: ExplorerContext, chance: Random, state: Mapping[str, Any]) -> Explorer:
     """The explorer of a platform's agents."""
-    return AgentExplorer(ground, chance, state)
+    return AgentExplorer(context, chance, state)

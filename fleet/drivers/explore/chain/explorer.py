@@ -21,7 +21,7 @@ from fleet.drivers.explore.chain.publishing import sizes
 from fleet.drivers.explore.chain.reentrancy import reentrances
 from fleet.drivers.explore.chain.stated import FETCH, StatedContract
 from fleet.drivers.explore.chain.unnamed import UnnamedFunctions
-from fleet.drivers.explore.port import Explorer, Ground, Results
+from fleet.drivers.explore.port import Explorer, ExplorerContext, Results
 from fleet.oracles.chain import fourbyte
 from fleet.oracles.chain.simulated import NARROW
 from fleet.personas.model import Step
@@ -36,19 +36,19 @@ REGISTER = "register(string)"
 _METADATA = re.compile(r"metadata\((\d+),.*\)")
 
 
-def make(ground: Ground, chance: Random, state: Mapping[str, Any]) -> Explorer:
+def make(context: ExplorerContext, chance: Random, state: Mapping[str, Any]) -> Explorer:
     """An explorer of this platform's diamond, with what was asked before."""
-    return ChainExplorer(ground, chance, state)
+    return ChainExplorer(context, chance, state)
 
 
 class ChainExplorer:
     """Stages, each made from the answers to the one before; a stage's questions wait in a queue."""
 
-    def __init__(self, ground: Ground, chance: Random, state: Mapping[str, Any]) -> None:
-        self._ground, self._chance, self._map = ground, chance, DiamondMap()
-        self._stated, self._unnamed = StatedContract(ground.platform), UnnamedFunctions(self._map)
-        self._reads = FETCH in ground.tools
-        self._role = "app" if ground.platform.metadata.app else ""
+    def __init__(self, context: ExplorerContext, chance: Random, state: Mapping[str, Any]) -> None:
+        self._ground, self._chance, self._map = context, chance, DiamondMap()
+        self._stated, self._unnamed = StatedContract(context.platform), UnnamedFunctions(self._map)
+        self._reads = FETCH in context.tools
+        self._role = "app" if context.platform.metadata.app else ""
         asked = state.get("asked")
         known = asked.items() if isinstance(asked, dict) else ()
         self._asked: dict[str, int] = {str(key): count for key, count in known if isinstance(count, int)}
@@ -70,7 +70,7 @@ class ChainExplorer:
             taken.append(self._queue.pop(0))
         return taken
 
-    def tell(self, question: Question, results: Results) -> None:
+    def learn(self, question: Question, results: Results) -> None:
         """Keep what was answered; a simulated call that changed something is asked again."""
         for step, result in zip(question.steps, results, strict=False):
             if step.tool == FETCH:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from fleet.drivers.desk import Question
-from fleet.drivers.explore.port import Ground
+from fleet.drivers.explore.port import ExplorerContext
 from fleet.personas.model import Step
 
 COPIES = 24
@@ -14,10 +14,10 @@ PUBLISH = "qa_publish"
 _DEFINED = re.compile(r"\b(?:fn|func|function|def)\s+([A-Za-z_]\w*)")
 
 
-def sizes(ground: Ground) -> list[Question]:
+def sizes(context: ExplorerContext) -> list[Question]:
     """Each under a fresh name, so that it writes for the first time; none where the run may not act."""
-    sample = ground.platform.compiler.sample
-    if not sample or not ground.acts or CREATE not in ground.tools or PUBLISH not in ground.tools:
+    sample = context.platform.compiler.sample
+    if not sample or not context.acts or CREATE not in context.tools or PUBLISH not in context.tools:
         return []
     sources = dict.fromkeys((sample, grown(sample)))
     return [

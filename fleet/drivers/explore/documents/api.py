@@ -22,7 +22,7 @@ from fleet.drivers.explore.account import api_rows
 from fleet.drivers.explore.documents.api_cases import ApiRequest, lacking, requests
 from fleet.drivers.explore.documents.api_description import ApiDescription, read_description
 from fleet.drivers.explore.own_urls import OwnUrls
-from fleet.drivers.explore.port import Ground, Results
+from fleet.drivers.explore.port import ExplorerContext, Results
 from fleet.oracles.account.tokens import attempts
 from fleet.oracles.documents.api_document import api_document, is_description
 from fleet.oracles.documents.openapi import server
@@ -67,9 +67,9 @@ class DescriptionLookup(Question):
 class ApiExplorer:
     """Implements Explorer. `rounds`: how often each operation was asked, by description and operation."""
 
-    def __init__(self, ground: Ground, chance: Random, state: Mapping[str, Any]) -> None:
-        self._urls, self._acts, self._chance = OwnUrls(ground.platform), ground.acts, chance
-        self._accounts = ground.acts and api_rows.TOOL in ground.tools
+    def __init__(self, context: ExplorerContext, chance: Random, state: Mapping[str, Any]) -> None:
+        self._urls, self._acts, self._chance = OwnUrls(context.platform), context.acts, chance
+        self._accounts = context.acts and api_rows.TOOL in context.tools
         self._rows: list[api_rows.AccountRows] = []
         self._waiting: list[api_rows.AccountRows] = []
         self._stating: list[str] = []
@@ -109,7 +109,7 @@ class ApiExplorer:
             asked.append(self._next.pop(0))
         return asked
 
-    def tell(self, question: Question, results: Results) -> None:
+    def learn(self, question: Question, results: Results) -> None:
         if isinstance(question, api_rows.OwnRecord) and results:
             answers = _list(results[-1].get("answers"))
             facts = answers[0].get("facts", {}) if answers else {}

@@ -14,7 +14,7 @@ from typing import Any
 
 from fleet.config.compiler import CompilerSection
 from fleet.drivers.desk import Question
-from fleet.drivers.explore.port import Ground, Results
+from fleet.drivers.explore.port import ExplorerContext, Results
 from fleet.fuzzing.campaign import Campaign
 from fleet.fuzzing.suspects import Suspect
 from fleet.oracles.model import Exchange, Facts
@@ -59,14 +59,14 @@ def planned(seconds: float, parts: int) -> tuple[int, float]:
 class Programs:
     """Implements the explorers' port for a compiler and a loader."""
 
-    def __init__(self, ground: Ground, chance: Random, state: Mapping[str, Any]) -> None:
-        compiler = ground.platform.compiler
-        self._facts = Facts.of(ground.platform)
+    def __init__(self, context: ExplorerContext, chance: Random, state: Mapping[str, Any]) -> None:
+        compiler = context.platform.compiler
+        self._facts = Facts.of(context.platform)
         self._parts = [one for one in ("compiler", "loader") if compiler_has(compiler, one)]
-        self._left, self._seconds = planned(ground.seconds, len(self._parts))
+        self._left, self._seconds = planned(context.seconds, len(self._parts))
         self._campaign = Campaign.of(state)
-        self._campaign.start_from("compiler", ground.start.sources)
-        self._grammar = ground.start.grammar
+        self._campaign.start_from("compiler", context.start.sources)
+        self._grammar = context.start.grammar
         self._seed = chance.getrandbits(31)
         self._quiet = 0
         self._asked = False
@@ -95,7 +95,7 @@ class Programs:
         args = self._campaign.begin_round(part, seed=self._seed, seconds=self._seconds, grammar=self._grammar)
         return (FuzzRound((Step(tool=FUZZ, args=args),)),)
 
-    def tell(self, question: Question, results: Results) -> None:
+    def learn(self, question: Question, results: Results) -> None:
         if isinstance(question, SuspectLook):
             calls = zip(question.steps, results, strict=False)
             seen = [Exchange(step.tool, step.args, result) for step, result in calls]

@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 from fleet.config import Platform
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.own_urls import OwnUrls
-from fleet.drivers.explore.port import Ground, Results
+from fleet.drivers.explore.port import ExplorerContext, Results
 from fleet.drivers.explore.web.points import Kind, Point
 from fleet.findings.sighting import template
 from fleet.personas.model import Step
@@ -53,9 +53,9 @@ _NO_PAGE = re.compile(
 _FACE = re.compile(r"\{face:[^}]*\}")
 
 
-def make(ground: Ground, chance: Random, state: Mapping[str, Any]) -> Pages:
+def make(context: ExplorerContext, chance: Random, state: Mapping[str, Any]) -> Pages:
     """See port.py."""
-    return Pages(ground.platform, chance, state)
+    return Pages(context.platform, chance, state)
 
 
 class Pages:
@@ -84,7 +84,7 @@ class Pages:
             room -= len(one.steps)
         return questions
 
-    def tell(self, question: Question, results: Results) -> None:
+    def learn(self, question: Question, results: Results) -> None:
         if not results or len(results) < len(question.steps):
             return
         args, result = question.steps[-1].args, results[-1]

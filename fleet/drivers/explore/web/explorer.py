@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl
 
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.documents.routes import absent_beside, filled
-from fleet.drivers.explore.port import Ground, Results
+from fleet.drivers.explore.port import ExplorerContext, Results
 from fleet.drivers.explore.web.frontier import MAX_PAGES, Page
 from fleet.drivers.explore.web.inputs import DONE, TOOL, Guess, guess
 from fleet.drivers.explore.web.site_map import COMMON, DocumentedRoute, Places, SiteMap
@@ -75,16 +75,16 @@ class Comparison(Question):
 class WebExplorer:
     """Its state is the map of the site, how far each input was asked, and which documents were compared."""
 
-    def __init__(self, ground: Ground, chance: Random, state: Mapping[str, Any]) -> None:
+    def __init__(self, context: ExplorerContext, chance: Random, state: Mapping[str, Any]) -> None:
         seed = f"{chance.getrandbits(64):016x}"
-        self.map, self._compared = SiteMap.of(ground.platform, seed), ""
+        self.map, self._compared = SiteMap.of(context.platform, seed), ""
         try:
             if state.get("version") == VERSION:
                 self.map.restore(state)
                 self._compared = str(state["compared"])
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             _LOG.warning("the web explorer begins again: its state cannot be read: %r", error)
-            self.map, self._compared = SiteMap.of(ground.platform, seed), ""
+            self.map, self._compared = SiteMap.of(context.platform, seed), ""
         self._next: deque[Question] = deque(self._remembered(chance))
         """Questions that an answer led to, and those for which a batch had no room."""
         self._flying: set[str] = set()
@@ -97,7 +97,7 @@ class WebExplorer:
         """All URLs of such a route and its values; the document of one not there; those that are there."""
         self._routes: dict[str, tuple[object, str]] = {}
         """What the documented routes of this run answered, with their documents."""
-        self._acts, self._chance, self._comparing = ground.acts, chance, ""
+        self._acts, self._chance, self._comparing = context.acts, chance, ""
         self._allowance, self._level = QUIET, 0
         urls = self.map.urls
         common = (place + path for place in urls.places for path in COMMON)
@@ -228,7 +228,7 @@ class WebExplorer:
             most -= len(question.steps)
             yield question
 
-    def tell(self, question: Question, results: Results) -> None:
+    def learn(self, question: Question, results: Results) -> None:
         """Learn what the pages refer to, and which inputs answer in a new way."""
         pages = self.map.frontier.pages
         for step, result in zip(question.steps, results, strict=False):
