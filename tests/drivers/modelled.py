@@ -10,11 +10,11 @@ from typing import Any
 import anyio
 
 from fleet.config import FleetConfig, ModelSection, parse
-from fleet.devnet.model import Say, Script, ScriptedCall, ScriptedModel, serve_model
 from fleet.drivers.desk import ProviderFailed
 from fleet.drivers.model.driver import ModelDriver
 from fleet.drivers.session import RunOver
 from tests.doubles.drivers import MemoryDesk
+from tests.doubles.model import Say, Script, ScriptedCall, ScriptedModel, serve_model
 
 KEY = "sk-not-a-real-key-0123456789"
 CALL = ScriptedCall("qa_fetch", {"url": "http://site/x"})

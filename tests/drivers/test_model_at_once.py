@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from fleet.devnet.model import Answer, Raw
-from fleet.devnet.model_scripts import in_order
 from fleet.events.model import MessageDone, MessageStarted
 from tests.doubles.drivers import MemoryDesk
+from tests.doubles.model import Answer, Raw
+from tests.doubles.model_scripts import in_order
 from tests.drivers.modelled import run
 
 pytestmark = pytest.mark.anyio

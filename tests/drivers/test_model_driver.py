@@ -8,8 +8,6 @@ from typing import Any
 import anyio
 import pytest
 
-from fleet.devnet.model import Refuse, Say, ScriptedCall, Silence, serve_model
-from fleet.devnet.model_scripts import FETCH, HOSTILE, always, good, in_order
 from fleet.drivers.desk import ProviderFailed
 from fleet.drivers.model.driver import ModelDriver
 from fleet.drivers.model.exchange import MAX_CALLS
@@ -17,6 +15,8 @@ from fleet.drivers.session import RunOver
 from fleet.errors import BudgetExceeded
 from fleet.events.model import Event, MessageDelta, MessageDone, MessageSaid, MessageStarted
 from tests.doubles.drivers import MemoryDesk, look, offer
+from tests.doubles.model import Refuse, Say, ScriptedCall, Silence, serve_model
+from tests.doubles.model_scripts import FETCH, HOSTILE, always, good, in_order
 from tests.drivers.modelled import CALL, DONE, KEY, driven, good_end, outcome, run, section
 
 pytestmark = pytest.mark.anyio

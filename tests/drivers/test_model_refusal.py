@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from fleet.devnet.model import Raw, Refuse, Say
-from fleet.devnet.model_scripts import always, good, in_order
-from fleet.devnet.model_wire.openai_request import invalid
-from fleet.devnet.model_wire.wire import WIRES
 from fleet.drivers.model.refusal import MAX_WORDS, without_key, words
 from fleet.drivers.session import RunOver
 from tests.doubles.drivers import MemoryDesk
+from tests.doubles.model import Raw, Refuse, Say
+from tests.doubles.model_scripts import always, good, in_order
+from tests.doubles.model_wire.openai_request import invalid
+from tests.doubles.model_wire.wire import WIRES
 from tests.drivers.chats import REFUSED, TAKEN, TOOL_CALL
 from tests.drivers.modelled import CALL, KEY, driven, good_end, outcome, run
 

@@ -8,11 +8,11 @@ import pytest
 from pydantic_ai.messages import ModelRequest
 from pydantic_ai.models import ModelRequestParameters
 
-from fleet.devnet.model import Answer, ModelPrompt, Say, ScriptedCall, serve_model
-from fleet.devnet.model_scripts import always, good, in_order
 from fleet.drivers.model.endpoint import open_endpoint
 from fleet.drivers.model.exchange import ModelExchange
 from tests.doubles.drivers import MemoryDesk
+from tests.doubles.model import Answer, ModelPrompt, Say, ScriptedCall, serve_model
+from tests.doubles.model_scripts import always, good, in_order
 from tests.drivers.modelled import DONE, KEY, outcome, run, section
 
 pytestmark = pytest.mark.anyio

@@ -8,13 +8,13 @@ from typing import Any
 import anyio
 import pytest
 
-from fleet.devnet.model import Refuse, Say, ScriptedCall, serve_model
-from fleet.devnet.model_scripts import always, good, in_order
-from fleet.devnet.model_wire.wire import WIRES
 from fleet.drivers.desk import ProviderFailed
 from fleet.drivers.model.driver import ModelDriver
 from fleet.events.model import MessageDelta, MessageDone, MessageSaid, MessageStarted
 from tests.doubles.drivers import MemoryDesk
+from tests.doubles.model import Refuse, Say, ScriptedCall, serve_model
+from tests.doubles.model_scripts import always, good, in_order
+from tests.doubles.model_wire.wire import WIRES
 from tests.drivers.modelled import CALL, DONE, KEY, driven, good_end, run, section
 
 pytestmark = pytest.mark.anyio

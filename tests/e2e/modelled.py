@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from fleet.devnet.model import Say, Script, ScriptedModel, serve_model
-from fleet.devnet.model_scripts import always
 from fleet.gate.dial import DIAL
 from fleet.gate.model import Rung
 from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
 from fleet.runs.run import RunReport, fire
 from tests.acceptance.conftest import House, persona, probe, step
+from tests.doubles.model import Say, Script, ScriptedModel, serve_model
+from tests.doubles.model_scripts import always
 
 KEY = "sk-not-a-real-key-0123456789"
 TOOLS = '["qa_fetch", "qa_compile", "qa_chain", "qa_create", "qa_publish", "qa_call", "qa_report"]'

@@ -12,8 +12,8 @@ import pytest
 from anyio import to_thread
 
 from fleet.app.persona_sets import one
-from fleet.devnet.model import Say, ScriptedCall, serve_model
-from fleet.devnet.model_scripts import in_order
+from tests.doubles.model import Say, ScriptedCall, serve_model
+from tests.doubles.model_scripts import in_order
 from tests.e2e.conftest import LONG, Fleet, Said, processes_of
 
 pytestmark = [pytest.mark.devnet, pytest.mark.jail, pytest.mark.timeout(400)]

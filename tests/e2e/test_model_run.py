@@ -7,14 +7,14 @@ from collections.abc import AsyncIterator, Mapping
 
 import pytest
 
-from fleet.devnet.model import Answer, ModelPrompt, Refuse, Say, Script, ScriptedCall
-from fleet.devnet.model_scripts import HOSTILE, always, good, in_order
 from fleet.devnet.node import invoke
 from fleet.gate.dial import DIAL
 from fleet.runs.desk.exit_codes import MODEL_ENDED
 from fleet.store.rows import FindingRow
 from tests.acceptance.conftest import House, house, probe, step
 from tests.devnet.seed import SEEDER
+from tests.doubles.model import Answer, ModelPrompt, Refuse, Say, Script, ScriptedCall
+from tests.doubles.model_scripts import HOSTILE, always, good, in_order
 from tests.e2e.modelled import HEALTHY, KEY, LEAK, LIMITS, Stand, open_stand
 
 __all__ = ["house"]

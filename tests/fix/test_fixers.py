@@ -11,8 +11,6 @@ import pytest
 
 from fleet.config import FleetConfig, ModelSection
 from fleet.config.propose import ProposeSection
-from fleet.devnet.model import Refuse, Say, Script, ScriptedCall, serve_model
-from fleet.devnet.model_scripts import HOSTILE, always, in_order
 from fleet.drivers.session import RunOver
 from fleet.errors import ConfigError, Unreachable
 from fleet.fix.fixers import model
@@ -22,6 +20,8 @@ from fleet.fix.fixers.command import CommandFixer
 from fleet.fix.fixers.model import TURNS, ModelFixer
 from fleet.fix.fixers.none import NoFixer
 from fleet.fix.model import FixTask, GateStep, StepResult
+from tests.doubles.model import Refuse, Say, Script, ScriptedCall, serve_model
+from tests.doubles.model_scripts import HOSTILE, always, in_order
 from tests.fix.bench import CANARY, ITEM, Bench, Purse, make_repository, task
 from tests.sandbox.doubles import Server, http_answer
 

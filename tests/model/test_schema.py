@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from fleet.devnet.model_wire.openai_request import invalid
+from tests.doubles.model_wire.openai_request import invalid
 from tests.drivers.chats import REFUSED, TAKEN
 from tests.model.conftest import ENGINE
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from fleet.devnet.model import Raw, Refuse, Say, Script, ScriptedCall, Silence, serve_model
-from fleet.devnet.model_scripts import HOSTILE, always, in_order
 from fleet.drivers.model.driver import ModelDriver
 from fleet.drivers.session import RunOver
 from fleet.personas.model import FailFast, PolicySection
 from fleet.runs.driver_choice import DriverChoice
+from tests.doubles.model import Raw, Refuse, Say, Script, ScriptedCall, Silence, serve_model
+from tests.doubles.model_scripts import HOSTILE, always, in_order
 from tests.drivers.modelled import KEY, section
 from tests.runs.table import Table, look, persona, seated
 

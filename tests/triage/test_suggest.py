@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from fleet.config import ModelSection
-from fleet.devnet.model import Answer, ModelPrompt, Refuse, Say, Script, ScriptedCall, serve_model
 from fleet.drivers.model.pair_judge import ModelSuggester
 from fleet.drivers.model.pairs import AskedPair, PairVerdict
 from fleet.store.journal import MEMORY, Journal
@@ -20,6 +19,7 @@ from fleet.triage.items.fold import TriageFold
 from fleet.triage.items.pass_inputs import PassInputs
 from fleet.triage.items.worklist import ItemLink
 from fleet.triage.suggest import KEY, suggested, with_links
+from tests.doubles.model import Answer, ModelPrompt, Refuse, Say, Script, ScriptedCall, serve_model
 
 pytestmark = pytest.mark.anyio
 

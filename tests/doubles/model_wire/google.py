@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fleet.devnet.model_wire.say import Say, ScriptedCall, named, pieces, sse, tokens
+from tests.doubles.model_wire.say import Say, ScriptedCall, named, pieces, sse, tokens
 
 PATH, BASE, KEY = "/v1beta/models/{model}:streamGenerateContent", "", "x-goog-api-key"
 

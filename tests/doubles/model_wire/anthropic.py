@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fleet.devnet.model_wire.say import Say, named, pieces, sse, tokens
+from tests.doubles.model_wire.say import Say, named, pieces, sse, tokens
 
 PATH, BASE, KEY = "/v1/messages", "", "authorization"
 

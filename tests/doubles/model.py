@@ -23,8 +23,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from fleet.devnet.model_wire.say import Say, ScriptedCall
-from fleet.devnet.model_wire.wire import WIRES, ModelProtocol
+from tests.doubles.model_wire.say import Say, ScriptedCall
+from tests.doubles.model_wire.wire import WIRES, ModelProtocol
 
 __all__ = [
     "Answer",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fleet.devnet.model import Answer, ModelPrompt, Raw, Refuse, Say, Script, ScriptedCall, Silence
+from tests.doubles.model import Answer, ModelPrompt, Raw, Refuse, Say, Script, ScriptedCall, Silence
 
 FETCH = ScriptedCall("qa_fetch", {"url": "http://127.0.0.1:1/"})
 

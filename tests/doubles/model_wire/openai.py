@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fleet.devnet.model_wire.say import Say, ScriptedCall, named, pieces, sse
+from tests.doubles.model_wire.say import Say, ScriptedCall, named, pieces, sse
 
 PATH, BASE, KEY = "/v1/chat/completions", "/v1", "authorization"
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fleet.devnet.model_wire import anthropic, google, openai, openai_request
-from fleet.devnet.model_wire.say import Say
+from tests.doubles.model_wire import anthropic, google, openai, openai_request
+from tests.doubles.model_wire.say import Say
 
 Body = Mapping[str, Any]
 
