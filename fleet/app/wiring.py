@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -103,7 +103,11 @@ async def wired(
             sponsor=load_key(key_file(config, "sponsor", state)),
         )
         rpc = await stack.enter_async_context(Rpc(profile.chain.rpc))
-        await _target(rpc, profile, patient=patient)
+        try:
+            await rpc.check_target(profile)
+        except Unreachable as error:
+            if not (patient and error.how):
+                raise
         place = state / "fleet.db" if alone else store_place(config.store, state)
         journal, source = await stack.enter_async_context(
             at_work(
@@ -117,11 +121,13 @@ async def wired(
         )
         tier = await fence.proven()
         never = NeverList(live.never)
-        redactor = _redactor(keys, config, state)
+        held = [key.reveal() for key in (keys.identity, keys.sponsor) if key]
+        redactor = Redactor(filter(None, (*held, model_key(config, state))))  # every secret of this process
         sinks = {} if alone else config.sinks
         readers = await stack.enter_async_context(_readers(config, sinks, redactor, state, clock))
-        limits = fences(state, never, profile)
-        side = _chain_side(rpc, profile, keys, journal, limits, config.trusted, state)
+        chain, tx = profile.chain, JournalledTx(journal)
+        signer = Signer(rpc, chain, tx, keys=keys, fences=fences(state, never, profile))
+        identity, log = signer.address(Role.IDENTITY), log_of(profile, state, rpc, signer)
         tried = partial(why_not_started, fence.shown, profile.compiler.program, fence.other_jail)
         yield FleetContext(
             state=state,
@@ -132,7 +138,14 @@ async def wired(
             source=source,
             jail=fence.jail,
             tier=tier,
-            chain=side if posts else replace(side, log=MutedLog(side.log)),
+            chain=ChainSide(
+                signer=signer,
+                sponsor=Sponsor(rpc, signer),
+                names=Names(rpc, chain.diamond),
+                log=log if posts else MutedLog(log),
+                identity=identity,
+                own=OwnEntries(frozenset({identity.lower(), *map(str.lower, config.trusted)})),
+            ),
             redactor=redactor,
             clock=clock,
             egress=partial(
@@ -144,42 +157,6 @@ async def wired(
             checks=checks_of(rpc, profile, tier, tried),
             search_start=partial(read_start, profile.compiler, fence.profile),
         )
-
-
-async def _target(rpc: Rpc, profile: Platform, *, patient: bool) -> None:
-    """Check that this is the configured chain; if patient, leave a silent node to the run."""
-    try:
-        await rpc.check_target(profile)
-    except Unreachable as error:
-        if not (patient and error.how):
-            raise
-
-
-def _chain_side(
-    rpc: Rpc,
-    profile: Platform,
-    keys: Keys,
-    journal: Journal,
-    limits: SigningLimits,
-    trusted: Iterable[str],
-    state: Path,
-) -> ChainSide:
-    chain = profile.chain
-    signer = Signer(rpc, chain, JournalledTx(journal), keys=keys, fences=limits)
-    return ChainSide(
-        signer=signer,
-        sponsor=Sponsor(rpc, signer),
-        names=Names(rpc, chain.diamond),
-        log=log_of(profile, state, rpc, signer),
-        identity=signer.address(Role.IDENTITY),
-        own=OwnEntries(frozenset({signer.address(Role.IDENTITY).lower(), *map(str.lower, trusted)})),
-    )
-
-
-def _redactor(keys: Keys, config: FleetConfig, state: Path) -> Redactor:
-    """A redactor that knows every secret of this process."""
-    held = [key.reveal() for key in (keys.identity, keys.sponsor) if key]
-    return Redactor(filter(None, (*held, model_key(config, state))))
 
 
 @asynccontextmanager

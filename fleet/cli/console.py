@@ -76,7 +76,7 @@ def run(main: Callable[[], Coroutine[Any, Any, Value]]) -> Value:
         signal.signal(signal.SIGTERM, before)
 
 
-def put(data: Any, *, as_json: bool, text: Callable[[], None]) -> None:
+def put(data: object, *, as_json: bool, text: Callable[[], None]) -> None:
     """Data on stdout: one JSON document when asked for, else what `text` prints."""
     if as_json:
         print(json.dumps(data, ensure_ascii=True, default=str))

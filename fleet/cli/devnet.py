@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -175,7 +176,7 @@ def _start(pid: int) -> int:
     return stat.start if stat and stat.state not in "ZX" else 0
 
 
-def _until(done: Any, seconds: float, complaint: str) -> None:
+def _until(done: Callable[[], bool], seconds: float, complaint: str) -> None:
     end = time.monotonic() + seconds
     while not done():
         if time.monotonic() > end:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,7 @@ def _command(name: str, command: Any) -> Iterator[str]:
         yield from _command(f"{name} {below}", inner)
 
 
-def _verbatim(found: Any) -> Iterator[str]:
+def _verbatim(found: Iterable[str]) -> Iterator[str]:
     yield ".nf"
     yield from map(_text, found)
     yield ".fi"

@@ -100,12 +100,14 @@ def propose(
             note(f"no draft was opened; what was tried: fleet proposals show {data['run']}")
 
     put(data, as_json=as_json, text=text)
-    if code := 0 if data.get("queued") else propose_code(data):
+    if code := propose_code(data):
         raise typer.Exit(code)
 
 
 def propose_code(data: Mapping[str, Any]) -> int:
     """The exit code for a run's data with its `proposal`."""
+    if data.get("queued"):
+        return 0
     held = data["outcome"] == "done" and (data["proposal"] or {}).get("state") == "held"
     return HELD if held else exit_code(data)
 

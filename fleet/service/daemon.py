@@ -160,7 +160,16 @@ class Daemon:
         """Run triggers, folder watch, janitor and keeper until the daemon drains."""
         keeper = FolderRetention(self.world, self.feed)
         again = UnprovenRetry(self.world.journal, self.queue, self.world.clock, self.world.platform.name)
-        notices = self._notices()
+        world = self.world
+        notices = NoticeWatch(
+            world.journal,
+            world.platform.name,
+            world.redactor,
+            world.clock,
+            config=world.live,
+            news=self._news,
+            receivers=partial(receivers_of, state=world.state),
+        )
         with self._firing:
             async with anyio.create_task_group() as tasks:
                 for name, run in self.triggers.sides:
@@ -170,19 +179,6 @@ class Daemon:
                 tasks.start_soon(side, "the keeper", keeper.run)
                 tasks.start_soon(side, "the retry of unproven findings", again.run)
                 tasks.start_soon(side, "notifications", notices.run)
-
-    def _notices(self) -> NoticeWatch:
-        world = self.world
-        receivers = partial(receivers_of, state=world.state)
-        return NoticeWatch(
-            world.journal,
-            world.platform.name,
-            world.redactor,
-            world.clock,
-            config=world.live,
-            news=self._news,
-            receivers=receivers,
-        )
 
     def _news(self) -> HostNews:
         budgets = {name: one.persona.budget for name, one in self.personas.items()}

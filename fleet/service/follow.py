@@ -8,7 +8,7 @@ after STAY_S, or when the client falls behind, and the client reconnects. 204 me
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
@@ -94,25 +94,21 @@ async def _events(
                 count += 1
                 if count > seen:
                     yield _sse(record, count)
-        if live is not None:
-            async for text in _live(live, count, stay_s):
-                yield text
+        if live is None:
+            return
+        async with aclosing(live.events()) as events:
+            until = anyio.current_time() + stay_s
+            while True:
+                event: Event | Lagged | None = None
+                with anyio.move_on_at(until):
+                    event = await anext(events, None)
+                if event is None or isinstance(event, Lagged):
+                    return
+                count += not isinstance(event, LIVE)
+                yield _sse(event, 0 if isinstance(event, LIVE) else count)
     finally:
         if live is not None:
             live.close()
-
-
-async def _live(live: LiveReader, count: int, stay_s: float) -> AsyncIterator[str]:
-    async with aclosing(live.events()) as events:
-        until = anyio.current_time() + stay_s
-        while True:
-            event: Event | Lagged | None = None
-            with anyio.move_on_at(until):
-                event = await anext(events, None)
-            if event is None or isinstance(event, Lagged):
-                return
-            count += not isinstance(event, LIVE)
-            yield _sse(event, 0 if isinstance(event, LIVE) else count)
 
 
 def _sse(record: Event | UnknownRecord, number: int) -> str:

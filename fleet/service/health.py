@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -71,7 +72,9 @@ class DaemonHealth:
         world, journal, platform = self._world, self._world.journal, self._world.platform.name
         personas = tuple(PersonaSummary.of(one.persona) for one in self._personas.loaded.values())
         known = await JournalSnapshot.read(journal, platform, personas, world.day())
-        items = await journal.items(platform)
+        items, written = await journal.items(platform), None
+        with suppress(OSError):
+            written = (world.state / WORKLIST).stat().st_mtime
         return DaemonSnapshot(
             journal=known,
             rung=str(read_dial(world.state / DIAL).rung),
@@ -99,7 +102,7 @@ class DaemonHealth:
             coverage=self._coverage(known.last),
             # a label is one of our own words, whatever an entry of the log claims
             items=Counter((one.state, one.severity if one.severity in WEIGHTS else UNKNOWN) for one in items),
-            worklist_age_s=self._worklist_age(),
+            worklist_age_s=None if written is None else max(0.0, world.clock.now().timestamp() - written),
         )
 
     async def _owed(self) -> int:
@@ -121,13 +124,6 @@ class DaemonHealth:
                 if any(groups.values()):
                     found |= {(row.persona, group): len(probes) for group, probes in groups.items()}
         return found
-
-    def _worklist_age(self) -> float | None:
-        try:
-            written = (self._world.state / WORKLIST).stat().st_mtime
-        except OSError:
-            return None
-        return max(0.0, self._world.clock.now().timestamp() - written)
 
     async def _entries(self) -> int | None:
         """Entries of the log on chain, read rarely; None while the chain does not answer."""

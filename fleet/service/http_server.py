@@ -93,10 +93,6 @@ def application(
         kind = "text/plain; version=0.0.4; charset=utf-8"
         return _guarded(request) or Response(await health.metrics(), headers={"content-type": kind})
 
-    def _guarded(request: Request) -> Response | None:
-        host = request.headers.get("host", "").rpartition(":")[0] or request.headers.get("host", "")
-        return None if host in LOCAL else PlainTextResponse("unknown host\n", status_code=421)
-
     pages = (("/healthz", healthz), ("/readyz", readyz), ("/metrics", metrics))
     routes = [Route(path, page, methods=["GET"]) for path, page in pages]
     if doors is not None:
@@ -118,6 +114,11 @@ def application(
 
         routes.append(Route("/runs/{run}/events", events, methods=["GET"]))
     return Starlette(routes=routes)
+
+
+def _guarded(request: Request) -> Response | None:
+    host = request.headers.get("host", "").rpartition(":")[0] or request.headers.get("host", "")
+    return None if host in LOCAL else PlainTextResponse("unknown host\n", status_code=421)
 
 
 async def serve(

@@ -63,7 +63,8 @@ class Intake:
 
     async def runs(self, request: Request) -> Response:
         """`POST /runs`."""
-        if not _by_socket(request):
+        server = request.scope.get("server")
+        if server is None or server[1] is not None:  # the address of the unix socket has no port
             return _no(404, "not here")
         return await self._answer(request, "", self._doors.ask)
 
@@ -112,12 +113,6 @@ async def _read(request: Request) -> bytes | None:
         if len(body) > LARGEST:
             return None
     return bytes(body)
-
-
-def _by_socket(request: Request) -> bool:
-    """Whether it came over the unix socket, whose address has no port."""
-    server = request.scope.get("server")
-    return server is not None and server[1] is None
 
 
 def _no(status: int, why: str, *, again_s: int = 0) -> Response:

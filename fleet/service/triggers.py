@@ -80,7 +80,8 @@ class Triggers:
         self.clockwork = Clockwork(sink, fire_all=fire_all, clock=clock)
         self.continuous = Continuous(sink, clock=clock)
         self._ended = anyio.Event()
-        here = _here(base) if journal.shared else ""
+        place = f"{socket.gethostname()}\0{base.absolute()}".encode()  # files are those of one machine
+        here = "." + hashlib.sha256(place).hexdigest()[:12] if journal.shared else ""
         there = f".{platform.name}.{sponsor}" if journal.shared else ""
         self.chain = ChainWatch(
             node,
@@ -104,7 +105,11 @@ class Triggers:
     @property
     def sides(self) -> tuple[Side, ...]:
         """The tasks to run while triggers fire, by name."""
-        heads = HeadSubscription(self._ws, self.chain.wake, self._subscription, clock=self._clock)
+
+        def report(trouble: str) -> None:
+            self._emit(SubscriptionLost(reason=trouble) if trouble else SubscriptionOpened())
+
+        heads = HeadSubscription(self._ws, self.chain.wake, report, clock=self._clock)
         rounds: tuple[Side, ...] = (("the rounds of all daemons", self._count),)
         blocks: tuple[Side, ...] = (("the subscription to new blocks", heads.run),)
         return (
@@ -118,9 +123,6 @@ class Triggers:
             ("the watcher of outages", self.outages.run),
             ("the watcher of items", self.items.run),
         )
-
-    def _subscription(self, trouble: str) -> None:
-        self._emit(SubscriptionLost(reason=trouble) if trouble else SubscriptionOpened())
 
     def ended(self, row: RunRow, *, found: bool) -> None:
         """Note that a run ended in this process; with several daemons, the journal counts instead."""
@@ -224,14 +226,9 @@ def _urgency(persona: Persona) -> tuple[float, float, str]:
     return _period(persona), -gravest, persona.name
 
 
-async def _never(item: ItemRow) -> str:
+async def _never(_: ItemRow) -> str:
     """Where nothing proposes fixes, every item waits."""
     return "nothing here proposes fixes"
-
-
-def _here(base: Path) -> str:
-    """Suffix of the journal key for the state of files, which is stored per machine."""
-    return "." + hashlib.sha256(f"{socket.gethostname()}\0{base.absolute()}".encode()).hexdigest()[:12]
 
 
 def _moment(text: str) -> datetime | None:

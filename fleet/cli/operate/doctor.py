@@ -154,7 +154,7 @@ async def programs(platform: str | None) -> list[Row]:
     return [(one.name, one.ok, ("could not look: " if one.ours else "") + one.seen) for one in tried]
 
 
-async def browser(platform: str | None) -> list[Row]:
+async def browser(_: str | None) -> list[Row]:
     """Whether pages can be opened in a browser; without one, what needs it is not applicable."""
     program = installed()
     if not program:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,33 +40,27 @@ def page(data: Mapping[str, Any], *, width: int, height: int) -> list[PageLine]:
         left = len(wrong) - WRONG_SHOWN + 1
         wrong = [*wrong[: WRONG_SHOWN - 1], PageLine(f"WRONG     {left} more: fleet status --json", bad=True)]
     costs = [PageLine(text) for text in _costs(data)]
-    between = [*_few("proving", data["proving"], _seen), *_few("left", data["left"], _left)]
+    proving = [
+        f"{one['severity']:8} {one['surface']:8} {line(one['title'])} (run {one['run']})"
+        for one in data["proving"]
+    ]
+    left_out = [f"{one['persona']} {one['part']}: {one['reason']}" for one in data["left"]]
+    between = [*_few("proving", proving), *_few("left", left_out)]
     room = height - len(top) - len(wrong) - len(between) - len(costs)
     made = [*top, *wrong, *between, *_digest(data, max(room, 1)), *costs]
-    return [PageLine(_cut(one.text, width), one.bad) for one in made][:height]
+    lines = []
+    for one in made[:height]:  # a wide character takes two columns
+        text = clean(one.text, width)
+        fits = cell_len(text) <= width
+        lines.append(PageLine(text if fits else set_cell_size(text, width - 1).rstrip() + "…", one.bad))
+    return lines
 
 
-def _few(
-    word: str, rows: Sequence[Mapping[str, Any]], said: Callable[[Mapping[str, Any]], str]
-) -> list[PageLine]:
-    """A line for each of the first rows, and one with the number of the others."""
-    lines = [PageLine(f"{word:9} {said(one)}") for one in rows[:FEW]]
+def _few(word: str, rows: Sequence[str]) -> list[PageLine]:
+    """The first rows, and a line with the number of the others."""
+    lines = [PageLine(f"{word:9} {one}") for one in rows[:FEW]]
     more = len(rows) - FEW
     return lines + ([PageLine(f"{word:9} {more} more: fleet status --json")] if more > 0 else [])
-
-
-def _seen(one: Mapping[str, Any]) -> str:
-    return f"{one['severity']:8} {one['surface']:8} {line(one['title'])} (run {one['run']})"
-
-
-def _left(one: Mapping[str, Any]) -> str:
-    return f"{one['persona']} {one['part']}: {one['reason']}"
-
-
-def _cut(text: str, width: int) -> str:
-    """Cleaned, and cut to this many columns: a wide character takes two."""
-    shown = clean(text, width)
-    return shown if cell_len(shown) <= width else set_cell_size(shown, width - 1).rstrip() + "…"
 
 
 def minute(at: str) -> str:
@@ -151,7 +145,12 @@ def wrong(data: Mapping[str, Any]) -> list[str]:
             for one in data["lost"]
         ),
         *(f"outage: {one['severity']}  {one['platform']}: {one['title']}" for one in data["outages"]),
-        *(f"log: {_missing(one)}" for one in data["missing"]),
+        *(
+            f"log: {counted(one['count'], 'posted entry', 'posted entries')} "
+            f"{'is' if one['count'] == 1 else 'are'} not on {one['platform']} since {minute(one['since'])}"
+            + (one["fate"] and f", {one['fate']}")
+            for one in data["missing"]
+        ),
         *(f"persona refused: {one['reason']}" for one in crew["refused"]),
         *(f"undecided: {one['persona']} {one['probe']}: {one['reason']}" for one in data["undecided"]),
         *(f"unexplored: {one['persona']} {one['probe']}: {one['reason']}" for one in data["unexplored"]),
@@ -164,21 +163,13 @@ def wrong(data: Mapping[str, Any]) -> list[str]:
             f"{one['detail']}"
             for one in crew["failing"]
         ),
-        *_spent(data["left_today"]),
+        *(
+            f"budget spent: {owner or 'the fleet'} has no {' and no '.join(gone)} left today"
+            for owner, units in data["left_today"].items()
+            if (gone := [word(unit) for unit, count in units.items() if not count])
+        ),
         *([_behind(data["log"])] if data["log"]["behind"] else ()),
     ]
-
-
-def _missing(one: Mapping[str, Any]) -> str:
-    verb, fate = "is" if one["count"] == 1 else "are", one["fate"] and f", {one['fate']}"
-    entries = counted(one["count"], "posted entry", "posted entries")
-    return f"{entries} {verb} not on {one['platform']} since {minute(one['since'])}{fate}"
-
-
-def _spent(left: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    for owner, units in left.items():
-        if gone := [word(unit) for unit, count in units.items() if not count]:
-            yield f"budget spent: {owner or 'the fleet'} has no {' and no '.join(gone)} left today"
 
 
 def _behind(log: Mapping[str, Any]) -> str:

@@ -7,13 +7,12 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import anyio
 import typer
-from pydantic import BaseModel
 
 from fleet import disk_reserve
 from fleet.app.bootstrap import GRACE_S, Bootstrap, Options, fenced
@@ -56,7 +55,14 @@ def up(
         raise UsageError(f"{personas}: not a folder", remedy="name a folder of persona files")
     if dry_run:
         plan = planned(personas, platform)
-        put(plan, as_json=as_json, text=lambda: _print(plan))
+
+        def text() -> None:
+            print(f"platform  {plan['platform']}  dial {plan['dial']}")
+            table(("persona", "triggers"), ([row["persona"], row["triggers"]] for row in plan["personas"]))
+            for reason in plan["refused"]:
+                note(f"refused: {reason}")
+
+        put(plan, as_json=as_json, text=text)
         return
     configure()
     if run(lambda: stay(Options(state(), personas.absolute(), platform, grace, port))):
@@ -72,10 +78,13 @@ def planned(folder: Path, platform: str | None) -> dict[str, Any]:
     config = load_fleet()
     profile, path = load_platform(platform or config.platform, state())
     found, errors = roster(folder)
-    rows = [
-        {"persona": name, "triggers": "; ".join(_words(one.persona.triggers))}
-        for name, one in sorted(found.items())
-    ]
+    rows = []
+    for name, one in sorted(found.items()):
+        words = [
+            " ".join(f"{key} {value}" for key, value in trigger.model_dump(exclude_none=True).items())
+            for trigger in one.persona.triggers
+        ]
+        rows.append({"persona": name, "triggers": "; ".join(words or ["by hand only"])})
     return {
         "platform": profile.name,
         "profile": str(path),
@@ -83,20 +92,6 @@ def planned(folder: Path, platform: str | None) -> dict[str, Any]:
         "personas": rows,
         "refused": [str(error) for error in errors],
     }
-
-
-def _words(triggers: Iterable[BaseModel]) -> list[str]:
-    return [
-        " ".join(f"{key} {value}" for key, value in trigger.model_dump(exclude_none=True).items())
-        for trigger in triggers
-    ] or ["by hand only"]
-
-
-def _print(plan: dict[str, Any]) -> None:
-    print(f"platform  {plan['platform']}  dial {plan['dial']}")
-    table(("persona", "triggers"), ([row["persona"], row["triggers"]] for row in plan["personas"]))
-    for reason in plan["refused"]:
-        note(f"refused: {reason}")
 
 
 async def stay(options: Options) -> bool:

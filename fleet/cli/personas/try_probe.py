@@ -113,5 +113,5 @@ def _print(data: dict[str, Any], longest: int, *, every: bool) -> None:
     print("nothing was posted or counted; `fleet runs show` has what it saw")
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from fleet.events.live import Lagged
 from fleet.events.model import (
@@ -134,5 +133,5 @@ def _facts(record: Event) -> str:
     return ""
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     return line(json.dumps(value, ensure_ascii=False, default=str), WIDE)
