@@ -150,7 +150,7 @@ def evaluate(text: str, values: Values) -> object:
     except (CELEvalError, ValueError, OverflowError, RecursionError) as error:
         # not only its own errors: an integer of 65 bits in a result is a plain ValueError
         reason = str(error.args[0] if error.args else error)
-        raise ExpectationError(f"cannot be decided: {_plain(reason)}") from None
+        raise ExpectationError(f"cannot be decided: {_reworded(reason)}") from None
 
 
 def decided(text: str, values: Values) -> list[tuple[str, str]]:
@@ -179,7 +179,7 @@ def _value(text: str, values: Values) -> str:
     return json.dumps(bool(value) if isinstance(value, BoolType) else value, ensure_ascii=False, default=str)
 
 
-def _plain(reason: str) -> str:
+def _reworded(reason: str) -> str:
     """The library's reason in the words of an expectation: without its classes, and without the value."""
     if reason.endswith("does not support field selection"):
         return f"a {''.join(_CLASS.findall(reason)[-1:]).lower()} has no fields"

@@ -90,5 +90,5 @@ def judge(seen: Sequence[Exchange], facts: Facts) -> tuple[Violation, ...]:
         if kinds & set(oracle.judges) and all(need in facts.promised for need in oracle.needs)
         for one in oracle.judge(seen, facts)
     ]
-    told = {oracle.id for oracle, _ in found}
-    return tuple(one for oracle, one in found if not told & set(oracle.yields_to))
+    speaking = {oracle.id for oracle, _ in found}
+    return tuple(one for oracle, one in found if not speaking & set(oracle.yields_to))

@@ -123,8 +123,8 @@ def account_ended(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
         after = [one for one in steps[at + 1 :] if one.who == "one" and one.good]
         again = any(one.same(other) and closed(steps, one) for one in before for other in after)
         brief = bool(seen[-1].result.get("brief"))
-        told = described(seen, step.path, step.method) if brief else ()
-        dead = [at for at, one in told if _DEAD.search(one.text) and "refresh" not in one.text.lower()]
+        operations = described(seen, step.path, step.method) if brief else ()
+        dead = [at for at, one in operations if _DEAD.search(one.text) and "refresh" not in one.text.lower()]
         if again and (dead or not brief):
             title = f"after {step.method} {line(step.path, 90)} the ended session's token is still served"
             yield observed(title, f"account-ended {step.path}", "answers", led=tuple(dead[:1]))

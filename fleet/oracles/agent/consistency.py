@@ -16,11 +16,11 @@ from fleet.oracles.agent.dialogue import (
     SHOWN,
     answered,
     gist,
-    heard,
+    message_of,
+    normalized,
     number,
     one_agent,
-    plain,
-    said,
+    reply_of,
     same_words,
 )
 from fleet.oracles.agent.help_text import commands
@@ -88,7 +88,7 @@ def stream_differs(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
         ways = [bool(one.args.get("stream")) for one in turns]
         if ways != [False, True] * count or not (answered(*turns) and same_words(*turns)):
             return
-        said_whole, said_streamed = ({heard(one).strip() for one in turns[at::2]} for at in (0, 1))
+        said_whole, said_streamed = ({reply_of(one).strip() for one in turns[at::2]} for at in (0, 1))
         calls = {tuple(one.result.get("tool_calls", ())) for one in turns[::2]}
         whole, first = next(iter(said_whole)), next(iter(said_streamed))
         if not whole or len(whole) > SHOWN or max(len(said_whole), len(said_streamed), len(calls)) > 1:
@@ -137,7 +137,7 @@ def uneven_price(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
     if any(one.args.get("stream") or one.args.get("twice") for one in singles):
         return
     prices = {number(one, "charged") for one in singles}
-    if len(prices) != 1 or len({heard(one) for one in singles}) < 3:
+    if len(prices) != 1 or len({reply_of(one) for one in singles}) < 3:
         return
     if not any(same_words(one, last) for one in singles):
         return
@@ -167,18 +167,24 @@ def help_unknown(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
     if len(four) < 4 or not (answered(*four) and one_agent(four)):
         return
     guide, nonsense, works, last = four
-    named = [plain(one.filled()) for one in commands(heard(guide)) if one.sure]
-    shown = any(plain(said(last)) == one for one in named)
-    if not shown or plain(said(works)) not in named or plain(said(nonsense)) in plain(heard(guide)):
+    named = [normalized(one.filled()) for one in commands(reply_of(guide)) if one.sure]
+    shown = any(normalized(message_of(last)) == one for one in named)
+    if (
+        not shown
+        or normalized(message_of(works)) not in named
+        or normalized(message_of(nonsense)) in normalized(reply_of(guide))
+    ):
         return
-    if said(works) == said(last) or not gist(last) or last.result.get("tool_calls"):
+    if message_of(works) == message_of(last) or not gist(last) or last.result.get("tool_calls"):
         return
     if lost_for_words(gist(last)) & lost_for_words(gist(nonsense)) - lost_for_words(gist(works)):
         title = (
-            f"{last.asked}: {line(said(last), 50)!r} stands in its help text, and is answered like nonsense:"
-            f" {line(heard(last), 60)!r}"
+            f"{last.asked}: {line(message_of(last), 50)!r} stands in its help text, and is answered like"
+            f" nonsense: {line(reply_of(last), 60)!r}"
         )
-        yield observed(title, f"help-unknown {template(plain(said(last)))}", "reply", led=_before(seen, 3))
+        yield observed(
+            title, f"help-unknown {template(normalized(message_of(last)))}", "reply", led=_before(seen, 3)
+        )
 
 
 def lost_for_words(gist: str) -> frozenset[str]:
@@ -202,23 +208,27 @@ def turns(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     if len(three) < 3 or not (answered(*three) and one_agent(three)):
         return
     less, large, last = three
-    sizes = [[int(size) for size in _DIGITS.findall(said(one))] for one in (large, last)]
-    kinds = {_DIGITS.sub("#", plain(said(one))) for one in (large, last)}
-    if len(kinds) != 1 or [len(one) for one in sizes] != [1, 1] or len(said(last).split()) > 8:
+    sizes = [[int(size) for size in _DIGITS.findall(message_of(one))] for one in (large, last)]
+    kinds = {_DIGITS.sub("#", normalized(message_of(one))) for one in (large, last)}
+    if len(kinds) != 1 or [len(one) for one in sizes] != [1, 1] or len(message_of(last).split()) > 8:
         return
     (big,), (small,) = sizes
     took, larger, plainly = (number(one, "turns") for one in (last, large, less))
-    fewer = [int(size) for size in _DIGITS.findall(said(less))]
+    fewer = [int(size) for size in _DIGITS.findall(message_of(less))]
     share = 3.0 * small  # turns that no healthy task of this size takes: three a step
     if fewer:  # the same task in a size that takes one turn or two: three times in proportion to it
-        if len(fewer) > 1 or _DIGITS.sub("#", plain(said(less))) not in kinds or not 0 < fewer[0] < small:
+        if (
+            len(fewer) > 1
+            or _DIGITS.sub("#", normalized(message_of(less))) not in kinds
+            or not 0 < fewer[0] < small
+        ):
             return
         share = 3.0 * plainly * small / fewer[0]
     if not 0 < small < big or not 0 < plainly <= 2 or took < max(CAP, share):
         return
     if (CAP if fewer else 1) <= larger <= took:
         title = (
-            f"{last.asked}: {line(said(last), 50)!r} takes {took} turns, {line(said(large), 50)!r} {larger},"
-            f" and {line(said(less), 30)!r} {plainly}"
+            f"{last.asked}: {line(message_of(last), 50)!r} takes {took} turns,"
+            f" {line(message_of(large), 50)!r} {larger}, and {line(message_of(less), 30)!r} {plainly}"
         )
         yield observed(title, f"turns {kinds.pop()[:60]}", "turns", led=_before(seen, 2))

@@ -17,13 +17,13 @@ SHOWN = 3_500
 """Characters; a reply near the tool's cut cannot be compared whole."""
 
 
-def said(one: Exchange) -> str:
+def message_of(one: Exchange) -> str:
     """The message as it was sent."""
     args = one.args
     return spoken(str(args.get("message", "")), int(args.get("fill", 0)), str(args.get("unit", "")))
 
 
-def heard(one: Exchange) -> str:
+def reply_of(one: Exchange) -> str:
     """The reply."""
     return str(one.result.get("reply", ""))
 
@@ -63,22 +63,22 @@ def one_agent(seen: Sequence[Exchange]) -> bool:
 
 def same_words(*seen: Exchange) -> bool:
     """Whether all of them say the same to the same agent as the same sender."""
-    return len({(one.args.get("target"), said(one), caller(one)) for one in seen}) == 1
+    return len({(one.args.get("target"), message_of(one), caller(one)) for one in seen}) == 1
 
 
-def plain(text: str) -> str:
+def normalized(text: str) -> str:
     """A text as two healthy copies of it agree: composed, one case, single spaces."""
     return _PLAIN.sub(" ", unicodedata.normalize("NFC", text)).strip().casefold()
 
 
 def without(text: str, *echoes: str) -> str:
     """A reply without what its caller said: an echo is not the agent's word."""
-    text = plain(text)
-    for echo in sorted(filter(None, map(plain, echoes)), key=len, reverse=True):
+    text = normalized(text)
+    for echo in sorted(filter(None, map(normalized, echoes)), key=len, reverse=True):
         text = text.replace(echo.rstrip("?!. "), "{echo}") if len(echo) > 2 else text
     return text
 
 
 def gist(one: Exchange) -> str:
     """What a reply says beside its echo, without names and numbers: equal for two replies of one kind."""
-    return template(without(heard(one), said(one)))
+    return template(without(reply_of(one), message_of(one)))

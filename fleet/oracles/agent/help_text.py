@@ -106,9 +106,9 @@ def commands(text: str) -> tuple[Command, ...]:
     holes = any(_HOLE.search(hit[0]) for hit in _QUOTED.finditer(text))
     for hit in (*_QUOTED.finditer(text), *_SLASH.finditer(text)):
         before = _ENDED.split(text[max(0, hit.start() - BEFORE) : hit.start()])[-1]
-        told = bool(_TELLS.search(before) or (holes and _SYNTAX.search(before)))
+        instructs = bool(_TELLS.search(before) or (holes and _SYNTAX.search(before)))
         several = hit[0].startswith("/") and len(_SLASH.findall(text)) > 1
-        found.append((next(filter(None, hit.groups())), told or several))
+        found.append((next(filter(None, hit.groups())), instructs or several))
     bullets = list(_BULLET.finditer(text))
     head = text[: bullets[0].start()].rstrip().rpartition("\n")[2] if len(bullets) > 1 else ""
     for hit in bullets if len(bullets) > 1 else ():
@@ -116,11 +116,11 @@ def commands(text: str) -> tuple[Command, ...]:
             (_DESCRIBED.split(hit[1].strip("`\"'"))[0].strip("`\"'"), _TELLS.search(head) is not None)
         )
     for hit in _LIST.finditer(text):
-        told = _TELLS.search(head := hit[0].partition(":")[0]) is not None
+        instructs = _TELLS.search(head := hit[0].partition(":")[0]) is not None
         mark, items = _items(hit[1])
-        told = told and bool(mark or _TOLD.search(head))
-        told = told or bool(_SYNTAX.search(hit[0]) and any(Command(item).holes for item in items))
-        found += [(item, told and mark in ("", ";", "|")) for item in items]
+        instructs = instructs and bool(mark or _TOLD.search(head))
+        instructs = instructs or bool(_SYNTAX.search(hit[0]) and any(Command(item).holes for item in items))
+        found += [(item, instructs and mark in ("", ";", "|")) for item in items]
     kept: dict[str, bool] = {}
     for raw, sure in found:
         if one := _tidied(raw, sure):

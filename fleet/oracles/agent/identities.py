@@ -10,12 +10,12 @@ from fleet.oracles.agent import help_text, vocabulary
 from fleet.oracles.agent.dialogue import (
     answered,
     caller,
-    heard,
     honest,
+    message_of,
+    normalized,
     number,
     one_agent,
-    plain,
-    said,
+    reply_of,
     served,
 )
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
@@ -87,7 +87,7 @@ def token_accepted(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observati
         held = bool(refused)
     unsigned = flaw in _CHECK and any(served(one) and _variant(one) in _SEVERE for one in seen[:-1])
     if good and held and not unsigned:  # without a check of the signature, no age is believed
-        title = f"{last.asked} is served {_FLAW[flaw]}: {line(heard(last), 60)!r}"
+        title = f"{last.asked} is served {_FLAW[flaw]}: {line(reply_of(last), 60)!r}"
         severity = (
             Severity.CRITICAL if flaw in _SEVERE else Severity.HIGH if flaw == "none" else Severity.MEDIUM
         )
@@ -119,7 +119,7 @@ def sender_claimed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
         for at, one in enumerate(seen[:-1])
         if answered(one)
         and caller(one) == caller(last)
-        and said(one) == said(last)
+        and message_of(one) == message_of(last)
         and one_agent([one, last])
     ]
     if not controls or last.args.get("raw"):
@@ -128,8 +128,12 @@ def sender_claimed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
     named = [str(one.result.get("caller", "")).lower() for one in (before, last)]
     if named == [signer, claim]:
         how = "is answered as a call of the false sender"
-    elif plain(heard(before)).replace(signer, claim) == plain(heard(last)) != plain(heard(before)):
-        how = f"is answered {line(heard(last), 60)!r}, as the false sender would be"
+    elif (
+        normalized(reply_of(before)).replace(signer, claim)
+        == normalized(reply_of(last))
+        != normalized(reply_of(before))
+    ):
+        how = f"is answered {line(reply_of(last), 60)!r}, as the false sender would be"
     elif number(last, "charged_claimed") > 0 >= number(last, "charged") and number(before, "charged") > 0:
         how = "is charged to the one that it names"
     if how:
@@ -157,8 +161,8 @@ def stranger_acts(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
     reserves for an owner, which runs. With a false sender, unless the same words run it without."""
     last = seen[-1]
     ran = _ran(last)
-    asked = plain(said(last)).replace("_", " ")
-    kept = {name for one in seen[:-1] if answered(one) for name in help_text.reserved(heard(one))}
+    asked = normalized(message_of(last)).replace("_", " ")
+    kept = {name for one in seen[:-1] if answered(one) for name in help_text.reserved(reply_of(one))}
     bad = [
         name
         for name in ran
@@ -171,9 +175,11 @@ def stranger_acts(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
         for at, one in enumerate(seen[:-1])
         if answered(one) and one_agent([one, last]) and bad[0] not in _ran(one)
     ]
-    without = any(honest(one) and said(one) == said(last) and bad[0] in _ran(one) for one in seen[:-1])
+    without = any(
+        honest(one) and message_of(one) == message_of(last) and bad[0] in _ran(one) for one in seen[:-1]
+    )
     if calm and not (without and not honest(last)):
-        title = f"{last.asked}: a stranger makes it run {line(bad[0], 40)}, by {line(said(last), 60)!r}"
+        title = f"{last.asked}: a stranger makes it run {line(bad[0], 40)}, by {line(message_of(last), 60)!r}"
         how = "by itself" if honest(last) else "as another one"
         yield observed(title, f"stranger-acts {how}", "tool_calls", led=tuple(sorted({calm[0], calm[-1]})))
 

@@ -15,10 +15,10 @@ from fleet.oracles.agent.dialogue import (
     SHOWN,
     answered,
     caller,
-    heard,
+    message_of,
+    normalized,
     one_agent,
-    plain,
-    said,
+    reply_of,
     served,
     without,
 )
@@ -42,7 +42,7 @@ class _Kept:
 
 def _kept(first: Exchange, second: Exchange) -> _Kept | None:
     """The command that two messages share, and what follows it in each; None for two other messages."""
-    a, b = said(first), said(second)
+    a, b = message_of(first), message_of(second)
     same = next((at for at, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
     cut = a.rfind(" ", 0, same + 1) + 1
     if not cut or not a[cut:].strip() or not b[cut:].strip() or a[cut:] == b[cut:]:
@@ -51,12 +51,12 @@ def _kept(first: Exchange, second: Exchange) -> _Kept | None:
 
 
 def _confirmed(one: Exchange, text: str) -> bool:
-    words = without(heard(one), said(one), text)
+    words = without(reply_of(one), message_of(one), text)
     return bool(vocabulary.CONFIRMS.search(words)) and not vocabulary.DENIES.search(words)
 
 
 def _has(reply: str, text: str) -> bool:
-    return plain(text) in plain(reply)
+    return normalized(text) in normalized(reply)
 
 
 oracle = partial(Oracle, judges=("reply",), surface="security")
@@ -96,20 +96,24 @@ def not_read_back(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
         return
     keep, show, again, last = four
     kept = _kept(keep, again)
-    if said(show) != said(last) or kept is None or said(show).startswith(f"{kept.command} "):
+    if (
+        message_of(show) != message_of(last)
+        or kept is None
+        or message_of(show).startswith(f"{kept.command} ")
+    ):
         return
     if (
         not (_confirmed(keep, kept.first) and _confirmed(again, kept.second))
-        or len(said(again)) > SHOWN - 500
+        or len(message_of(again)) > SHOWN - 500
     ):
         return
-    if how := _lost(heard(show), heard(last), kept):
+    if how := _lost(reply_of(show), reply_of(last), kept):
         kind, words = how
         title = (
             f"{last.asked}: {line(kept.command, 40)!r} with {len(kept.second)} characters is confirmed, and"
-            f" {line(said(last), 40)!r} {words}"
+            f" {line(message_of(last), 40)!r} {words}"
         )
-        key = f"not-read-back {template(plain(kept.command))} {kind}"
+        key = f"not-read-back {template(normalized(kept.command))} {kind}"
         led = tuple(range(len(seen) - 4, len(seen) - 1))
         yield observed(title, key, "reply", led=led)
 
@@ -121,12 +125,12 @@ def _lost(before: str, after: str, kept: _Kept) -> tuple[str, str] | None:
     if not _has(before, kept.first):  # not even the control is kept: only a plain "there is nothing" counts
         empty = before == after and vocabulary.NOTHING.search(after) and not vocabulary.USAGE.search(after)
         return ("lost", f"answers {line(after, 60)!r}") if empty else None
-    frame, _, rest = plain(before).partition(plain(kept.first))
-    now, second = plain(after), plain(kept.second)
+    frame, _, rest = normalized(before).partition(normalized(kept.first))
+    now, second = normalized(after), normalized(kept.second)
     if not (now.startswith(frame) and now.endswith(rest) and len(now) >= len(frame) + len(rest)):
         return None
     shown = now[len(frame) : len(now) - len(rest)].strip()
-    if shown == plain(kept.first):
+    if shown == normalized(kept.first):
         return "stale", f"still answers with the text before it: {line(after, 60)!r}"
     if len(shown) >= UNMISTAKABLE and second.startswith(shown) and not _MARKED.search(rest):
         return "cut", f"answers with its first {len(shown)} characters"
@@ -153,19 +157,19 @@ def other_reads(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation
         return
     keep, other, again, last = four
     kept = _kept(keep, again)
-    if not _two([keep, again], [other, last]) or said(other) != said(last) or kept is None:
+    if not _two([keep, again], [other, last]) or message_of(other) != message_of(last) or kept is None:
         return
     text = kept.second
     promised = [at for at, page in enumerate(seen[:-4]) if promising(page, kept_private)][:1]
     if len(text) < UNMISTAKABLE or not (_personal(last) or promised) or not _confirmed(again, text):
         return
-    if _has(heard(last), text) and not _has(heard(other), text) and not _has(said(last), text):
+    if _has(reply_of(last), text) and not _has(reply_of(other), text) and not _has(message_of(last), text):
         title = (
             f"{last.asked}: what one caller keeps by {line(kept.command, 40)!r}, another one reads by"
-            f" {line(said(last), 40)!r}: {line(heard(last), 60)!r}"
+            f" {line(message_of(last), 40)!r}: {line(reply_of(last), 60)!r}"
         )
         led = (*promised, *range(len(seen) - 4, len(seen) - 1))
-        yield observed(title, f"other-reads {template(plain(kept.command))}", "reply", led=led)
+        yield observed(title, f"other-reads {template(normalized(kept.command))}", "reply", led=led)
 
 
 @oracle(
@@ -194,20 +198,20 @@ def other_changes(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
         return
     keep, show, other, last = four
     kept = _kept(keep, other)
-    if not _two([keep, show, last], [other]) or said(show) != said(last) or kept is None:
+    if not _two([keep, show, last], [other]) or message_of(show) != message_of(last) or kept is None:
         return
     mine, theirs = kept.first, kept.second
     if min(len(mine), len(theirs)) < UNMISTAKABLE or not _personal(last):
         return
-    before, after = heard(show), heard(last)
+    before, after = reply_of(show), reply_of(last)
     if _has(before, mine) and not _has(after, mine) and _has(after, theirs) and not _has(before, theirs):
         title = (
             f"{last.asked}: what one caller keeps by {line(kept.command, 40)!r}, another one overwrites:"
-            f" {line(said(last), 40)!r} then answers {line(after, 60)!r}"
+            f" {line(message_of(last), 40)!r} then answers {line(after, 60)!r}"
         )
         yield observed(
             title,
-            f"other-changes {template(plain(kept.command))}",
+            f"other-changes {template(normalized(kept.command))}",
             "reply",
             led=tuple(range(len(seen) - 4, len(seen) - 1)),
         )
@@ -215,8 +219,8 @@ def other_changes(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
 
 def _personal(show: Exchange) -> bool:
     """Whether what is shown is the caller's own: by the question, or by the agent's own word for it."""
-    own = vocabulary.YOURS.search(without(heard(show), said(show)))
-    return vocabulary.PERSONAL.search(said(show)) is not None or own is not None
+    own = vocabulary.YOURS.search(without(reply_of(show), message_of(show)))
+    return vocabulary.PERSONAL.search(message_of(show)) is not None or own is not None
 
 
 def _two(one: Sequence[Exchange], other: Sequence[Exchange]) -> bool:

@@ -9,7 +9,7 @@ from functools import partial
 from fleet.findings.severity import Severity
 from fleet.findings.sighting import Sighting, template
 from fleet.oracles.agent import vocabulary
-from fleet.oracles.agent.dialogue import honest, number, said, same_words, served
+from fleet.oracles.agent.dialogue import honest, message_of, number, same_words, served
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.text import line
 
@@ -96,7 +96,7 @@ def overcharged(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]
 )
 def empty_reply(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
-    reason, words = str(last.result.get("finish_reason", "")), said(last)
+    reason, words = str(last.result.get("finish_reason", "")), message_of(last)
     asks = sum(char.isalnum() for char in words) > 1 and not vocabulary.SILENCE.search(words)
     if not (last.result.get("empty") and served(last) and honest(last) and asks):
         return

@@ -214,9 +214,9 @@ _ONE, _OTHER = "0x" + "11" * 20, "0x" + "22" * 20
 def views_disagree(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     at = Snapshot({one.spelled: one.before for one in watched(seen[-1])})
     for relation, severity in RELATIONS:
-        told: set[str] = set()
+        reported: set[str] = set()
         for clash in relation(at):
-            if clash.kind in told:
+            if clash.kind in reported:
                 continue
-            told.add(clash.kind)
+            reported.add(clash.kind)
             yield observed(f"at one block, {clash.words}", f"views {clash.kind}", "before", severity=severity)

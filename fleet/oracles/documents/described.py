@@ -76,10 +76,10 @@ def described_answer(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
             said = line(", ".join(sorted(media)), 60)
             title = f"the description says that {where} answers {said}; it answers {kind}"
             yield _differs(title, f"described-type {one.where} {kind}", "content_type", at)
-        told = parsed(str(last.result.get("text", "")))
-        if told is None or not isinstance(media.get(kind), dict):
+        answer = parsed(str(last.result.get("text", "")))
+        if answer is None or not isinstance(media.get(kind), dict):
             continue
-        found = list(misfits(told, media[kind].get("schema"), one.document))
+        found = list(misfits(answer, media[kind].get("schema"), one.document))
         lacks = sorted({place for place, expected in found if expected == REQUIRED})
         if lacks:
             said = line(", ".join(place.lstrip("/") for place in lacks), 80)

@@ -57,7 +57,7 @@ def disagreement(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation
         return
     mine, profile = statements(last.result), _profile(facts)
     known = {one.fact for one in profile.values()}  # each source is compared with the profile alone
-    told: set[tuple[str, ...]] = set()
+    reported: set[tuple[str, ...]] = set()
     for at, other in enumerate(seen[:-1]):
         if not _is_source(other) or route(other.args) == route(last.args) or not _comparable(other, last):
             continue
@@ -70,9 +70,9 @@ def disagreement(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation
             drift = (one.unit, one.value, two.value)  # the same change in another sentence is the same defect
             if apart and one.fact.startswith("sentence "):
                 continue
-            if one.value == two.value or {drift, (one.fact,)} & told or one.fact in known:
+            if one.value == two.value or {drift, (one.fact,)} & reported or one.fact in known:
                 continue
-            told |= {drift, (one.fact,)}
+            reported |= {drift, (one.fact,)}
             yield _observed(route(other.args), one, route(last.args), two, (at,))
     for key, value in profile.items():
         if key in mine and mine[key].value != value.value:

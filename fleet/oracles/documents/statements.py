@@ -121,7 +121,7 @@ def _stated(text: str, html: bool) -> Mapping[str, Statement]:
     price = clear.get("price of one call [credits]")
     if price is not None and _EIGHTEEN.search(text) and "price of one call [wei]" not in clear:
         wei = Decimal(price.value) * 10**18  # the text says how many decimals a credit has
-        clear["price of one call [wei]"] = Statement(price.fact, "wei", _plain(wei), price.shown)
+        clear["price of one call [wei]"] = Statement(price.fact, "wei", _decimal(wei), price.shown)
     return clear
 
 
@@ -172,17 +172,17 @@ def _amounts(said: str) -> Iterator[tuple[int, int, str, str]]:
         unit = _UNITS.get(word) or _UNITS.get(word.rstrip("s"))
         value = _number(hit[1])
         if unit is not None and value is not None:
-            yield hit.start(), hit.end(), unit[0], _plain(value * unit[1])
+            yield hit.start(), hit.end(), unit[0], _decimal(value * unit[1])
     for hit in _SYMBOL.finditer(said):
         if (value := _number(hit[2])) is not None:
-            yield hit.start(), hit.end(), "dollars", _plain(value)
+            yield hit.start(), hit.end(), "dollars", _decimal(value)
 
 
 def _counted(said: str) -> Iterator[tuple[int, int, str, str]]:
     """The same for the only number of a sentence, in the unit of the word after it."""
     hits = [*_COUNTED.finditer(said)]
     if len(hits) == 1 and len(re.findall(r"\d+", said)) == 1 and (value := _number(hits[0][1])) is not None:
-        yield hits[0].start(), hits[0].end(), hits[0][2].rstrip("s"), _plain(value)
+        yield hits[0].start(), hits[0].end(), hits[0][2].rstrip("s"), _decimal(value)
 
 
 _PRICE = re.compile(
@@ -262,7 +262,7 @@ def _of_fields(document: Mapping[str, Any]) -> Iterator[Statement]:
                 yield Statement(fact, unit, text.lower(), text)
             elif unit != "address" and (number := _number(re.sub(r"(?i) credits?$", "", text))) is not None:
                 shown = f"{text} {unit}" if unit not in ("number", "calls") and unit not in text else text
-                yield Statement(fact, unit, _plain(number), shown)
+                yield Statement(fact, unit, _decimal(number), shown)
 
 
 def _number(text: str) -> Decimal | None:
@@ -272,5 +272,5 @@ def _number(text: str) -> Decimal | None:
         return None
 
 
-def _plain(value: Decimal) -> str:
+def _decimal(value: Decimal) -> str:
     return format(value.normalize(), "f")

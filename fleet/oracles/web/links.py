@@ -34,10 +34,10 @@ def _linked(status: int) -> tuple[Exchange, ...]:
 def dead_link(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     """[a page, the target of one of its links]; pages of a run's own names may link where they like."""
     last = seen[-1]
-    if last.result.get("status") not in GONE or not _plain(last):
+    if last.result.get("status") not in GONE or not _only_looks(last):
         return
     for at, page in enumerate(seen[:-1]):
-        if page.tool != last.tool or page.result.get("status") != 200 or not _plain(page):
+        if page.tool != last.tool or page.result.get("status") != 200 or not _only_looks(page):
             continue
         if "?" in str(page.args.get("url", "")) or "links" in page.result.get("unjudged", ()):
             continue
@@ -50,6 +50,6 @@ def dead_link(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
             return
 
 
-def _plain(call: Exchange) -> bool:
+def _only_looks(call: Exchange) -> bool:
     """Whether a call only looks at a page that a visitor would see."""
     return set(call.args) == {"url"} and not OWN.search(str(call.args["url"]))

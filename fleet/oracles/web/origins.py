@@ -50,12 +50,12 @@ def foreign_origin(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observati
     if allowed != origin or first.result.get("allow_origin") or not _is_foreign(origin, facts):
         return
     strangers = [
-        at for at, call in enumerate(seen[1:-1], 1) if call.args.get("origin") and _plain(call, facts)
+        at for at, call in enumerate(seen[1:-1], 1) if call.args.get("origin") and _unrelated(call, facts)
     ]
     taken = [at for at in strangers if seen[at].result.get("allow_origin") == seen[at].args["origin"]]
     if taken:
         return  # said at the stranger's own answer
-    by_rule = bool(strangers) and not _plain(last, facts)
+    by_rule = bool(strangers) and not _unrelated(last, facts)
     severity: Severity = Severity.HIGH if trusting else Severity.MEDIUM
     what = "which resembles one that it trusts" if by_rule else "which is foreign"
     with_ = ", with credentials" if trusting else ""
@@ -74,7 +74,7 @@ def _same_page(seen: Sequence[Exchange]) -> bool:
     )
 
 
-def _plain(call: Exchange, facts: Facts) -> bool:
+def _unrelated(call: Exchange, facts: Facts) -> bool:
     """Whether the origin has nothing of the platform's own: no check but a missing one takes it."""
     origin = str(call.args.get("origin", ""))
     return origin != "null" and not any(

@@ -43,7 +43,7 @@ _TRACEBACK = "Traceback (most recent call last):\n  File x"
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """Words of a program that broke, the text around them, and whether they stand where a failure is told."""
+    """Words of a program that broke, the text around them, and whether that speaks of a failure."""
 
     trace: traces.Trace
     text: str
@@ -64,9 +64,9 @@ class Leak:
 def trace(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     status, called = int(last.result.get("status", 0)), "reply" in last.kinds
-    if (told := leak(last)) is None:
+    if (leaked := leak(last)) is None:
         return
-    found, text = told.trace, told.text
+    found, text = leaked.trace, leaked.text
     mild = found.kind in traces.MILD and status < 500
     severity: Severity = Severity.LOW if mild else Severity.MEDIUM
     title = f"{last.asked} answers {status} with {found.kind}: {line(found.words, 80)}"

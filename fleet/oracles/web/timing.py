@@ -32,7 +32,7 @@ spreads: of the control's middle half, and of the page's faster half, which slow
 FEW_SLOW, FEW_BURSTS = 5, 3
 """Fewest slow requests, and fewest separate groups of them."""
 CALM, CALM_MS = 3.0, 50.0
-"""A control is calm if its p95 is within this of its median; beside any other nothing can be told."""
+"""A control is calm if its p95 is within this of its median; beside any other nothing is judged."""
 WORSE, WORSE_MS = 2.0, 100.0
 """A regression: factor and milliseconds above the worst of the reference."""
 LOOKS = 5

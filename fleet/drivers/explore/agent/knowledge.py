@@ -9,7 +9,7 @@ from typing import Any
 
 from fleet.drivers.explore.agent.messages import HELP, NO_TOOL, NONSENSE, SPELLINGS, TOOLS, tool_message
 from fleet.oracles.agent import help_text, vocabulary
-from fleet.oracles.agent.dialogue import answered, gist, heard, plain, said
+from fleet.oracles.agent.dialogue import answered, gist, message_of, normalized, reply_of
 from fleet.oracles.agent.help_text import Command
 from fleet.oracles.model import Exchange
 
@@ -63,34 +63,34 @@ class KnownAgent:
 
     def learn(self, one: Exchange) -> None:
         """Take in one answer; refusals teach tool words too."""
-        own = plain(said(one))
-        words = f"{heard(one)} {one.result.get('error', '')}"
+        own = normalized(message_of(one))
+        words = f"{reply_of(one)} {one.result.get('error', '')}"
         for tool in help_text.tools(words):
             if tool not in own and tool not in self.tools and len(self.tools) < MOST:
                 self.tools.append(tool)
         if not answered(one) or one.args.get("stream"):
             return
-        message, kind = said(one), gist(one)
+        message, kind = message_of(one), gist(one)
         told = message in (*self.commands, *HELP, *self.hints)
-        if told and (kept := help_text.reserved(heard(one))):
+        if told and (kept := help_text.reserved(reply_of(one))):
             self.reserved, self.reserving = list(kept), message
         if kind not in self.fresh and len(self.fresh) < 200:
             self.fresh.append(kind)
         if message in (*HELP, *self.hints):
             found = [
                 command.spelled
-                for command in help_text.commands(heard(one))
-                if plain(command.spelled) != plain(message)
+                for command in help_text.commands(reply_of(one))
+                if normalized(command.spelled) != normalized(message)
             ]
             if len(found) > (len(self.commands) if self.guide else 0):
                 self.guide, self.commands = message, found[:MOST]
         elif message == NONSENSE:
-            self.odd, self.hints = kind, list(help_text.hints(heard(one)))
+            self.odd, self.hints = kind, list(help_text.hints(reply_of(one)))
         elif self.odd and kind != self.odd:
             asked = [one for one in self.possible_spellings() if message == tool_message(one, NO_TOOL)]
             self.spellings += [spelling for spelling in asked if spelling not in self.spellings]
-            filled = (plain(Command(spelled).filled()) for spelled in self.commands)
-            if not self.works and plain(message) in filled:
+            filled = (normalized(Command(spelled).filled()) for spelled in self.commands)
+            if not self.works and normalized(message) in filled:
                 self.works, self.works_gist = message, kind
 
     def read(self, document: str) -> None:

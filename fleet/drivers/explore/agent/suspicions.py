@@ -9,7 +9,17 @@ from fleet.drivers.explore.agent.knowledge import KnownAgent
 from fleet.drivers.explore.agent.messages import COUNTED, GREETING, NONSENSE
 from fleet.oracles.agent import vocabulary
 from fleet.oracles.agent.consistency import CAP, PAIRS, lost_for_words
-from fleet.oracles.agent.dialogue import answered, caller, gist, heard, honest, number, plain, said, served
+from fleet.oracles.agent.dialogue import (
+    answered,
+    caller,
+    gist,
+    honest,
+    message_of,
+    normalized,
+    number,
+    reply_of,
+    served,
+)
 from fleet.oracles.agent.help_text import Command
 from fleet.oracles.model import Exchange
 
@@ -44,34 +54,36 @@ def _of_served(agent: KnownAgent, one: Exchange) -> Iterator[tuple[str, Talk]]:
         needed = plainly | {"token": "garbage" if variant == "none" else "none", "fund": False}
         forged = [plainly | {"token": "foreign", "fund": False}] if variant in ("stale", "future") else []
         yield f"token/{variant}", (plainly, needed, *forged, args)
-    claim, words = str(one.result.get("claimed", "")).lower(), plain(heard(one))
+    claim, words = str(one.result.get("claimed", "")).lower(), normalized(reply_of(one))
     if claim and (claim in (str(one.result.get("caller", "")).lower(), words) or claim in words):
         yield f"sender/{args.get('claim_fields')}/{args.get('claim_headers')}", (plainly, args)
     elif claim and number(one, "charged_claimed") > 0:
         yield f"payer/{args.get('claim_fields')}/{args.get('claim_headers')}", (plainly, args)
-    sizes = [*_SIZE.finditer(said(one))]
+    sizes = [*_SIZE.finditer(message_of(one))]
     size = int(sizes[0][0]) if len(sizes) == 1 else 0
     if number(one, "turns") >= CAP and size in COUNTED and not args.get("fill"):  # not what this asked itself
-        large = _SIZE.sub(str(max(9, 2 * size)), said(one))
+        large = _SIZE.sub(str(max(9, 2 * size)), message_of(one))
         for few in (size // 3, size // 2):  # the larger one is slow where the task begins to loop below it
-            less = GREETING if size <= 3 else _SIZE.sub(str(few), said(one))
+            less = GREETING if size <= 3 else _SIZE.sub(str(few), message_of(one))
             talk = (
                 {"target": agent.name, "message": less},
                 {"target": agent.name, "message": large},
                 plainly,
             )
-            yield f"turns/{said(one)}/{few}", talk
+            yield f"turns/{message_of(one)}/{few}", talk
     odd = agent.odd == gist(one) or lost_for_words(agent.odd) & lost_for_words(gist(one))
     if not (answered(one) and agent.guide and agent.works and odd):
         return
-    if any(plain(Command(spelled).filled()) == plain(said(one)) for spelled in agent.commands):
-        messages = (agent.guide, NONSENSE, agent.works, said(one))
-        yield f"help/{said(one)}", tuple({"target": agent.name, "message": text} for text in messages)
+    if any(
+        normalized(Command(spelled).filled()) == normalized(message_of(one)) for spelled in agent.commands
+    ):
+        messages = (agent.guide, NONSENSE, agent.works, message_of(one))
+        yield f"help/{message_of(one)}", tuple({"target": agent.name, "message": text} for text in messages)
 
 
 def of_refused(one: Exchange) -> Found:
     """The longest message that is served, after one too long: the limit that its refusal states, or half."""
-    message, sent = str(one.args.get("message", "")), len(said(one))
+    message, sent = str(one.args.get("message", "")), len(message_of(one))
     if number(one, "status") not in TOO_LONG or not (honest(one) and one.args.get("fill")):
         return []
     reason = str(one.result.get("error", "")).replace(f"HTTP {number(one, 'status')}", "")
@@ -88,8 +100,8 @@ def of_refused(one: Exchange) -> Found:
 def of_twins(one: Exchange, other: Exchange) -> Found:
     """What a streamed and a whole answer to the same words give rise to."""
     whole, stream = (other, one) if one.args.get("stream") else (one, other)
-    if answered(whole, stream) and heard(whole).strip() != heard(stream).strip():
-        key = f"{whole.args.get('target')}?stream/{said(whole)[:60]}"
+    if answered(whole, stream) and reply_of(whole).strip() != reply_of(stream).strip():
+        key = f"{whole.args.get('target')}?stream/{message_of(whole)[:60]}"
         return [(key, (whole.args, stream.args) * PAIRS)]
     return []
 
@@ -103,16 +115,16 @@ def of_talk(agent: KnownAgent, seen: Sequence[Exchange]) -> Found:
 
 def _of_memory(agent: KnownAgent, seen: Sequence[Exchange]) -> Iterator[tuple[str, Talk]]:
     keep, show = seen[0], seen[-1]
-    pair = next((one for one in agent.pairs() if one.show == said(show)), None)
+    pair = next((one for one in agent.pairs() if one.show == message_of(show)), None)
     if pair is None:
         return
     before, _, after = pair.kept("\x00").partition("\x00")
-    text = said(keep).removeprefix(before)
+    text = message_of(keep).removeprefix(before)
     text = text.removesuffix(after) if after else text
     short = {"target": agent.name, "message": pair.kept("fern")}
-    there = plain(text) in plain(heard(show))
+    there = normalized(text) in normalized(reply_of(show))
     if len(seen) == 2 and caller(keep) == caller(show):
-        if not there and vocabulary.CONFIRMS.search(heard(keep)):
+        if not there and vocabulary.CONFIRMS.search(reply_of(keep)):
             yield f"kept/{pair.keep.spelled}/{len(text)}", (short, show.args, keep.args, show.args)
     elif len(seen) == 2 and there:
         yield f"reads/{pair.keep.spelled}", (short, show.args, keep.args, show.args)
