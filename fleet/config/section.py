@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from ipaddress import ip_address
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -23,13 +24,8 @@ class Section(BaseModel):
 
 def in_the_clear(url: str) -> str:
     """Validator: ValueError for plain http to another machine."""
-    if url.startswith("http://") and not _is_loopback(urlsplit(url).hostname or ""):
-        raise ValueError("plain http to another machine: use https")
-    return url
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
+    host = urlsplit(url).hostname or ""
+    with suppress(ValueError):
+        if not url.startswith("http://") or host == "localhost" or ip_address(host).is_loopback:
+            return url
+    raise ValueError("plain http to another machine: use https")

@@ -162,9 +162,13 @@ class Queue:
     async def _spent(self, ready: _Ready, day: Mapping[Unit, int], today: Today) -> str:
         if ready.persona is None or ready.budget is None or not (ready.budget.day or day):
             return ""
-        persona = ready.persona.persona
-        needs = _needs(persona.driver, ready.budget)
-        return await spent_for_today(today, persona.name, ready.budget, day, units=needs)
+        persona, budget = ready.persona.persona, ready.budget
+        needs: list[Unit] = []  # without one of these a run would end immediately; triage reads the log: free
+        if persona.driver != TRIAGE:
+            needs += ["calls"]
+            needs += ["writes"] if budget.acts else []
+            needs += ["tokens", "usd_micro"] if persona.driver == "model" else []
+        return await spent_for_today(today, persona.name, budget, day, units=needs)
 
 
 class _Ready(NamedTuple):
@@ -216,15 +220,6 @@ def _kind(key: str) -> str:
     """The kind of trigger: an event's name, or the clock for an interval, a cron or a round."""
     mark = key.partition("@")[2]
     return _CLOCK if mark[:1].isdigit() or mark.startswith("round:") else mark.partition(":")[0]
-
-
-def _needs(driver: str, budget: Budget) -> tuple[Unit, ...]:
-    """The units without which a run would end immediately; triage reads the log, which is free."""
-    if driver == TRIAGE:
-        return ()
-    writes: tuple[Unit, ...] = ("writes",) if budget.acts else ()
-    model: tuple[Unit, ...] = ("tokens", "usd_micro") if driver == "model" else ()
-    return ("calls", *writes, *model)
 
 
 __all__ = ["EVERYONE", "FIX", "MOST_WAITING", "TRIAGE", "Queue"]

@@ -14,14 +14,14 @@ from fleet.clock import Clock, SystemClock
 from fleet.errors import ConfigError
 from fleet.store.sql.database import BUSY_S, Database
 from fleet.store.sql.sqlite import MEMORY, SqliteDatabase
-from fleet.store.tables.budget import SpendingTables
+from fleet.store.tables.budget import Spending
 from fleet.store.tables.effects import Effects
 from fleet.store.tables.findings import Findings
-from fleet.store.tables.history import History, HistoryTables
+from fleet.store.tables.history import Facts, History
 from fleet.store.tables.items import Items
 from fleet.store.tables.mirror import Mirror
 from fleet.store.tables.proposals import Proposals
-from fleet.store.tables.retention import Keep
+from fleet.store.tables.retention import Retention
 from fleet.store.tables.runs import Runs
 
 __all__ = ["MEMORY", "Journal"]
@@ -33,13 +33,13 @@ class Journal(
     Runs,
     Effects,
     Findings,
-    SpendingTables,
+    Spending,
     Mirror,
     Items,
     Proposals,
     History,
-    HistoryTables,
-    Keep,
+    Facts,
+    Retention,
 ):
     """All methods are async; every write is durable (fsync) when it returns and is one crash point.
 
@@ -62,7 +62,21 @@ class Journal(
         process or for a server that restarts, then raises TryAgain. `keeper` is the daemon that writes:
         its writes about a run that another one owns are refused with LostRun.
         """
-        return cls(await _database(place, busy_s), clock or SystemClock(), keeper)
+        database: Database
+        if isinstance(place, str) and place.startswith(URLS):
+            try:
+                from fleet.store.sql.postgres import (
+                    PostgresDatabase,  # 70 ms that a journal in a file does not need
+                )
+            except ImportError:
+                raise ConfigError(
+                    "the journal is on PostgreSQL, and its driver is not installed",
+                    remedy="install the extra: pip install 'qa-fleet[postgres]'",
+                ) from None
+            database = await PostgresDatabase.open(place, busy_s=busy_s)
+        else:
+            database = await SqliteDatabase.open(place, busy_s=busy_s)
+        return cls(database, clock or SystemClock(), keeper)
 
     @property
     def shared(self) -> bool:
@@ -83,18 +97,3 @@ class Journal(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
-
-
-async def _database(place: Path | str, busy_s: float) -> Database:
-    if isinstance(place, str) and place.startswith(URLS):
-        try:
-            from fleet.store.sql.postgres import (
-                PostgresDatabase,  # 70 ms that a journal in a file does not need
-            )
-        except ImportError:
-            raise ConfigError(
-                "the journal is on PostgreSQL, and its driver is not installed",
-                remedy="install the extra: pip install 'qa-fleet[postgres]'",
-            ) from None
-        return await PostgresDatabase.open(place, busy_s=busy_s)
-    return await SqliteDatabase.open(place, busy_s=busy_s)

@@ -35,7 +35,6 @@ from fleet.service.notify.state import (
     wanted,
 )
 from fleet.store.journal import Journal
-from fleet.store.rows import ItemRow
 from fleet.triage.run import DIGEST
 
 ROUND_S = 30.0
@@ -115,7 +114,8 @@ class NoticeWatch:
         now, news = self._clock.now(), self._news()
         section, silenced = self._config().notify, await silences(self._journal)
         digest = await self._journal.get(DIGEST)
-        items = await self._items() if digest != self._read else None
+        items = await self._journal.items(self._platform) if digest != self._read else None
+        masked = [replace(one, title=self._redactor.text(one.title)) for one in items or ()]  # before any cut
         refused = {name: self._redactor.text(why) for name, why in news.refused.items()}
         outages = await book_of(self._journal, self._platform)
         proposals = await self._journal.proposals(self._platform)
@@ -126,7 +126,7 @@ class NoticeWatch:
             state = of_host(before, self._host, refused, news.loaded, news.trouble, at)
             state = of_lost(state, self._host, news.lost, at)
             if items is not None:
-                state = of_items(state, items, at)
+                state = of_items(state, masked, at)
             state = of_proposals(state, proposals, at)
             state = of_outages(state, outages, self._platform, at)
             state = of_budgets(state, left, news.limits, at)
@@ -135,11 +135,6 @@ class NoticeWatch:
 
         await self._change(step)
         self._read = digest
-
-    async def _items(self) -> list[ItemRow]:
-        """The items, masked before anything cuts or changes their titles."""
-        found = await self._journal.items(self._platform)
-        return [replace(one, title=self._redactor.text(one.title)) for one in found]
 
     async def send(self, to: Receivers) -> None:
         """Send what is due, if it is this daemon's turn; each receiver is marked as soon as it has it."""

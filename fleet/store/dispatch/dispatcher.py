@@ -79,7 +79,11 @@ class Dispatcher:
                 with anyio.CancelScope(shield=True):
                     await _ended(self._keeper)
                     with suppress(TryAgain):
-                        await self._hand_over()
+                        await self.left()
+                        await self._finish_jobs()
+                        for job in (*self._held.values(), self._fetched):
+                            if job is not None:
+                                await self._jobs.put_back(job)
 
     async def trigger(self, run: NewRun, *, hand: bool = False) -> bool:
         """`Journal.trigger`, with the job in the same transaction; False for a known firing."""
@@ -192,8 +196,11 @@ class Dispatcher:
             failpoints.point("queue.rescue")
             await self._jobs.rescue(job)
         await self._jobs.prune(self._stalled_s)
-        for run_id in await self._jobs.unbegun():
-            await self._forget_unbegun(run_id)
+        for run_id in await self._jobs.unbegun():  # a run by hand: no one else would begin it
+            made = datetime.fromisoformat((await self._journal.run(run_id)).created)
+            if time.time() - made.timestamp() > self._stalled_s:
+                await self._journal.finish(run_id, "cancelled", "the process ended before it began")
+                await self._jobs.drop(run_id)
         await self._defer_jobless()
 
     async def _put_back_strays(self) -> None:
@@ -204,13 +211,6 @@ class Dispatcher:
                 if job.id not in known:
                     await self._jobs.put_back(job)
 
-    async def _forget_unbegun(self, run_id: str) -> None:
-        """End a run by hand whose process ended before it began: no one else would begin it."""
-        made = datetime.fromisoformat((await self._journal.run(run_id)).created)
-        if time.time() - made.timestamp() > self._stalled_s:
-            await self._journal.finish(run_id, "cancelled", "the process ended before it began")
-            await self._jobs.drop(run_id)
-
     async def _defer_jobless(self) -> None:
         """Add jobs for runs without one; a second job for a run finds it ended."""
         rows = [*await self._journal.queued_runs(), *await self._journal.open_runs()]
@@ -219,13 +219,6 @@ class Dispatcher:
             if row.platform == self._platform and row.run_id not in known:
                 await self._jobs.defer_all([self._jobs.job(row)])
         self._looked = time.monotonic()
-
-    async def _hand_over(self) -> None:
-        await self.left()
-        await self._finish_jobs()
-        for job in (*self._held.values(), self._fetched):
-            if job is not None:
-                await self._jobs.put_back(job)
 
 
 async def _ended(task: asyncio.Task[None]) -> None:

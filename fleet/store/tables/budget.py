@@ -62,7 +62,7 @@ _SPENT = select(
 """Made once: SQLAlchemy takes longer to make such a statement than the database to answer it."""
 
 
-class SpendingTables(TableGroup):
+class Spending(TableGroup):
     async def spend(
         self, run_id: str, unit: str, amount: int, limit: int, *, day: Limits | None = None
     ) -> int:

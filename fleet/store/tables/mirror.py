@@ -103,8 +103,7 @@ class Mirror(TableGroup):
 
     async def mirror_since(self, epoch: int, index: int, limit: int | None = None) -> list[MirroredEntry]:
         """Entries of one epoch from an index on, in order; at most `limit`."""
-        statement = select(LOG).where(LOG.c.epoch == epoch, LOG.c.index >= index).order_by(LOG.c.index)
-        return [_row(row) for row in await self._db.rows(statement.limit(limit))]
+        return [_row(row) for row in await self._db.rows(_part(select(LOG), epoch, index, limit))]
 
     async def mirror_digest(self, epoch: int, index: int) -> str:
         """The digest of one entry, "" when it is not mirrored: it covers all entries before it."""
@@ -118,14 +117,15 @@ class Mirror(TableGroup):
 
         Each chunk is a transaction of its own: a reader notices a rewind by `mirror_digest`.
         """
-        while found := await self._db.tuples(_raw(epoch, index, size)):
+        raw = select(LOG.c.index, LOG.c.sender, LOG.c.timestamp, LOG.c.text)
+        while found := await self._db.tuples(_part(raw, epoch, index, size)):
             yield found
             index = found[-1][0] + 1
 
     async def first_broken(self, epoch: int) -> int | None:
         """The first index of an epoch that is missing or whose digest is not its own; None when all hold."""
         index, digest = 0, ""
-        while found := await self._db.rows(_whole(epoch, index)):
+        while found := await self._db.rows(_part(select(LOG), epoch, index, CHUNK)):
             for _, at, sender, timestamp, text, held in found:
                 digest = chained(digest, epoch, index, sender, timestamp, text)
                 if (at, held) != (index, digest):
@@ -253,15 +253,11 @@ async def newest_of(c: Connection, log: str | None = None, *, epoch: int | None 
     return None if found is None else int(found)
 
 
-def _whole(epoch: int, index: int) -> Select[*tuple[Any, ...]]:
-    found = select(LOG).where(LOG.c.epoch == epoch, LOG.c.index >= index)
-    return found.order_by(LOG.c.index).limit(CHUNK)
-
-
-def _raw(epoch: int, index: int, size: int) -> Select[*tuple[Any, ...]]:
-    columns = (LOG.c.index, LOG.c.sender, LOG.c.timestamp, LOG.c.text)
-    found = select(*columns).where(LOG.c.epoch == epoch, LOG.c.index >= index)
-    return found.order_by(LOG.c.index).limit(size)
+def _part(
+    statement: Select[*tuple[Any, ...]], epoch: int, index: int, limit: int | None
+) -> Select[*tuple[Any, ...]]:
+    found = statement.where(LOG.c.epoch == epoch, LOG.c.index >= index)
+    return found.order_by(LOG.c.index).limit(limit)
 
 
 async def _upto(c: Connection, epoch: int) -> int:

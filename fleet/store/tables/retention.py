@@ -18,7 +18,7 @@ CHUNK = 500
 """Runs asked for in one statement."""
 
 
-class Keep(TableGroup):
+class Retention(TableGroup):
     async def over(self, run_ids: Collection[str]) -> dict[str, str]:
         """Which of these runs are completely over, each with its end (ISO).
 
