@@ -77,11 +77,13 @@ _DENIED = ("uid map", "RTM_NEWADDR", "Permission denied", "Operation not permitt
 """What a program says that AppArmor lets make a user namespace, and then nothing in it."""
 
 
-def explained(said: str) -> tuple[str, str]:
-    """What bubblewrap's complaint means here, and the remedy; "" for the former when it is not known."""
-    if restricts_userns() and any(sign in said for sign in _DENIED):
+def explained(message: str) -> tuple[str, str]:
+    """What a message of bubblewrap means here, and the remedy; "" for the former when it is not known."""
+    if restricts_userns() and any(sign in message for sign in _DENIED):
         return "AppArmor lets bubblewrap make no user namespace (as Ubuntu 24.04 does by default)", LOAD
-    return next(((why, remedy) for sign, why, remedy in _SIGNS if sign in said), ("", "run `fleet doctor`"))
+    return next(
+        ((why, remedy) for sign, why, remedy in _SIGNS if sign in message), ("", "run `fleet doctor`")
+    )
 
 
 def restricts_userns() -> bool:
@@ -120,9 +122,11 @@ def try_bwrap(bwrap: str) -> None:
         except (OSError, subprocess.SubprocessError) as error:
             raise JailError(f"bubblewrap does not start: {error}", remedy="reinstall bubblewrap") from error
     if ended.returncode:
-        said = ended.stderr.strip() or f"it ended with status {ended.returncode}"
-        why, remedy = explained(said)
-        raise JailError(f"{why} ({said})" if why else f"bubblewrap makes no jail: {said}", remedy=remedy)
+        message = ended.stderr.strip() or f"it ended with status {ended.returncode}"
+        why, remedy = explained(message)
+        raise JailError(
+            f"{why} ({message})" if why else f"bubblewrap makes no jail: {message}", remedy=remedy
+        )
 
 
 def try_engine(url: str) -> None:

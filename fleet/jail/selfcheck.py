@@ -211,8 +211,8 @@ async def _facts(plan: _Plan) -> list[Line]:
             lines.append((check.name, passed, seen if passed else f"saw {seen}; {check.remedy}"))
         return lines
     except (ValueError, KeyError, TypeError):
-        said = outcome.stderr.decode(errors="replace").strip()[-200:]
-        return [("jail", False, f"the self-check guest ended {outcome.end} {outcome.code}: {said}")]
+        tail = outcome.stderr.decode(errors="replace").strip()[-200:]
+        return [("jail", False, f"the self-check guest ended {outcome.end} {outcome.code}: {tail}")]
 
 
 async def _left_behind(plan: _Plan) -> list[Line]:

@@ -69,8 +69,8 @@ async def _ask(
             return answer
     except ValueError:
         pass
-    said = outcome.stderr.decode(errors="replace").strip()[-200:]
-    raise JailError(f"the check of the programs ended {outcome.end} {outcome.code}: {said}")
+    tail = outcome.stderr.decode(errors="replace").strip()[-200:]
+    raise JailError(f"the check of the programs ended {outcome.end} {outcome.code}: {tail}")
 
 
 def judged(answer: Mapping[str, Any], has_sample: bool) -> tuple[ToolTrial, ...]:
@@ -107,5 +107,5 @@ async def try_browser(jail: Jail) -> str:
         return line(f"could not look: {error}", 300)
     if outcome.end is End.EXITED and outcome.code == 0:
         return ""
-    said = outcome.stderr.decode(errors="replace").strip()[-200:]
-    return line(f"it does not start in a jail: {outcome.end} {outcome.code}: {said}", 300)
+    tail = outcome.stderr.decode(errors="replace").strip()[-200:]
+    return line(f"it does not start in a jail: {outcome.end} {outcome.code}: {tail}", 300)

@@ -37,7 +37,7 @@ from fleet.runs.driver_choice import EXPLORER_PATIENCE, PLAYBOOK, RETEST, Driver
 from fleet.runs.outage.decide import Up
 from fleet.runs.outage.watch import Watch
 from fleet.runs.proof.leftovers import SHARE, adopt
-from fleet.runs.proof.probe_runner import Exercise
+from fleet.runs.proof.probe_runner import ProbeRunner
 from fleet.runs.proof.retest import RetestTally, retest, retest_all, retest_one
 from fleet.runs.proof.verify import BUDGET, OF_ONE_PROOF
 from fleet.runs.settlement.outbox import record_fixed
@@ -50,9 +50,9 @@ LEARNED = 24
 SEARCHER = "programs"
 """The explorer that searches a compiler."""
 FEW_REFUSED = 5
-"""Answers of 429 up to which nothing is said of them."""
-SAID_REFUSED = 0.1
-"""The share of answers that are 429 from which on it is said."""
+"""Answers of 429 up to which they are not reported."""
+REPORTED_REFUSED = 0.1
+"""The share of answers that are 429 from which on it is reported."""
 DRIVING = 0.75
 """The driver's share of a run's time; the rest is for proofs."""
 
@@ -63,7 +63,7 @@ class Drive:
 
     world: FleetContext
     persona: LoadedPersona
-    exercise: Exercise
+    runner: ProbeRunner
     ledger: Ledger
     budget: Budget
     scope: Scope
@@ -97,8 +97,8 @@ class Drive:
     async def __call__(self) -> str:
         """Begin, check, drive, prove; return the detail of a completed run, RunOver for any other end."""
         desk = self.seat()
-        exercise = self.exercise
-        watch = Watch(self.world, exercise.run, self.persona, exercise.session, exercise.stream)
+        runner = self.runner
+        watch = Watch(self.world, runner.run, self.persona, runner.session, runner.stream)
         await self._check(watch)
         await watch.begin()
         if self.driver.name == RETEST.name:
@@ -125,8 +125,8 @@ class Drive:
         await self._prove(watch)
         if self._plans and not self.world.trial:
             tally = RetestTally()
-            await retest(self.exercise, tally)
-            await record_fixed(self.world, self.exercise.run, tally.clean)
+            await retest(self.runner, tally)
+            await record_fixed(self.world, self.runner.run, tally.clean)
         watch.verdict()
         if desk.state.items and not desk.state.plan.looked() and not desk.explored:
             raise RunOver(BLIND, summary(desk.state.plan))
@@ -137,24 +137,24 @@ class Drive:
     async def _leftovers(self) -> None:
         """Prove what earlier runs saw and did not prove, before anything new is asked."""
         with anyio.move_on_after(self.budget.wall_s * SHARE):
-            if not await adopt(self.exercise, self.budget):
+            if not await adopt(self.runner, self.budget):
                 return
             try:
-                await self.exercise.prove_raised()
+                await self.runner.prove_raised()
             except RunOver as over:  # they ended an earlier run: they do not end this one as well
                 if over.outcome not in OF_ONE_PROOF:
                     raise
-            await self.exercise.post()
+            await self.runner.post()
 
     async def _prove(self, watch: Watch) -> None:
-        """Prove what was raised; what stays unproven is said, and is proven first by the next run."""
+        """Prove what was raised; what stays unproven is recorded, and is proven first by the next run."""
         try:
             await watch.after()
         except RunOver as over:
             if over.outcome != BUDGET:
                 raise
         try:
-            await self.exercise.prove_raised()
+            await self.runner.prove_raised()
         finally:
             self._limited()
             await self._unproven()
@@ -169,41 +169,41 @@ class Drive:
         desk.leave(Left("probes", f"{why}; raise {key}" if key else why, "cut"))
 
     def _limited(self) -> None:
-        """Say how much of what was asked the platform refused for its rate."""
-        answered, refused = self.exercise.session.answered, self.exercise.session.limited
-        if self.desk is None or refused < FEW_REFUSED or refused < answered * SAID_REFUSED:
+        """Record how much of what was asked the platform refused for its rate."""
+        answered, refused = self.runner.session.answered, self.runner.session.limited
+        if self.desk is None or refused < FEW_REFUSED or refused < answered * REPORTED_REFUSED:
             return
         rate = self.world.platform.web.requests_per_second
-        said = f"{refused} of {answered} answers were 429 (too many requests) at {rate:g} requests a second"
-        said += (
+        text = f"{refused} of {answered} answers were 429 (too many requests) at {rate:g} requests a second"
+        text += (
             "; lower web.requests_per_second in the platform's profile, or let the fleet's address ask more"
         )
-        self.desk.leave(Left("requests", said, "cut" if 2 * refused >= answered else "left"))
+        self.desk.leave(Left("requests", text, "cut" if 2 * refused >= answered else "left"))
 
     async def _unproven(self) -> None:
-        rows = await self.world.journal.findings(self.exercise.run, ["raised"])
+        rows = await self.world.journal.findings(self.runner.run, ["raised"])
         if self.desk is None or not rows:
             return
         why = next((str(one.data["why"]) for one in rows if one.data.get("why")), "its time was over")
         then = "" if self.world.trial else "; the next run proves them first"
-        said = f"{counted(len(rows), 'candidate')} seen and not proven: {why}{then}"
-        said += f"; to prove more in a run, raise {key}" if (key := key_named(why)) else ""
-        self.desk.leave(Left("proofs", said, "cut"))
+        text = f"{counted(len(rows), 'candidate')} seen and not proven: {why}{then}"
+        text += f"; to prove more in a run, raise {key}" if (key := key_named(why)) else ""
+        self.desk.leave(Left("proofs", text, "cut"))
 
     async def _again(self, watch: Watch) -> str:
         """Run open items again, and prove what came back; RunOver when none was reached."""
         tally = RetestTally()
         try:
             with anyio.move_on_after(self.budget.wall_s * DRIVING):
-                await (retest_one if self.world.item else retest_all)(self.exercise, tally)
+                await (retest_one if self.world.item else retest_all)(self.runner, tally)
         except RunOver as over:
             if over.outcome in PROVABLE:
-                await record_fixed(self.world, self.exercise.run, tally.clean)
-                await self.exercise.prove_raised()
+                await record_fixed(self.world, self.runner.run, tally.clean)
+                await self.runner.prove_raised()
             raise
-        await record_fixed(self.world, self.exercise.run, tally.clean)
+        await record_fixed(self.world, self.runner.run, tally.clean)
         await watch.after()
-        await self.exercise.prove_raised()
+        await self.runner.prove_raised()
         watch.verdict()
         if tally.blind:
             raise RunOver(BLIND, str(tally))
@@ -213,7 +213,7 @@ class Drive:
         """The desk, with plan, brief and state on disk; created once."""
         if self.desk is None:
             self.desk = RunDesk(
-                exercise=self.exercise,
+                runner=self.runner,
                 ledger=self.ledger,
                 recorder=self.recorder,
                 texts=self.texts,
@@ -239,14 +239,14 @@ class Drive:
                 await self.world.checks.health()  # it was only briefly unreachable
         except FleetError as error:
             reason = self.world.redactor.text(line(str(error), 500))
-            self.exercise.stream.emit(CheckFailed(reason=reason))
+            self.runner.stream.emit(CheckFailed(reason=reason))
             if self.persona.persona.policy.fail_fast.on_health_check_error:
                 raise RunOver("failed", f"health check: {reason}") from None
         specs = [spec for tool in self.persona.persona.tools if (spec := TOOLS.get(tool))]
         if any(spec.starts_programs for spec in specs) and (why := await self.world.checks.cannot_start()):
             # only recorded: calls that need them answer `cannot_start`, and the rest can look
             reason = self.world.redactor.text(line(f"could not look at the compiler: {why}", 500))
-            self.exercise.stream.emit(CheckFailed(reason=reason))
+            self.runner.stream.emit(CheckFailed(reason=reason))
 
     @property
     def _plans(self) -> bool:
@@ -273,10 +273,10 @@ class Drive:
             seconds=max(self.started + self.budget.wall_s * EXPLORING - now, 1.0),
             start=await self._search_start() if SEARCHER in makers else SearchStart(),
         )
-        notes = world.folder(self.exercise.run) if world.trial else world.state
+        notes = world.folder(self.runner.run) if world.trial else world.state
         notebook = Notebook(notes / "explore" / world.platform.name)
-        discovered = partial(world.journal.discover, self.exercise.run)
-        drive = explorer(makers, context, notebook, self.exercise.run, discovered)
+        discovered = partial(world.journal.discover, self.runner.run)
+        drive = explorer(makers, context, notebook, self.runner.run, discovered)
         driver = DriverChoice(name="explorer", drive=drive, explores=True, patience=EXPLORER_PATIENCE)
         desk.progress.change(driver)
         left = self.started + self.budget.wall_s * DRIVING - now
@@ -290,15 +290,15 @@ class Drive:
             return await anyio.to_thread.run_sync(self.world.search_start)
         except FleetError as error:
             reason = self.world.redactor.text(line(f"searched without it: {error}", 500))
-            self.exercise.stream.emit(CheckFailed(reason=reason))
+            self.runner.stream.emit(CheckFailed(reason=reason))
             return SearchStart()
 
     async def _usable(self) -> frozenset[str]:
         """The granted tools that can be called here; another one is skipped, with its reason."""
         found = set()
         for tool in self.persona.persona.tools:
-            if why := await self.exercise.session.missing(TOOLS[tool].needs) if tool in TOOLS else "":
-                self.exercise.skip(tool, why)
+            if why := await self.runner.session.missing(TOOLS[tool].needs) if tool in TOOLS else "":
+                self.runner.skip(tool, why)
             else:
                 found.add(tool)
         return frozenset(found)
@@ -318,7 +318,7 @@ class Drive:
             raise over
         self.model_end, why = over, f"the model ended: {reason}"
         event = DriverChanged(before=self.driver.name, after=PLAYBOOK.name, reason=reason)
-        self.exercise.stream.emit(event)
+        self.runner.stream.emit(event)
         desk.progress.change(PLAYBOOK)
         before = desk.state.plan.looked()
         try:

@@ -38,7 +38,7 @@ from fleet.runs.desk.coverage import coverage
 from fleet.runs.desk.exit_codes import LEFT, MODEL_ENDED, UNDECIDED, UNEXPLORED
 from fleet.runs.drive import Drive, counts, with_learned
 from fleet.runs.driver_choice import PLAYBOOK, DriverChoice, choose_driver
-from fleet.runs.proof.probe_runner import Exercise
+from fleet.runs.proof.probe_runner import ProbeRunner
 from fleet.runs.settlement.lost_runs import take_back
 from fleet.runs.settlement.outbox import close_over_budget, report_proven
 from fleet.runs.settlement.settle import owes, settle, transactions, waits_key
@@ -126,8 +126,8 @@ async def opened(
             first_name=1 + max((int(name.rpartition("-")[2]) for name in names), default=0),
         )
         past = await world.journal.past(world.platform.name)
-        exercise = Exercise(world, run, persona, stream, session, past, partial(report_proven, context))
-        drive = Drive(world, persona, exercise, ledger, budget, scope, recorder, started)
+        runner = ProbeRunner(world, run, persona, stream, session, past, partial(report_proven, context))
+        drive = Drive(world, persona, runner, ledger, budget, scope, recorder, started)
         yield ActiveRun(context, persona, budget, sink, wallet, session, drive, started)
 
 
@@ -204,7 +204,7 @@ class ActiveRun:
         if row.state == "running":
             self.world.chain.signer.open_run(self.wallet.scope)
             try:
-                await until_stopped(self.world.state, self.drive.exercise.prove_raised)
+                await until_stopped(self.world.state, self.drive.runner.prove_raised)
             except (RunOver, FleetError) as error:
                 detail += f"; not everything was proven: {error}"
         return await self.finish(outcome, detail)

@@ -78,9 +78,9 @@ class Survey:
 async def survey(
     platform: Platform,
     programs: Callable[[], Awaitable[Iterable[SurveyedPart]]],
-    said: Callable[[SurveyedPart], None] = lambda part: None,
+    report: Callable[[SurveyedPart], None] = lambda part: None,
 ) -> Survey:
-    """Look at all parts concurrently; `said` is called with each result, `programs` looks at the compiler."""
+    """Look at all parts concurrently; `report` is called with each, `programs` looks at the compiler."""
     found: dict[str, tuple[SurveyedPart, ...]] = {
         "node": (),
         **dict.fromkeys(page_urls(platform), ()),
@@ -91,7 +91,7 @@ async def survey(
     async def put(name: str, parts: Iterable[SurveyedPart]) -> None:
         found[name] = tuple(parts)
         for part in found[name]:
-            said(part)
+            report(part)
 
     async def node() -> None:
         parts, selectors, costs = await _node(platform)

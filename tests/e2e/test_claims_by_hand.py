@@ -140,7 +140,7 @@ async def test_an_adopted_probe_is_proven_like_any_other(state: Path, tmp_path: 
     one = PLATFORM.model_copy(update={"compiler": CompilerSection(command=("cc",))})
     async with seated(tmp_path, persona(probe, tools=["qa_compile"]), answer=answer, platform=one) as table:
         assert await table.drive() == ""
-        await table.drive.exercise.prove_raised()
+        await table.drive.runner.prove_raised()
         (row,) = await table.world.journal.findings(RUN)
         assert (row.state, row.confirmed, row.tries, row.surface) == ("confirmed", 3, 3, "compiler")
         assert row.title == "the compiler: accepted, has_entry false"

@@ -27,7 +27,7 @@ async def main(folder: Path) -> None:
     async with seated(folder, persona(), hand=ANY, answer=answer) as table:
         async with table.desk.turn() as turn:
             await turn.pose([question])
-        await table.drive.exercise.prove_raised()
+        await table.drive.runner.prove_raised()
         rows = await table.world.journal.findings(RUN)
         learned = [one.oracle for one in table.world.learned.all()]
     print(json.dumps({"found": [[row.title, row.state, row.severity] for row in rows], "learned": learned}))

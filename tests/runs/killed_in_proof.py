@@ -26,7 +26,7 @@ async def main(root: Path) -> None:
     async with seated(root, persona(), hand=ANY, answer=dies) as table:
         await raised(table, fetch("leak-a"), fetch("bad-b"))
         proving = True
-        await table.drive.exercise.prove_raised()
+        await table.drive.runner.prove_raised()
 
 
 if __name__ == "__main__":

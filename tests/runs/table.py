@@ -37,7 +37,7 @@ from fleet.runs.context import ChainSide, FleetContext, MakeEgress, RunContext
 from fleet.runs.desk.desk import RunDesk
 from fleet.runs.drive import Drive
 from fleet.runs.driver_choice import PLAYBOOK, DriverChoice
-from fleet.runs.proof.probe_runner import Exercise
+from fleet.runs.proof.probe_runner import ProbeRunner
 from fleet.store.rows import TRIAL, NewRun
 from sandbox.chain.contract import VIEWS
 from sandbox.spec import PROTOCOL
@@ -242,9 +242,9 @@ async def seated(
         )
         context = RunContext(fleet=world, run=run, persona=name, gate=gate, ledger=ledger, stream=stream)
         session = RunSession(context, wallet=Wallet(world, run, payer=ledger), history={})
-        exercise = Exercise(world, run, one, stream, session)
+        runner = ProbeRunner(world, run, one, stream, session)
         drive = Drive(
-            world, one, exercise, ledger, budget, scope, recorder, clock.monotonic(), hand, turn_s=turn_s
+            world, one, runner, ledger, budget, scope, recorder, clock.monotonic(), hand, turn_s=turn_s
         )
         stream.emit(header(drive))
         yield Table(world=world, drive=drive, jail=jail, events=events, run=run)

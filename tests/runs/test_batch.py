@@ -284,7 +284,7 @@ async def test_an_act_is_never_repeated(tmp_path: Path) -> None:
 async def test_a_single_act_on_a_page_is_not_repeated_either(tmp_path: Path) -> None:
     jail = ScriptedJail(lambda args: ([], -1))
     async with seated(tmp_path, persona(), real=jail, platform=ACTING) as table:
-        session = table.drive.exercise.session
+        session = table.drive.runner.session
         answer = await session.call("qa_fetch", {"url": "http://site/cart", "method": "PUT"})
         assert (answer.lost, jail.jails) == (True, [["cart"]])
         assert not await session.wait_for("qa_fetch", {"url": "http://site/cart", "method": "PUT"}, 0)
@@ -304,14 +304,14 @@ async def test_a_target_that_keeps_failing_is_withdrawn_by_a_batch_too(tmp_path:
         assert await pose(table, ask("a", "b", "c", "d")) == [["unreachable"]] * 4
         assert len(table.said("extension_disabled")) == 1
         assert await pose(table, ask("e")) == [[]]
-        assert table.drive.exercise.session.contacts.failed == {"site": 4}
+        assert table.drive.runner.session.contacts.failed == {"site": 4}
         assert jail.jails == [["a", "b", "c", "d"], [""]]
 
 
 async def test_a_target_that_is_known_to_be_down_is_not_asked(tmp_path: Path) -> None:
     jail = ScriptedJail(well)
     async with seated(tmp_path, persona(), real=jail) as table:
-        table.drive.exercise.session.contacts.down["site"] = "the site is down"
+        table.drive.runner.session.contacts.down["site"] = "the site is down"
         assert await pose(table, ask("a b", "c")) == [["unreachable"], ["unreachable"]]
         assert jail.jails == []
 
@@ -319,7 +319,7 @@ async def test_a_target_that_is_known_to_be_down_is_not_asked(tmp_path: Path) ->
 async def test_a_stop_while_a_batch_is_judged_sends_nothing(tmp_path: Path) -> None:
     jail = ScriptedJail(well)
     async with seated(tmp_path, persona(), real=jail) as table:
-        gate = table.drive.exercise.session._gate
+        gate = table.drive.runner.session._gate
         decide, count = gate.decide, list[int]()
 
         async def stopping(action: Any) -> Any:
@@ -342,8 +342,8 @@ async def test_the_requests_of_a_day_are_counted_durably_and_end_the_exploring(t
         assert (await table.desk.room()).calls == 6
         await pose(table, ask("a", "b", "c", "d"))
         assert ((await table.desk.room()).calls, jail.jails) == (2, [["a", "b", "c", "d"]])
-        table.drive.exercise.session.requests += 1  # the broker served more than was asked for
-        await table.drive.exercise.session.count_requests(0, 0)
+        table.drive.runner.session.requests += 1  # the broker served more than was asked for
+        await table.drive.runner.session.count_requests(0, 0)
         assert (await table.desk.room()).calls == 1
         assert await pose(table, ask("e", "f")) == [[], []]
         assert {one.rule for one in table.said("gate.denied")} == {"requests"}
@@ -448,7 +448,7 @@ async def test_a_pause_that_the_platform_asks_for_is_kept_and_nothing_is_lost(tm
                 pages = [f"page-{letter}" for letter in "abcdefgh"]
                 async with table.desk.turn() as turn:
                     found = await turn.pose(ask(*pages))
-                session = table.drive.exercise.session
+                session = table.drive.runner.session
                 assert [[one["status"] for one in results or ()] for results in found] == [[200]] * 8
                 assert session.limited == len(refused) > 0
         finally:
@@ -459,7 +459,7 @@ async def test_a_pause_that_the_platform_asks_for_is_kept_and_nothing_is_lost(tm
 
 async def test_a_pause_that_outlasts_the_run_ends_the_exploring_and_is_said(tmp_path: Path) -> None:
     async with seated(tmp_path, persona(), real=ScriptedJail(well)) as table:
-        session = table.drive.exercise.session
+        session = table.drive.runner.session
         session._noted(EgressRecord(verb="GET", host="site", what="/", status=200, pause=3_600.0))
         with anyio.fail_after(5):
             async with table.desk.turn() as turn:
@@ -478,7 +478,7 @@ async def test_what_the_platform_refused_for_its_rate_is_said(
 ) -> None:
     async with seated(tmp_path, persona(look("a")), real=ScriptedJail(well)) as table:
         table.drive.seat()
-        session = table.drive.exercise.session
+        session = table.drive.runner.session
         session.limited, session.answered = limited, answered
         table.drive._limited()
         kept = table.desk.state.left

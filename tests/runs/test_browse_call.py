@@ -70,7 +70,7 @@ async def test_a_run_keeps_the_picture_and_its_records_do_not(tmp_path: Path) ->
         return BROWSED | shot(PNG)
 
     async with seated(tmp_path, persona(tools=("qa_browse",)), real=Noting(answer)) as table:
-        session = table.drive.exercise.session
+        session = table.drive.runner.session
         told = await session.call("qa_browse", {"url": "http://site/"})
         [picture] = (table.folder / "evidence").iterdir()
         [record] = table.said("tool.responded")

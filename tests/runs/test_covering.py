@@ -87,11 +87,11 @@ async def test_only_what_this_run_proves_covers_another(
         return {"ok": status == 200, "status": status, "text": "", "content_type": "text/html"}
 
     async with seated(tmp_path, persona(look("a")), hand=ANY, answer=answer) as table:
-        exercise, journal = table.drive.exercise, table.world.journal
+        runner, journal = table.drive.runner, table.world.journal
         for values in (ERROR, QUOTE):
             steps = tuple(Step(tool="qa_fetch", args={"url": f"{{site}}/find?q={one}"}) for one in values)
             results = [await answer(step.tool, dict(step.args)) for step in steps]
-            await exercise.look_at_answers(steps, results, trusted=True)
+            await runner.look_at_answers(steps, results, trusted=True)
         raised = {str(one.data["oracle"]): one for one in await journal.findings(RUN)}
         assert set(raised) >= set(states)
         if mended:
@@ -108,7 +108,7 @@ async def test_only_what_this_run_proves_covers_another(
             )
             await journal.add_finding(replace(raised["quote-injection"], run_id="older", state="posted"))
             broken.remove("moss%27")
-        await exercise.prove_raised()
+        await runner.prove_raised()
         found = {str(one.data["oracle"]): one.state for one in await journal.findings(RUN)}
         assert {oracle: found[oracle] for oracle in states} == states
 
@@ -125,13 +125,13 @@ async def test_one_defect_on_many_pages_is_one_finding_that_lists_them(tmp_path:
         return {"ok": False, "status": 500, "text": text, "content_type": "text/plain"}
 
     async with seated(tmp_path, persona(look("a")), hand=ANY, answer=answer) as table:
-        exercise, journal = table.drive.exercise, table.world.journal
+        runner, journal = table.drive.runner, table.world.journal
         for path in ("a", "tasks/7", "tasks/8", "a?x=1", "b"):
             step = Step(tool="qa_fetch", args={"url": f"{{site}}/{path}"})
-            await exercise.look_at_answers(
+            await runner.look_at_answers(
                 (step,), [await answer(step.tool, dict(step.args))], trusted=True, minimal=True
             )
-        await exercise.prove_raised()
+        await runner.prove_raised()
         (found,) = await journal.findings(RUN)
     assert (found.state, found.times, found.data["oracle"]) == ("confirmed", 5, "trace")
     assert found.title.startswith("Internal error is shown: GET /a answers 500 with a Python traceback")

@@ -42,7 +42,7 @@ async def test_a_question_is_judged_minimised_proven_and_learned(tmp_path: Path)
         async with table.desk.turn() as turn:
             one, two, three = (await turn.pose([question]))[0] or ()
         assert [one["status"], two["status"], three["status"]] == [200, 500, 200]
-        await table.drive.exercise.prove_raised()
+        await table.drive.runner.prove_raised()
         (row,) = await table.world.journal.findings(RUN)
         assert (row.state, row.confirmed, row.tries) == ("confirmed", 3, 3)
         assert row.repro == 'qa_fetch(url="{site}/bad")'
@@ -65,7 +65,7 @@ async def test_a_title_has_the_url_that_was_cut(tmp_path: Path) -> None:
     async with seated(tmp_path, persona(), hand=ANY, answer=sorts) as table:
         async with table.desk.turn() as turn:
             await turn.pose([question])
-        await table.drive.exercise.prove_raised()
+        await table.drive.runner.prove_raised()
         (row,) = await table.world.journal.findings(RUN)
         (learned,) = table.world.learned.all()
     assert (
@@ -84,7 +84,7 @@ async def test_what_the_title_says_is_not_cut_away(tmp_path: Path) -> None:
     async with seated(tmp_path, persona(), hand=ANY, answer=answer) as table:
         async with table.desk.turn() as turn:
             await turn.pose([question])
-        await table.drive.exercise.prove_raised()
+        await table.drive.runner.prove_raised()
         (row,) = await table.world.journal.findings(RUN)
     assert row.title == "Request causes a server error: GET /bad from the origin http://x answers 500"
     assert row.repro == 'qa_fetch(origin="http://x", url="{site}/bad")'

@@ -35,7 +35,7 @@ class Remembering:
 
     async def __call__(self, tool: str, args: dict[str, Any]) -> dict[str, Any]:
         table: Any = self.table
-        caller = table.drive.exercise.session.wallet.addresses()["caller"]
+        caller = table.drive.runner.session.wallet.addresses()["caller"]
         self.callers.append(caller)
         before = [count for (who, _), count in self.heard.items() if who == caller]
         again = self.heard[caller, args["message"]]
@@ -70,7 +70,7 @@ async def test_each_attempt_of_a_proof_has_callers_of_its_own(
             async with table.desk.turn() as turn:
                 await turn.pose([call(words)])
         explored = len(agent.callers)
-        await table.drive.exercise.prove_raised()
+        await table.drive.runner.prove_raised()
         rows = await table.world.journal.findings(RUN)
         assert [row.state for row in rows] == [state] * titles
         proofs = agent.callers[explored:]
@@ -80,7 +80,7 @@ async def test_each_attempt_of_a_proof_has_callers_of_its_own(
 
 async def test_without_writes_the_callers_stay(tmp_path: Path) -> None:
     async with seated(tmp_path, persona(tools=("qa_call",), writes=5), hand=ANY) as table:
-        session = table.drive.exercise.session
+        session = table.drive.runner.session
         await session.wallet.ready("qa_call", {})
         await table.drive.ledger.spend("writes", 5)
         before = session.wallet.addresses()
@@ -111,7 +111,7 @@ async def test_what_is_charged_for_a_repetition_is_found_under_its_true_title(tm
         agent.table = table  # type: ignore[assignment]
         async with table.desk.turn() as turn:
             await turn.pose([question])
-        await table.drive.exercise.prove_raised()
+        await table.drive.runner.prove_raised()
         (row,) = await table.world.journal.findings(RUN)
     assert (row.state, row.confirmed, row.tries) == ("confirmed", 3, 3)
     assert "asked again by the same caller, is charged 10 wei; the price is 5 wei" in row.data["seen"]

@@ -110,7 +110,7 @@ async def test_proofs_without_an_act_go_on_when_the_writes_are_spent(tmp_path: P
         await raised(table, put("bad-a"), put("bad-b"), fetch("bad-c"), fetch("leak-d"))
         left = (await table.drive.ledger.left())["writes"]
         await table.drive.ledger.spend("writes", left - 1)
-        await table.drive.exercise.prove_raised()
+        await table.drive.runner.prove_raised()
         assert await states(table) == {
             "bad-a": "raised",
             "bad-b": "raised",
@@ -124,16 +124,16 @@ async def test_proofs_without_an_act_go_on_when_the_writes_are_spent(tmp_path: P
 async def test_a_proof_that_kills_its_jails_ends_no_other(tmp_path: Path) -> None:
     async with seated(tmp_path, persona(), hand=ANY, answer=breaks) as table:
         await raised(table, fetch("leak-a"), fetch("bad-b"), fetch("bad-c"))
-        call = table.drive.exercise.session.call
+        call = table.drive.runner.session.call
 
         async def dies(tool: str, args: Mapping[str, Any], **more: Any) -> Any:
             if str(args["url"]).endswith("leak-a"):
                 raise RunOver("jail_lost", "3 times in a row")
             return await call(tool, args, **more)
 
-        table.drive.exercise.session.call = dies  # type: ignore[method-assign]
+        table.drive.runner.session.call = dies  # type: ignore[method-assign]
         with pytest.raises(RunOver, match="jail_lost"):
-            await table.drive.exercise.prove_raised()
+            await table.drive.runner.prove_raised()
         assert await states(table) == {"leak-a": "unverified", "bad-b": "confirmed", "bad-c": "confirmed"}
 
 
@@ -201,7 +201,7 @@ async def test_a_grave_candidate_is_proven_and_posted_before_exploring_goes_on(
             rows = await table.world.journal.findings(RUN, ["confirmed"])
             posted.append([row.title for row in rows])
 
-        table.drive.exercise = replace(table.drive.exercise, post=post)
+        table.drive.runner = replace(table.drive.runner, post=post)
         await table.drive()
         asked = pages(table)
     leaked = ["Secret is public: GET /leak shows a private key"]

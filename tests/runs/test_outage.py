@@ -486,10 +486,10 @@ async def test_a_platform_that_locked_us_out_is_not_down(tmp_path: Path) -> None
         return {"ok": False, "error_class": "unreachable", "error": f"site: {RESET}"}
 
     async with seated(tmp_path, persona(), answer=silent) as table:
-        session = table.drive.exercise.session
+        session = table.drive.runner.session
         for args in ({"url": "http://site/%", "alive": "http://site/"}, {"url": "http://site/a"}):
             await session.call("qa_fetch", args, probe="x")
-        watch = Watch(table.world, RUN, persona(), session, table.drive.exercise.stream)
+        watch = Watch(table.world, RUN, persona(), session, table.drive.runner.stream)
         await watch.after()
         (failed,) = table.said("check.failed")
     assert failed.reason == "its silence is not an outage: locked out: no answer"

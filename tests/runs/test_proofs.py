@@ -40,7 +40,7 @@ def saying(say: Say) -> Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]
 async def proven(table: Table, *ids: str) -> list[FindingRow]:
     for id_ in ids:
         await ask(table.desk, RUN_PROBE, {"probe": id_})
-    await table.drive.exercise.prove_raised()
+    await table.drive.runner.prove_raised()
     return await table.world.journal.findings(RUN)
 
 

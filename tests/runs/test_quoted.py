@@ -86,7 +86,7 @@ async def proven(tmp_path: Path, site: Site, urls: list[str]) -> tuple[list[str]
     async with seated(tmp_path, persona(), hand=ANY, answer=answering(site)) as table:
         async with table.desk.turn() as turn:
             await turn.pose(ask(urls))
-        await table.drive.exercise.prove_raised()
+        await table.drive.runner.prove_raised()
         rows = await table.world.journal.findings(RUN)
     done = [one for one in rows if one.state == "confirmed" and one.data["oracle"] == "trace"]
     return [one.title for one in done], [graded(one).why for one in rows if one.state == "dropped"]
@@ -161,6 +161,6 @@ async def test_a_quote_that_a_gate_refuses_is_no_injection(tmp_path: Path, site:
     async with seated(tmp_path, persona(), hand=ANY, answer=answering(answer)) as table:
         async with table.desk.turn() as turn:
             await turn.pose([Question(steps)])
-        await table.drive.exercise.prove_raised()
+        await table.drive.runner.prove_raised()
         rows = await table.world.journal.findings(RUN, ["confirmed"])
     assert [one.data["oracle"] for one in rows].count("quote-injection") == found

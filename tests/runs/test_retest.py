@@ -72,7 +72,7 @@ async def test_the_verdict(tmp_path: Path, answers: list[dict[str, Any]], verdic
 
     async with seated(tmp_path, persona(), hand=ANY, answer=answer) as table:
         await filed(table)
-        assert await retest(table.drive.exercise) == {FP: verdict}
+        assert await retest(table.drive.runner) == {FP: verdict}
         assert len(table.jail.calls) == calls
         after = await figures(table)
         assert bool(after.clean_at) == (verdict == "clean")
@@ -102,7 +102,7 @@ async def test_an_item_of_a_platform_that_locks_the_fleet_out_is_not_fixed(
 
     async with seated(tmp_path, persona(), hand=ANY, answer=answer) as table:
         await filed(table, probe=look("a", "true").model_dump(mode="json"))
-        assert await retest(table.drive.exercise) == {FP: verdict}
+        assert await retest(table.drive.runner) == {FP: verdict}
         assert left == []
         assert bool((await figures(table)).clean_at) == (verdict == "clean")
 
@@ -110,19 +110,19 @@ async def test_an_item_of_a_platform_that_locks_the_fleet_out_is_not_fixed(
 async def test_a_clean_item_another_personas_and_another_platforms_are_left_alone(tmp_path: Path) -> None:
     async with seated(tmp_path, persona(), hand=ANY) as table:
         await filed(table, platform="elsewhere")
-        assert await retest(table.drive.exercise) == {}
+        assert await retest(table.drive.runner) == {}
     async with seated(tmp_path / "b", persona(), hand=ANY) as table:
         await filed(table)
         clean = Recurrence().clean("2026-11-22T12:00:00Z", "r")
         await table.world.journal.put(key_of(table.world.platform.name, FP), clean.model_dump_json())
-        assert await retest(table.drive.exercise) == {}
+        assert await retest(table.drive.runner) == {}
         assert table.jail.calls == []
 
 
 async def test_nothing_is_run_again_that_the_budget_does_not_cover(tmp_path: Path) -> None:
     async with seated(tmp_path, persona(calls=10), hand=ANY) as table:
         await filed(table)
-        assert await retest(table.drive.exercise) == {}
+        assert await retest(table.drive.runner) == {}
         assert table.jail.calls == []
 
 
@@ -142,7 +142,7 @@ async def test_an_item_of_several_personas_is_left_to_the_persona_that_runs_all(
             trusted=True,
         )
         await table.world.journal.put_items("paper", [item])
-        assert await retest(table.drive.exercise) == {}
+        assert await retest(table.drive.runner) == {}
 
 
 async def test_what_a_run_proves_is_counted_however_the_run_ends(tmp_path: Path) -> None:

@@ -117,10 +117,10 @@ async def test_one_item_is_run_again_on_demand_whatever_its_state(tmp_path: Path
     one, other = found(look("a"), status=500), found(look("b"), status=500)
     for answer, verdict in ((Site(a={"status": 500}), "shown"), (Site(), "clean")):
         async with again(tmp_path / verdict, answer) as table:
-            table.drive.exercise = replace(
-                table.drive.exercise, world=replace(table.world, item=str(one.data["before"]))
+            table.drive.runner = replace(
+                table.drive.runner, world=replace(table.world, item=str(one.data["before"]))
             )
-            table.drive.world = table.drive.exercise.world
+            table.drive.world = table.drive.runner.world
             await listing(table, listed(one, state="verified-fixed"), listed(other))
             assert await table.drive() == f"1 item run again, 1 {verdict}"
             after = await figure(table, one.fingerprint)

@@ -25,16 +25,16 @@ def result(own: list[float], **more: Any) -> dict[str, Any]:
 
 
 async def kept(table: Table) -> dict[str, list[int]]:
-    past = await table.drive.exercise.world.journal.past("paper")
+    past = await table.drive.runner.world.journal.past("paper")
     return {name: [len(row.own) for row in rows] for name, rows in past.items()}
 
 
 async def test_a_healthy_measurement_of_an_explorer_is_kept(tmp_path: Path) -> None:
     async with seated(tmp_path, persona(look("a"))) as table:
         answer = result(FAST, headers={"x-version": "7.1"})
-        await table.drive.exercise.look_at_answers(STEPS, [answer], trusted=True)
+        await table.drive.runner.look_at_answers(STEPS, [answer], trusted=True)
         assert await kept(table) == {latency_of(ARGS): [40]}
-        (row,) = (await table.drive.exercise.world.journal.past("paper"))[latency_of(ARGS)]
+        (row,) = (await table.drive.runner.world.journal.past("paper"))[latency_of(ARGS)]
         assert (row.build, len(row.control)) == ("7.1", 40)
         assert not (table.folder / "plots").exists()
 
@@ -42,14 +42,14 @@ async def test_a_healthy_measurement_of_an_explorer_is_kept(tmp_path: Path) -> N
 async def test_a_measurement_beside_a_restless_control_is_not_kept(tmp_path: Path) -> None:
     async with seated(tmp_path, persona(look("a"))) as table:
         answer = result(FAST, control_ms=[one + 100 * (at % 7 == 0) for at, one in enumerate(FAST)])
-        await table.drive.exercise.look_at_answers(STEPS, [answer], trusted=True)
+        await table.drive.runner.look_at_answers(STEPS, [answer], trusted=True)
         assert await kept(table) == {}
 
 
 async def test_what_a_finding_rests_on_is_drawn_and_not_kept(tmp_path: Path) -> None:
     async with seated(tmp_path, persona(look("a"))) as table:
-        await table.drive.exercise.look_at_answers(STEPS, [result(MIXED)], trusted=True)
-        (row,) = await table.drive.exercise.world.journal.findings()
+        await table.drive.runner.look_at_answers(STEPS, [result(MIXED)], trusted=True)
+        (row,) = await table.drive.runner.world.journal.findings()
         assert row.data["oracle"] == "slow-share"
         assert [path.name for path in (table.folder / "plots").iterdir()] == [f"{row.fingerprint}.svg"]
         assert await kept(table) == {}
@@ -63,15 +63,15 @@ async def test_a_chart_that_cannot_be_drawn_costs_only_a_picture(
 
     monkeypatch.setattr(charts, "distribution", fails)
     async with seated(tmp_path, persona(look("a"))) as table:
-        await table.drive.exercise.look_at_answers(STEPS, [result(MIXED)], trusted=True)
-        assert len(await table.drive.exercise.world.journal.findings()) == 1
+        await table.drive.runner.look_at_answers(STEPS, [result(MIXED)], trusted=True)
+        assert len(await table.drive.runner.world.journal.findings()) == 1
         assert list((table.folder / "plots").iterdir()) == []
 
 
 async def test_what_an_outside_driver_measured_is_not_kept(tmp_path: Path) -> None:
     """It chose the pages and may have chosen the answers of its own name."""
     async with seated(tmp_path, persona(look("a"))) as table:
-        await table.drive.exercise.look_at_answers(STEPS, [result(FAST)])
+        await table.drive.runner.look_at_answers(STEPS, [result(FAST)])
         assert await kept(table) == {}
 
 
@@ -80,5 +80,5 @@ async def test_a_healthy_probe_keeps_what_it_measures(tmp_path: Path) -> None:
         return result(FAST)
 
     async with seated(tmp_path, persona(look("a")), answer=answer) as table:
-        await table.drive.exercise.look(look("a", url="{site}/a", control="{site}/b", rate=10.0, repeat=50))
+        await table.drive.runner.look(look("a", url="{site}/a", control="{site}/b", rate=10.0, repeat=50))
         assert list((await kept(table)).values()) == [[40]]

@@ -35,7 +35,7 @@ PROBES = (
 def judged(table: Table, folder: Path) -> dict[str, Any]:
     """What each room made of the tool."""
     was = recorded(folder / "trajectory.jsonl")
-    session = table.drive.exercise.session
+    session = table.drive.runner.session
     again = replace(
         was,
         calls=tuple(

@@ -148,13 +148,13 @@ async def spawn(shape: Shape, spool: Path) -> RunningJail:
         record = write_record(spool, pid)
     except BaseException as error:
         control.close()  # PID 1 ends when its control socket does, and the jail with it
-        said = _abandon(outer, status, stderr) if outer else ""
+        message = _abandon(outer, status, stderr) if outer else ""
         plumbing.close()
         if isinstance(error, (JailError, OSError, subprocess.SubprocessError, ValueError)):
-            reason = said or str(error) or type(error).__name__
+            reason = message or str(error) or type(error).__name__
             why, remedy = explained(reason)
-            said = f"{why} ({reason})" if why else reason
-            raise JailError(f"no jail could be made: {said}", remedy=remedy) from error
+            message = f"{why} ({reason})" if why else reason
+            raise JailError(f"no jail could be made: {message}", remedy=remedy) from error
         raise
     plumbing.keep()
     os.close(status)
@@ -243,7 +243,7 @@ def _abandon(outer: subprocess.Popen[bytes], status: int, stderr: int) -> str:
         outer.wait()
     os.set_blocking(stderr, False)
     try:
-        said = os.read(stderr, 1 << 16)
+        message = os.read(stderr, 1 << 16)
     except BlockingIOError:
         return ""
-    return (said.decode(errors="replace").strip().splitlines() or [""])[-1]
+    return (message.decode(errors="replace").strip().splitlines() or [""])[-1]

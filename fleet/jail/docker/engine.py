@@ -238,14 +238,14 @@ def _translated(what: str, work: Callable[[], T]) -> T:
     try:
         return work()
     except (DockerException, OSError, ValueError) as error:  # OSError: every error of `requests`
-        said = str(getattr(error, "explanation", None) or error)
-        raise JailError(f"the engine did not {what}: {said}", remedy=_remedy(said)) from error
+        reason = str(getattr(error, "explanation", None) or error)
+        raise JailError(f"the engine did not {what}: {reason}", remedy=_remedy(reason)) from error
 
 
-def _remedy(said: str) -> str:
-    if "Permission denied" in said:
+def _remedy(reason: str) -> str:
+    if "Permission denied" in reason:
         return "use a rootless engine, or join the group of the socket: that is being root on this machine"
-    if "No such file" in said or "refused" in said or "aborted" in said:
+    if "No such file" in reason or "refused" in reason or "aborted" in reason:
         return "start Docker, or set `[jail] socket`"
     return "run `fleet doctor`"
 

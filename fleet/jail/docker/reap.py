@@ -94,15 +94,15 @@ async def describe_containers(choice: EngineChoice) -> str:
     async with _labelled(choice) as (_, found):
         dead = [name for name, labels in found.items() if has_dead_owner(labels)]
         unseen = [name for name, labels in found.items() if name not in dead and not is_owned(labels)]
-    said = [f"{len(found) - len(dead) - len(unseen)} of living fleets"]
+    parts = [f"{len(found) - len(dead) - len(unseen)} of living fleets"]
     if dead:
-        said.append(f"{len(dead)} of dead ones, which the next start removes")
+        parts.append(f"{len(dead)} of dead ones, which the next start removes")
     if unseen:
         names = " ".join(name[:12] for name in unseen)
-        said.append(
+        parts.append(
             f"{len(unseen)} of another boot or container; if that fleet is gone: docker rm -f {names}"
         )
-    return "; ".join(said)
+    return "; ".join(parts)
 
 
 @asynccontextmanager

@@ -42,7 +42,7 @@ from fleet.runs.desk.turn import OpenTurn, TurnRecord
 from fleet.runs.driver_choice import DriverChoice
 from fleet.runs.proof.attempt import Attempt
 from fleet.runs.proof.claims import MAX_CLAIMS, ReportFinding, claimed
-from fleet.runs.proof.probe_runner import Exercise
+from fleet.runs.proof.probe_runner import ProbeRunner
 from fleet.runs.proof.rerun import WRITES
 from fleet.store.tables.units import key_of
 from fleet.text import line
@@ -77,7 +77,7 @@ Results = Sequence[Mapping[str, Any]]
 class RunDesk:
     """Implements the drivers' Desk port for one run; `progress` holds its plan and counts."""
 
-    exercise: Exercise
+    runner: ProbeRunner
     ledger: Ledger
     recorder: DecisionRecorder
     texts: Mapping[str, str]
@@ -102,7 +102,7 @@ class RunDesk:
 
     def __post_init__(self) -> None:
         until = self.started + self.ledger.budget.wall_s * MODELLING
-        self.progress = RunProgress(self.exercise, self.recorder, self.driver, until)
+        self.progress = RunProgress(self.runner, self.recorder, self.driver, until)
         self._model_budget, self._acts = ModelBudget(self.ledger), RepeatGuard()
 
     @property
@@ -117,7 +117,7 @@ class RunDesk:
 
     @property
     def _folder(self) -> Path:
-        return self.exercise.world.folder(self.exercise.run)
+        return self.runner.world.folder(self.runner.run)
 
     def begin(self) -> bool:
         """Write brief, plan and state to disk; False, changing nothing, if they exist already.
@@ -138,7 +138,7 @@ class RunDesk:
         return Brief(system=words.system(self.texts), plan=plan, digests=words.digests(self.texts))
 
     def offers(self) -> tuple[Offer, ...]:
-        return offers(self.exercise.persona.persona.tools, self.exercise.session.breaker)
+        return offers(self.runner.persona.persona.tools, self.runner.session.breaker)
 
     def next_probe(self) -> str:
         return self.progress.next_probe()
@@ -147,7 +147,7 @@ class RunDesk:
     async def turn(self) -> AsyncIterator[Turn]:
         self._check_files()
         self.progress.may_go_on()
-        clock, session, emit = self.exercise.world.clock, self.exercise.session, self.exercise.stream.emit
+        clock, session, emit = self.runner.world.clock, self.runner.session, self.runner.stream.emit
         record = TurnRecord(self.state.turns + 1, self.progress.driver.price)
         turn = OpenTurn(record, partial(self._answer, record), self._pose, emit, self._lock)
         emit(TurnStarted(index=record.index))
@@ -176,10 +176,10 @@ class RunDesk:
         return self.progress.more()
 
     async def room(self) -> Allowance:
-        ledger, state, policy = self.ledger, self.state, self.exercise.persona.persona.policy
+        ledger, state, policy = self.ledger, self.state, self.runner.persona.persona.policy
         left = await ledger.room()
         kept = await self._kept_for_proofs()
-        spent = self.exercise.world.clock.monotonic() - self.started
+        spent = self.runner.world.clock.monotonic() - self.started
         acts = max(0, left["writes"].left - kept["writes"]) // WRITES if ledger.budget.acts else 0
         if self.over is not None or (why := self.progress.facts().stop):
             return Allowance(0, acts, why if self.over is None else "")
@@ -188,11 +188,11 @@ class RunDesk:
         if state.turns + 1 >= policy.max_turns_per_run:
             return Allowance(0, acts, "its turns are spent (policy.max_turns_per_run in the persona file)")
         rest = ledger.budget.wall_s * EXPLORING - spent
-        if (held := self.exercise.session.held()) > rest:
+        if (held := self.runner.session.held()) > rest:
             why = f"the platform asked for a pause of {held:.0f} s (Retry-After), which outlasts the run"
             return Allowance(0, acts, why)
         if held:
-            await self.exercise.session.resumed()
+            await self.runner.session.resumed()
         calls, day = left["calls"], left.get("requests")  # the latter is the platform's own limit
         if not (room := max(0, calls.left - kept["calls"])):
             why = f"{calls.limit} is spent, but for the {kept['calls']} kept for proofs"
@@ -203,14 +203,14 @@ class RunDesk:
 
     async def prove(self) -> None:
         try:
-            await self.exercise.prove_raised(GRAVE)
-            await self.exercise.post()
+            await self.runner.prove_raised(GRAVE)
+            await self.runner.post()
         except RunOver as over:
             raise self.progress.end(over) from None
 
     async def _kept_for_proofs(self) -> dict[Unit, int]:
         """What explorers may not spend: a share of the budget, or what raised findings need if it is more."""
-        raised = await self.exercise.world.journal.findings(self.exercise.run, ["raised"])
+        raised = await self.runner.world.journal.findings(self.runner.run, ["raised"])
         shown = [Step(**one) for row in raised if row.data.get("probe") for one in row.data["probe"]["steps"]]
         budget = self.ledger.budget
         calls = max(int(budget.calls * PROOF_SHARE), len(shown) * MOST_LOOKS) + KEPT
@@ -246,7 +246,7 @@ class RunDesk:
                 return answer
             record.reject(tool, answer.pointer, answer.error)
             reason = f"{answer.pointer}: {answer.error}".lstrip(": ")
-            session = self.exercise.session
+            session = self.runner.session
             await session.reject(tool, reason, answer.shown, call_id=record.proposed[-1])
         except RunOver as over:
             raise self.progress.end(over) from None
@@ -275,9 +275,7 @@ class RunDesk:
         if not self.progress.driver.is_model:
             return False
         waiting = {item.id for item in self.state.plan.open()}
-        steps = [
-            step for one in self.exercise.persona.persona.probe if one.id in waiting for step in one.steps
-        ]
+        steps = [step for one in self.runner.persona.persona.probe if one.id in waiting for step in one.steps]
         own = [Step(tool=tool, args=asked.args)] if isinstance(asked, GateCall) else asked.steps
         left, needed, more = await self.ledger.room(), Question(tuple(steps)), Question(tuple(own))
         acts = needed.acts + more.acts if more.acts else 0
@@ -286,29 +284,29 @@ class RunDesk:
 
     async def _gate_call(self, call_id: str, tool: str, args: dict[str, Any]) -> Reply:
         """Call a tool through the gate. `{name}` is the same disposable name in all calls of a driver."""
-        exercise, named = self.exercise, wants_name(args)
-        bindings = exercise.session.bindings(fresh_name=named and not self._scratch)
+        runner, named = self.runner, wants_name(args)
+        bindings = runner.session.bindings(fresh_name=named and not self._scratch)
         self._scratch = self._scratch or bindings.name
-        resolved = dict(exercise.world.bindings(exercise.run, self._scratch).resolve(args))
+        resolved = dict(runner.world.bindings(runner.run, self._scratch).resolve(args))
         first = self._acts.before(tool, resolved)
         if first is not None:
             return Reply(call_id, tool, fitted({"repeated": True, **first}))
-        answer = await exercise.session.call(tool, resolved, call_id=call_id[:128])
+        answer = await runner.session.call(tool, resolved, call_id=call_id[:128])
         if answer.denied:
             return refusal(call_id, tool, f"{answer.denied}: {answer.reason}")
-        shown = shaped(exercise.world.redactor, answer.result)
+        shown = shaped(runner.world.redactor, answer.result)
         self._acts.after(tool, resolved, shown)
         # oracles also judge answers that no probe asked for; the acts that led to one are part of its repro
         step, led = Step(tool=tool, args=args), tuple(self._led) if named else ()
         if len(led) < MAX_LED:
-            await exercise.look_at_answers((*led, step), [answer.result])
+            await runner.look_at_answers((*led, step), [answer.result])
         if named and TOOLS[tool].effect_of(resolved) is Effect.ACT:
             self._led.append(step)
         return Reply(call_id, tool, shown)
 
     async def _probe(self, call_id: str, asked: RunProbe) -> Reply | Rejection:
         """Run a probe of the plan; its start is recorded on disk first."""
-        probes = self.exercise.persona.persona.probe
+        probes = self.runner.persona.persona.probe
         probe = next((one for one in probes if one.id == asked.probe), None)
         item = self.state.plan.get(asked.probe)
         if probe is None or item is None:
@@ -317,9 +315,9 @@ class RunDesk:
             again = {"probe": probe.id, "state": item.state, "reason": item.reason, "repeated": True}
             return Reply(call_id, RUN_PROBE, fitted(again))
         self.progress.mark(probe.id, "inconclusive", "started, but did not finish", tried=True)
-        seen = await self.exercise.look(probe)
+        seen = await self.runner.look(probe)
         state: State = "skipped" if seen.denied not in PASSING else seen.state
-        reason = self.exercise.world.redactor.text(seen.reason)
+        reason = self.runner.world.redactor.text(seen.reason)
         self.progress.mark(probe.id, state, reason)
         return Reply(
             call_id, RUN_PROBE, self._shown({"probe": probe.id, "state": state, "reason": reason}, seen)
@@ -327,11 +325,11 @@ class RunDesk:
 
     async def _claim(self, call_id: str, asked: ReportFinding) -> Reply | Rejection:
         """Look at a claim beyond the plan, counted on disk first; a repeated one gets the first answer."""
-        title = self.exercise.world.redactor.text(asked.title)
+        title = self.runner.world.redactor.text(asked.title)
         if not asked.steps:
             self._record_claim(title, "needs-repro", "not promoted", "no calls that show it")
             return refusal(call_id, REPORT_FINDING, "needs-repro: name the calls that show it", "/steps")
-        probe = claimed(asked, self.exercise.persona)
+        probe = claimed(asked, self.runner.persona)
         if isinstance(probe, str):
             return Rejection(*pointed(probe), {"title": title})
         if (known := self._claims.get(probe.id)) is not None:
@@ -339,7 +337,7 @@ class RunDesk:
         if self.progress.count_claim() >= MAX_CLAIMS:
             error = f"limit reached: this run has made {MAX_CLAIMS} claims"
             return Rejection(error, shown={"title": title})
-        seen, review = await self.exercise.look_at_claim(probe)
+        seen, review = await self.runner.look_at_claim(probe)
         answer = {"claim": probe.id, "state": seen.state, "reason": seen.reason}
         if seen.state == "finding":
             answer["then"] = "a person reviews it" if review else "proven again, then posted"
@@ -357,7 +355,7 @@ class RunDesk:
                 f"claim ({word}): {title}",
                 "promote the driver's claim, or not",
                 decision,
-                self.exercise.world.redactor.text(why),
+                self.runner.world.redactor.text(why),
                 "a person reads the run's findings",
                 "findings are proven, never taken on a driver's word",
             )
@@ -365,9 +363,7 @@ class RunDesk:
 
     def _shown(self, answer: dict[str, Any], seen: Attempt) -> dict[str, Any]:
         """An answer with the results of its attempt, masked and cut."""
-        return fitted(
-            answer | {"results": [self.exercise.world.redactor.fields(one) for one in seen.results]}
-        )
+        return fitted(answer | {"results": [self.runner.world.redactor.fields(one) for one in seen.results]})
 
     async def _pose(self, questions: Sequence[Question]) -> Sequence[Results | None]:
         """Ask an explorer's questions; after the run has ended, every question raises its end."""
@@ -385,7 +381,7 @@ class RunDesk:
 
     async def _asked(self, questions: Sequence[Question]) -> list[Results | None]:
         """Ask questions in order, and judge the answers to each; None for one not begun."""
-        session, asked = self.exercise.session, []
+        session, asked = self.runner.session, []
         for question in questions:
             args = [dict(step.args) for step in question.steps]
             bindings = session.bindings(fresh_name=wants_name(args))
@@ -399,20 +395,20 @@ class RunDesk:
             looked = [one for one in results if cause_of(one) not in OUR_FAILURES]
             if looked and looked == results[: len(looked)]:
                 steps = question.steps[: len(looked)]
-                await self.exercise.look_at_answers(steps, looked, trusted=True, minimal=question.minimal)
+                await self.runner.look_at_answers(steps, looked, trusted=True, minimal=question.minimal)
             found.append(results if posed.began(at) else None)
         return found
 
     def _count_accounts(self, questions: Sequence[Question], found: Sequence[Results | None]) -> None:
-        exercise = self.exercise
+        runner = self.runner
         for question, results in zip(questions, found, strict=True):
             for step, result in zip(question.steps, results or (), strict=False):
                 if ACCOUNT not in TOOLS[step.tool].judged_as:
                     continue
                 why = "" if result.get("ok") else str(result.get("error") or result.get("error_class"))
-                why = exercise.world.redactor.text(line(why, 400))
+                why = runner.world.redactor.text(line(why, 400))
                 if why:
-                    exercise.skip(step.tool, f"no account could be made: {why}")
+                    runner.skip(step.tool, f"no account could be made: {why}")
                 self.progress.count_accounts(line(str(step.args["url"]), 200), why)
 
 

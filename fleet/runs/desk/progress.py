@@ -34,7 +34,7 @@ from fleet.runs.desk.state import (
 from fleet.runs.desk.stop_conditions import HANDED_OVER, RunFacts, full, next_item, retries_left, stop
 from fleet.runs.desk.turn import TurnRecord
 from fleet.runs.driver_choice import DriverChoice
-from fleet.runs.proof.probe_runner import Exercise
+from fleet.runs.proof.probe_runner import ProbeRunner
 from fleet.text import line
 
 PLAN = "PLAN.md"
@@ -52,18 +52,18 @@ class RunProgress:
 
     def __init__(
         self,
-        exercise: Exercise,
+        runner: ProbeRunner,
         recorder: DecisionRecorder,
         driver: DriverChoice,
         model_until: float = math.inf,
     ) -> None:
-        self._exercise, self._recorder, self.driver = exercise, recorder, driver
-        self._world, self._run, self._policy = exercise.world, exercise.run, exercise.persona.persona.policy
+        self._exercise, self._recorder, self.driver = runner, recorder, driver
+        self._world, self._run, self._policy = runner.world, runner.run, runner.persona.persona.policy
         self._model_until = model_until
         self._folder: Path = self._world.folder(self._run)
         self._file = StateFile(self._folder, self._run)
         self._shown = ""
-        self.state = RunState.begin(self._run, Plan.of(exercise.persona.persona.probe))
+        self.state = RunState.begin(self._run, Plan.of(runner.persona.persona.probe))
         self.over: RunOver | None = None
 
     def resume(self) -> bool:

@@ -139,8 +139,8 @@ def judged(probe: Probe, seen: Attempt, figures: Mapping[str, float], facts: Map
         errors = [
             f"{one['error_class']}: {one.get('error', '')}" for one in seen.results if one.get("error_class")
         ]
-        told = f" ({'; '.join(errors)[:300]})" if errors else ""  # by the tools, of their answers
-        return replace(seen, state="undecided", reason=f"the expectation {error}{told}")
+        shown = f" ({'; '.join(errors)[:300]})" if errors else ""  # by the tools, of their answers
+        return replace(seen, state="undecided", reason=f"the expectation {error}{shown}")
 
 
 def _busy() -> str:
@@ -160,16 +160,16 @@ def pressure(proc: str = machine.PROC) -> str:
 async def locked_out(session: Session, seen: Attempt, probe: str) -> str:
     """Why an attempt whose every page was refused says nothing; "" for any other, and when the first page of
     the site is open. RunOver passes through."""
-    told = [
+    locked = [
         call["tool"] == TOOL and result.get("status") in LOCKED
         for call, result in zip(seen.calls, seen.results, strict=False)
     ]
-    if not told or not all(told):
+    if not locked or not all(locked):
         return ""
     front = first_page(str(seen.calls[-1]["args"]["url"]))
     answer = await session.call(TOOL, {"url": front}, probe=probe, proof=True)
     status, failed = answer.result.get("status"), cause_of(answer.result) in OUR_FAILURES
     if not (answer.denied or failed) and status not in LOCKED:
         return ""
-    said = answer.denied or (answer.result.get("error") if failed else f"HTTP {status}")
-    return f"the platform refuses every page now: {said} at {front}"
+    last = answer.denied or (answer.result.get("error") if failed else f"HTTP {status}")
+    return f"the platform refuses every page now: {last} at {front}"

@@ -67,12 +67,12 @@ def claimed(report: ReportFinding, persona: LoadedPersona) -> Probe | str:
         return bad
     surface = report.surface or persona.persona.surface
     calls = tuple(ReproCall(step.tool, dict(step.args)) for step in report.steps)
-    said = "".join(report.expect.split())
+    expectation = "".join(report.expect.split())
     for probe in persona.persona.probe:
         same = normalise_repro(repro_of(probe)) == normalise_repro(calls)
-        if same and "".join(probe.expect.split()) == said:
+        if same and "".join(probe.expect.split()) == expectation:
             return f"/steps: same steps as the probe {probe.id!r}: run that probe"
-    name = sha256(f"{surface}\0{normalise_repro(calls)}\0{said}".encode()).hexdigest()[:12]
+    name = sha256(f"{surface}\0{normalise_repro(calls)}\0{expectation}".encode()).hexdigest()[:12]
     try:
         return Probe(
             id=f"x-{name}",

@@ -160,9 +160,9 @@ def _without_past(item: ItemRow) -> str:
 
 def _minted(calls: Sequence[ReproCall]) -> tuple[ReproCall, ...] | str:
     """The calls with `{name}` for a disposable name of the run that wrote them."""
-    said = normalise_repro(calls)
+    spelled_out = normalise_repro(calls)
     names = {name for call in calls for name in _RUN_NAME.findall(str(call.args))}
-    if _MASKED in said:
+    if _MASKED in spelled_out:
         return "its repro holds what was masked"
     if len(names) > 1:
         return "its repro names several disposable names"

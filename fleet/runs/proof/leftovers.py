@@ -14,7 +14,7 @@ from fleet.findings.severity import SEVERITIES, weight
 from fleet.gate.budget import Budget
 from fleet.runs.proof.candidates import NEW
 from fleet.runs.proof.claims import kept
-from fleet.runs.proof.probe_runner import Exercise
+from fleet.runs.proof.probe_runner import ProbeRunner
 from fleet.runs.proof.rerun import cost, withheld
 from fleet.store.rows import FindingRow
 
@@ -24,18 +24,18 @@ SHARE = 0.25
 """The share of calls, writes and time that their proofs may take; the gravest always has its turn."""
 
 
-async def adopt(exercise: Exercise, budget: Budget) -> int:
+async def adopt(runner: ProbeRunner, budget: Budget) -> int:
     """Raise them again in this run, in the journal; how many."""
-    world, run, own = exercise.world, exercise.run, exercise.persona
+    world, run, own = runner.world, runner.run, runner.persona
     rows = await world.journal.unsettled(own.persona.name, TRIES)
     adopted = 0
-    for row in chosen([one for one in rows if _may(exercise, one)], budget):
+    for row in chosen([one for one in rows if _may(runner, one)], budget):
         data = {**row.data, "persona_sha256": own.sha256, "left_by": row.run_id}
         data.pop("why", None)
         again = replace(row, run_id=run, state="raised", times=1, confirmed=0, tries=0, at="", data=data)
         await world.journal.add_finding(replace(again, evidence="", envelope="", tx="", index=-1))
         event = FindingRaised(fingerprint=row.fingerprint, probe=row.probe, title=row.title)
-        exercise.stream.emit(event)
+        runner.stream.emit(event)
         adopted += 1
     return adopted
 
@@ -54,11 +54,11 @@ def chosen(rows: Iterable[FindingRow], budget: Budget) -> list[FindingRow]:
     return found
 
 
-def _may(exercise: Exercise, row: FindingRow) -> bool:
+def _may(runner: ProbeRunner, row: FindingRow) -> bool:
     """Whether this persona can ask for it now; a probe of its file, which every run asks, only unchanged."""
     probe = kept(row)
-    here = exercise.world.platform.name
+    here = runner.world.platform.name
     if probe is None or row.data.get("platform") != here or row.severity not in SEVERITIES:
         return False
-    same = row.data.get("persona_sha256") == exercise.persona.sha256
-    return (same or probe.id.startswith(NEW)) and not withheld(exercise, probe)
+    same = row.data.get("persona_sha256") == runner.persona.sha256
+    return (same or probe.id.startswith(NEW)) and not withheld(runner, probe)

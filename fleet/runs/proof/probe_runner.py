@@ -82,7 +82,7 @@ async def at_the_end() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Exercise:
+class ProbeRunner:
     """One persona against one platform, in one run; RunOver and journal errors pass through."""
 
     world: FleetContext
@@ -129,9 +129,9 @@ class Exercise:
         review = False
         surface = self.persona.persona.surface
         for one in candidates(probe, seen, surface, self.facts, trusted=False):
-            said = {"title": probe.finding, "severity": probe.severity, "expect": probe.expect}
+            claim = {"title": probe.finding, "severity": probe.severity, "expect": probe.expect}
             waits = one.forgeable or not one.oracle
-            await self._raise(one, said | {"review": True} if waits else None)
+            await self._raise(one, claim | {"review": True} if waits else None)
             review |= waits
         return seen, review
 
@@ -159,8 +159,8 @@ class Exercise:
             claim = {"title": one.sighting.title, "review": True} if waits else None
             await self._raise(one, claim, minimal=minimal)
         if trusted and not found:
-            told = [one for one in exchanges if samples(one) and not unsettled(one)]
-            await self._keep(row for one in told for row in measured(one))
+            settled = [one for one in exchanges if samples(one) and not unsettled(one)]
+            await self._keep(row for one in settled for row in measured(one))
         self._draw(found, exchanges)
 
     async def prove_raised(self, severities: Collection[str] = SEVERITIES) -> None:
@@ -197,9 +197,9 @@ class Exercise:
 
     async def _quoted(self, proof: Proof) -> bool:
         """Whether the words that a finding rests on are only quoted; then it is dropped, with the reason."""
-        if not (told := proof.row.data.get("words")):
+        if not (recorded := proof.row.data.get("words")):
             return False
-        words = ShownWords.model_validate(told)
+        words = ShownWords.model_validate(recorded)
         bindings = self.session.bindings(fresh_name=False)
         asked = [[(step.tool, bindings.resolve(dict(step.args)))] for step in comparisons(words)]
         if (await self.session.calls_left()) < len(asked) + len(proof.probe.steps) * TRIES:
@@ -265,11 +265,11 @@ class Exercise:
         posed = await QuestionRound(self.session, asked)()
         seen = str(row.data.get("seen", row.title))
         return [
-            self._said(row, retold(seen, before, probe), probe, names, answers)
+            self._is_titled(row, retold(seen, before, probe), probe, names, answers)
             for probe, names, answers in zip(probes, bound, posed, strict=True)
         ]
 
-    def _said(
+    def _is_titled(
         self, row: FindingRow, seen: str, probe: Probe, names: Bindings, answers: Sequence[Answer]
     ) -> bool:
         if len(answers) < len(probe.steps) or any(one.denied or one.lost for one in answers):

@@ -15,7 +15,7 @@ from fleet.personas.model import Probe
 from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt, locked_out
 from fleet.runs.proof.candidates import Candidate
 from fleet.runs.proof.item_questions import ItemQuestion
-from fleet.runs.proof.probe_runner import Exercise
+from fleet.runs.proof.probe_runner import ProbeRunner
 from fleet.text import line
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
@@ -45,12 +45,12 @@ class Rerun:
     asked: bool = True
 
 
-def withheld(exercise: Exercise, probe: Probe) -> str:
+def withheld(runner: ProbeRunner, probe: Probe) -> str:
     """Why this persona may not ask this now; "" when it may."""
-    persona, steps = exercise.persona.persona, probe.steps
+    persona, steps = runner.persona.persona, probe.steps
     if lacking := sorted({step.tool for step in steps} - set(persona.tools)):
         return f"it needs {', '.join(lacking)}, which {persona.name} is not granted"
-    rung = read_dial(exercise.world.state / DIAL).rung
+    rung = read_dial(runner.world.state / DIAL).rung
     if _acting(probe) and rung.height < Rung.EXERCISE.height:
         return f"it needs the rung {Rung.EXERCISE}: the dial is at {rung}"
     return ""
@@ -65,19 +65,19 @@ def _acting(probe: Probe) -> int:
     return sum(TOOLS[step.tool].effect_of(step.args) is Effect.ACT for step in probe.steps)
 
 
-async def rerun(exercise: Exercise, question: ItemQuestion, *, every: bool = False) -> Rerun:
+async def rerun(runner: ProbeRunner, question: ItemQuestion, *, every: bool = False) -> Rerun:
     """Ask up to `TRIES` times, until it shows, or with `every` regardless; RunOver passes through."""
-    if why := withheld(exercise, question.probe):
+    if why := withheld(runner, question.probe):
         return Rerun("unreached", why, asked=False)
     times, found, seen = 0, None, Attempt(state="inconclusive")
     for _ in range(TRIES):
         try:
-            seen = await attempt(exercise.session, question.probe, proof=True)
+            seen = await attempt(runner.session, question.probe, proof=True)
         except RunOver as over:  # an item that kills its jails must not block the others
             if over.outcome != "jail_lost":
                 raise
             return Rerun("unreached", over.detail, times, found)
-        if one := question.shown(seen, exercise.facts):
+        if one := question.shown(seen, runner.facts):
             times, found = times + 1, one
             if not every:
                 break
@@ -85,8 +85,8 @@ async def rerun(exercise: Exercise, question: ItemQuestion, *, every: bool = Fal
             return Rerun("shown" if times else "unreached", why, times, found)
     if found is not None:
         return Rerun("shown", "", times, found)
-    shut = question.unsure or await locked_out(exercise.session, seen, question.probe.id)
-    if why := shut or await silent_control(exercise, seen.calls):
+    shut = question.unsure or await locked_out(runner.session, seen, question.probe.id)
+    if why := shut or await silent_control(runner, seen.calls):
         return Rerun("unreached", why)
     return Rerun("clean")
 
@@ -104,16 +104,16 @@ def unanswered(seen: Attempt) -> str:
     return ""
 
 
-async def silent_control(exercise: Exercise, calls: Sequence[Mapping[str, Any]]) -> str:
+async def silent_control(runner: ProbeRunner, calls: Sequence[Mapping[str, Any]]) -> str:
     """Which benign question to the targets of these calls is not answered now, and how; "" for none."""
-    session, checks = exercise.session, exercise.world.checks
+    session, checks = runner.session, runner.world.checks
     names = {session.contacts.of(call["tool"], call["args"]) for call in calls}
     for target in session.contacts.targets:
         if target.name not in names:
             continue
         if not target.bases:
             why = await checks.node(CONTROL_S)
-        elif TOOL in exercise.persona.persona.tools:
+        elif TOOL in runner.persona.persona.tools:
             args = {"url": target.url(0)}
             answer = await session.look(TOOL, args, probe="control", deadline_s=CONTROL_S)
             cause, status = cause_of(answer.result), answer.result.get("status", 0)

@@ -20,7 +20,7 @@ from fleet.findings.recurrence import Recurrence
 from fleet.runs.proof.candidates import Candidate
 from fleet.runs.proof.item_figures import PROVEN, count, figures_of, keep_audit
 from fleet.runs.proof.item_questions import ItemQuestion, bundled_repros, known_items, questions
-from fleet.runs.proof.probe_runner import Exercise
+from fleet.runs.proof.probe_runner import ProbeRunner
 from fleet.runs.proof.rerun import SPARE, Rerun, RetestVerdict, cost, rerun
 from fleet.runs.proof.retest_order import DISMISSED, FIXED, VERIFIED, own_order, whole_order
 from fleet.store.rows import ItemRow
@@ -61,24 +61,24 @@ class RetestTally:
         return f"{counted(len(self.verdicts), 'item')} run again" + "".join(f", {word}" for word in words)
 
 
-async def retest(exercise: Exercise, tally: RetestTally | None = None) -> Mapping[str, RetestVerdict]:
+async def retest(runner: ProbeRunner, tally: RetestTally | None = None) -> Mapping[str, RetestVerdict]:
     """Run the open items of this persona again that this run did not see; the verdict by fingerprint."""
-    world, tally = exercise.world, tally or RetestTally()
-    rows = await world.journal.findings(exercise.run)
+    world, tally = runner.world, tally or RetestTally()
+    rows = await world.journal.findings(runner.run)
     tally.verdicts.update((row.fingerprint, "shown") for row in rows if row.state in PROVEN)
     met, figures = {row.fingerprint for row in rows}, await figures_of(world)
-    for known in own_order(await known_items(world), figures, exercise.persona.persona.name, met):
+    for known in own_order(await known_items(world), figures, runner.persona.persona.name, met):
         asked = questions(known, world)
-        if not isinstance(asked, str) and await _affords(exercise, asked):
-            await _settle(exercise, known.item, asked, tally)
+        if not isinstance(asked, str) and await _affords(runner, asked):
+            await _settle(runner, known.item, asked, tally)
     return tally.verdicts
 
 
-async def retest_all(exercise: Exercise, tally: RetestTally) -> None:
+async def retest_all(runner: ProbeRunner, tally: RetestTally) -> None:
     """Run the items of all personas again, first the audit's sample, then the longest unlooked-at."""
-    world = exercise.world
+    world = runner.world
     sampled, order = whole_order(
-        await known_items(world), await figures_of(world), exercise.run, world.clock.now()
+        await known_items(world), await figures_of(world), runner.run, world.clock.now()
     )
     bundled: Mapping[str, str] = {}
     if any(not one.rows and not one.item.repro for one in order):
@@ -88,32 +88,32 @@ async def retest_all(exercise: Exercise, tally: RetestTally) -> None:
         if name in tally.verdicts:
             continue
         asked = questions(one, world, bundled)
-        if not isinstance(asked, str) and not await _affords(exercise, asked):
+        if not isinstance(asked, str) and not await _affords(runner, asked):
             tally.left += 1
             continue
-        await _settle(exercise, one.item, asked, tally, audits=name in sampled)
+        await _settle(runner, one.item, asked, tally, audits=name in sampled)
 
 
-async def retest_one(exercise: Exercise, tally: RetestTally) -> None:
+async def retest_one(runner: ProbeRunner, tally: RetestTally) -> None:
     """Run the item again that the operator asked for, whatever its state; nothing is proven or posted."""
-    world = exercise.world
+    world = runner.world
     for known in await known_items(world):
         if world.item not in (known.item.fingerprint, *known.item.names):
             continue
         asked = questions(known, world, await to_thread.run_sync(bundled_repros, world.state / "runs"))
-        if not isinstance(asked, str) and not await _affords(exercise, asked):
+        if not isinstance(asked, str) and not await _affords(runner, asked):
             asked = "it takes more calls than the budget of a run has"
-        await _settle(exercise, known.item, asked, tally, raises=False)
+        await _settle(runner, known.item, asked, tally, raises=False)
 
 
-async def _affords(exercise: Exercise, asked: Collection[ItemQuestion]) -> bool:
+async def _affords(runner: ProbeRunner, asked: Collection[ItemQuestion]) -> bool:
     costs = [cost(one.probe) for one in asked]
-    calls, writes = await exercise.session.calls_left(), await exercise.session.writes_left()
+    calls, writes = await runner.session.calls_left(), await runner.session.writes_left()
     return sum(one for one, _ in costs) + SPARE <= calls and sum(one for _, one in costs) <= writes
 
 
 async def _settle(
-    exercise: Exercise,
+    runner: ProbeRunner,
     item: ItemRow,
     asked: Collection[ItemQuestion] | str,
     tally: RetestTally,
@@ -122,17 +122,17 @@ async def _settle(
     raises: bool = True,
 ) -> None:
     """Run one item again and keep what came of it; with `raises`, what was fixed and shows is a finding."""
-    world, run = exercise.world, exercise.run
+    world, run = runner.world, runner.run
     result = Rerun("unreached", asked, asked=False) if isinstance(asked, str) else Rerun("clean")
     for one in () if isinstance(asked, str) else asked:
-        result = await rerun(exercise, one, every=audits)
+        result = await rerun(runner, one, every=audits)
         if result.verdict != "clean":
             break
     result = replace(result, why=world.redactor.text(result.why))
     tally.add(item, result)
     at = iso(world.clock.now())
     if raises and result.verdict == "shown" and result.seen is not None and item.state in (FIXED, VERIFIED):
-        await _raised(exercise, item, result.seen)
+        await _raised(runner, item, result.seen)
 
     def after(before: Recurrence) -> Recurrence:
         if result.verdict == "shown":
@@ -145,13 +145,13 @@ async def _settle(
         await keep_audit(world, _judged(item, result, at, run))
 
 
-async def _raised(exercise: Exercise, item: ItemRow, seen: Candidate) -> None:
+async def _raised(runner: ProbeRunner, item: ItemRow, seen: Candidate) -> None:
     """What was fixed shows again: to be proven and posted like any finding, under its own persona."""
-    world, own = exercise.world, exercise.persona
-    row = seen.row(exercise.run, own, platform=world.platform.name)
+    world, own = runner.world, runner.persona
+    row = seen.row(runner.run, own, platform=world.platform.name)
     title = world.redactor.text(row.title)
     await world.journal.add_finding(replace(row, title=title, persona=item.persona or row.persona))
-    exercise.stream.emit(FindingRaised(fingerprint=row.fingerprint, probe=row.probe, title=title))
+    runner.stream.emit(FindingRaised(fingerprint=row.fingerprint, probe=row.probe, title=title))
 
 
 def _judged(item: ItemRow, result: Rerun, at: str, run: str) -> audit.AuditResult:

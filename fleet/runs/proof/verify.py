@@ -62,8 +62,8 @@ class Proof:
 
     @property
     def is_open(self) -> bool:
-        told = [one for one in self.seen if one != "could_not"]
-        return len(told) < TRIES and len(self.seen) < MOST_LOOKS
+        decided = [one for one in self.seen if one != "could_not"]
+        return len(decided) < TRIES and len(self.seen) < MOST_LOOKS
 
     def give_up(self, why: str) -> None:
         """Stop trying: it cannot be judged."""
@@ -90,12 +90,12 @@ def repro_of(probe: Probe) -> tuple[ReproCall, ...]:
 
 def judge(seen: Sequence[Shown]) -> ProofVerdict:
     """Confirmed: every try showed it; dropped: none did; else flaky. Inconclusive tries do not count."""
-    told = [one for one in seen if one != "could_not"]
-    shown = told.count("shown")
-    if len(told) < TRIES:
-        return ProofVerdict("unverified", shown, len(told))
-    state: State = "confirmed" if is_confirmed(shown, len(told)) else "flaky" if shown else "dropped"
-    return ProofVerdict(state, shown, len(told))
+    decided = [one for one in seen if one != "could_not"]
+    shown = decided.count("shown")
+    if len(decided) < TRIES:
+        return ProofVerdict("unverified", shown, len(decided))
+    state: State = "confirmed" if is_confirmed(shown, len(decided)) else "flaky" if shown else "dropped"
+    return ProofVerdict(state, shown, len(decided))
 
 
 async def prove_all(

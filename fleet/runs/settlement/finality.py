@@ -274,8 +274,8 @@ def in_words(missing: Mapping[str, Any]) -> str:
     """The fact MISSING in a line."""
     count = missing["count"]
     verb, fate = "is" if count == 1 else "are", missing["fate"]
-    said = f"{counted(count, 'posted entry', 'posted entries')} {verb} no longer on the chain"
-    return f"{said}, {fate}" if fate else said
+    text = f"{counted(count, 'posted entry', 'posted entries')} {verb} no longer on the chain"
+    return f"{text}, {fate}" if fate else text
 
 
 async def claim(side: PostingSide, fingerprint: str) -> bool:

@@ -48,7 +48,7 @@ async def take_back(world: FleetContext) -> dict[str, str]:
     Call it before anything else runs. On a shared journal, and for another platform, they are only reported:
     their own journal, or their own platform, may be elsewhere.
     """
-    said = {}
+    found = {}
     for run in await keys_without_runs(world.state, world.journal):
         path = world.folder(run) / "trajectory.jsonl"
         first = next(iter(read(path)), None) if path.exists() else None
@@ -57,11 +57,13 @@ async def take_back(world: FleetContext) -> dict[str, str]:
         if world.journal.shared or head is None or (head.platform, head.chain_id) != here:
             keys = world.folder(run) / "keys"
             where = f"a run of {head.platform}" if head else "a run without a trajectory"
-            said[run] = f"keys of {where} that the journal does not know: {keys}; check what they hold"
+            found[run] = f"keys of {where} that the journal does not know: {keys}; check what they hold"
             continue
         await _put_back(world, run, head)
-        said[run] = "the journal did not know this run (was it lost, or an older copy restored?): settling it"
-    return said
+        found[run] = (
+            "the journal did not know this run (was it lost, or an older copy restored?): settling it"
+        )
+    return found
 
 
 async def _put_back(world: FleetContext, run: str, head: Header) -> None:
