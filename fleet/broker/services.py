@@ -141,7 +141,10 @@ class Services:
         except Unreachable as error:
             raise Denied("unreachable", str(error), status=502) from None
         except ChainError as error:
-            return 200, {"error": str(error), "error_class": _class_of(error)}
+            # only a revert is the platform's: why a node did not take a transaction is the node's own reason
+            reverted = not isinstance(error, RpcError) or error.code == 3 or "revert" in str(error).lower()
+            kind = "refused" if isinstance(error, Unfunded) else "reverted" if reverted else "unreachable"
+            return 200, {"error": str(error), "error_class": kind}
         except FleetError as error:
             return 200, {"error": str(error), "error_class": "internal"}
 
@@ -149,14 +152,6 @@ class Services:
         self._acts.discard(task)
         if not task.cancelled():
             task.exception()  # retrieved: the jail that asked may have ended before
-
-
-def _class_of(error: ChainError) -> str:
-    """Only a revert is the platform's: why a node did not take a transaction is the node's own reason."""
-    if isinstance(error, Unfunded):
-        return "refused"
-    reverted = not isinstance(error, RpcError) or error.code == 3 or "revert" in str(error).lower()
-    return "reverted" if reverted else "unreachable"
 
 
 def _object(body: bytes, keys: set[str]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from anyio import to_thread
@@ -17,9 +17,6 @@ from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
 from fleet.runs.driver_choice import DriverChoice
 from fleet.text import clean, counted
-
-if TYPE_CHECKING:
-    from fleet.runs.run import RunReport
 
 app = make_app()
 
@@ -46,18 +43,17 @@ def mcp(
     outlive()
     with own_stdio() as (agent, answers):
 
-        async def served() -> tuple[RunReport, str]:
+        async def served() -> tuple[bool, str]:
             async with conversation(agent, answers, instructions(chosen)) as driver:
                 choice = DriverChoice(name="mcp", drive=driver, explores=True, patience=PATIENCE)
-                report = await _fired(chosen, platform, choice)
-                await driver.refuse(f"{report.outcome} {report.detail}")
-            return report, driver.fault
+                ended, shown = await _fired(chosen, platform, choice)
+                await driver.refuse(ended)
+            return shown, driver.fault
 
-        report, fault = run(served)
-    note(f"{report.outcome} {report.detail}: {counted(len(report.findings), 'finding')}, run {report.run}")
+        shown, fault = run(served)
     if fault:
         raise UsageError(fault, remedy="send each message on one line, shorter than that")
-    if any(row.state in ("posted", "repeated", "confirmed") for row in report.findings):
+    if shown:
         raise typer.Exit(1)
 
 
@@ -67,7 +63,8 @@ def instructions(persona: LoadedPersona) -> str:
     return "\n".join(map(clean, text.splitlines()))
 
 
-async def _fired(persona: LoadedPersona, platform: str | None, choice: DriverChoice) -> RunReport:
+async def _fired(persona: LoadedPersona, platform: str | None, choice: DriverChoice) -> tuple[str, bool]:
+    """How the run ended, and whether it shows a finding."""
     # half of the start's processor time, in a thread: the agent is answered meanwhile
     await to_thread.run_sync(import_module, "fleet.app.wiring")
     from fleet.app.wiring import open_world
@@ -77,4 +74,7 @@ async def _fired(persona: LoadedPersona, platform: str | None, choice: DriverCho
     async with open_world(state(), personas=personas, platform=platform, watch=(Progress(),)) as world:
         for old in await recover(world):
             note(f"{'recovered' if old.settled else 'could not settle'} run {old.run}: {old.outcome}")
-        return await fire(world, persona, trigger="mcp", driver=choice)
+        report = await fire(world, persona, trigger="mcp", driver=choice)
+    ended = f"{report.outcome} {report.detail}"
+    note(f"{ended}: {counted(len(report.findings), 'finding')}, run {report.run}")
+    return ended, any(row.state in ("posted", "repeated", "confirmed") for row in report.findings)

@@ -31,6 +31,12 @@ LIVELY = 2
 
 _SLASHES = re.compile(r"/{2,}")
 _TOKEN = re.compile(r"(?=[^/]*[0-9])[A-Za-z0-9_-]{16,}")
+_FACT = re.compile(
+    r"(?<![a-z])(price|cost|fee|limit|max\w*|min\w*|most|cap|expir\w+|lifetime|valid|seconds?|minutes?|hours?"
+    r"|chain|address|contract|version|rate|credits?|wei|bytes|characters)s?(?![a-z])[^\n]{0,40}?\d",
+    re.I,
+)
+"""A measure that a text states: another page may contradict it."""
 _ASSET = re.compile(
     r"\.(?:png|jpe?g|gif|ico|svg|webp|css|woff2?|ttf|mp4|wasm|pdf|zip|gz|tgz|bz2|xz|zst|7z|rar|tar)$", re.I
 )
@@ -127,7 +133,9 @@ class Frontier:
             return False
         before = (page.status, page.kind, page.body)
         page.status, page.kind = status, _type(result)
-        page.body, page.facts = body_template(result, ()), _facts(result)
+        page.body, routes = body_template(result, ()), result.get("routes")
+        stated = {found.lower() for found in _FACT.findall(str(result.get("text", "")))}
+        page.facts = len(stated) + (3 if isinstance(routes, list | tuple) and routes else 0)
         page.sha = str(result.get("sha256", ""))[:16]
         changed = before[0] > 0 and before != (page.status, page.kind, page.body)
         page.changes += changed
@@ -173,18 +181,3 @@ def _type(result: Mapping[str, Any]) -> str:
 def _folder(template: str) -> str:
     path = template.partition("?")[0].rstrip("/")
     return path.rpartition("/")[0]
-
-
-_FACT = re.compile(
-    r"(?<![a-z])(price|cost|fee|limit|max\w*|min\w*|most|cap|expir\w+|lifetime|valid|seconds?|minutes?|hours?"
-    r"|chain|address|contract|version|rate|credits?|wei|bytes|characters)s?(?![a-z])[^\n]{0,40}?\d",
-    re.I,
-)
-
-
-def _facts(result: Mapping[str, Any]) -> int:
-    """The number of different measures that a text states."""
-    text = str(result.get("text", ""))
-    routes = result.get("routes")
-    stated = {found.lower() for found in _FACT.findall(text)}
-    return len(stated) + (3 if isinstance(routes, list | tuple) and routes else 0)
