@@ -114,7 +114,7 @@ def disk_errors(path: Path) -> Iterator[None]:
         raise FleetError(f"{path}: {error.strerror}", remedy=f"make {path.parent} writable") from None
 
 
-def read_owned(
+def read_owned(  # noqa: PLR0913  each is a rule of who may own or write the file
     path: Path,
     limit: int,
     *,

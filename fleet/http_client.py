@@ -86,7 +86,7 @@ async def post(
     return status, body
 
 
-async def send(
+async def send(  # noqa: PLR0913  a request as HTTP has it
     client: httpx.AsyncClient,
     method: str,
     url: str,
@@ -135,7 +135,7 @@ def unzipping(encoding: str) -> Callable[[bytes, int], bytes] | None:
     Some servers compress unasked: gzip and deflate are read. zlib.error for a part that is neither.
     """
     if encoding.lower() in ("", "identity"):
-        return lambda part, limit: part
+        return lambda part, _limit: part
     if encoding.lower() not in ("gzip", "x-gzip", "deflate"):
         return None
     stream = zlib.decompressobj(wbits=_GZIP_OR_ZLIB)

@@ -37,7 +37,7 @@ async def transact(rpc: Rpc, sender: str, to: str | None, data: bytes, *, gas: i
     return receipt
 
 
-async def invoke(rpc: Rpc, sender: str, to: str, name: str, *args: Any) -> dict[str, Any]:
+async def invoke(rpc: Rpc, sender: str, to: str, name: str, *args: object) -> dict[str, Any]:
     """`transact` for one function of the platform, by name."""
     return await transact(rpc, sender, to, FUNCTIONS[name].encode(*args))
 

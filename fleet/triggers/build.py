@@ -38,7 +38,7 @@ class BuildWatch(Poller):
     EVENT = EVENT
     EXPECTED = (HttpFailure, TimeoutError, FleetError, OSError, ValueError)
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  a constructor
         self,
         platform: Platform,
         facts: FactStore,

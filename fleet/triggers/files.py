@@ -123,7 +123,7 @@ class FileWatch(Poller):
     EVENT = "file"
     EXPECTED = (Exception,)
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  a constructor
         self,
         base: Path,
         facts: FactStore,

@@ -41,7 +41,7 @@ class ItemWatch(Poller):
 
     EVENT = EVENT
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  a constructor
         self,
         platform: str,
         book: ItemBook,

@@ -43,10 +43,20 @@ class MutedLog:
     async def find(self, text: str, sender: str, *, since: int = 0) -> int | None:
         return await self._log.find(text, sender, since=since)
 
-    async def post(self, text: str, *, run: str = "", charge: Charge = "reports") -> PostedEntry:
+    async def post(
+        self,
+        text: str,  # noqa: ARG002  the port's
+        *,
+        run: str = "",  # noqa: ARG002
+        charge: Charge = "reports",  # noqa: ARG002
+    ) -> PostedEntry:
         raise BudgetExceeded("this run posts nothing", rule="no-post", remedy="run it without --no-post")
 
     async def post_many(
-        self, texts: Sequence[str], *, run: str = "", charge: Charge = "reports"
+        self,
+        texts: Sequence[str],
+        *,
+        run: str = "",  # noqa: ARG002  the port's
+        charge: Charge = "reports",  # noqa: ARG002
     ) -> list[PostedEntry | FleetError]:
         return [BudgetExceeded("this run posts nothing", rule="no-post") for _ in texts]

@@ -96,7 +96,7 @@ class _Node:
     def __init__(self, client: httpx.AsyncClient, url: str, retries: Mapping[Meaning, Retry]) -> None:
         self._client, self.url, self._retries = client, url, retries
 
-    async def ask(self, calls: Sequence[tuple[str, list[Any]]]) -> list[Any]:
+    async def ask(self, calls: Sequence[tuple[str, list[Any]]]) -> list[object]:
         """Results in the order of the calls; RpcError for one that failed."""
         patience = NodePatience(self._retries)
         while True:
@@ -106,7 +106,7 @@ class _Node:
                 if not await patience.wait(error):
                     raise
 
-    async def _once(self, calls: Sequence[tuple[str, list[Any]]]) -> list[Any]:
+    async def _once(self, calls: Sequence[tuple[str, list[Any]]]) -> list[object]:
         batch = [
             {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
             for number, (method, params) in enumerate(calls)
@@ -138,7 +138,7 @@ class _Node:
             raise Unreachable(f"{self.url}: the answer to a batch misses or repeats an id")
         return [self._result(by_id[number]) for number in range(len(calls))]
 
-    def _result(self, answer: dict[str, Any]) -> Any:
+    def _result(self, answer: dict[str, Any]) -> object:
         error = answer.get("error")
         if error is None and "result" in answer:
             return answer["result"]

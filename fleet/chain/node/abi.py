@@ -31,7 +31,7 @@ class Function:
     def signature(self) -> str:
         return f"{self.name}({','.join(self.inputs)})"
 
-    def encode(self, *args: Any) -> bytes:
+    def encode(self, *args: object) -> bytes:
         """Calldata: selector and arguments; ValueError when an argument does not fit."""
         return self.selector + codec.encode(self.inputs, args)
 

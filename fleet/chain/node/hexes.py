@@ -11,14 +11,14 @@ from fleet.errors import Unreachable
 _QUANTITY = re.compile(r"0x[0-9a-fA-F]{1,64}")
 
 
-def as_int(value: Any) -> int:
+def as_int(value: object) -> int:
     """A quantity such as `0x1f`, at most 256 bits."""
     if not isinstance(value, str) or not _QUANTITY.fullmatch(value):
         raise Unreachable("invalid answer of the node: expected a number")
     return int(value, 16)
 
 
-def as_bytes(value: Any) -> bytes:
+def as_bytes(value: object) -> bytes:
     """Data such as `0x00ff`."""
     if isinstance(value, str) and value.startswith("0x"):
         try:
@@ -52,7 +52,7 @@ def cut_out(raw: bytes) -> tuple[bytes, bytes | None]:
         return raw, None
 
 
-def as_dict(value: Any) -> dict[str, Any]:
+def as_dict(value: object) -> dict[str, Any]:
     """An object, such as a block or a receipt."""
     if not isinstance(value, dict):
         raise Unreachable("invalid answer of the node: expected an object")

@@ -103,7 +103,7 @@ class NodeProvider(AsyncJSONBaseProvider):
         self._floor, self._floor_until = 0, 0.0
         self._client: httpx.AsyncClient | None = None
 
-    async def make_request(self, method: RPCEndpoint, params: Any) -> RPCResponse:
+    async def make_request(self, method: RPCEndpoint, params: Any) -> RPCResponse:  # noqa: ANN401  web3's
         """For web3: the answer of `ask`, with a result of the shape that the method requires."""
         result = await self.ask(method, params)
         if method in _SHAPES:
@@ -149,7 +149,7 @@ class NodeProvider(AsyncJSONBaseProvider):
                 raise self._at_last(worst)
         return [answers[place] for place in range(len(requests))]
 
-    async def ask(self, method: str, params: Any) -> Any:
+    async def ask(self, method: str, params: Sequence[Any]) -> Any:  # noqa: ANN401  JSON of any shape
         """The `result` of one call, of any shape."""
         if self._floor and time.monotonic() < self._floor_until and _reads_latest((method, params)):
             (answer,) = await self.make_batch_request([(RPCEndpoint(method), params)])
@@ -157,13 +157,13 @@ class NodeProvider(AsyncJSONBaseProvider):
                 raise value
             return value
 
-        async def once() -> Any:
+        async def once() -> Any:  # noqa: ANN401  JSON of any shape
             request = self.form_request(RPCEndpoint(method), params)
             return self._result(request, await self._exchange(self.encode_rpc_dict(request)))
 
         return await self._patiently(method, params, once)
 
-    async def ask_bytes(self, method: str, params: Any) -> bytes:
+    async def ask_bytes(self, method: str, params: Sequence[Any]) -> bytes:
         """The same of a call that is answered with data, which is not read as JSON first (mark B7)."""
 
         async def once() -> bytes:
@@ -175,7 +175,9 @@ class NodeProvider(AsyncJSONBaseProvider):
 
         return await self._patiently(method, params, once)
 
-    async def _patiently(self, method: str, params: Any, once: Callable[[], Awaitable[Reply]]) -> Reply:
+    async def _patiently(
+        self, method: str, params: Sequence[Any], once: Callable[[], Awaitable[Reply]]
+    ) -> Reply:
         patience = self._patience(method)
         while True:
             try:
@@ -236,7 +238,7 @@ class NodeProvider(AsyncJSONBaseProvider):
         return [self._response(found[ident]) for ident in idents]
 
     @staticmethod
-    def outcome(response: RPCResponse) -> Any:
+    def outcome(response: RPCResponse) -> Any:  # noqa: ANN401  JSON of any shape
         """The result, or the node's error as a value."""
         if "error" not in response:
             return response["result"]
@@ -253,13 +255,13 @@ class NodeProvider(AsyncJSONBaseProvider):
         """Raise Unreachable: the node's answer is unusable."""
         raise Unreachable(f"{self._url}: {what}", remedy=_REMEDY)
 
-    def _result(self, request: Mapping[str, Any], answer: Any) -> Any:
+    def _result(self, request: Mapping[str, Any], answer: object) -> Any:  # noqa: ANN401  JSON of any shape
         value = self.outcome(self._response(self._matched(request, answer)))
         if isinstance(value, RpcError):
             raise value
         return value
 
-    def _matched(self, request: Mapping[str, Any], answer: Any) -> dict[str, Any]:
+    def _matched(self, request: Mapping[str, Any], answer: object) -> dict[str, Any]:
         """The answer to this request; an error may lack the id of a request that the node did not read."""
         ident = _ident(answer) if isinstance(answer, dict) else None
         unread = isinstance(answer, dict) and ident is None and answer.get("error") is not None
@@ -267,7 +269,7 @@ class NodeProvider(AsyncJSONBaseProvider):
             self.refuse("the id of the answer differs from the id of the request")
         return answer
 
-    async def _exchange(self, content: bytes) -> Any:
+    async def _exchange(self, content: bytes) -> Any:  # noqa: ANN401  JSON of any shape
         status, raw = await self._whole(content)
         return self._answer(raw, status)
 
@@ -290,7 +292,7 @@ class NodeProvider(AsyncJSONBaseProvider):
             raise _silent(f"{self._url}: HTTP {status}", how, remedy=_ILL)
         return status, raw
 
-    def _answer(self, raw: bytes, status: int) -> Any:
+    def _answer(self, raw: bytes, status: int) -> Any:  # noqa: ANN401  JSON of any shape
         answer = self._json(raw, status)
         if status != 200 and not (isinstance(answer, dict) and "error" in answer):
             raise _final(f"{self._url}: HTTP {status}")
@@ -321,7 +323,7 @@ class NodeProvider(AsyncJSONBaseProvider):
                 parts.append(part)
             return response.status_code, retry_after(response.headers), b"".join(parts)
 
-    def _json(self, raw: bytes, status: int) -> Any:
+    def _json(self, raw: bytes, status: int) -> Any:  # noqa: ANN401  JSON of any shape
         try:
             return strict_json.loads(raw)
         except ValueError:

@@ -58,7 +58,7 @@ class Rpc:
         """Close the connections; the object may be used again and opens new ones."""
         await self.w3.provider.disconnect()
 
-    async def call(self, method: str, params: Sequence[Any] = ()) -> Any:
+    async def call(self, method: str, params: Sequence[Any] = ()) -> Any:  # noqa: ANN401  JSON of any shape
         """The `result` of one call."""
         return await self.w3.provider.ask(method, list(params))
 
@@ -103,8 +103,8 @@ class Rpc:
         return bytes(await self.w3.eth.call(call, cast("BlockIdentifier", block)))
 
     async def view(
-        self, to: str, name: str, *args: Any, block: str = "latest", gas: int | None = None
-    ) -> Any:
+        self, to: str, name: str, *args: object, block: str = "latest", gas: int | None = None
+    ) -> Any:  # noqa: ANN401  by the ABI
         """Call a view of `abi.FUNCTIONS`; return its value, or a tuple of several."""
         function = abi.FUNCTIONS[name]
         answer = await self.eth_call(to, function.encode(*args), block=block, gas=gas)

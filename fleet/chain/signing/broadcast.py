@@ -172,7 +172,7 @@ def _reason(error: RpcError) -> str:
         return ""
 
 
-def _receipt(answer: Any, tx: str) -> Receipt | None:
+def _receipt(answer: object, tx: str) -> Receipt | None:
     if answer is None:
         return None
     fields = as_dict(answer)

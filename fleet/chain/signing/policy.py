@@ -159,7 +159,7 @@ def _identity(tx: TxRequest, facts: SigningFacts, name: str, args: tuple[Any, ..
     check_text(args[0])
 
 
-def _sponsor(tx: TxRequest, facts: SigningFacts, name: str, args: tuple[Any, ...]) -> None:
+def _sponsor(tx: TxRequest, facts: SigningFacts, name: str, _args: tuple[Any, ...]) -> None:
     if name or tx.to.lower() not in facts.throwaways:
         raise Refused("the sponsor pays only this run's throwaway keys", rule="role")
     if tx.value > facts.stipend_left:

@@ -74,14 +74,14 @@ class ShownEffect(Section):
         return not waiting
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _number(value: Any) -> float:
+def _number(value: object) -> float:
     """A number or a decimal string; what is neither is less than everything."""
     try:
-        return float(value)
+        return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return float("-inf")
 

@@ -67,13 +67,13 @@ def create_app(
     return app
 
 
-async def _http_error(request: Request, error: Exception) -> Response:
+async def _http_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     text = "method not allowed" if error.status_code == 405 else error.detail
     return JSONResponse({"error": text}, error.status_code, headers=error.headers)
 
 
-async def _chain_down(request: Request, error: Exception) -> Response:
+async def _chain_down(_request: Request, _error: Exception) -> Response:
     return JSONResponse({"error": "the chain does not answer; nothing was charged"}, 503)
 
 

@@ -62,5 +62,5 @@ async def client_js(request: Request) -> Response:
     return Response(script, media_type="text/javascript")
 
 
-async def mark_svg(request: Request) -> Response:
+async def mark_svg(_request: Request) -> Response:
     return Response(MARK, media_type="image/svg+xml")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from fleet.chain.node import abi
 from fleet.chain.node.facets import facets_digest
@@ -16,11 +16,13 @@ PAGE = 2000
 """Initial blocks per request for events; nodes limit it to 500 or more."""
 _HASH = re.compile(r"0x[0-9a-f]{64}")
 
+Part = TypeVar("Part")
+
 
 class ChainNode(Protocol):
     """The part of `fleet.chain.node.rpc.Rpc` that triggers use."""
 
-    async def call(self, method: str, params: Sequence[Any] = ()) -> Any: ...
+    async def call(self, method: str, params: Sequence[Any] = ()) -> Any: ...  # noqa: ANN401  JSON of any shape
     async def batch(self, calls: Sequence[tuple[str, list[Any]]]) -> list[Any]: ...
 
 
@@ -106,7 +108,7 @@ class DiamondReader:
         return "eth_call", [call, hex(block.number)]
 
 
-def _part(problems: dict[str, str], event: str, read: Callable[[], Any]) -> Any:
+def _part(problems: dict[str, str], event: str, read: Callable[[], Part]) -> Part | None:
     """Read one part of a look separately: an invalid answer of one facet must not hide the others."""
     try:
         return read()
@@ -115,7 +117,7 @@ def _part(problems: dict[str, str], event: str, read: Callable[[], Any]) -> Any:
         return None
 
 
-def _good(answer: Any) -> Any:
+def _good(answer: object) -> object:
     if isinstance(answer, RpcError):
         raise answer
     return answer
@@ -133,20 +135,20 @@ def _had(answers: Iterable[Any]) -> list[BlockRef]:
     return [block for block in map(_block, answers) if block is not None]
 
 
-def _block(answer: Any) -> BlockRef | None:
+def _block(answer: object) -> BlockRef | None:
     if answer is None or isinstance(answer, RpcError):  # some nodes answer with an error for an unknown block
         return None
     found = as_dict(answer)
     return _numbered(found.get("number"), found.get("hash"))
 
 
-def _numbered(number: Any, digest: Any) -> BlockRef:
+def _numbered(number: object, digest: object) -> BlockRef:
     if not isinstance(digest, str) or not _HASH.fullmatch(digest):
         raise Unreachable("the node answered with a block without a hash")
     return BlockRef(as_int(number), digest)
 
 
-def _line(answer: Any) -> DiamondLog | None:
+def _line(answer: object) -> DiamondLog | None:
     """The event; None if a reorg removed it or it was not requested."""
     found = as_dict(answer)
     topics = found.get("topics")

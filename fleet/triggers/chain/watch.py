@@ -47,7 +47,7 @@ class ChainWatch:
         key: journal key of the cursor; daemons that share it and watch the same things move it together.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  a constructor
         self,
         node: ChainNode,
         diamond: str,

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from apscheduler.triggers.base import BaseTrigger
 from apscheduler.triggers.cron import CronTrigger
@@ -31,7 +30,7 @@ class Ticks(BaseTrigger):  # type: ignore[misc]
 
     __slots__ = ("_answer", "_asked", "_trigger")
 
-    def __init__(self, trigger: Any) -> None:
+    def __init__(self, trigger: IntervalTrigger | CronTrigger) -> None:
         self._trigger = trigger
         self._asked: tuple[datetime | None, datetime | None] = (None, None)
         self._answer = EPOCH

@@ -17,7 +17,7 @@ def generate(program: CheckedProgram, defects: frozenset[str]) -> str:
     """The text of the module."""
     functions = [item for item in program.items if isinstance(item, n.Function)]
     strings = Strings()
-    bodies = [_function(item, program, strings, defects) for item in functions]
+    bodies = [_function(item, strings, defects) for item in functions]
     lines = ["(module"]
     if strings.used:
         lines.append('(import "host" "log" (func $log (param i32 i32)))')
@@ -37,7 +37,7 @@ def _exported(program: CheckedProgram, defects: frozenset[str]) -> list[n.Functi
     return [item for item in items if isinstance(item, n.Function) and item.exported]
 
 
-def _function(item: n.Function, program: CheckedProgram, strings: Strings, defects: frozenset[str]) -> str:
+def _function(item: n.Function, strings: Strings, defects: frozenset[str]) -> str:
     params = item.locals[: len(item.params)]
     head = [f"(func $f_{item.name}"]
     head += [f"(param {wasm(local.type) or 'i32'})" for local in params]

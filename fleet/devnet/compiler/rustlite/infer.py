@@ -89,20 +89,20 @@ class Body:
     def literal(self, node: n.Literal, want: str | None) -> str:
         return sized(fit_literal(node, want), node.span)
 
-    def unit(self, node: n.Unit, want: str | None) -> str:
+    def unit(self, _node: n.Unit, _want: str | None) -> str:
         return n.UNIT
 
-    def name(self, node: n.Name, want: str | None) -> str:
+    def name(self, node: n.Name, _want: str | None) -> str:
         node.target = self.scope.find(node.name) or self.consts.get(node.name)
         if node.target is None:
             later = " above this line" if node.name in self.program.consts else " in this scope"
             raise CompileError("LH0202", f"no value named {node.name}{later}", node.span)
         return sized(node.target.type, node.span)
 
-    def path(self, node: n.Path, want: str | None) -> str:
+    def path(self, node: n.Path, _want: str | None) -> str:
         return self.program.variant(node)
 
-    def call(self, node: n.Call, want: str | None) -> str:
+    def call(self, node: n.Call, _want: str | None) -> str:
         if node.name == LOG:
             self._arity(node, 1)
             self.text(node.args[0])
@@ -149,7 +149,7 @@ class Body:
             raise CompileError("LH0205", f"{node.op} does not take {kind}", node.span)
         return result
 
-    def cast(self, node: n.Cast, want: str | None) -> str:
+    def cast(self, node: n.Cast, _want: str | None) -> str:
         to = self.program.resolve(node.to)
         kind = self.expr(node.operand, to)
         plain = kind == n.BOOL or kind in self.program.enums
@@ -157,7 +157,7 @@ class Body:
             return n.NEVER if kind == n.NEVER else to
         raise CompileError("LH0216", f"{kind} cannot be cast to {to}", node.span)
 
-    def assign(self, node: n.Assign, want: str | None) -> str:
+    def assign(self, node: n.Assign, _want: str | None) -> str:
         local = self.scope.find(node.name)
         if local is None:
             known = node.name in self.program.consts
@@ -215,7 +215,7 @@ class Body:
         self._same(first, second, self._blame(other))
         return first
 
-    def while_(self, node: n.While, want: str | None) -> str:
+    def while_(self, node: n.While, _want: str | None) -> str:
         self.loops.append(None)
         self.expect(node.cond, n.BOOL)
         self.loops[-1] = node
@@ -223,7 +223,7 @@ class Body:
         self.loops.pop()
         return n.UNIT
 
-    def loop(self, node: n.Loop, want: str | None) -> str:
+    def loop(self, node: n.Loop, _want: str | None) -> str:
         self.loops.append(node)
         self.expect(node.body, n.UNIT)
         self.loops.pop()
@@ -254,14 +254,14 @@ class Body:
             self.expr(node, kind)
         self._same(kind, node.type, node.span)
 
-    def return_(self, node: n.Return, want: str | None) -> str:
+    def return_(self, node: n.Return, _want: str | None) -> str:
         if node.value is not None:
             self.expect(node.value, self.returns)
         else:
             self._same(self.returns, n.UNIT, node.span)
         return n.NEVER
 
-    def jump(self, node: n.Jump, want: str | None) -> str:
+    def jump(self, node: n.Jump, _want: str | None) -> str:
         loop = self.loops[-1] if self.loops else None
         if loop is None:
             raise CompileError("LH0208", f"{node.kind} outside a loop", node.span)

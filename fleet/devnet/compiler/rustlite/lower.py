@@ -164,10 +164,10 @@ def _cast(tree: Tree, depth: int) -> n.Expr:
 
 
 EXPRS: dict[str, Callable[[Tree, int], Any]] = {
-    "literal": lambda t, d: literal(t.children[0]),
-    "unit": lambda t, d: n.Unit(_span(t)),
-    "name": lambda t, d: n.Name(_span(t), str(t.children[0])),
-    "path": lambda t, d: n.Path(_span(t), *map(str, t.children)),
+    "literal": lambda t, _: literal(t.children[0]),
+    "unit": lambda t, _: n.Unit(_span(t)),
+    "name": lambda t, _: n.Name(_span(t), str(t.children[0])),
+    "path": lambda t, _: n.Path(_span(t), *map(str, t.children)),
     "paren": _paren,
     "call": _call,
     "unary": _unary,
@@ -180,6 +180,6 @@ EXPRS: dict[str, Callable[[Tree, int], Any]] = {
     "loop_expr": lambda t, d: n.Loop(_span(t), _block(t.children[0], d)),
     "match_expr": _match,
     "return_expr": _return,
-    "break_expr": lambda t, d: n.Jump(_span(t), "break"),
-    "continue_expr": lambda t, d: n.Jump(_span(t), "continue"),
+    "break_expr": lambda t, _: n.Jump(_span(t), "break"),
+    "continue_expr": lambda t, _: n.Jump(_span(t), "continue"),
 }
