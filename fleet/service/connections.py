@@ -25,8 +25,8 @@ _FULL = (
 
 
 @dataclass(slots=True)
-class _Room:
-    """One listener's connections; `silent` are those that owe a request head, the oldest first."""
+class _Listener:
+    """The connections of one listener; `silent` are those that owe a request head, the oldest first."""
 
     here: dict[PageConnection, None] = field(default_factory=dict)
     silent: dict[PageConnection, None] = field(default_factory=dict)
@@ -47,22 +47,22 @@ class _Room:
 
 
 @dataclass(frozen=True, slots=True)
-class House:
+class ConnectionLimits:
     """Limits of one server, by the address connected to. Seconds."""
 
     head_s: float
     """Deadline for a head, from the connection or from the last answer."""
     life_s: float
     """Longest life of a connection, busy or not."""
-    rooms: defaultdict[object, _Room] = field(default_factory=lambda: defaultdict(_Room))
+    listeners: defaultdict[object, _Listener] = field(default_factory=lambda: defaultdict(_Listener))
 
 
 class PageConnection(H11Protocol):
     """uvicorn's connection, counted by its listener."""
 
-    def __init__(self, house: House, **given: Any) -> None:
+    def __init__(self, limits: ConnectionLimits, **given: Any) -> None:
         super().__init__(**given)
-        self._house = house
+        self._limits = limits
         self._life: asyncio.TimerHandle | None = None
         self._head: asyncio.TimerHandle | None = None
         self._answered = 0
@@ -74,16 +74,16 @@ class PageConnection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._room = self._house.rooms[self.server]
-        if not self._room.admit(self):
+        self._listener = self._limits.listeners[self.server]
+        if not self._listener.admit(self):
             transport.write(_FULL)
             transport.close()
             return
-        self._life = self.loop.call_later(self._house.life_s, transport.abort)
+        self._life = self.loop.call_later(self._limits.life_s, transport.abort)
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._room.leave(self)
+        self._listener.leave(self)
         for timer in (self._life, self._head):
             if timer is not None:
                 timer.cancel()
@@ -104,9 +104,9 @@ class PageConnection(H11Protocol):
         """The head's deadline runs while no request is handled; half a head does not reset it."""
         waits = self.cycle is None or self.cycle.response_complete
         if waits and self._head is None and not self.transport.is_closing():
-            self._room.silent[self] = None
-            self._head = self.loop.call_later(self._house.head_s, self.transport.abort)
+            self._listener.silent[self] = None
+            self._head = self.loop.call_later(self._limits.head_s, self.transport.abort)
         elif not waits and self._head is not None:
-            self._room.silent.pop(self, None)
+            self._listener.silent.pop(self, None)
             self._head.cancel()
             self._head = None

@@ -134,7 +134,7 @@ async def serve(
     """Serve until cancelled, then remove the unix socket."""
     import uvicorn  # a tenth of a second, while runs may begin already
 
-    from fleet.service.connections import House, PageConnection
+    from fleet.service.connections import ConnectionLimits, PageConnection
 
     class PageServer(uvicorn.Server):
         @contextlib.contextmanager
@@ -145,7 +145,7 @@ async def serve(
             """uvicorn's own wakes ten times a second, for a date header and a limit not used here."""
             await anyio.sleep_forever()
 
-    connection = partial(PageConnection, House(head_s, life_s))
+    connection = partial(PageConnection, ConnectionLimits(head_s, life_s))
     config = uvicorn.Config(
         application(health, doors, followers),
         http=cast("type[asyncio.Protocol]", connection),

@@ -44,18 +44,15 @@ class PersonaWatcher:
         """Watch until cancelled; first log the files that were bad at the start."""
         known = {persona.path: persona.sha256 for persona in self.personas.values()}
         async for change in watch_personas(self._folder, known=known, every_s=self._every_s):
-            await self._follow(change)
-
-    async def _follow(self, change: Change) -> None:
-        """Retry until it takes effect: a full disk must neither end the daemon nor lose a change."""
-        while True:
-            try:
-                return await self.take(change)
-            except FleetError as error:
-                if not error.retryable:
-                    raise
-                _LOG.warning("%s waits: %s", change.path.name, error)
-            await anyio.sleep(PERSONA_FILE.pause(0))
+            while True:  # until it takes effect: a full disk must neither end the daemon nor lose a change
+                try:
+                    await self.take(change)
+                    break
+                except FleetError as error:
+                    if not error.retryable:
+                        raise
+                    _LOG.warning("%s waits: %s", change.path.name, error)
+                await anyio.sleep(PERSONA_FILE.pause(0))
 
     async def take(self, change: Change) -> None:
         """Apply one change of a file."""

@@ -227,22 +227,19 @@ def _until(duration: str, end: str) -> str:
     return iso(now + int(match[1]) * _UNITS[match[2]])
 
 
-def _platform(name: str | None) -> str:
-    """The platform's name; a configured one need not be described here as long as nothing is posted."""
-    if name is not None:
-        return load_platform(name, state())[0].name
-    try:
-        return load_platform(load_fleet().platform, state())[0].name
-    except UsageError:
-        return load_fleet().platform
-
-
 async def _board(platform: str | None) -> Board:
     journal = await known_journal(state())
     if journal is None:
         raise UsageError("no item or finding on this machine", remedy="fleet findings list")
+    configured = load_fleet().platform
+    try:
+        name = load_platform(platform or configured, state())[0].name
+    except UsageError:
+        if platform:
+            raise
+        name = configured  # it need not be described here as long as nothing is posted
     async with journal:
-        return await Board.read(journal, _platform(platform), state())
+        return await Board.read(journal, name, state())
 
 
 def _decide(
@@ -259,9 +256,14 @@ def _decide(
             claims.dismiss_claim(claim, wanted.reason, dry_run=dry_run, as_json=as_json)
             return
     made, new = _made(board, subject, wanted)
+
+    async def record() -> None:
+        async with await open_journal(state()) as journal:
+            await journal.add_decision(made)
+
     if not dry_run:
         made = replace(made, entry=QUEUED) if publish and made.entry < 0 else made
-        run(lambda: _record(made))
+        run(record)
         write_down(state(), made, subject.title)
         _refresh(board.platform)
     if publish and not dry_run:
@@ -297,11 +299,6 @@ def _made(board: Board, subject: Subject, wanted: DecisionRow) -> tuple[Decision
     return board.made(full), True
 
 
-async def _record(made: DecisionRow) -> None:
-    async with await open_journal(state()) as journal:
-        await journal.add_decision(made)
-
-
 async def _post(board: Board, left: list[DecisionRow]) -> list[DecisionRow]:
     from fleet.app.publisher import open_publisher  # loads what signs, which no other command here needs
 
@@ -318,20 +315,19 @@ def _refresh(platform: str) -> None:
     """The worklist files with the decision, from the mirror; a running fleet's next pass does that itself."""
     if holder(state()):
         return
-    try:
-        run(lambda: _look_again(platform))
-    except FleetError as error:
-        note(f"the worklist shows it after the next triage pass, fleet run qa-triage: {error}")
-
-
-async def _look_again(platform: str) -> None:
     from fleet.app.reading import reading_world  # imports web3, which other decisions do not need
     from fleet.triage.triage_pass import TRIAGE, pass_over
 
-    async with reading_world(state(), platform, ask=False) as world:
-        if TRIAGE not in world.personas:
-            raise ConfigError(f"no persona named {TRIAGE}", remedy="fleet personas list")
-        await pass_over(world, world.personas[TRIAGE], post=False, ask=False)
+    async def triage() -> None:
+        async with reading_world(state(), platform, ask=False) as world:
+            if TRIAGE not in world.personas:
+                raise ConfigError(f"no persona named {TRIAGE}", remedy="fleet personas list")
+            await pass_over(world, world.personas[TRIAGE], post=False, ask=False)
+
+    try:
+        run(triage)
+    except FleetError as error:
+        note(f"the worklist shows it after the next triage pass, fleet run qa-triage: {error}")
 
 
 def _term(one: DecisionRow) -> str:

@@ -37,10 +37,15 @@ def list_hooks(as_json: Json = False) -> None:
         for trigger in one.persona.triggers:
             if (trigger.on or "").startswith(EVENT):
                 on.setdefault(str(trigger.on).removeprefix(EVENT), []).append(one.persona.name)
-    rows = [
-        {"hook": name, "secret": _condition(config, name), "personas": sorted(names)}
-        for name, names in sorted(on.items())
-    ]
+    rows: list[dict[str, Any]] = []
+    for name, names in sorted(on.items()):
+        try:
+            secret = f"valid, {len(hook_secrets(config, name, state()))}"
+        except ConfigError as error:
+            secret = f"bad: {error}"
+        if name not in config.hooks:
+            secret = f"none: no [hooks.{name}] in fleet.toml"
+        rows.append({"hook": name, "secret": secret, "personas": sorted(names)})
     lines = ([row["hook"], row["secret"], " ".join(row["personas"])] for row in rows)
     put(rows, as_json=as_json, text=lambda: table(("hook", "secret", "personas"), lines, empty="no webhooks"))
 
@@ -112,12 +117,3 @@ def _body(file: Path | None) -> bytes:
             return handle.read(LARGEST + 1)
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror}") from None
-
-
-def _condition(config: FleetConfig, name: str) -> str:
-    if name not in config.hooks:
-        return f"none: no [hooks.{name}] in fleet.toml"
-    try:
-        return f"valid, {len(hook_secrets(config, name, state()))}"
-    except ConfigError as error:
-        return f"bad: {error}"

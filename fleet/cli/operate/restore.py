@@ -51,17 +51,17 @@ def restore(
         return {"restored": True, "old": aside, **manifest.model_dump(exclude={"files"})}
 
     data = run(compare if check else put_back)
-    put(data, as_json=as_json, text=lambda: _print(data))
 
-
-def _print(data: dict[str, Any]) -> None:
-    print(clean(f"a backup of {data['at']}, {data['platform']}, version {data['version']}: whole"))
-    if data["journal"] != JOURNAL:
-        print(clean(f"journal: on {data['journal']}; that it is as old as the backup is not checked"))
-    if not data["restored"]:
+    def text() -> None:
+        print(clean(f"a backup of {data['at']}, {data['platform']}, version {data['version']}: whole"))
+        if data["journal"] != JOURNAL:
+            print(clean(f"journal: on {data['journal']}; that it is as old as the backup is not checked"))
+        if data["restored"]:
+            print("restored" + (f"; the state before it is in {data['old']}" if data["old"] else ""))
+            return
         for key, words in (("new", "new"), ("changed", "other than here"), ("only_here", "moved aside")):
             print(f"{words}: {len(data[key])}")
             for name in data[key][:SHOWN]:
                 print(f"  {clean(name)}")
-        return
-    print("restored" + (f"; the state before it is in {data['old']}" if data["old"] else ""))
+
+    put(data, as_json=as_json, text=text)
