@@ -20,9 +20,25 @@ from fleet.findings.severity import Severity
 SUBJECTS = ("web", "agent", "chain", "account", "program", "documents", "operation")
 Sentence = Annotated[str, StringConstraints(min_length=12, max_length=200, pattern=r"^[A-Z][\s\S]*\.$")]
 Part = Literal[
-    "host", "route", "parameter", "field", "endpoint", "tool", "command", "function", "crash", "input", "act",
-    "secret", "trace", "rule", "script", "link", "fact", "cookie",
-]  # fmt: skip
+    "host",
+    "route",
+    "parameter",
+    "field",
+    "endpoint",
+    "tool",
+    "command",
+    "function",
+    "crash",
+    "input",
+    "act",
+    "secret",
+    "trace",
+    "rule",
+    "script",
+    "link",
+    "fact",
+    "cookie",
+]
 """What of an observation makes two of them one defect; everything else is an instance of it."""
 
 
