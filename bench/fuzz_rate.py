@@ -31,7 +31,7 @@ from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.locate import find_bwrap
 from fleet.jail.model import Image
 from sandbox.programs.program import Program
-from sandbox.runners.native import LIBRARY
+from sandbox.runners.choice import LIBRARY
 
 HERE = Path(__file__).parent / "fuzzing"
 SOURCE = """\

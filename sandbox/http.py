@@ -186,7 +186,10 @@ def send(request: HttpRequest, deadline: Deadline) -> HttpReply:
     try:
         _write(connection, request, once)
         response.begin()
-        headers = _headers(response)
+        found: dict[str, list[str]] = {}
+        for name, value in response.getheaders():
+            found.setdefault(name.lower(), []).append(value)
+        headers = {name: ", ".join(values) for name, values in found.items()}
         body = decoded(_read(response, request.cap), headers.get("content-encoding", ""), request.cap)
     except TimeoutError:
         if response.waited_ms is None and not request.is_service:
@@ -241,13 +244,6 @@ def _write(connection: http.client.HTTPConnection, request: HttpRequest, once: s
     if request.body or request.method in ("POST", "PUT", "PATCH"):
         connection.putheader("content-length", str(len(request.body)))
     connection.endheaders(request.body)
-
-
-def _headers(response: http.client.HTTPResponse) -> dict[str, str]:
-    found: dict[str, list[str]] = {}
-    for name, value in response.getheaders():
-        found.setdefault(name.lower(), []).append(value)
-    return {name: ", ".join(values) for name, values in found.items()}
 
 
 def _read(response: http.client.HTTPResponse, cap: int) -> bytes:

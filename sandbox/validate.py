@@ -39,7 +39,10 @@ def check(kind: Any, value: object, pointer: str) -> Any:
     """`value` as `kind` (str, int, float, bool, a dataclass, tuple, dict or a typed form of the last two)."""
     origin = get_origin(kind) or kind
     if origin is tuple:
-        return _tuple(kind, value, pointer)
+        if not isinstance(value, list):
+            raise Mistake(f"{pointer}: expected an array")
+        inner = get_args(kind)[0] if isinstance(kind, GenericAlias) and get_args(kind) else Any
+        return tuple(check(inner, item, f"{pointer}/{index}") for index, item in enumerate(value))
     if origin is dict:
         return _dict(kind, value, pointer)
     if kind is Any:
@@ -62,13 +65,6 @@ def _scalar(kind: Any, value: object, pointer: str) -> Any:
     if isinstance(value, str) and not _is_unicode(value):
         raise Mistake(f"{pointer}: not valid Unicode")
     return value
-
-
-def _tuple(kind: Any, value: object, pointer: str) -> tuple[Any, ...]:
-    if not isinstance(value, list):
-        raise Mistake(f"{pointer}: expected an array")
-    inner = get_args(kind)[0] if isinstance(kind, GenericAlias) and get_args(kind) else Any
-    return tuple(check(inner, item, f"{pointer}/{index}") for index, item in enumerate(value))
 
 
 def _dict(kind: Any, value: object, pointer: str) -> dict[str, Any]:

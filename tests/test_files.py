@@ -175,7 +175,7 @@ def test_no_room_has_a_writer_or_a_reader_of_its_own() -> None:
         ("disk_reserve.py", "O_EXCL"),  # space without content
         ("fix/jails/tree_changes.py", "O_EXCL"),  # a tree of ours, written from a jail's stream
         ("fix/repository/tree_scan.py", "S_ISREG"),  # a hostile work tree: opened beneath its top
-        ("fix/repository/tree_write.py", "O_EXCL"),  # the same tree, written
+        ("fix/repository/trees.py", "O_EXCL"),  # the same tree, written
         ("store/sql/online_copy.py", "O_EXCL"),  # an empty database, filled by SQLite
         ("store/sql/sqlite.py", "O_EXCL"),  # an empty database, filled by SQLite
     }

@@ -12,7 +12,7 @@ import anyio
 
 from fleet.config import FleetConfig, Platform
 from fleet.errors import ConfigError, FleetError
-from fleet.fix.parts import FixParts, FixRun, repository_for
+from fleet.fix.parts import FixParts, repository_for
 from fleet.fix.permission.allow_git import allow_folder
 from fleet.fix.permission.guard import FenceClosed
 from fleet.fix.permission.permit import ProposePermit, tried, unbuilt
@@ -64,9 +64,22 @@ class Fixing:
             raise FenceClosed(found)
         context = self.world.in_flight.get(run)
         assert context is not None, "the run is open while its work is done"
-        items = await self._items()
+        # the worklist as the log is now; nothing is posted
+        triage = self.world.personas.get(TRIAGE)
+        if triage is None:
+            raise ConfigError(f"there is no persona {TRIAGE}", remedy="fleet personas list")
+        result = await pass_over(self.world, triage, self.memory, post=False)
+        items = (*result.items, *result.closed)
         await self.upkeep.run(items)
-        return await self._fix(context, items, (await self.world.journal.run(run)).key)
+        key = (await self.world.journal.run(run)).key
+        proposer = Proposer(self.world, context, self.parts(), self.permit)
+        by_name = self.world.item or item_asked(key)
+        if asked := by_name or item_of(key):
+            item = next((one for one in items if asked in (one.fingerprint, *one.names)), None)
+            question = await self._question(item) if item else None
+            return await proposer.propose(asked, item, named=bool(by_name), question=question)
+        item = await self._best(items, context.ledger)
+        return await proposer.propose("", item, named=False, question=await self._question(item))
 
     async def triage(self, persona: LoadedPersona) -> str:
         """A pass of triage, then a look after proposals; what came of both in a line.
@@ -106,16 +119,6 @@ class Fixing:
         full = len(live) >= config.propose.open or mine >= config.propose.per_item
         return "no slot is free" if full else ""
 
-    async def _fix(self, run: FixRun, items: Sequence[WorklistItem], key: str) -> str:
-        proposer = Proposer(self.world, run, self.parts(), self.permit)
-        by_name = self.world.item or item_asked(key)
-        if asked := by_name or item_of(key):
-            item = next((one for one in items if asked in (one.fingerprint, *one.names)), None)
-            question = await self._question(item) if item else None
-            return await proposer.propose(asked, item, named=bool(by_name), question=question)
-        item = await self._best(items, run.ledger)
-        return await proposer.propose("", item, named=False, question=await self._question(item))
-
     async def _question(self, item: WorklistItem) -> ItemQuestion | None:
         """How re-runs ask for the item, if that is by the calls of its repro; None when it is not known."""
         names = {item.fingerprint, *item.names}
@@ -141,11 +144,3 @@ class Fixing:
             reason = f"of {len(best(items))} open items none may be fixed; {item.fingerprint}: {found.reason}"
             first = first or ProposeRefusal(found.rule, reason)
         raise FenceClosed(first or ProposeRefusal("item", "no item is open"))
-
-    async def _items(self) -> tuple[WorklistItem, ...]:
-        """The worklist as the log is now; nothing is posted."""
-        triage = self.world.personas.get(TRIAGE)
-        if triage is None:
-            raise ConfigError(f"there is no persona {TRIAGE}", remedy="fleet personas list")
-        result = await pass_over(self.world, triage, self.memory, post=False)
-        return (*result.items, *result.closed)

@@ -64,7 +64,13 @@ class Proposer:
         try:
             if hit := await self._tracked(task, folder):
                 return hit
-            await self._begin(task)
+            limits = task.limits
+            why = await self.world.journal.begin_proposal(
+                row_of(self.world, task), per_item=limits.per_item, most=limits.open
+            )
+            if why:
+                raise FenceClosed(ProposeRefusal("slots", why))
+            self._tell(task, "begun")
             said = await self._proposed(task, folder, question)
             row = await current(self.world, row_of(self.world, task))
             if owes(row) and self.permit.fences() is None and await self.world.source.mine(task.run):
@@ -85,7 +91,7 @@ class Proposer:
         hit = next((one for one in hits if one.ref not in others and not _ours(one, rows)), None)
         key = f"{TRACKED}{self.world.platform.name}.{task.item.fingerprint}"
         known = await self.world.journal.get(key) or ""
-        said = _said(hit) if hit else ""
+        said = line(f"{hit.state} {hit.kind} {hit.ref}: {hit.why}", _SHOWN) if hit else ""
         if said != known:
             await self.world.journal.put(key, said, run=self.run.run)
         if hit is not None:
@@ -93,15 +99,6 @@ class Proposer:
             again = f"fleet propose {task.item.fingerprint} --not-a-duplicate-of {hit.ref}"
             return f"nothing proposed: {said}; if that is another defect: {again}"
         return ""
-
-    async def _begin(self, task: FixTask) -> None:
-        limits = task.limits
-        why = await self.world.journal.begin_proposal(
-            row_of(self.world, task), per_item=limits.per_item, most=limits.open
-        )
-        if why:
-            raise FenceClosed(ProposeRefusal("slots", why))
-        self._tell(task, "begun")
 
     async def _proposed(self, task: FixTask, folder: Path, question: ItemQuestion | None) -> str:
         try:
@@ -229,10 +226,6 @@ def _ours(hit: TrackerHit, rows: Sequence[ProposalRow]) -> bool:
     """Whether a hit is an earlier proposal of the item, or the commits of one that a person merged."""
     merged = hit.kind == "commit" and any(row.state == "merged" for row in rows)
     return merged or any(hit.ref in (row.ref, row.head) for row in rows)
-
-
-def _said(hit: TrackerHit) -> str:
-    return line(f"{hit.state} {hit.kind} {hit.ref}: {hit.why}", _SHOWN)
 
 
 def best(items: Sequence[WorklistItem]) -> list[WorklistItem]:

@@ -36,18 +36,15 @@ def read(documents: Iterable[Any]) -> ReplyParts:
         for candidate in _objects(document.get("candidates")):
             said.shaped = True
             said.finish = _text(candidate.get("finishReason")) or said.finish
-            _parts(said, candidate.get("content"))
+            content = candidate.get("content")
+            for part in _objects(content.get("parts") if isinstance(content, dict) else None):
+                text = _text(part.get("text"))
+                said.text += text
+                said.halves = said.halves or _HALF.search(text) is not None
+                call = part.get("functionCall")
+                if isinstance(call, dict) and len(said.tools) < MAX_TOOLS:
+                    said.tools.append(_text(call.get("name"))[:64])
     return said
-
-
-def _parts(said: ReplyParts, content: object) -> None:
-    for part in _objects(content.get("parts") if isinstance(content, dict) else None):
-        text = _text(part.get("text"))
-        said.text += text
-        said.halves = said.halves or _HALF.search(text) is not None
-        call = part.get("functionCall")
-        if isinstance(call, dict) and len(said.tools) < MAX_TOOLS:
-            said.tools.append(_text(call.get("name"))[:64])
 
 
 def _objects(value: object) -> Iterator[dict[str, Any]]:

@@ -135,7 +135,20 @@ class Traffic:
             if page and not 300 <= reply.status < 400:
                 start = reply.body[:65_536].lower()
                 self.document = Document(seen.url, reply.status, reply.content_type, b"<html" in start)
-        self._fulfil(paused, reply)
+        headers = [
+            {"name": name, "value": one}
+            for name, value in reply.headers.items()
+            if name not in _NOT_PASSED_BACK
+            for one in (SPLIT.split(value) if name == "set-cookie" else (value,))
+        ]
+        assert self.tools
+        self.tools.post(
+            "Fetch.fulfillRequest",
+            requestId=paused,
+            responseCode=reply.status,
+            responseHeaders=headers,
+            body=base64.b64encode(reply.body).decode(),
+        )
 
     def _fetched(self, method: str, url: str, headers: Mapping[str, Any]) -> http.HttpReply:
         if method not in _SAFE:
@@ -166,22 +179,6 @@ class Traffic:
             self.tools.post("Fetch.fulfillRequest", requestId=paused, responseCode=204)
         else:
             self.tools.post("Fetch.failRequest", requestId=paused, errorReason=_BLOCKED)
-
-    def _fulfil(self, paused: str, reply: http.HttpReply) -> None:
-        headers = [
-            {"name": name, "value": one}
-            for name, value in reply.headers.items()
-            if name not in _NOT_PASSED_BACK
-            for one in (SPLIT.split(value) if name == "set-cookie" else (value,))
-        ]
-        assert self.tools
-        self.tools.post(
-            "Fetch.fulfillRequest",
-            requestId=paused,
-            responseCode=reply.status,
-            responseHeaders=headers,
-            body=base64.b64encode(reply.body).decode(),
-        )
 
 
 def _with(seen: Request, *, status: int = 0, error: str = "", ours: bool = False) -> Request:

@@ -168,9 +168,7 @@ class _Reader:
             raw = self._take(at + WORD, self._size(at))
             # chains hold any bytes in a string: invalid UTF-8 becomes U+FFFD, never an error
             return raw if kind == "bytes" else raw.decode("utf-8", "replace")
-        return self._word(kind, self._take(at, WORD))
-
-    def _word(self, kind: str, word: bytes) -> Value:
+        word = self._take(at, WORD)
         number = int.from_bytes(word, "big")
         if kind == "address":
             _fits(number >> 160 == 0, kind)

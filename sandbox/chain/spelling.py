@@ -105,7 +105,13 @@ def typed_value(kind: str, value: object, ctx: Context, pointer: str) -> abi.Val
     if kind == "address" and isinstance(value, str):
         typed = STRANGER if value == "stranger" else ctx.keys.get(value, value)
     elif kind == "string" and isinstance(value, dict):
-        typed = _repeated(value, pointer)
+        # A long text, spelled briefly.
+        part, times = value.get("repeat"), value.get("times")
+        if set(value) != {"repeat", "times"} or not isinstance(part, str) or not isinstance(times, int):
+            raise Mistake(f"{pointer}: expected a string, or repeat and times")
+        if not 0 <= times * len(part.encode()) <= MAX_REPEATED:
+            raise Mistake(f"{pointer}: a text of at most {MAX_REPEATED} bytes")
+        typed = part * times
     elif kind == "bool" and value in ("true", "false"):
         typed = value == "true"
     elif (
@@ -125,16 +131,6 @@ def typed_value(kind: str, value: object, ctx: Context, pointer: str) -> abi.Val
     except abi.AbiError as error:
         raise Mistake(f"{pointer}: {error}") from None
     return typed
-
-
-def _repeated(value: dict[str, Any], pointer: str) -> str:
-    """A long text, spelled briefly."""
-    part, times = value.get("repeat"), value.get("times")
-    if set(value) != {"repeat", "times"} or not isinstance(part, str) or not isinstance(times, int):
-        raise Mistake(f"{pointer}: expected a string, or repeat and times")
-    if not 0 <= times * len(part.encode()) <= MAX_REPEATED:
-        raise Mistake(f"{pointer}: a text of at most {MAX_REPEATED} bytes")
-    return part * times
 
 
 def hex_bytes(value: str, pointer: str) -> bytes:

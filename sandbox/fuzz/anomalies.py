@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sandbox.fuzz.found import Found
 from sandbox.fuzz.port import MOST_DEFECTS, Enough, Shrink
 from sandbox.fuzz.relate import Relation
 from sandbox.fuzz.trials import SLOW, Trials
@@ -12,6 +11,33 @@ from sandbox.judging.crash_place import same_recursion
 from sandbox.judging.port import ExecutionVerdict
 from sandbox.programs.process import Ending
 from sandbox.runners.port import Execution
+
+
+@dataclass(slots=True)
+class Found:
+    """One defect: the first input that showed it, the smallest one, and how it was seen. `spent` counts
+    executions of its shrink."""
+
+    verdict: ExecutionVerdict
+    first: bytes
+    origin: str
+    relation: Relation | None = None
+    source: bytes = b""
+    variant: bytes = b""
+    cpu_s: float = 0.0
+    seen: int = 1
+    spent: int = 0
+    minimal: bool = False
+
+    @property
+    def hangs(self) -> bool:
+        return self.verdict.kind == Ending.HANG.value
+
+    @property
+    def slow(self) -> bool:
+        """One whose executions take long: it is shrunk last."""
+        return self.hangs or self.verdict.kind == Ending.MEMORY.value
+
 
 AGAIN = 2
 """Executions that must show an anomaly once more before it is a defect."""
@@ -70,7 +96,15 @@ class Anomalies:
             return
         found = Found(verdict, source, origin, relation, source=source, cpu_s=done.cpu_s)
         if found.hangs:
-            self._hangs(signature, found)
+            # keep the smallest for the end of the round; inputs that hang there are from now on cut early
+            self.trials.hangs.add(signature)
+            before = self.hanging.get(signature)
+            if before is None and len(self.hanging) < MOST_HANGS:
+                self.hanging[signature] = found
+            elif before is not None:
+                smaller = found if len(found.first) < len(before.first) else before
+                smaller.seen = before.seen + 1
+                self.hanging[signature] = smaller
             return
         shaky = self._shaky.get(signature, 0)
         if shaky >= SHAKY or not all(self._shows(source, found) for _ in range(AGAIN)):
@@ -89,17 +123,6 @@ class Anomalies:
         """Look at what came to light while something else was looked at."""
         while self._waiting:
             self.meet(*self._waiting.pop(next(iter(self._waiting))))
-
-    def _hangs(self, signature: str, found: Found) -> None:
-        """Keep the smallest for the end of the round; inputs that hang there are from now on cut early."""
-        self.trials.hangs.add(signature)
-        before = self.hanging.get(signature)
-        if before is None and len(self.hanging) < MOST_HANGS:
-            self.hanging[signature] = found
-        elif before is not None:
-            smaller = found if len(found.first) < len(before.first) else before
-            smaller.seen = before.seen + 1
-            self.hanging[signature] = smaller
 
     def _shows(self, source: bytes, found: Found, cpu_s: float = 0.0) -> bool:
         """Whether an input shows this defect; another one that comes to light is looked at later."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from random import Random
 
 from sandbox.fuzz.corpus import LARGEST
-from sandbox.fuzz.shrink_tokens import Parts, Run, joined, stretches
+from sandbox.fuzz.shrink import Run, joined, stretches
 from sandbox.fuzz.trials import Trials
 from sandbox.judging.port import ExecutionVerdict
 from sandbox.runners.port import Execution
@@ -49,15 +49,11 @@ def grown(trials: Trials, source: bytes) -> Changed:
         costs.append(done)
         if verdict.kind != "accepted" or (len(costs) > 2 and not _faster(*costs[-3:])):
             return
-        parts = _doubled(parts, runs)
-
-
-def _doubled(parts: Parts, runs: list[int]) -> Parts:
-    """The parts with the longest run twice as long, and every other of its length: halves of one nest."""
-    found = {at: one for at in runs if isinstance(one := parts[at], Run)}
-    most = max(len(one.units) for one in found.values())
-    twice = {at: replace(one, units=one.units * 2) for at, one in found.items() if len(one.units) == most}
-    return [twice.get(at, one) for at, one in enumerate(parts)]
+        # the parts with the longest run twice as long, and every other of its length: halves of one nest
+        found = {at: one for at in runs if isinstance(one := parts[at], Run)}
+        most = max(len(one.units) for one in found.values())
+        twice = {at: replace(one, units=one.units * 2) for at, one in found.items() if len(one.units) == most}
+        parts = [twice.get(at, one) for at, one in enumerate(parts)]
 
 
 def _faster(one: Execution, two: Execution, four: Execution) -> bool:

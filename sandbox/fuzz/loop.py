@@ -10,10 +10,8 @@ from dataclasses import dataclass, field
 from random import Random
 
 from sandbox.errors import Failure
-from sandbox.fuzz.anomalies import Anomalies
-from sandbox.fuzz.bandit import DEFECT, Bandit
+from sandbox.fuzz.anomalies import Anomalies, Found
 from sandbox.fuzz.corpus import LARGEST, Corpus, InputPool, behaviours, credit
-from sandbox.fuzz.found import Found
 from sandbox.fuzz.growth import elsewhere, grown
 from sandbox.fuzz.inputs.rates import AlternativeRates
 from sandbox.fuzz.novelty import SURE, TextNovelty
@@ -22,6 +20,57 @@ from sandbox.fuzz.relate import Relation
 from sandbox.fuzz.trials import HANG_SHARE, RoundOver, Trials
 from sandbox.programs.process import Ending
 from sandbox.runners.port import Execution
+
+FLOOR = 0.2
+"""The share of inputs that is spread over all strategies alike, so that none starves."""
+MEMORY = 2_000
+"""Inputs after which what was found counts half."""
+COSTLY = 16_384
+"""Bytes of an input that cost as much as what every execution costs."""
+DEFECT = 8.0
+"""What a new defect is worth, in new behaviours."""
+
+
+class Bandit:
+    """Chooses by yield per input; the same choices for the same chance and the same rewards."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = tuple(names)
+        self._tried = dict.fromkeys(names, 0.0)
+        self._found = dict.fromkeys(names, 0.0)
+        self._made = dict.fromkeys(names, 0.0)
+        self._spent = dict.fromkeys(names, 0.0)
+        self._count = 0
+
+    def choose(self, chance: Random) -> str:
+        """The name of the next strategy."""
+        return chance.choices(self._names, self.shares())[0]
+
+    def shares(self) -> list[float]:
+        """The probability of each strategy, by what it gives for its time; they add up to 1."""
+        # one find in twenty tries is what an untried one is believed to give
+        yields = [(self._found[name] + 1) / (self._tried[name] + 20) for name in self._names]
+        total, floor = sum(yields), FLOOR / len(yields)
+        shares = [
+            (floor + (1 - FLOOR) * one / total) * (self._made[name] + 1) / (self._spent[name] + 1)
+            for name, one in zip(self._names, yields, strict=True)
+        ]
+        return [one / sum(shares) for one in shares]
+
+    def reward(self, name: str, found: float, size: int = 0, cost: float = 1.0) -> None:
+        """What one input of the strategy gave: new behaviours, and DEFECT for each new defect; below 0, how
+        many inputs without news it is as bad as. `size` in bytes: a large one takes the time of many, and
+        `cost` says of how many its execution took it."""
+        self._made[name] += 1
+        self._spent[name] += cost
+        self._tried[name] += cost + max(-found, 0.0) + size / COSTLY
+        self._found[name] += min(max(found, 0.0), DEFECT)
+        self._count += 1
+        if self._count % MEMORY == 0:
+            for kept in (self._tried, self._found, self._made, self._spent):
+                for one in kept:
+                    kept[one] /= 2
+
 
 LOOSE = "loose"
 """The strategy that has half of the processor time, shrinking left out, where there is one: its executions
@@ -106,7 +155,15 @@ class Search:
             made += 1
             loose, self._spent_s = LOOSE in self.strategies and ahead_s <= 0.0, 0.0
             if seeds and not loose and made % turns == 0:
-                self._seed(seeds.popleft())
+                # one that the round's end cuts short is not done: the next round begins with it
+                source = seeds.popleft()
+                self.seeds_done += 1
+                begun = self.trials.executions
+                try:
+                    self._look(source, "seed")
+                except RoundOver:
+                    self.seeds_done -= self.trials.executions <= begun + 1
+                    raise
             else:
                 if not pool or made % REFRESH == 0:
                     pool = self.corpus.pool(self.chance)
@@ -134,16 +191,6 @@ class Search:
     def _avoids(self, source: bytes) -> bool:
         """Whether an input is left out, since it would most likely show only what is known."""
         return bool(self.novelty and self.novelty.suspect(source)) and self.chance.random() >= TRUSTED
-
-    def _seed(self, source: bytes) -> None:
-        """One that the round's end cuts short is not done: the next round begins with it."""
-        self.seeds_done += 1
-        begun = self.trials.executions
-        try:
-            self._look(source, "seed")
-        except RoundOver:
-            self.seeds_done -= self.trials.executions <= begun + 1
-            raise
 
     def _look(self, source: bytes, origin: str, *, given: bool = False) -> float | None:
         """Execute one input; new behaviours that it gave, or NOVEL, KNOWN or HUNG; None: not executed."""

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from random import Random
 
-from sandbox.fuzz.anomalies import Anomalies
-from sandbox.fuzz.found import Found
+from sandbox.fuzz.anomalies import Anomalies, Found
 from sandbox.fuzz.inputs.inside import odd_strings
 from sandbox.fuzz.inputs.rates import AlternativeRates
 from sandbox.fuzz.inputs.surroundings import surrounded

@@ -98,7 +98,9 @@ def _call(
         results = _run(store, instance.exports(store)[name], arguments)  # type: ignore[arg-type]
         how = f"= {' '.join(map(_exact, results))}"
     except wasmtime.Trap as trap:
-        how = _trapped(trap.trap_code)
+        # A limit of the engine says nothing; the other traps are the module's own.
+        word = getattr(trap.trap_code, "name", "")
+        how = "" if word in ("", "OUT_OF_FUEL", "STACK_OVERFLOW", "INTERRUPT") else f"traps: {word}"
     except (wasmtime.WasmtimeError, _TooMuchCalled):  # fuel, and other limits of ours
         how = ""
     return f"{name}{arguments} {how} after {' '.join(calls)}" if how else None
@@ -126,12 +128,6 @@ def _stubs(store: Store, imports: Sequence[WasmSignature], calls: list[str]) -> 
 
         stubs.append(wasmtime.Func(store, kind, stub))
     return stubs
-
-
-def _trapped(code: Any) -> str:
-    """A limit of the engine says nothing; the other traps are the module's own."""
-    word = getattr(code, "name", "")
-    return "" if word in ("", "OUT_OF_FUEL", "STACK_OVERFLOW", "INTERRUPT") else f"traps: {word}"
 
 
 def _run(store: Store, function: Func, arguments: tuple[int | float, ...]) -> list[Any]:

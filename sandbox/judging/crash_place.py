@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from sandbox.judging.faults import FaultWords
-from sandbox.judging.messages import template
+from sandbox.judging.faults import FaultWords, template
 
 FRAMES = 3
 """Frames that a place has at most."""
@@ -190,7 +189,9 @@ def _cycle(frames: Sequence[str]) -> list[str]:
         for period in range(1, min(_LONGEST_CYCLE, (count - skip) // 2) + 1):
             wanted = min(max(3 * period, 2 * _NOISE), count - skip - period)
             if all(frames[skip + at] == frames[skip + at + period] for at in range(wanted)):
-                return _rotated(frames[skip : skip + period])
+                cycle = frames[skip : skip + period]
+                turned: Iterable[list[str]] = ([*cycle[at:], *cycle[:at]] for at in range(len(cycle)))
+                return min(turned)
     return []
 
 
@@ -206,8 +207,3 @@ def _accident(trace: str, source: str) -> str:
     hit = found[-1]
     name = next(filter(None, hit.groups()[1:]), "")
     return f"{hit[1]} {name}" if name and not re.search(rf"\b{name}\b", source) else hit[1]
-
-
-def _rotated(cycle: Sequence[str]) -> list[str]:
-    turned: Iterable[list[str]] = ([*cycle[at:], *cycle[:at]] for at in range(len(cycle)))
-    return min(turned)

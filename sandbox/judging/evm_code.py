@@ -107,13 +107,6 @@ def _settled(stack: Stack, flag: int | None, taken: bool) -> Stack:
     return tuple(known.get(one, one) if one is not None else None for one in stack[:-1])
 
 
-def _called(values: list[int | None], at: int) -> None:
-    """Push the flag of the call at this place; one of an earlier execution is not known any more."""
-    flag = -2 * (at + 1)
-    values[:] = [None if one in (flag, flag - 1) else one for one in values]
-    values.append(flag)
-
-
 def _negated(value: int | None) -> int | None:
     if value is None or value >= 0:
         return None if value is None else int(not value)
@@ -156,7 +149,10 @@ def _block(
             continue
         del values[len(values) - takes :]
         if opcode in _CALLS:
-            _called(values, at)
+            # push the flag of the call at this place; one of an earlier execution is not known any more
+            flag = -2 * (at + 1)
+            values[:] = [None if one in (flag, flag - 1) else one for one in values]
+            values.append(flag)
         else:
             values += [None] * gives
         at += 1

@@ -7,8 +7,7 @@ import signal
 from functools import cache
 
 from sandbox.judging.crash_place import last_exception, place
-from sandbox.judging.faults import FaultWords, faults
-from sandbox.judging.messages import headline, template
+from sandbox.judging.faults import FaultWords, faults, headline, template
 from sandbox.judging.port import ExecutionVerdict
 from sandbox.judging.validators import check
 from sandbox.programs.process import STDOUT, Ending

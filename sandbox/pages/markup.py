@@ -65,7 +65,20 @@ class MarkupReader:
             if len(self.forms) < MAX_FIELDS:
                 self.forms.append(self._form)
         elif self._form is not None:
-            self._field(self._form.fields, tag, attrs)
+            fields = self._form.fields
+            name = attrs.get("name", "")
+            if tag == "option" and self._select in fields:
+                self._option = "value" not in attrs and not fields[self._select]
+                fields[self._select] = fields[self._select] or attrs.get("value", "")[:MAX_VALUE]
+            if (
+                tag in ("input", "select", "textarea")
+                and 0 < len(name) <= MAX_VALUE
+                and len(fields) < MAX_FIELDS
+            ):
+                self._select = name if tag == "select" else ""
+                if attrs.get("type", "").lower() not in ("submit", "button", "reset", "image", "file"):
+                    value = attrs.get("value", "")
+                    fields.setdefault(name, value if len(value) <= MAX_VALUE else "")
 
     def end(self, tag: str) -> None:
         if tag == "form":
@@ -84,14 +97,3 @@ class MarkupReader:
     def _link(self, target: str) -> None:
         if target and len(self.links) < 2_000:
             self.links.append(target)
-
-    def _field(self, fields: dict[str, str], tag: str, attrs: dict[str, str]) -> None:
-        name = attrs.get("name", "")
-        if tag == "option" and self._select in fields:
-            self._option = "value" not in attrs and not fields[self._select]
-            fields[self._select] = fields[self._select] or attrs.get("value", "")[:MAX_VALUE]
-        if tag in ("input", "select", "textarea") and 0 < len(name) <= MAX_VALUE and len(fields) < MAX_FIELDS:
-            self._select = name if tag == "select" else ""
-            if attrs.get("type", "").lower() not in ("submit", "button", "reset", "image", "file"):
-                value = attrs.get("value", "")
-                fields.setdefault(name, value if len(value) <= MAX_VALUE else "")

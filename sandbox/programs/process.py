@@ -17,7 +17,7 @@ from sandbox.errors import Failure
 from sandbox.places import BOX
 from sandbox.programs import usage
 from sandbox.programs.hang import ProcessorTime
-from sandbox.programs.starts import library_path, not_started
+from sandbox.programs.starts import interpreter_variables, not_started
 from sandbox.programs.usage import Usage
 
 MEMORY = 512 << 20
@@ -32,13 +32,8 @@ _LOOK_S = 0.02
 """Seconds between two looks at the processor time of a child that is near its limit."""
 
 _CORES = os.cpu_count() or 1
-ENVIRONMENT: Mapping[str, str] = {
-    "PATH": "/usr/bin:/bin",
-    "HOME": BOX,
-    "LANG": "C.UTF-8",
-    "NODE_OPTIONS": "--stack-trace-limit=60",
-}
-"""What every child sees. Node alone prints ten frames: fewer than the recursion of a parser has."""
+ENVIRONMENT: Mapping[str, str] = {"PATH": "/usr/bin:/bin", "HOME": BOX, "LANG": "C.UTF-8"}
+"""What every child sees."""
 _NO_VARIABLES: Mapping[str, str] = {}
 
 
@@ -130,7 +125,7 @@ class _Child:
         self._pending = memoryview(stdin)
         (out_r, out_w), (err_r, err_w), (in_r, in_w) = os.pipe(), os.pipe(), os.pipe()
         try:
-            variables = {**ENVIRONMENT, **library_path(argv), **environment}
+            variables = {**ENVIRONMENT, **interpreter_variables(argv), **environment}
             with inside(folder):
                 self.pid = _spawn(argv, (in_r, out_w, err_w), variables)
             limit(self.pid, resource.RLIMIT_DATA, memory)
@@ -193,21 +188,18 @@ class _Child:
     def _serve(self, fd: int) -> bool:
         """One step on one pipe; False when it is finished."""
         if fd == self._in:
-            return self._write()
+            try:
+                self._pending = self._pending[os.write(self._in, self._pending[: 1 << 16]) :]
+            except BlockingIOError:
+                return True
+            except BrokenPipeError:  # it may end without reading all
+                return False
+            return bool(self._pending)
         sink, cap = (self.stdout, STDOUT) if fd == self._out else (self.stderr, STDERR)
         chunk = os.read(fd, 1 << 16)
         sink += chunk[: cap - len(sink)]
         self.flooded |= fd == self._out and len(sink) >= cap
         return bool(chunk)
-
-    def _write(self) -> bool:
-        try:
-            self._pending = self._pending[os.write(self._in, self._pending[: 1 << 16]) :]
-        except BlockingIOError:
-            return True
-        except BrokenPipeError:  # it may end without reading all
-            return False
-        return bool(self._pending)
 
     def _drain(self) -> None:
         for fd in (self._out, self._err):

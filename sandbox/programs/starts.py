@@ -68,3 +68,11 @@ def library_path(argv: Sequence[str]) -> dict[str, str]:
     """What the jail's own interpreter needs to find its library; another program gets nothing of it."""
     libraries = os.environ.get(_LIBRARIES, "")
     return {_LIBRARIES: libraries} if libraries and sys.executable in argv else {}
+
+
+def interpreter_variables(argv: Sequence[str]) -> dict[str, str]:
+    """What an interpreter needs: a library's path; Node longer traces, since the recursion of a parser
+    has more than its ten frames."""
+    name = os.path.realpath(argv[0])
+    is_node = os.path.basename(argv[0]) in ("node", "nodejs") or name.endswith((".js", ".mjs", ".cjs"))
+    return library_path(argv) | ({"NODE_OPTIONS": "--stack-trace-limit=60"} if is_node else {})

@@ -173,13 +173,9 @@ def _remove(paths: Iterable[str]) -> None:
         except FileNotFoundError:
             continue
         except OSError:
-            _remove_folder(path)
-
-
-def _remove_folder(path: str) -> None:
-    """Also one that was closed to its owner."""
-    for folder, names, _ in os.walk(path):
-        for name in (".", *names):
-            with contextlib.suppress(OSError):
-                os.chmod(os.path.join(folder, name), 0o700, follow_symlinks=name == ".")
-    shutil.rmtree(path, ignore_errors=True)
+            # also one that was closed to its owner
+            for folder, names, _ in os.walk(path):
+                for name in (".", *names):
+                    with contextlib.suppress(OSError):
+                        os.chmod(os.path.join(folder, name), 0o700, follow_symlinks=name == ".")
+            shutil.rmtree(path, ignore_errors=True)

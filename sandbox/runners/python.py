@@ -84,21 +84,18 @@ class PythonRunner(ServedRunner):
         if way and _same(done, fresh):
             self._trusted.add(way)
         elif way and fresh.ending in SOUND and _same(self.ordered(fork, source, cpu_s), fresh):
-            self._disturb()
+            # an execution in process ended unlike two in fresh forks: an input before it changed something
+            self._trusted.clear()
+            self.restart()
+            self._disturbed += 1
+            if self._disturbed == MOST_DISTURBED:
+                self.name += ": a fork for each input, since inputs in one process disturb each other"
         if compares:
             self._since = 0
         return fresh
 
     def stopped(self, stderr: bytes) -> tuple[bytes, str]:
         return python_stack.split(stderr)
-
-    def _disturb(self) -> None:
-        """An execution in process ended unlike two in fresh forks: an input before it changed something."""
-        self._trusted.clear()
-        self.restart()
-        self._disturbed += 1
-        if self._disturbed == MOST_DISTURBED:
-            self.name += ": a fork for each input, since inputs in one process disturb each other"
 
 
 def split(argv: Sequence[str]) -> tuple[list[str], Sequence[str]]:

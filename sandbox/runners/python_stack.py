@@ -40,13 +40,11 @@ def split(stderr: bytes) -> tuple[bytes, str]:
     common = set(found[0]).intersection(*found) if found else set()
     for frame in found[0] if found else ():
         if frame in common and not _ours(frame):
-            return said, _spelled(frame)
+            return said, clean(
+                b":".join((os.path.basename(frame[0]), frame[1])).decode("utf-8", "replace"), LONGEST
+            )
     return said, ""
 
 
 def _ours(frame: tuple[bytes, bytes]) -> bool:
     return os.path.basename(frame[0]) in _OURS
-
-
-def _spelled(frame: tuple[bytes, bytes]) -> str:
-    return clean(b":".join((os.path.basename(frame[0]), frame[1])).decode("utf-8", "replace"), LONGEST)

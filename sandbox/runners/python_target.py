@@ -20,7 +20,8 @@ class PythonTarget:
         for part in name.split("."):
             self._call = getattr(self._call, part)
         self._arguments = list(arguments)
-        self._takes = _takes_arguments(self._call)
+        kinds = inspect.signature(self._call).parameters.values()
+        self._takes = any(one.default is one.empty and one.kind in (0, 1) for one in kinds)
         self._folder = os.getcwd()
         self._variables = dict(os.environ)
         self._limit = sys.getrecursionlimit()
@@ -62,11 +63,6 @@ class PythonTarget:
         if not flushed():
             code, word = 120, ""
         return code, word
-
-
-def _takes_arguments(function: Callable[..., object]) -> bool:
-    kinds = inspect.signature(function).parameters.values()
-    return any(one.default is one.empty and one.kind in (0, 1) for one in kinds)
 
 
 def _status(code: object) -> int:

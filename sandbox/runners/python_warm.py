@@ -128,7 +128,16 @@ class Server:
 
     def _persistent(self, order: bytes) -> bytes:
         if not self._worker:
-            self._start_worker()
+            (order_r, self._order), (self._answer, answer_w) = os.pipe(), os.pipe()
+            self._served = self._used_us = 0
+            # what its first input adds is growth
+            self._base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+            self._worker = os.fork()
+            if self._worker == 0:
+                self._become_child()
+                _work(self._target, self._places, (order_r, answer_w, self._news[1]))
+            os.close(order_r)
+            os.close(answer_w)
         try:
             self._served += 1
             serial = _SERIAL.pack(self._served)
@@ -180,18 +189,6 @@ class Server:
         os.close(self._answer)
         self._order = self._answer = -1
         return _RECORD.pack(status, 0, max(cpu_us - self._used_us, 0), peak)
-
-    def _start_worker(self) -> None:
-        (order_r, self._order), (self._answer, answer_w) = os.pipe(), os.pipe()
-        self._served = self._used_us = 0
-        # what its first input adds is growth
-        self._base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
-        self._worker = os.fork()
-        if self._worker == 0:
-            self._become_child()
-            _work(self._target, self._places, (order_r, answer_w, self._news[1]))
-        os.close(order_r)
-        os.close(answer_w)
 
 
 def _work(target: PythonTarget, places: Places, descriptors: tuple[int, int, int]) -> NoReturn:

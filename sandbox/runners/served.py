@@ -9,7 +9,7 @@ from dataclasses import replace
 from sandbox.errors import Failure
 from sandbox.programs import process
 from sandbox.programs.process import Ending
-from sandbox.programs.starts import library_path, not_started
+from sandbox.programs.starts import interpreter_variables, not_started
 from sandbox.runners.command import Box, CommandLine
 from sandbox.runners.port import Execution
 from sandbox.runners.server import ServedEnd, ServerLost, ServerProcess, StandardStreams
@@ -143,4 +143,4 @@ def _last(done: Execution) -> bytes:
 
 def variables(what: CommandLine) -> dict[str, str]:
     """A server's environment."""
-    return {**process.ENVIRONMENT, **library_path(what.argv), **what.environment}
+    return {**process.ENVIRONMENT, **interpreter_variables(what.argv), **what.environment}

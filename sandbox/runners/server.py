@@ -127,7 +127,9 @@ class ServerProcess:
         process.limit(self.pid, resource.RLIMIT_DATA, memory)
         process.limit(self.pid, resource.RLIMIT_FSIZE, FILE)
         try:
-            self._begin()
+            if not self._poll.poll(START_S * 1000):
+                raise ServerLost(f"it did not begin within {START_S:.0f} s")
+            self._record()
         except ServerLost:
             self.close()
             raise
@@ -157,11 +159,6 @@ class ServerProcess:
                 setsid=True,
                 setsigdef=[signal.SIGALRM, signal.SIGPIPE, signal.SIGXFSZ],
             )
-
-    def _begin(self) -> None:
-        if not self._poll.poll(START_S * 1000):
-            raise ServerLost(f"it did not begin within {START_S:.0f} s")
-        self._record()
 
     def run(self, order: bytes, wall_s: float, cpu_s: float) -> ServedEnd:
         """One execution; it is killed after `wall_s`, or `cpu_s` of processor time."""

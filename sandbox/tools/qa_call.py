@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 
 from sandbox import http, strict_json
-from sandbox.agents import agent_reply, call_request, call_terms
+from sandbox.agents import agent_reply, call_request
 from sandbox.agents.sse import Decoder, StreamFault
 from sandbox.chain import abi, rpc
 from sandbox.chain.contract import CLAIM_DAILY
@@ -228,8 +228,10 @@ def _result(
         status_again=again.status if again else 0,
         error_again=_error_again(again),
         charged_again=after - call.credit() if again else 0,
-        advertised_wei=next((wei for wei in map(call_terms.advertised, documents) if wei is not None), None),
-        terms=call_terms.of(reply),
+        advertised_wei=next(
+            (wei for wei in map(call_request.advertised, documents) if wei is not None), None
+        ),
+        terms=call_request.terms(reply),
         credit=str(before),
     )
 

@@ -194,7 +194,9 @@ def _result(measured: Measured, args: Args, url: str) -> Result:
     reply, latencies, controls = measured.first, measured.latencies, measured.controls
     quotients = [one / max(other, 0.001) for one, other in zip(latencies, controls, strict=False)]
     charset = _CHARSET.search(reply.content_type.lower())
-    sitemap = _sitemap(reply)
+    # the text of a sitemap that is a gzip file, or is called one; b"" for any other answer
+    start = b"" if _is_html(reply) else opened(reply.body, MAX_READ).removeprefix(b"\xef\xbb\xbf").lstrip()
+    sitemap = start if start[:1] == b"<" and _SITEMAP.search(start[:2_000]) else b""
     body = decode(sitemap or reply.body, charset.group(1) if charset else "utf-8").removeprefix(_BOM)
     text, secrets = mask(body)
     if MAX_TEXT < args.longest < len(text):
@@ -246,12 +248,6 @@ def _read(reply: http.HttpReply, body: str, canary: str, url: str) -> tuple[Anal
     textual = not kind or any(word in kind for word in ("text/", "json", "xml", "script", "yaml"))
     prose = not kind or "plain" in kind or "markdown" in kind
     return Analysis(), find(body, url, prose=prose) if textual else References()
-
-
-def _sitemap(reply: http.HttpReply) -> bytes:
-    """The text of a sitemap that is a gzip file, or is called one; b"" for any other answer."""
-    start = b"" if _is_html(reply) else opened(reply.body, MAX_READ).removeprefix(b"\xef\xbb\xbf").lstrip()
-    return start if start[:1] == b"<" and _SITEMAP.search(start[:2_000]) else b""
 
 
 def _is_html(reply: http.HttpReply) -> bool:

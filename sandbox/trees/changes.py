@@ -40,7 +40,23 @@ def write_changes(box: str, tree: str, out: BinaryIO, *, full: bool) -> None:
         for path, seen in _walk(box):
             there.add(path)
             if not _same(path, seen, box, tree):
-                _write(path, seen, box, out)
+                place = os.path.join(os.fsencode(box), path)
+                if stat.S_ISDIR(seen.st_mode):
+                    _say(out, path, FOLDER)
+                elif stat.S_ISLNK(seen.st_mode):
+                    _say(out, path, LINK, target=_text(os.readlink(place)))
+                elif not stat.S_ISREG(seen.st_mode):
+                    _say(out, path, OTHER)
+                else:
+                    runs = bool(seen.st_mode & stat.S_IXUSR)
+                    _say(out, path, FILE, size=seen.st_size, runs=runs, mtime=seen.st_mtime_ns)
+                    left = seen.st_size
+                    with open(_opened(place, 0o600), "rb") as file:
+                        while left and (piece := file.read(min(left, _PIECE))):
+                            out.write(piece)
+                            left -= len(piece)
+                    if left:
+                        raise OSError(5, "a file of it changes while it is read")
         for path, _ in _walk(tree):
             if path not in there:
                 _say(out, path, GONE)
@@ -95,26 +111,6 @@ def _same(path: bytes, seen: os.stat_result, box: str, tree: str) -> bool:
             if piece != new.read(_PIECE):
                 return False
     return True
-
-
-def _write(path: bytes, seen: os.stat_result, box: str, out: BinaryIO) -> None:
-    place = os.path.join(os.fsencode(box), path)
-    if stat.S_ISDIR(seen.st_mode):
-        _say(out, path, FOLDER)
-    elif stat.S_ISLNK(seen.st_mode):
-        _say(out, path, LINK, target=_text(os.readlink(place)))
-    elif not stat.S_ISREG(seen.st_mode):
-        _say(out, path, OTHER)
-    else:
-        runs = bool(seen.st_mode & stat.S_IXUSR)
-        _say(out, path, FILE, size=seen.st_size, runs=runs, mtime=seen.st_mtime_ns)
-        left = seen.st_size
-        with open(_opened(place, 0o600), "rb") as file:
-            while left and (piece := file.read(min(left, _PIECE))):
-                out.write(piece)
-                left -= len(piece)
-        if left:
-            raise OSError(5, "a file of it changes while it is read")
 
 
 def _say(out: BinaryIO, path: bytes, kind: str, **more: Any) -> None:

@@ -15,10 +15,9 @@ from fleet.drivers.session import RunOver
 from fleet.errors import ConfigError, Unreachable
 from fleet.fix.fixers import model
 from fleet.fix.fixers.brief import MOST, write_brief
-from fleet.fix.fixers.choice import open_fixer
+from fleet.fix.fixers.choice import NoFixer, open_fixer
 from fleet.fix.fixers.command import CommandFixer
 from fleet.fix.fixers.model import TURNS, ModelFixer
-from fleet.fix.fixers.none import NoFixer
 from fleet.fix.model import FixTask, GateStep, StepResult
 from tests.doubles.model import Refuse, Say, Script, ScriptedCall, serve_model
 from tests.doubles.model_scripts import HOSTILE, always, in_order

@@ -14,8 +14,7 @@ import pytest
 from fleet.findings.repro import ReproCall
 from fleet.fix.gate import steps
 from fleet.fix.gate.steps import GateBench, StepHeld
-from fleet.fix.gate.values import others
-from fleet.fix.gate.variants import make_variants
+from fleet.fix.gate.variants import make_variants, others
 from fleet.fix.model import FixTask, StepResult
 from tests.doubles.fix import MemoryTree, MemoryTreeJails
 from tests.fix import sample

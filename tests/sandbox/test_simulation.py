@@ -14,7 +14,7 @@ from fleet.chain.signing.never import NEVER
 from fleet.devnet import node
 from fleet.devnet.anvil import Anvil
 from fleet.devnet.deploy import DEPLOYER, Deployment, deploy
-from sandbox.chain import bytecode, rpc
+from sandbox.chain import rpc, surface
 from sandbox.chain.spelling import STRANGER
 from tests.devnet.conftest import ALICE
 from tests.drivers.simulating import asked, context, through_policy
@@ -217,9 +217,9 @@ def test_mistakes_are_answers_before_any_traffic(
     ],
 )
 def test_a_dispatcher(code: str, found: tuple[str, ...]) -> None:
-    assert bytecode.dispatched(bytes.fromhex(code)) == found
+    assert surface.dispatched(bytes.fromhex(code)) == found
 
 
 def test_a_hostile_code_is_read_in_bounds() -> None:
     code = b"".join(b"\x80\x63" + at.to_bytes(4, "big") + b"\x14" for at in range(5_000))
-    assert len(bytecode.dispatched(code)) == bytecode.MAX_FUNCTIONS
+    assert len(surface.dispatched(code)) == surface.MAX_FUNCTIONS

@@ -10,8 +10,7 @@ import wasmtime
 
 from sandbox.judging import evm_code
 from sandbox.judging.behaviour import behaviour
-from sandbox.judging.entry_rule import defines
-from sandbox.judging.validators import check, invalid
+from sandbox.judging.validators import check, defines, invalid
 from sandbox.programs.program import Program
 
 RECORDED = Path(__file__).parent / "executions"

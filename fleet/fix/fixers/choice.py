@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fleet.config import FleetConfig
 from fleet.drivers.model.factory import EXTRA, model_key, read_key
 from fleet.errors import ConfigError
 from fleet.fix.fixers.command import CommandFixer
-from fleet.fix.fixers.none import NoFixer
-from fleet.fix.ports import FixBudget, Fixer
+from fleet.fix.model import FixAttempt, FixTask, StepResult
+from fleet.fix.ports import FixBudget, Fixer, TreeJailPort, TreePort
+
+
+class NoFixer:
+    """Implements `Fixer`."""
+
+    name = "none"
+
+    async def fix(
+        self, task: FixTask, tree: TreePort, jails: TreeJailPort, failed: Sequence[StepResult]
+    ) -> FixAttempt:
+        """Leave the tree as it is."""
+        return FixAttempt("no fixer is configured: the proposal is the failing test")
 
 
 def open_fixer(

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from fleet.broker.egress_record import EgressRecord
 from fleet.config.propose import ProposeSection
 from fleet.errors import ConfigError, JailError
 from fleet.findings.redact import Redactor
@@ -84,7 +83,15 @@ class CommandFixer:
         if end.how == "lost":
             why = clean(end.stderr.decode("utf-8", "replace"), 300)
             raise JailError(f"the fixer's jail broke: {why}")
-        return FixAttempt(_words(end, way.records if way else ()), self._transcript(end))
+        records = way.records if way else ()
+        how = f"exit status {end.code}" if end.how == "exited" else end.how
+        said = f"the program ended after {end.seconds:.1f} s: {how}"
+        if records:
+            refused = sum(bool(one.rule) for one in records)
+            sent, received = sum(one.sent for one in records), sum(one.received for one in records)
+            said += f"; {len(records)} requests to its model ({refused} refused or cut), {sent} bytes sent, "
+            said += f"{received} received"
+        return FixAttempt(said, self._transcript(end))
 
     def _egress(self) -> ModelEgress | None:
         section = self._section
@@ -107,14 +114,3 @@ def _task_folder(text: str) -> Iterator[Path]:
         (folder / "task.md").write_text(text, "utf-8")
         (folder / "task.md").chmod(0o644)
         yield folder
-
-
-def _words(end: CommandEnd, records: Sequence[EgressRecord]) -> str:
-    how = f"exit status {end.code}" if end.how == "exited" else end.how
-    said = f"the program ended after {end.seconds:.1f} s: {how}"
-    if records:
-        refused = sum(bool(one.rule) for one in records)
-        sent, received = sum(one.sent for one in records), sum(one.received for one in records)
-        said += f"; {len(records)} requests to its model ({refused} refused or cut), {sent} bytes sent, "
-        said += f"{received} received"
-    return said

@@ -179,30 +179,26 @@ class _EndpointSession(JailSession):
             out = (talk.send(asked) or b"") + (talk.send(h11.Data(data=body)) or b"" if body else b"")
             writer.write(out + (talk.send(h11.EndOfMessage()) or b""))
             await writer.drain()
-            await self._answer_with(wire, _events(talk, reader), entry)
+            events = _events(talk, reader)
+            count, scrub = self._meter(entry), KeyScrub(self._key)
+            async for event in events:
+                if isinstance(event, h11.Response):
+                    entry.status = event.status_code
+                    await wire.relay(self._head(event))
+                elif isinstance(event, h11.Data):
+                    count(len(event.data))
+                    if piece := scrub.feed(bytes(event.data)):
+                        await wire.relay(h11.Data(data=piece))
+                elif isinstance(event, h11.EndOfMessage):
+                    if rest := scrub.rest():
+                        await wire.relay(h11.Data(data=rest))
+                    await wire.relay(h11.EndOfMessage())
         except (h11.ProtocolError, OSError):
             if wire.relayed:
                 raise Broke from None
             raise Denied("unreachable", "the model's endpoint broke off", status=502) from None
         finally:
             writer.transport.abort()
-
-    async def _answer_with(
-        self, wire: JailConnection, events: AsyncIterator[object], entry: EgressEntry
-    ) -> None:
-        count, scrub = self._meter(entry), KeyScrub(self._key)
-        async for event in events:
-            if isinstance(event, h11.Response):
-                entry.status = event.status_code
-                await wire.relay(self._head(event))
-            elif isinstance(event, h11.Data):
-                count(len(event.data))
-                if piece := scrub.feed(bytes(event.data)):
-                    await wire.relay(h11.Data(data=piece))
-            elif isinstance(event, h11.EndOfMessage):
-                if rest := scrub.rest():
-                    await wire.relay(h11.Data(data=rest))
-                await wire.relay(h11.EndOfMessage())
 
     def _head(self, answer: h11.Response) -> h11.Response:
         fields = dict(answer.headers)

@@ -192,7 +192,15 @@ class TreeTools:
         if tool == "run":
             return await self._run(args.get("argv"))
         if tool in ("read", "search", "edit"):
-            return await self._edit(tool, args)
+            asked = json.dumps({"tool": tool, "args": dict(args)}).encode()
+            end = await self._jailed(EDIT, EDIT_S, asked)
+            if not end.passed:
+                return {"error": f"it did not work: {end.how} {end.code}"}
+            try:
+                answer = strict_json.loads(end.stdout)
+            except ValueError:
+                answer = None
+            return answer if isinstance(answer, dict) else {"error": "it did not work"}
         return {"error": f"there is no tool {line(tool, 40)!r}"}
 
     async def _run(self, argv: object) -> Mapping[str, Any]:
@@ -202,17 +210,6 @@ class TreeTools:
             return {"error": f"refused: {why}"}
         end = await self._jailed(argv, self.task.repository.timeout_s, b"")
         return {"how": end.how, "code": end.code, "stdout": _shown(end.stdout), "stderr": _shown(end.stderr)}
-
-    async def _edit(self, tool: str, args: Mapping[str, Any]) -> Mapping[str, Any]:
-        asked = json.dumps({"tool": tool, "args": dict(args)}).encode()
-        end = await self._jailed(EDIT, EDIT_S, asked)
-        if not end.passed:
-            return {"error": f"it did not work: {end.how} {end.code}"}
-        try:
-            answer = strict_json.loads(end.stdout)
-        except ValueError:
-            answer = None
-        return answer if isinstance(answer, dict) else {"error": "it did not work"}
 
     async def _jailed(self, argv: Sequence[str], seconds: float, stdin: bytes) -> CommandEnd:
         mounts = {name: Path(path) for name, path in self.task.repository.mounts.items()}

@@ -161,7 +161,12 @@ class _Rounds:
         patch = await self._attempt(failed)
         async with self.trees.open(self.bench.task) as patched:
             self.at = GateStep.TEST_PASSES
-            await self._prepare(patched, patch)
+            try:
+                await patched.apply(patch.text)
+            except FixError as error:
+                raise StepHeld(f"the patch does not apply to the base: {error}") from None
+            await patched.put(self.test.path, self.test.text.encode())
+            await self.bench.build(patched)
             self.course.done(await steps.test_passes(self.bench, patched, self.test))
             self.at = GateStep.TEST_FAILS_AGAIN
             self.course.done(await self._reverted(patch))
@@ -171,7 +176,15 @@ class _Rounds:
             variants = self.make_variants(self.bench.task, self.platform)
             self.course.done(await steps.vary(self.bench, self.base, patched, variants))
         self.at = GateStep.LIMITS
-        return await self._last(patch)
+        # once more on exactly the bytes that would be published: what git makes of them on the base
+        async with self.trees.open(self.bench.task) as tree:
+            await tree.apply(patch.text)
+            text = await tree.diff()
+        if text != patch.text:
+            raise StepHeld("the patch is not what it makes of the base")
+        last = self._checked(text)
+        self.course.done(self._within(last, "within the limits, as it would be published"))
+        return last
 
     async def _attempt(self, failed: Sequence[StepResult]) -> CheckedPatch:
         """A fixer's patch, within the limits."""
@@ -207,14 +220,6 @@ class _Rounds:
         }
         return StepResult(GateStep.LIMITS, True, words, told)
 
-    async def _prepare(self, tree: TreePort, patch: CheckedPatch) -> None:
-        try:
-            await tree.apply(patch.text)
-        except FixError as error:
-            raise StepHeld(f"the patch does not apply to the base: {error}") from None
-        await tree.put(self.test.path, self.test.text.encode())
-        await self.bench.build(tree)
-
     async def _reverted(self, patch: CheckedPatch) -> StepResult:
         async with self.trees.open(self.bench.task) as tree:
             await tree.apply(patch.text)
@@ -222,17 +227,6 @@ class _Rounds:
             await tree.put(self.test.path, self.test.text.encode())
             await self.bench.build(tree)
             return await steps.test_fails_again(self.bench, tree, self.test)
-
-    async def _last(self, patch: CheckedPatch) -> CheckedPatch:
-        """Once more on exactly the bytes that would be published: what git makes of them on the base."""
-        async with self.trees.open(self.bench.task) as tree:
-            await tree.apply(patch.text)
-            text = await tree.diff()
-        if text != patch.text:
-            raise StepHeld("the patch is not what it makes of the base")
-        last = self._checked(text)
-        self.course.done(self._within(last, "within the limits, as it would be published"))
-        return last
 
 
 def _told(step: StepResult) -> StepResult:

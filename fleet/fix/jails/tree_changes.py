@@ -107,7 +107,15 @@ def _apply(tree: Path, top: int, record: dict[str, Any], stream: BinaryIO) -> No
         elif kind == OTHER:
             os.mkfifo(name, 0o600, dir_fd=at)  # judged as what no patch can hold
         elif kind == FILE:
-            _write(at, name, record, stream)
+            with os.fdopen(os.open(name, _NEW, 0o755 if record["runs"] else 0o644, dir_fd=at), "wb") as file:
+                left = record["size"]
+                while left and (piece := stream.read(min(left, _PIECE))):
+                    file.write(piece)
+                    left -= len(piece)
+                file.flush()
+                os.utime(file.fileno(), ns=(record["mtime"], record["mtime"]))
+            if left:
+                raise JailError("the jail of the tree returned less than its changes")
     finally:
         os.close(at)
 
@@ -122,15 +130,3 @@ def _clear(tree: Path, at: int, folder: bytes, name: bytes, *, keep: bool) -> No
         os.unlink(name, dir_fd=at)
     elif not keep:
         rmtree(tree / os.fsdecode(folder), os.fsdecode(name))
-
-
-def _write(at: int, name: bytes, record: dict[str, Any], stream: BinaryIO) -> None:
-    with os.fdopen(os.open(name, _NEW, 0o755 if record["runs"] else 0o644, dir_fd=at), "wb") as file:
-        left = record["size"]
-        while left and (piece := stream.read(min(left, _PIECE))):
-            file.write(piece)
-            left -= len(piece)
-        file.flush()
-        os.utime(file.fileno(), ns=(record["mtime"], record["mtime"]))
-    if left:
-        raise JailError("the jail of the tree returned less than its changes")

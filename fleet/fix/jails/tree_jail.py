@@ -83,27 +83,22 @@ class TreeJails:
         image = self._image("sandbox.trees.command", command.mounts, tree)
         try:
             if command.keep:
-                return await self._kept(image, tree, request, deadline_s, egress)
+                # run it, then make the tree what the command has left; a jail that breaks leaves it as it was
+                limits = image.limits
+                with disk_errors(tree.parent), tempfile.TemporaryFile(dir=tree.parent) as stream:
+                    most = limits.stdout + limits.box + limits.inodes * RECORD
+                    image = replace(image, output=stream.fileno(), limits=replace(limits, stdout=most))
+                    outcome = await self._call(image, tree, request, deadline_s + 2 * MARGIN_S, egress)
+                    stream.seek(0)
+                    end = _ended(replace(outcome, stdout=stream.readline(limits.stdout)))
+                    if outcome.end is End.FLOOD:
+                        raise full(limits.box)
+                    if end.how != "lost" and outcome.end is End.EXITED:
+                        await run_sync(apply_changes, tree, stream, limits)
+                return end
             return _ended(await self._call(image, tree, request, deadline_s + MARGIN_S, egress))
         except JailError as error:
             return CommandEnd(0, "lost", b"", str(error).encode(), 0.0)
-
-    async def _kept(
-        self, image: Image, tree: Path, request: Mapping[str, Any], deadline_s: float, egress: Egress | None
-    ) -> CommandEnd:
-        """Run it, then make the tree what the command has left; a jail that breaks leaves it as it was."""
-        limits = image.limits
-        with disk_errors(tree.parent), tempfile.TemporaryFile(dir=tree.parent) as stream:
-            most = limits.stdout + limits.box + limits.inodes * RECORD
-            image = replace(image, output=stream.fileno(), limits=replace(limits, stdout=most))
-            outcome = await self._call(image, tree, request, deadline_s + 2 * MARGIN_S, egress)
-            stream.seek(0)
-            end = _ended(replace(outcome, stdout=stream.readline(limits.stdout)))
-            if outcome.end is End.FLOOD:
-                raise full(limits.box)
-            if end.how != "lost" and outcome.end is End.EXITED:
-                await run_sync(apply_changes, tree, stream, limits)
-        return end
 
     async def ask(
         self, tree: Path, task: FixTask, calls: Sequence[ReproCall], *, elsewhere: bool = False

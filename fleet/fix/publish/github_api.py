@@ -78,7 +78,18 @@ class GitHubApi:
             await self._ask()
         status, headers, body = await self._exchange(operation, url, token, fields)
         if status == operation.success:
-            return _read(operation, model, body)
+            try:
+                return model.validate_python(loads(body, values=VALUES))
+            except ValidationError as error:
+                first = error.errors(include_input=False, include_url=False)[0]
+                where = ".".join(str(part) for part in first["loc"])
+                raise FixError(
+                    f"GitHub's answer does not fit ({operation.words}): {where}: {first['type']}"
+                ) from None
+            except ValueError as error:
+                raise FixError(
+                    f"GitHub's answer is not JSON ({operation.words}): {line(str(error))}"
+                ) from None
         raise self._failure(operation, status, headers, _said(body, token))
 
     async def _exchange(
@@ -126,19 +137,6 @@ class GitHubApi:
                 remedy="write the repository's present name and API address into fleet.toml",
             )
         return TryAgain(what) if status >= 500 else FixError(what)
-
-
-def _read(operation: GitHubOperation, model: TypeAdapter[Answer], body: bytes) -> Answer:
-    try:
-        return model.validate_python(loads(body, values=VALUES))
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise FixError(
-            f"GitHub's answer does not fit ({operation.words}): {where}: {first['type']}"
-        ) from None
-    except ValueError as error:
-        raise FixError(f"GitHub's answer is not JSON ({operation.words}): {line(str(error))}") from None
 
 
 def _said(body: bytes, token: str) -> str:

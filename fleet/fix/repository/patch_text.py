@@ -93,7 +93,15 @@ def _file(lines: _PatchLines) -> FileChange:
         for _ in _until_head(lines):
             pass
     elif lines.more() and not lines.seen().startswith(_HEAD):
-        _hunks(lines, change)
+        name = change.path.encode() + (b"\t" if " " in change.path else b"")
+        old = b"--- /dev/null" if change.new else b"--- a/" + name
+        new = b"+++ /dev/null" if change.deleted else b"+++ b/" + name
+        if lines.take() != old or lines.take() != new:
+            raise _odd(f"the names of {line(change.path, 80)} differ")
+        if not lines.seen().startswith(b"@@ "):
+            raise _odd("a file without a change")
+        while lines.seen().startswith(b"@@ "):
+            _hunk(lines, change)
     return change
 
 
@@ -117,18 +125,6 @@ def _path(head: bytes) -> str:
     if not same or names[half : half + 1] != b" " or len(first) < 3 or not names.isascii():
         raise _odd("the names of a file differ")
     return first[2:].decode("ascii")
-
-
-def _hunks(lines: _PatchLines, change: FileChange) -> None:
-    name = change.path.encode() + (b"\t" if " " in change.path else b"")
-    old = b"--- /dev/null" if change.new else b"--- a/" + name
-    new = b"+++ /dev/null" if change.deleted else b"+++ b/" + name
-    if lines.take() != old or lines.take() != new:
-        raise _odd(f"the names of {line(change.path, 80)} differ")
-    if not lines.seen().startswith(b"@@ "):
-        raise _odd("a file without a change")
-    while lines.seen().startswith(b"@@ "):
-        _hunk(lines, change)
 
 
 def _hunk(lines: _PatchLines, change: FileChange) -> None:

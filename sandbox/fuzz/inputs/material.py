@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import TypeVar
 
-from sandbox.fuzz.inputs.tokens import INDENTED, NEWLINE, WORD, InputToken, Parsed, indentation, parsed
+from sandbox.fuzz.inputs.tokens import INDENTED, NEWLINE, WORD, InputToken, Parsed, indentation, parsed, text
 from sandbox.fuzz.inputs.words import LanguageWords, words
+from sandbox.fuzz.port import InputSource
 
 _Any = TypeVar("_Any")
 
@@ -98,3 +99,28 @@ def _names(parts: Sequence[InputToken], fixed: frozenset[str]) -> tuple[list[str
         if one.kind == WORD and one.text not in fixed:
             pools[0 if at + 1 < len(parts) and parts[at + 1].text == "(" else 1][one.text] = None
     return list(pools[0]), list(pools[1])
+
+
+MOST_EDITS = 4
+MOST_IDLE = 3
+"""Further edits where the first ones found nothing to change."""
+
+
+def mutation(edits: Sequence[Edit], family: str) -> InputSource:
+    """Inputs with one to `MOST_EDITS` of these edits that are not the program they were made of; most have
+    one."""
+
+    def mutated(corpus: Sequence[bytes], chance: Random) -> bytes | None:
+        if not corpus:
+            return None
+        material = Material(corpus, family)
+        before = material.program(chance).tokens
+        parts = list(before)
+        wanted = 1 + int(chance.random() ** 4 * MOST_EDITS)
+        for tried in range(wanted + MOST_IDLE):
+            if parts and (tried < wanted or tuple(parts) == before):
+                choose(chance, edits)(parts, material, chance)
+        made = text(parts)
+        return made if 0 < len(made) <= MOST_BYTES and tuple(parts) != before else None
+
+    return mutated

@@ -13,7 +13,7 @@ from sandbox.fuzz.inputs.inside import INSIDE_EDITS
 from sandbox.fuzz.inputs.learned import learned
 from sandbox.fuzz.inputs.lines import line_mutation
 from sandbox.fuzz.inputs.lists import lists
-from sandbox.fuzz.inputs.mutation import mutation
+from sandbox.fuzz.inputs.material import mutation
 from sandbox.fuzz.inputs.nests import nests
 from sandbox.fuzz.inputs.places import each_place, pairs, places
 from sandbox.fuzz.inputs.productions import Productions, generator, of_family, parse

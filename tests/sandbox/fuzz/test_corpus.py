@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from sandbox.fuzz import corpus as corpus_module
-from sandbox.fuzz.bandit import DEFECT, FLOOR, Bandit
 from sandbox.fuzz.corpus import LARGEST, Corpus, behaviours
+from sandbox.fuzz.loop import DEFECT, FLOOR, Bandit
 from sandbox.judging.port import ExecutionVerdict
 from sandbox.programs.process import Ending
 from sandbox.runners.port import Execution

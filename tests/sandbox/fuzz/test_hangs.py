@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sandbox.fuzz.anomalies import SLOW_EXECUTIONS
-from sandbox.fuzz.bandit import Bandit
-from sandbox.fuzz.loop import HUNG, KNOWN
+from sandbox.fuzz.loop import HUNG, KNOWN, Bandit
 from sandbox.fuzz.trials import HURRY_CPU_S, LEAST_CPU_S, LEAST_SURE_S, PATIENCE, SLOW
 from sandbox.judging.port import ExecutionVerdict
 from sandbox.programs.process import Ending

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from sandbox.fuzz.bandit import Bandit
+from sandbox.fuzz.loop import Bandit
 from sandbox.fuzz.novelty import SURE, TextNovelty
 from sandbox.runners.port import Execution
 from tests.sandbox.fuzz.scripted import ScriptedRunner, ended, endless, search

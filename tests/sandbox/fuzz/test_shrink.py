@@ -8,8 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from sandbox.fuzz.port import Enough
-from sandbox.fuzz.shrink import shrinker
-from sandbox.fuzz.shrink_tokens import pieces, split, stretches
+from sandbox.fuzz.shrink import pieces, shrinker, split, stretches
 
 
 def shrunk(source: bytes, shows: Callable[[bytes], bool], part: str = "compiler") -> tuple[bytes, int]:

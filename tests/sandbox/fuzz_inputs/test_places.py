@@ -7,8 +7,7 @@ from dataclasses import replace
 from random import Random
 
 from sandbox.fuzz.inputs import spelling, tokens
-from sandbox.fuzz.inputs.material import Edit, Material
-from sandbox.fuzz.inputs.mutation import mutation
+from sandbox.fuzz.inputs.material import Edit, Material, mutation
 from sandbox.fuzz.inputs.places import constructs, contexts, each_place, in_turn, pairs, places
 from sandbox.fuzz.inputs.productions import read
 from sandbox.fuzz.inputs.rates import AlternativeRates

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.programs.program import Program, WarmStart
-from sandbox.runners.native import LIBRARY
+from sandbox.runners.choice import LIBRARY
 
 HERE = Path(__file__).parent
 PYTHON = Program(

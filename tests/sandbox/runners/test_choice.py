@@ -17,7 +17,7 @@ from fleet.config import ROOT
 from sandbox.errors import JailBroken
 from sandbox.programs.process import Ending
 from sandbox.programs.program import Program, WarmStart
-from sandbox.runners import native as native_way
+from sandbox.runners import choice as native_way
 from sandbox.runners.choice import another_start, runner
 from sandbox.runners.python import PythonRunner
 from sandbox.runners.served import FORK, ServedRunner
