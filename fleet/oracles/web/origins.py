@@ -42,8 +42,11 @@ def foreign_origin(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observati
     An answer that allows everyone without being asked means it, unless it permits credentials.
     """
     last, first = seen[-1], seen[0]
+    same = all(
+        one.tool == "qa_fetch" and {**one.args, "origin": 0} == {**first.args, "origin": 0} for one in seen
+    )
     origin = str(last.args.get("origin", ""))
-    if len(seen) < 2 or not origin or not _same_page(seen) or first.args.get("origin"):
+    if len(seen) < 2 or not origin or not same or first.args.get("origin"):
         return
     allowed, headers = str(last.result.get("allow_origin", "")), dict(last.result.get("headers", {}))
     trusting = str(headers.get("access-control-allow-credentials", "")).lower() == "true"
@@ -65,13 +68,6 @@ def foreign_origin(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observati
     key = f"origin {where} {'null' if origin == 'null' else 'like' if by_rule else 'any'}"
     led = (0, *strangers[:1])
     yield observed(title, key, "allow_origin", severity=severity, led=led)
-
-
-def _same_page(seen: Sequence[Exchange]) -> bool:
-    """Whether these calls differ in their origins only."""
-    return all(call.tool == "qa_fetch" for call in seen) and all(
-        {**call.args, "origin": ""} == {**seen[0].args, "origin": ""} for call in seen
-    )
 
 
 def _unrelated(call: Exchange, facts: Facts) -> bool:

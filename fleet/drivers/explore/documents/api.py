@@ -95,11 +95,16 @@ class ApiExplorer:
         if self._lookups is None:
             if why := lacking():
                 _LOG.info("the explorer of APIs asks nothing: %s", why)
-            self._lookups = [] if why else list(dict.fromkeys([*self._places, *self._starts()]))
-        if looked := [self._lookup(url) for url in self._lookups[:most]]:
+            places = [place + path for place in self._urls.places for path in (*DESCRIPTIONS, *PAGES)]
+            self._lookups = [] if why else list(dict.fromkeys([*self._places, *self._urls.named(), *places]))
+        if looked := self._lookups[:most]:
             del self._lookups[:most]
-            return looked
-        self._next += self._of_accounts()
+            self._seen.update(looked)
+            return [DescriptionLookup((_document(url),), url) for url in looked]
+        for rows in self._waiting:  # what the accounts of each description are asked, once in a run
+            self._next += rows.questions()
+            self._next += (one for url in self._stating[:1] for one in rows.attempts(_document(url)))
+        self._waiting = []
         while not self._next and self._left > 0 and (chosen := self._operation()):
             self._left -= 1
             self._next += self._questions(*chosen)
@@ -135,10 +140,15 @@ class ApiExplorer:
         said = [*_list(results[0].get("links")), *_list(results[0].get("paths"))]
         for link in said:
             path = urlsplit(str(link)).path
-            if (_LINK.search(path) or _ABOUT.search(path)) and (
-                url := self._urls.spelled(str(link), question.url)
-            ):
-                self._wanted(url)
+            url = (
+                self._urls.spelled(str(link), question.url)
+                if _LINK.search(path) or _ABOUT.search(path)
+                else ""
+            )
+            if url and url not in self._seen and self._further > 0 and self._lookups is not None:
+                self._further -= 1
+                self._seen.add(url)
+                self._lookups.append(url)
 
     def state(self) -> Mapping[str, Any]:
         return {"version": VERSION, "rounds": self.rounds, "places": list(self.found)[:MOST]}
@@ -157,21 +167,6 @@ class ApiExplorer:
         ]
         return [*unread[:MOST], *partly]
 
-    def _starts(self) -> Iterator[str]:
-        yield from self._urls.named()
-        for place in self._urls.places:
-            yield from (place + path for path in (*DESCRIPTIONS, *PAGES))
-
-    def _wanted(self, url: str) -> None:
-        if url not in self._seen and self._further > 0 and self._lookups is not None:
-            self._further -= 1
-            self._seen.add(url)
-            self._lookups.append(url)
-
-    def _lookup(self, url: str) -> DescriptionLookup:
-        self._seen.add(url)
-        return DescriptionLookup((_document(url),), url)
-
     def _learn(self, url: str, read: ApiDescription) -> None:
         """Keep a description; its operations are below its first server if that is ours, else beside it."""
         if len(self.found) >= MOST or any(one.document == read.document for one, _ in self.found.values()):
@@ -189,13 +184,6 @@ class ApiExplorer:
             )
             self._rows += [rows] if rows else []
             self._waiting += [rows] if rows else []
-
-    def _of_accounts(self) -> Iterator[Question]:
-        """What the accounts of each description are asked, once in a run."""
-        for rows in self._waiting:
-            yield from rows.questions()
-            yield from (one for url in self._stating[:1] for one in rows.attempts(_document(url)))
-        self._waiting = []
 
     def _operation(self) -> tuple[str, str] | None:
         """The URL of a description, and the operation in it that was asked least."""
