@@ -33,7 +33,7 @@ class NotifySection(Section):
     """Who is notified of what, and when; without a webhook and a file of URLs no notice is kept."""
 
     events: tuple[NoticeEvent, ...] = EVENTS
-    """The events to tell."""
+    """The events to report."""
     webhook: HttpUrl | Literal[""] = ""
     """A URL that gets each message as JSON, signed like a webhook's delivery. Plain http is for loopback."""
     secret_file: str = ""

@@ -1,4 +1,4 @@
-"""What is news: the state of the fleet against what was said of it before. Pure.
+"""What is news: the state of the fleet against what was reported before. Pure.
 
 Each function returns the document with what is known now, and with one waiting notice for each change.
 """
@@ -31,7 +31,7 @@ def inert(text: str, limit: int = LONGEST) -> str:
 def of_items(state: NoticeState, items: Iterable[ItemRow], now: str) -> NoticeState:
     """Proven for the first time, fixed, back again. A stranger's claim is never proven, so never news.
 
-    An item is known by any of its names, so that merged items are not said again.
+    An item is known by any of its names, so that merged items are not reported again.
     """
     known, found, first = dict(state.items or {}), list[Notice](), state.items is None
     for item in items:
@@ -93,7 +93,7 @@ _PROPOSALS: Mapping[str, str] = {
 
 
 def of_outages(state: NoticeState, outages: OutageBook, platform: str, now: str) -> NoticeState:
-    """Down and up; an outage that goes on as another one is said to be down again with its new extent."""
+    """Down and up; an outage that goes on as another one is reported as down again with its new extent."""
     found, ended = list[Notice](), state.ended
     if outages.open is None:
         for end in outages.ended:

@@ -1,6 +1,6 @@
 """The side task that notifies: looks at the fleet, notes what is news in the journal, and sends what is due.
 
-News is a difference between what the journal says now and what was said before, both in one document that
+News is a difference between what the journal says now and what was reported before, both in one document that
 changes by compare and swap: a restart neither repeats nor loses any. A message is marked after it was sent.
 No run waits for it.
 """

@@ -36,9 +36,9 @@ SELECT set_config('statement_timeout', '30s', false),
 10 s belongs to a stopped daemon; its peers' writes wait for longer than that."""
 
 
-def link(said: Container[str]) -> dict[str, str]:
-    """The options of a connection, except those that the URL has `said`."""
-    return {key: value for key, value in _LINK.items() if key not in said}
+def link(given: Container[str]) -> dict[str, str]:
+    """The options of a connection, except those `given` by the URL."""
+    return {key: value for key, value in _LINK.items() if key not in given}
 
 
 _BUSY = ("others are writing the same", "try again")
@@ -106,9 +106,9 @@ def translate(error: BaseException, where: str) -> BaseException:
 
 
 def _connecting(error: BaseException, where: str) -> BaseException:
-    said = str(error)
+    text = str(error)
     for words, kind, (what, remedy) in _SAID:
-        if words in said:
+        if words in text:
             return kind(f"{where}: {what}", remedy=remedy)
     away = type(error).__name__ in _TRANSPORT
     return TryAgain(f"{where}: {_AWAY[0]}", remedy=_AWAY[1]) if away else error

@@ -202,8 +202,8 @@ class SqliteDatabase(Database):
 
     async def faults(self) -> list[str]:
         async def work(connection: ThreadConnection) -> list[str]:
-            said = connection.near.exec_driver_sql("PRAGMA integrity_check(10)").scalars()
-            return [*(line for line in said if line != "ok"), *missing(connection.near)]
+            report = connection.near.exec_driver_sql("PRAGMA integrity_check(10)").scalars()
+            return [*(line for line in report if line != "ok"), *missing(connection.near)]
 
         return await self.read(work)
 
