@@ -62,7 +62,13 @@ class Broker:
         """
         policy = replace(self._policy, over=self._tx.over) if self._tx else self._policy
         services = Services(policy, self._tx)
-        session = EgressSession(policy, services, self._note)
+
+        def note(record: EgressRecord) -> None:
+            self._records.append(record)
+            if self._noted is not None:
+                self._noted(record)
+
+        session = EgressSession(policy, services, note)
         server = await asyncio.start_server(session.accept, sock=listener, limit=_LOOKAHEAD)
         try:
             yield
@@ -71,11 +77,6 @@ class Broker:
                 server.close()
                 await session.aclose()
                 await services.aclose()
-
-    def _note(self, record: EgressRecord) -> None:
-        self._records.append(record)
-        if self._noted is not None:
-            self._noted(record)
 
 
 class EgressSession(JailSession):

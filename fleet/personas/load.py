@@ -49,7 +49,17 @@ def load_persona(
     """
     rules = Rules(tools, bad_args, bad_expectation, acts, around)
     file = clean(str(path), 500)
-    raw = _read(path, file)
+    try:  # a link, a pipe or a folder is refused without blocking
+        raw = read_bounded(path, LIMIT, mark="drop")
+    except UnfitFile as unfit:
+        remedy = {"size": "shorten the prompt", "mark": "save it as UTF-8"}.get(unfit.rule, REGULAR)
+        reason = "cannot be read: Is a directory" if path.is_dir() else f"is {unfit.strerror}"
+        raise PersonaError(reason, file=file, remedy=remedy) from None
+    except (OSError, ValueError) as failed:
+        reason = (
+            "is a symbolic link" if path.is_symlink() else getattr(failed, "strerror", None) or "bad path"
+        )
+        raise PersonaError(f"cannot be read: {reason}", file=file, remedy=REGULAR) from None
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as broken:
@@ -97,19 +107,6 @@ def load_all(
         except PersonaError as error:
             bad.append(error)
     return good, bad
-
-
-def _read(path: Path, file: str) -> bytes:
-    """The bytes of a regular file; a link, a pipe or a folder is refused without blocking."""
-    try:
-        return read_bounded(path, LIMIT, mark="drop")
-    except UnfitFile as unfit:
-        remedy = {"size": "shorten the prompt", "mark": "save it as UTF-8"}.get(unfit.rule, REGULAR)
-        reason = "cannot be read: Is a directory" if path.is_dir() else f"is {unfit.strerror}"
-        raise PersonaError(reason, file=file, remedy=remedy) from None
-    except (OSError, ValueError) as error:
-        reason = "is a symbolic link" if path.is_symlink() else getattr(error, "strerror", None) or "bad path"
-        raise PersonaError(f"cannot be read: {reason}", file=file, remedy=REGULAR) from None
 
 
 def _error(front: FrontMatter, complaint: Complaint, file: str) -> PersonaError:
