@@ -214,7 +214,7 @@ def due(result: Mapping[str, Any], endings: Endings, **args: Any) -> list[list[d
     """What is asked after such an answer to the second call of a question."""
     first = Step(tool="qa_fetch", args={"url": SEEN})
     asked = Step(tool="qa_fetch", args={"url": "https://a.test:8/b?q=%"} | args)
-    endings.saw(Question((first, asked)), [{"status": 200}, result])
+    endings.observe(Question((first, asked)), [{"status": 200}, result])
     return [[dict(step.args) for step in question.steps] for question in endings.due()]
 
 
@@ -230,7 +230,7 @@ def test_what_had_no_answer_is_asked_a_few_times_only() -> None:
     odd = {"url": "https://a.test:8/b?q=%", "alive": "https://a.test:8/"}
     for result in ({"status": 502, "error_class": "http"}, CUT, CUT):
         assert due(result, endings) == [[{"url": SEEN}, odd]]
-        endings.told([(question, [{"status": 200}]) for question in endings.due()])
+        endings.answered([(question, [{"status": 200}]) for question in endings.due()])
     assert due(CUT, endings) == []
 
 
@@ -240,9 +240,9 @@ def test_of_many_parameters_one_is_asked_first(ended: bool, then: int) -> None:
     many = "https://a.test:8/b?q=1&page=x&id=2"
     ((_, one),) = due(CUT, endings, url=many)
     assert one["url"] == "https://a.test:8/b?q=1"
-    endings.told([(question, [{"status": 200}, {"ended": ended}]) for question in endings.due()])
+    endings.answered([(question, [{"status": 200}, {"ended": ended}]) for question in endings.due()])
     assert [question.steps[-1].args["url"] for question in endings.due()] == [many] * then
-    endings.told([(question, [{"status": 200}, {"ended": False}]) for question in endings.due()])
+    endings.answered([(question, [{"status": 200}, {"ended": False}]) for question in endings.due()])
     assert endings.due() == []
 
 

@@ -12,8 +12,8 @@ from fleet.drivers.explore.state_changes import (
     StateChanges,
     ends_or_spends,
     may_act,
-    named,
-    told,
+    names_act,
+    reports_change,
 )
 
 SITE = "http://s"
@@ -70,12 +70,12 @@ READS = (
 
 @pytest.mark.parametrize("path", ACTS)
 def test_a_name_of_an_act(path: str) -> None:
-    assert named(SITE + path)
+    assert names_act(SITE + path)
 
 
 @pytest.mark.parametrize("path", READS)
 def test_a_name_of_a_page(path: str) -> None:
-    assert not named(SITE + path)
+    assert not names_act(SITE + path)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_name_of_a_page(path: str) -> None:
     ],
 )
 def test_an_answer_says_that_something_was_done(text: str, headers: dict[str, str], acts: bool) -> None:
-    assert told({"status": 200, "text": text, "headers": headers}) is acts
+    assert reports_change({"status": 200, "text": text, "headers": headers}) is acts
 
 
 def fetch(url: str, **more: Any) -> tuple[str, dict[str, Any]]:
@@ -105,7 +105,7 @@ def fetch(url: str, **more: Any) -> tuple[str, dict[str, Any]]:
 
 def answers(changes: StateChanges, *said: tuple[str, str]) -> None:
     for url, text in said:
-        changes.saw(*fetch(url), {"status": 200, "text": text})
+        changes.observe(*fetch(url), {"status": 200, "text": text})
 
 
 LONG = "moss and fern and peat " * 40

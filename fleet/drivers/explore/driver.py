@@ -156,10 +156,10 @@ async def _rounds(desk: Desk, known: Mapping[str, ExplorerTurns], notebook: Note
         waiting.append(one.name)
         for question, results in answered:
             one.explorer.learn(question, results)
-            endings.saw(question, results)
+            endings.observe(question, results)
         while unanswered := endings.due():
             found = zip(unanswered, await _turn(desk, unanswered), strict=False)
-            endings.told([(question, results or ()) for question, results in found])
+            endings.answered([(question, results or ()) for question, results in found])
             one.asked += len(unanswered)
         await desk.prove()  # before its question counts as asked
         notebook.hold(one.name, one.held)

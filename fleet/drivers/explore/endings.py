@@ -26,7 +26,7 @@ class Endings:
         self.lockouts = 0
         """How often a platform locked us out after a request that had no answer."""
 
-    def saw(self, question: Question, results: Results) -> None:
+    def observe(self, question: Question, results: Results) -> None:
         """Look at the answers to a question: only its last call can be one without an answer."""
         if not self._left or not results or len(results) > len(question.steps):
             return
@@ -41,10 +41,10 @@ class Endings:
         self._left -= 1
 
     def due(self) -> list[Question]:
-        """What to ask now, one at a time: each may end the server, or lock us out. `told` must follow."""
+        """What to ask now, one at a time: each may end the server, or lock us out. `answered` must follow."""
         return self._waiting[0][:1] if self._waiting else []
 
-    def told(self, answered: Sequence[tuple[Question, Results]]) -> None:
+    def answered(self, answered: Sequence[tuple[Question, Results]]) -> None:
         """The answers to what was due."""
         last = answered[-1][1][-1] if answered and answered[-1][1] else {}
         rest = self._waiting.pop(0)[1:] if self._waiting else []

@@ -74,13 +74,13 @@ _CLEARED = re.compile(
 )
 
 
-def named(url: str) -> bool:
+def names_act(url: str) -> bool:
     """Whether a request's path or query names an act."""
     parts = urlsplit(url)
     if _DOCUMENT.search(parts.path):
         return False
-    for said in (unquote(parts.path), *map(unquote, parts.query.split("&"))):
-        for segment in (*said.split("/"), " ".join(said.split("/")[-2:])):
+    for part in (unquote(parts.path), *map(unquote, parts.query.split("&"))):
+        for segment in (*part.split("/"), " ".join(part.split("/")[-2:])):
             words = _words(segment)
             acts = _VERBS.intersection(words) or _PAIRS.search(" ".join(words))
             if acts and not _FORMS.search(segment) and len(words) <= 5:
@@ -90,7 +90,7 @@ def named(url: str) -> bool:
 
 def ends_or_spends(path: str) -> bool:
     """Whether a word of a path or its query says that it may end something, spend, or reach a person."""
-    return named(path) or not _SPENDS.isdisjoint(_words(unquote(path)))
+    return names_act(path) or not _SPENDS.isdisjoint(_words(unquote(path)))
 
 
 def may_act(path: str) -> bool:
@@ -100,7 +100,7 @@ def may_act(path: str) -> bool:
     return ends_or_spends(path) or not _MAKES.isdisjoint((*words, *pairs))
 
 
-def told(result: Mapping[str, Any]) -> bool:
+def reports_change(result: Mapping[str, Any]) -> bool:
     """Whether an answer says that something was done: in its words, or by taking a cookie away."""
     status = result.get("status")
     if not isinstance(status, int) or not 200 <= status < 400:
@@ -147,12 +147,12 @@ class StateChanges:
 
     def changes(self, url: str) -> bool:
         """Whether a request changes something, as far as is known."""
-        return named(url) or not {_route(url), _path(url)}.isdisjoint(self.known | self._held)
+        return names_act(url) or not {_route(url), _path(url)}.isdisjoint(self.known | self._held)
 
     def _key(self, url: str) -> str:
         """What is asked at most once: a path whatever its parameters are, if it is the path that acts."""
         path = _path(url)
-        return path if named(path) or path in self.known | self._held else _route(url)
+        return path if names_act(path) or path in self.known | self._held else _route(url)
 
     def why_not(self, tool: str, args: Mapping[str, Any], asker: str, *, proof: bool = False) -> str:
         """Why a request is not sent now; "" for one that is, which then counts as asked by this probe.
@@ -181,7 +181,7 @@ class StateChanges:
         measured = args.get("repeat", 1) != 1 or args.get("rate")
         return url if url and measured and not self.changes(url) and _route(url) not in self.settled else ""
 
-    def saw(
+    def observe(
         self, tool: str, args: Mapping[str, Any], result: Mapping[str, Any], asker: str = EXPLORING
     ) -> bool:
         """Learn from an answer; whether a request is known now to change something."""
@@ -191,7 +191,7 @@ class StateChanges:
         before, key = len(self.known), _route(url)
         self._order.append(url)
         self.asked.setdefault(self._key(url), asker)
-        if told(result) and key not in self.known and key not in self.settled:
+        if reports_change(result) and key not in self.known and key not in self.settled:
             self.known.add(key)
         if result["status"] < 400 and (result["status"] >= 300 or len(str(result.get("text", ""))) < SHORT):
             self._brief.add(url)

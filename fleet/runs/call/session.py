@@ -358,7 +358,7 @@ class RunSession:
             self.contacts.count(tool, args, result)
             if spec.effect_of(args) is Effect.ACT:
                 self.changes.acted()
-            if self.changes.saw(tool, args, result, asked.how.probe):
+            if self.changes.observe(tool, args, result, asked.how.probe):
                 self._notebook.write(CHANGES, self.changes.state())
             self._record_withdrawn(self.breaker.count(tool, args, result), cause_of(result))
         if spec.needs_key:  # what is left of the credit of the identity that called
