@@ -20,7 +20,7 @@ async def unchecked() -> None:
     """Nothing to check."""
 
 
-async def answers(deadline_s: float) -> str:
+async def answers(_deadline_s: float) -> str:
     """For a node that always answers."""
     return ""
 

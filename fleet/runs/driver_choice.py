@@ -26,7 +26,7 @@ Price = Callable[[TurnUsage], Decimal | None]
 """Cost of a usage in dollars; None when unknown."""
 
 
-def unpriced(usage: TurnUsage) -> Decimal | None:
+def unpriced(_usage: TurnUsage) -> Decimal | None:
     """The price for a model without prices, or without a model."""
     return None
 

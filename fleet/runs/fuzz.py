@@ -7,7 +7,7 @@ oracles in every one of `TRIES` fresh jails is a defect.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -243,7 +243,7 @@ class FuzzSearch:
             found += judge(seen, Facts())
         return tuple(found)
 
-    async def call(self, tool: str, args: Any) -> dict[str, Any]:
+    async def call(self, tool: str, args: Mapping[str, Any]) -> dict[str, Any]:
         """One call in a fresh jail, without a way out; its answer, or why there is none."""
         spec = TOOLS[tool]
         guest_s = spec.wall_s or CALL_S

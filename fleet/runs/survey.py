@@ -78,7 +78,7 @@ class Survey:
 async def survey(
     platform: Platform,
     programs: Callable[[], Awaitable[Iterable[SurveyedPart]]],
-    report: Callable[[SurveyedPart], None] = lambda part: None,
+    report: Callable[[SurveyedPart], None] = lambda _: None,
 ) -> Survey:
     """Look at all parts concurrently; `report` is called with each, `programs` looks at the compiler."""
     found: dict[str, tuple[SurveyedPart, ...]] = {

@@ -269,7 +269,7 @@ def _image_id(client: APIClient, name: str) -> str:
     return str(client.inspect_image(name)["Id"])  # type: ignore[no-untyped-call]
 
 
-def _launch(client: APIClient, name: str, config: Any) -> str:
+def _launch(client: APIClient, name: str, config: dict[str, Any]) -> str:
     made = client.create_container_from_config(config, name)  # type: ignore[no-untyped-call]
     container = str(made["Id"])
     try:

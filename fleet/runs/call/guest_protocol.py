@@ -135,7 +135,7 @@ def result_of(spec: ToolSpec, line: Any) -> dict[str, Any]:
     return plain
 
 
-def _capped(value: Any, caps: Mapping[str, int], key: str = "") -> None:
+def _capped(value: object, caps: Mapping[str, int], key: str = "") -> None:
     """ValueError for a text or a list that is longer than its field may be."""
     if isinstance(value, str | list) and len(value) > caps.get(key, len(value)):
         raise ValueError(f"{key}: too long")
@@ -147,7 +147,7 @@ def _capped(value: Any, caps: Mapping[str, int], key: str = "") -> None:
             _capped(inner, caps, "")
 
 
-def json_safe(value: Any) -> Any:
+def json_safe(value: object) -> Any:
     """Tuples become lists, so that a result is equal before and after a file.
 
     ValueError for what our files cannot hold: NaN, a lone surrogate, too deep nesting.
@@ -160,7 +160,7 @@ def json_safe(value: Any) -> Any:
     return plain
 
 
-def _deeper(value: Any, levels: int) -> bool:
+def _deeper(value: object, levels: int) -> bool:
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return any(not levels or _deeper(one, levels - 1) for one in inner)
 

@@ -52,7 +52,7 @@ def compose(
     return {
         "MISSION.md": f"# Mission of {one.name}\n\n{purpose}\n\n{body}\n",
         "CHARTER.md": _charter(persona, platform, budget),
-        "GUARDRAILS.md": _guardrails(platform, scope, never),
+        "GUARDRAILS.md": _guardrails(scope, never),
     }
 
 
@@ -120,7 +120,7 @@ def _charter(persona: LoadedPersona, platform: Platform, budget: Budget) -> str:
     return "\n".join([*lines, ""])
 
 
-def _guardrails(platform: Platform, scope: Scope, never: Iterable[str]) -> str:
+def _guardrails(scope: Scope, never: Iterable[str]) -> str:
     lines = ["# Guardrails", "", *(f"- {rule}" for rule in _RULES), "", "## Never, at any rung", ""]
     lines += [f"- {name} ({selector})" for name, selector in NEVER.items()]
     lines += [f"- {_line(word)}" for word in sorted(set(never))]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import math
 from pathlib import Path
-from typing import Any
 
 from fleet.drivers.desk import Left
 from fleet.drivers.session import RunOver
@@ -195,7 +194,7 @@ class RunProgress:
             self._recorder.record(Decision(title, "go on, or stop", "stop", why, "start another run"))
         return self.over
 
-    def keep(self, **changes: Any) -> None:
+    def keep(self, **changes: object) -> None:
         """Write a changed state to disk, then adopt it; RunOver when the write fails."""
         withdrawn = self._exercise.session.breaker.withdrawn
         self.state = self.state.model_copy(update=changes | {"withdrawn": withdrawn})

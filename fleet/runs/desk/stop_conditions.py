@@ -112,7 +112,7 @@ def stop(facts: RunFacts, policy: PolicySection) -> Stop | None:
     return None
 
 
-def _kill_switch(facts: RunFacts, policy: PolicySection) -> Stop | None:
+def _kill_switch(facts: RunFacts, _policy: PolicySection) -> Stop | None:
     return Stop("kill_switch", "stopped", facts.stop) if facts.stop else None
 
 
@@ -132,7 +132,7 @@ def _iteration(facts: RunFacts, policy: PolicySection) -> Stop | None:
     return None
 
 
-def _model_time(facts: RunFacts, policy: PolicySection) -> Stop | None:
+def _model_time(facts: RunFacts, _policy: PolicySection) -> Stop | None:
     if not (facts.late and facts.plan.open()):
         return None
     return Stop("model_time", "deadline_exceeded", "the rest of the time is for the playbook")
@@ -157,7 +157,7 @@ def _repeated_failure(facts: RunFacts, policy: PolicySection) -> Stop | None:
     return None
 
 
-def _size(facts: RunFacts, policy: PolicySection) -> Stop | None:
+def _size(facts: RunFacts, _policy: PolicySection) -> Stop | None:
     if facts.size < MAX_BYTES:
         return None
     return Stop("size", "budget_exhausted", f"the trajectory has {facts.size} bytes")
@@ -170,7 +170,7 @@ def _plan_complete(facts: RunFacts, policy: PolicySection) -> Stop | None:
     return Stop("plan_complete", "done", summary(facts.plan))
 
 
-def _awaiting_human(facts: RunFacts, policy: PolicySection) -> Stop | None:
+def _awaiting_human(facts: RunFacts, _policy: PolicySection) -> Stop | None:
     waiting = facts.plan.open()
     if not waiting or facts.plan.looked() or any(item.rung.height <= facts.rung.height for item in waiting):
         return None
@@ -180,7 +180,7 @@ def _awaiting_human(facts: RunFacts, policy: PolicySection) -> Stop | None:
     return Stop("awaiting_human", "awaiting_human", detail)
 
 
-def _no_progress(facts: RunFacts, policy: PolicySection) -> Stop | None:
+def _no_progress(facts: RunFacts, _policy: PolicySection) -> Stop | None:
     if facts.stale < facts.patience:
         return None
     return Stop("no_progress", "no_progress", f"{counted(facts.stale, 'turn')} with the same open probes")
