@@ -33,7 +33,7 @@ from pathlib import Path
 import anyio
 
 from fleet.clock import SystemClock
-from fleet.devnet.stack import Devnet
+from fleet.devnet.devnet import Devnet
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
 

@@ -20,7 +20,7 @@ from fleet.chain.node.rpc import Rpc
 from fleet.devnet import node
 from fleet.devnet.anvil import CHAIN_ID, Anvil
 from fleet.devnet.deploy import DEPLOYER, METER, deploy
-from fleet.devnet.stack import COMPILER, SAMPLE
+from fleet.devnet.devnet import COMPILER, SAMPLE
 from tests.platforms.profile import Profile, written
 from tests.platforms.served import Served, free_port
 from tests.platforms.stand import Stand

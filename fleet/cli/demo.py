@@ -22,8 +22,8 @@ from fleet.clock import SystemClock
 from fleet.config import load_fleet
 from fleet.config.files import demo_dir
 from fleet.devnet.defects import ALL_IDS, DEFECTS, chosen
-from fleet.devnet.stack import Devnet
-from fleet.devnet.standing import STANDING
+from fleet.devnet.devnet import Devnet
+from fleet.devnet.seeded_names import SEEDED_NAMES
 from fleet.errors import FleetError, JailError, Refused
 from fleet.findings.evidence import load
 from fleet.gate.dial import write_dial
@@ -199,7 +199,7 @@ async def _fire_all(world: FleetContext, personas: dict[str, LoadedPersona]) -> 
 
 async def _summarise(world: FleetContext, items: tuple[WorklistItem, ...]) -> Summary:
     next_id = await world.chain.names.next_id()
-    standing = {one.name for one in STANDING}
+    standing = {one.name for one in SEEDED_NAMES}
     held = [await world.chain.names.name_of_id(token_id) for token_id in range(1, next_id)]
     findings = await world.journal.findings()
     return Summary(

@@ -19,7 +19,7 @@ import typer
 
 from fleet.cli.console import DryRun, Json, make_app, note, put, put_rows, run, state
 from fleet.devnet.defects import DEFECTS, chosen
-from fleet.devnet.stack import Devnet
+from fleet.devnet.devnet import Devnet
 from fleet.errors import FleetError
 from fleet.files import write_atomic
 from fleet.jail.process import proc_stat

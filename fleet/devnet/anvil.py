@@ -5,8 +5,8 @@
 
 Three things keep the state file whole. One anvil per file: a lock that anvil itself inherits, so it is
 held until the process is really gone, however its parent ended. Parent killed: the kernel sends anvil
-SIGTERM, and it writes its state (`tether.py`). Anvil killed: at most `dump_every_s` is lost, and a file torn
-in the middle of a write, which anvil makes in place, is replaced by the copy of the last good start.
+SIGTERM, and it writes its state (`parent_death.py`). Anvil killed: at most `dump_every_s` is lost, and a
+file torn in the middle of a write, which anvil makes in place, is replaced by the last good copy.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class Anvil:
                 "-I",
                 "-S",
                 "-B",
-                str(Path(__file__).with_name("tether.py")),
+                str(Path(__file__).with_name("parent_death.py")),
                 str(os.getpid()),
                 *self._command(binary),
             ],

@@ -17,7 +17,7 @@ from fleet.chain.node.digest import ZERO_ADDRESS
 from fleet.chain.node.rpc import Rpc
 from fleet.devnet import artifact, node
 from fleet.devnet.anvil import CHAIN_ID
-from fleet.devnet.standing import register_standing_names
+from fleet.devnet.seeded_names import register_seeded_names
 from fleet.errors import ConfigError, WrongTarget
 from fleet.files import write_atomic
 
@@ -48,10 +48,14 @@ async def deploy_or_load(rpc: Rpc, path: Path, *, registration_cost: int = 0) ->
         registration_cost: in wei of the token; only a new deployment looks at it.
     """
     deployment = _load(path)
-    if deployment is None or not await _is_there(rpc, deployment):
+    is_there = deployment is not None and all(
+        [await node.has_code(rpc, contract) for contract in (deployment.diamond, deployment.token)]
+    )
+    if deployment is None or not is_there:
         deployment = await deploy(rpc, registration_cost=registration_cost)
-        _save(path, deployment)
-    await register_standing_names(rpc, deployment.diamond, deployment.token, deployment.deployer)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, json.dumps(asdict(deployment), indent=1).encode())
+    await register_seeded_names(rpc, deployment.diamond, deployment.token, deployment.deployer)
     return deployment
 
 
@@ -71,7 +75,8 @@ async def deploy(
     token = await node.create(rpc, DEPLOYER, artifact.load("CreditToken").code)
     diamond = await create_diamond(rpc, facets, token)
     if "CreditFacet" in facets:
-        await node.transact(rpc, DEPLOYER, diamond, _set_meter(METER))
+        selector = artifact.load("CreditFacet").selectors()["setMeter(address)"]
+        await node.transact(rpc, DEPLOYER, diamond, selector + codec.encode(["address"], [METER]))
     if registration_cost:
         await node.invoke(rpc, DEPLOYER, diamond, "setRegistrationCost", registration_cost)
     return Deployment(diamond, token, DEPLOYER, METER, chain_id)
@@ -90,34 +95,19 @@ async def create_diamond(
         selector = artifact.load("DiamondInit").selectors()["init(address)"]
         data = selector + codec.encode(["address"], [token])
     addresses = [await node.create(rpc, DEPLOYER, artifact.load(facet).code) for facet in facets]
-    cuts = [
-        (address, _ADD, _selectors(facet, left_out)) for facet, address in zip(facets, addresses, strict=True)
-    ]
-    return await node.create(rpc, DEPLOYER, _diamond_code(cuts, init, data))
+    cuts = []
+    for facet, address in zip(facets, addresses, strict=True):
+        selectors = artifact.load(facet).selectors().items()
+        cuts.append(
+            (address, _ADD, [one for name, one in selectors if name.partition("(")[0] not in left_out])
+        )
+    arguments = codec.encode(["address", CUT, "address", "bytes"], [DEPLOYER, cuts, init, data])
+    return await node.create(rpc, DEPLOYER, artifact.load("Diamond").code + arguments)
 
 
 async def grant(rpc: Rpc, deployment: Deployment, address: str, amount: int) -> None:
     """Gives `amount` wei of the token to `address`, from the deployer's."""
     await node.invoke(rpc, deployment.deployer, deployment.token, "transfer", address, amount)
-
-
-def _selectors(facet: str, left_out: Collection[str]) -> list[bytes]:
-    found = artifact.load(facet).selectors()
-    return [selector for signature, selector in found.items() if signature.partition("(")[0] not in left_out]
-
-
-def _diamond_code(cuts: Sequence[tuple[str, int, list[bytes]]], init: str, data: bytes) -> bytes:
-    return artifact.load("Diamond").code + codec.encode(
-        ["address", CUT, "address", "bytes"], [DEPLOYER, cuts, init, data]
-    )
-
-
-def _set_meter(meter: str) -> bytes:
-    return artifact.load("CreditFacet").selectors()["setMeter(address)"] + codec.encode(["address"], [meter])
-
-
-async def _is_there(rpc: Rpc, deployment: Deployment) -> bool:
-    return await node.has_code(rpc, deployment.diamond) and await node.has_code(rpc, deployment.token)
 
 
 def _load(path: Path) -> Deployment | None:
@@ -129,8 +119,3 @@ def _load(path: Path) -> Deployment | None:
         raise ConfigError(
             f"{path}: not a record of a deployment", remedy="remove the file to deploy the contracts again"
         ) from None
-
-
-def _save(path: Path, deployment: Deployment) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, json.dumps(asdict(deployment), indent=1).encode())

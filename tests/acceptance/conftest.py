@@ -21,8 +21,8 @@ from fleet.chain.node.rpc import Rpc
 from fleet.clock import SystemClock
 from fleet.config import Platform, parse
 from fleet.devnet.defects import ALL_IDS
+from fleet.devnet.devnet import Devnet
 from fleet.devnet.node import fund
-from fleet.devnet.stack import Devnet
 from fleet.events.model import Event
 from fleet.events.stream import Reader
 from fleet.gate.dial import write_dial

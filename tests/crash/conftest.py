@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from fleet.devnet.stack import Devnet
+from fleet.devnet.devnet import Devnet
 from tests.crash.course import LANES
 from tests.crash.farm import Zygotes
 from tests.store.cluster import Cluster, running

@@ -19,8 +19,8 @@ from fleet.app.lock import holder
 from fleet.chain.keys import address_of, load_key
 from fleet.chain.node.rpc import Rpc
 from fleet.clock import SystemClock
+from fleet.devnet.devnet import Devnet
 from fleet.devnet.node import fund
-from fleet.devnet.stack import Devnet
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
 from tests.store.cluster import Cluster

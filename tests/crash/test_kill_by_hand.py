@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.devnet.stack import Devnet
+from fleet.devnet.devnet import Devnet
 from tests.crash import course
 from tests.crash.farm import Farm, Zygotes
 

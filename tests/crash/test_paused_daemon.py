@@ -16,7 +16,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from fleet.devnet.stack import Devnet
+from fleet.devnet.devnet import Devnet
 from fleet.errors import FleetError
 from tests.crash import course
 from tests.crash.farm import Farm, Zygotes

@@ -248,7 +248,7 @@ async def test_the_pinned_binary_comes_before_the_search_path(tmp_path: Path) ->
 
 
 async def test_a_program_without_the_expected_parent_does_not_start(tmp_path: Path) -> None:
-    tether = ROOT / "fleet" / "devnet" / "tether.py"
+    tether = ROOT / "fleet" / "devnet" / "parent_death.py"
     marker = tmp_path / "ran"
     command = [sys.executable, "-I", str(tether), "1", "/usr/bin/touch", str(marker)]
     done = await anyio.run_process(command, check=False)

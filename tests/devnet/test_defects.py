@@ -17,10 +17,10 @@ from fleet.config import Platform, parse
 from fleet.devnet.anvil import Anvil
 from fleet.devnet.defects import ALL_IDS, COMPILER_IDS, DEFECTS, FOLDER, PLATFORM_IDS, Defect, chosen, load
 from fleet.devnet.deploy import deploy_or_load
+from fleet.devnet.devnet import CALLED, COMPILER, METER_KEY, STATED
 from fleet.devnet.platform.app import create_app
 from fleet.devnet.platform.rpc_chain import RpcChain
 from fleet.devnet.platform.site import Settings, Site
-from fleet.devnet.stack import CALLED, COMPILER, METER_KEY, STATED
 from fleet.errors import ConfigError
 from fleet.personas.model import Probe
 from fleet.runs.proof.attempt import Attempt, attempt

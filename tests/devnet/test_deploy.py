@@ -12,7 +12,7 @@ from fleet.chain.node.rpc import Rpc
 from fleet.devnet import node
 from fleet.devnet.anvil import Anvil
 from fleet.devnet.deploy import DEPLOYER, METER, Deployment, deploy, deploy_or_load, grant
-from fleet.devnet.standing import STANDING
+from fleet.devnet.seeded_names import SEEDED_NAMES
 from fleet.errors import ConfigError
 from tests.devnet.seed import entry, seed_feedback
 
@@ -63,7 +63,7 @@ async def test_a_damaged_record_is_one_clear_error(rpc: Rpc, tmp_path: Path, tex
 async def test_standing_names_have_faces_and_personas(rpc: Rpc, tmp_path: Path, cost: int) -> None:
     at = await deploy_or_load(rpc, tmp_path / "deployment.json", registration_cost=cost)
     assert await rpc.view(at.diamond, "registrationCost") == cost
-    for standing in STANDING:
+    for standing in SEEDED_NAMES:
         assert await rpc.view(at.diamond, "ownerOfName", standing.name) == DEPLOYER
         ident = await rpc.view(at.diamond, "idOfName", standing.name)
         found = {
@@ -75,7 +75,7 @@ async def test_standing_names_have_faces_and_personas(rpc: Rpc, tmp_path: Path, 
             "public_face": b"html",
             "public.html": standing.html.encode(),
         }
-    assert await rpc.view(at.diamond, "treasuryBalance") == cost * len(STANDING)
+    assert await rpc.view(at.diamond, "treasuryBalance") == cost * len(SEEDED_NAMES)
     assert await rpc.view(at.diamond, "mainOf", DEPLOYER) == 0
 
 

@@ -10,10 +10,10 @@ import pytest
 from fleet.chain.keys import Secret
 from fleet.chain.node.digest import ZERO_ADDRESS
 from fleet.chain.node.rpc import Rpc
+from fleet.devnet.devnet import METER_KEY
 from fleet.devnet.platform.chain import APP_WASM, PERSONA, ChainPort, DiamondDouble
 from fleet.devnet.platform.rpc_chain import RpcChain
 from fleet.devnet.platform.site import CREDIT
-from fleet.devnet.stack import METER_KEY
 from fleet.errors import TxFailed, Unreachable
 from tests.devnet.conftest import ALICE, BOB, World
 

@@ -16,7 +16,7 @@ from fleet.chain.node.rpc import Rpc
 from fleet.devnet import artifact, node
 from fleet.devnet.anvil import Anvil
 from fleet.devnet.deploy import DEPLOYER, create_diamond, deploy
-from fleet.devnet.standing import register_standing_names
+from fleet.devnet.seeded_names import register_seeded_names
 from fleet.oracles.model import Violation
 from tests.devnet.conftest import ALICE, BOB
 from tests.drivers.simulating import CONTRACTS, compiled, explored, through_policy
@@ -171,7 +171,7 @@ async def test_clean_diamonds_are_silent(house: House, monkeypatch: pytest.Monke
     """A second platform's, the devnet's with its standing names, and the smallest; nothing is sent to any."""
     clean = await house.diamond(SOURCE)
     devnet = await deploy(house.rpc)
-    await register_standing_names(house.rpc, devnet.diamond, devnet.token, devnet.deployer)
+    await register_seeded_names(house.rpc, devnet.diamond, devnet.token, devnet.deployer)
     await node.invoke(house.rpc, ALICE, devnet.diamond, "submitFeedback", "an entry")
     bare = await create_diamond(house.rpc, FACETS, left_out=LEFT_OUT)
     await node.invoke(house.rpc, ALICE, bare, "register", "alpha")

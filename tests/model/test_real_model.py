@@ -16,7 +16,7 @@ from pydantic_ai.settings import ModelSettings
 
 from fleet.chain.node.rpc import Rpc
 from fleet.config import ModelSection
-from fleet.devnet.stack import Devnet
+from fleet.devnet.devnet import Devnet
 from fleet.drivers.model.endpoint import open_endpoint
 from fleet.drivers.model.exchange import ModelExchange
 from fleet.events.model import Footer, Header, TurnEnded

@@ -14,8 +14,8 @@ import anyio.to_thread
 from fleet.chain.keys import create_key
 from fleet.chain.node.codec import Entry
 from fleet.clock import SystemClock
+from fleet.devnet.devnet import INITIAL_WEI
 from fleet.devnet.node import fund
-from fleet.devnet.stack import STANDING_WEI
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
 from tests.cli_process import run_fleet
@@ -67,7 +67,7 @@ async def home(folder: Path, stand: Stand, config: str = "") -> Home:
     for path in (made.state, made.state / "keys", made.config):
         path.mkdir(mode=0o700, parents=True)
     for role in ("identity", "sponsor"):
-        await fund(stand.rpc, create_key(made.state / "keys" / role), STANDING_WEI)
+        await fund(stand.rpc, create_key(made.state / "keys" / role), INITIAL_WEI)
     (made.config / "fleet.toml").write_text(f'platform = "{stand.name}"\n{config}', "utf-8")
     made.adopt(stand)
     return made

@@ -18,9 +18,9 @@ from fleet.chain.node.rpc import Rpc
 from fleet.devnet import artifact
 from fleet.devnet.defects import PLATFORM_IDS
 from fleet.devnet.deploy import Deployment, deploy
+from fleet.devnet.devnet import METER_KEY, Devnet
 from fleet.devnet.node import invoke
-from fleet.devnet.stack import METER_KEY, Devnet
-from fleet.devnet.standing import register_standing_names
+from fleet.devnet.seeded_names import register_seeded_names
 from tests.platforms.profile import lessened, slowed, written
 from tests.platforms.served import Served, free_port
 from tests.platforms.stand import NO_FRONTS, Fronts, Stand, fronted
@@ -58,7 +58,7 @@ class Reduced(Devnet):
         self.deployment = at = await deploy(rpc, facets=facets)
         if "targets" in self.gone:
             return at
-        await register_standing_names(rpc, at.diamond, at.token, at.deployer)
+        await register_seeded_names(rpc, at.diamond, at.token, at.deployer)
         if "site" in self.gone:  # its page links to documents that are not there
             docs = await rpc.view(at.diamond, "idOfName", "docs")
             key = metadata_key("localharness.public_face")

@@ -8,9 +8,9 @@ from typing import Any
 
 import tomli_w
 
-from fleet.devnet.standing import STANDING
+from fleet.devnet.seeded_names import SEEDED_NAMES
 
-NAMES = frozenset(one.name for one in STANDING)
+NAMES = frozenset(one.name for one in SEEDED_NAMES)
 PRICE = frozenset(("call_price", "call_price_wei"))
 FACTS = {
     "credits": PRICE,

@@ -21,7 +21,7 @@ import anyio
 from fleet.config import ROOT
 from fleet.jail.process import proc_stat
 
-TETHER = ROOT / "fleet" / "devnet" / "tether.py"
+TETHER = ROOT / "fleet" / "devnet" / "parent_death.py"
 START_S, END_S, POLL_S = 60.0, 10.0, 0.01
 PORTS = range(20_000, 30_000)
 """Below the kernel's own choice, so that a port stays free while its program is down."""

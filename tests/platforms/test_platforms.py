@@ -11,7 +11,7 @@ import pytest
 
 from fleet.chain.node.abi import TABLE
 from fleet.devnet import artifact
-from fleet.devnet.standing import STANDING
+from fleet.devnet.seeded_names import SEEDED_NAMES
 from tests.platforms import bare, server
 from tests.platforms.full import PARTS, without
 from tests.platforms.profile import lessened
@@ -56,7 +56,7 @@ async def test_the_full_devnet_answers_everything(full_stand: Stand) -> None:
     assert set(full_stand.data["web"]) == {"site", "face", "proxy", "model", "auth_scope", "route"}
     assert full_stand.data["call_targets"] == ["claude", "docs"]
     assert {"command", "loader"} <= set(full_stand.data["compiler"])
-    for standing in STANDING:
+    for standing in SEEDED_NAMES:
         assert await full_stand.rpc.view(full_stand.diamond, "isTaken", standing.name)
     assert await full_stand.entries() == []
 

@@ -16,7 +16,7 @@ import anyio
 import httpx
 import pytest
 
-from fleet.devnet.stack import COMPILER
+from fleet.devnet.devnet import COMPILER
 from fleet.jail.process import proc_stat
 from tests.platforms.bare import PAGES, bare
 from tests.platforms.front import CLEAR, ROUGH, Weather, fates, front

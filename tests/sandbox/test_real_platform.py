@@ -17,7 +17,7 @@ from fleet.chain.keys import Secret, address_of, auth_token
 from fleet.chain.node.rpc import Rpc
 from fleet.config import Platform, parse
 from fleet.devnet import node
-from fleet.devnet.stack import Devnet
+from fleet.devnet.devnet import Devnet
 from fleet.errors import TxFailed
 from fleet.jail.bwrap.jail import BwrapJail
 from fleet.runs.context import guest_context

@@ -23,8 +23,8 @@ from fleet.chain.names import Names
 from fleet.chain.node.rpc import Rpc
 from fleet.clock import SystemClock
 from fleet.config import Platform, parse
+from fleet.devnet.devnet import Devnet
 from fleet.devnet.node import fund
-from fleet.devnet.stack import Devnet
 from fleet.events.daemon_events import DaemonEvent
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung

@@ -20,8 +20,8 @@ from fleet.chain.node.abi import FUNCTIONS
 from fleet.chain.node.rpc import Rpc
 from fleet.clock import SystemClock, iso
 from fleet.config import Platform, parse
+from fleet.devnet.devnet import Devnet
 from fleet.devnet.node import fund
-from fleet.devnet.stack import Devnet
 from fleet.gate.stop import resume, stop
 from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow

@@ -15,8 +15,8 @@ import anyio
 
 from fleet.clock import SystemClock
 from fleet.devnet.deploy import DEPLOYER
+from fleet.devnet.devnet import INITIAL_WEI
 from fleet.devnet.node import fund, invoke
-from fleet.devnet.stack import STANDING_WEI
 from fleet.gate.model import Rung
 from fleet.gate.stop import resume, stop
 from tests.soak.cast import drop, text_of
@@ -58,7 +58,7 @@ async def broke(stand: Stand) -> None:
     sponsor = stand.address("sponsor")
     await fund(stand.rpc, sponsor, 0)
     await hold(stand)
-    await fund(stand.rpc, sponsor, STANDING_WEI)
+    await fund(stand.rpc, sponsor, INITIAL_WEI)
 
 
 async def disk_full(stand: Stand) -> None:

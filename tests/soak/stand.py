@@ -24,7 +24,7 @@ from fleet.chain.node.rpc import Rpc
 from fleet.clock import SystemClock
 from fleet.config import ROOT, Platform, parse
 from fleet.devnet.defects import ALL_IDS
-from fleet.devnet.stack import Devnet
+from fleet.devnet.devnet import Devnet
 from fleet.events.daemon_events import DaemonEvent
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung

@@ -20,7 +20,7 @@ from bench.findings.fleet_rounds import FinderOutcome
 from bench.findings.rules import EvidenceCall, Posted
 from fleet.chain.keys import address_of, auth_token
 from fleet.config import Platform, parse
-from fleet.devnet.stack import COMPILER
+from fleet.devnet.devnet import COMPILER
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.table import judge
 from fleet.runs.call.wallet import SPREAD_S

@@ -17,8 +17,8 @@ from bench.findings.site.house import GeneratedSite
 from bench.findings.switches import drawn
 from fleet.chain.keys import Secret
 from fleet.chain.node.rpc import Rpc
+from fleet.devnet.devnet import METER_KEY
 from fleet.devnet.platform.rpc_chain import RpcChain
-from fleet.devnet.stack import METER_KEY
 
 
 def main(path: str) -> None:

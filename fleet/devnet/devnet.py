@@ -30,7 +30,7 @@ from fleet.errors import FleetError
 
 METER_KEY = "59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d"
 """Development account 1 of the published mnemonic (`anvil.MNEMONIC`): public, worth nothing anywhere."""
-STANDING_WEI = 1000 * 10**18
+INITIAL_WEI = 1000 * 10**18
 """Initial funds of identity and sponsor."""
 READY_WAIT_S = 20.0
 STOP_WAIT_S = 5.0
@@ -99,9 +99,9 @@ class Devnet:
                 Anvil(self.folder / "chain.json", port=self._ports[0])
             )
             rpc = await stack.enter_async_context(Rpc(self.chain.url))
-            deployment = await self._deploy(rpc)
+            deployment = await deploy_or_load(rpc, self.folder / "deployment.json")
             for name in ("identity", "sponsor"):
-                await fund(rpc, _own_key(self.keys / name), STANDING_WEI)
+                await fund(rpc, _own_key(self.keys / name), INITIAL_WEI)
             stack.callback(self.profile.unlink, missing_ok=True)
             self.url = await self._serve(stack, deployment)
             self.profile.write_text(self._describe(deployment), "utf-8")
@@ -112,9 +112,6 @@ class Devnet:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._stack.aclose()
-
-    async def _deploy(self, rpc: Rpc) -> Deployment:
-        return await deploy_or_load(rpc, self.folder / "deployment.json")
 
     async def _serve(self, stack: AsyncExitStack, deployment: Deployment) -> str:
         """Start the platform process; its URL once it says that it serves."""

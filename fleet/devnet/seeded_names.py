@@ -10,7 +10,7 @@ from fleet.devnet import node
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SeededName:
     """A name with its persona (the agent's system prompt) and the page that visitors see."""
 
     name: str
@@ -26,13 +26,13 @@ def _page(title: str, body: str) -> str:
     )
 
 
-STANDING = (
-    Standing(
+SEEDED_NAMES = (
+    SeededName(
         "claude",
         "You are claude, the resident agent of this platform. You answer questions on names, faces and apps.",
         _page("claude", "<p>The resident agent. Ask it about names, faces and apps.</p>"),
     ),
-    Standing(
+    SeededName(
         "docs",
         "You are docs. You explain how to claim a name, publish a face and call an agent, step by step.",
         _page(
@@ -45,22 +45,22 @@ STANDING = (
 )
 
 
-async def register_standing_names(rpc: Rpc, diamond: str, token: str, owner: str) -> None:
+async def register_seeded_names(rpc: Rpc, diamond: str, token: str, owner: str) -> None:
     """Registers what is free and writes the metadata that is missing; correct ones are left alone."""
-    for standing in STANDING:
-        if await rpc.view(diamond, "ownerOfName", standing.name) == ZERO_ADDRESS:
+    for seeded in SEEDED_NAMES:
+        if await rpc.view(diamond, "ownerOfName", seeded.name) == ZERO_ADDRESS:
             cost = await rpc.view(diamond, "registrationCost")
             if cost:
                 await node.invoke(rpc, owner, token, "approve", diamond, cost)
-            await node.invoke(rpc, owner, diamond, "register", standing.name)
-        await _describe(rpc, diamond, owner, standing)
+            await node.invoke(rpc, owner, diamond, "register", seeded.name)
+        await _describe(rpc, diamond, owner, seeded)
 
 
-async def _describe(rpc: Rpc, diamond: str, owner: str, standing: Standing) -> None:
-    ident = await rpc.view(diamond, "idOfName", standing.name)
+async def _describe(rpc: Rpc, diamond: str, owner: str, seeded: SeededName) -> None:
+    ident = await rpc.view(diamond, "idOfName", seeded.name)
     wanted = {
-        "localharness.persona": standing.persona,
-        "localharness.public.html": standing.html,
+        "localharness.persona": seeded.persona,
+        "localharness.public.html": seeded.html,
         "localharness.public_face": "html",
     }
     for label, text in wanted.items():

@@ -1,4 +1,4 @@
-"""Ties a program to the life of its parent, then becomes it: `tether.py PARENT_PID PROGRAM [ARG]...`.
+"""Ties a program to the life of its parent, then becomes it: `parent_death.py PARENT_PID PROGRAM [ARG]...`.
 
 The kernel sends SIGTERM when the parent ends, even by SIGKILL: the program can still put its state on disk.
 A script of its own because a `preexec_fn` runs between fork and exec, which is unsafe in a process with
