@@ -11,7 +11,7 @@ from sandbox.errors import Failure
 def main() -> int:
     """0 when a page could be opened; else the reason on standard error."""
     try:
-        tools = DevTools(lambda method, params: None)
+        tools = DevTools(lambda _method, _params: None)
         try:
             tools.ready()
             tools.ask("Target.createTarget", url="about:blank", within=15.0)

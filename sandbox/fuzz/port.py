@@ -62,7 +62,7 @@ class Reproducer:
 class InputSource(Protocol):
     """One strategy that makes inputs."""
 
-    def __call__(self, corpus: Sequence[bytes], chance: Random) -> bytes | None:
+    def __call__(self, corpus: Sequence[bytes], chance: Random, /) -> bytes | None:
         """A new input from the corpus; None when it has none to make of it. The same for the same chance."""
 
 

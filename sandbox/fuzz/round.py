@@ -25,7 +25,7 @@ from sandbox.runners.choice import another_start, runner
 from sandbox.text import clean
 
 
-def searched(
+def searched(  # noqa: PLR0913  the bounds of a round
     program: Program,
     part: str,
     seconds: float,

@@ -66,7 +66,7 @@ class ProcessEnd:
     spent: ProcessorTime
 
 
-def run(
+def run(  # noqa: PLR0913  the limits of a child
     argv: Sequence[str],
     stdin: bytes,
     wall_s: float,

@@ -68,7 +68,7 @@ class _GateCourse:
         self.done(StepResult(step, False, line(why.words, 500), why.evidence))
 
 
-async def fix_gate(
+async def fix_gate(  # noqa: PLR0913  the ports of one task
     task: FixTask,
     *,
     trees: Trees,

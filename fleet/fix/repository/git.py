@@ -110,7 +110,7 @@ class Git:
     def __init__(self, executable: str = "git", *, deadline_s: float = DEADLINE_S) -> None:
         self._executable, self._deadline_s = executable, deadline_s
 
-    async def run(
+    async def run(  # noqa: PLR0913  a git command and its surroundings
         self,
         *words: str,
         place: GitPlace | None = None,

@@ -58,16 +58,7 @@ def check_patch(
     if not changes and limits.fixer != "none":
         raise PatchRefused("nothing was changed", rule="empty")
     for change in changes:
-        for mode in change.modes.values():
-            if mode in _KINDS:
-                raise _refused(_KINDS[mode], change, f"is a {_KINDS[mode]}")
-        if change.binary:
-            raise _refused("binary", change, "is not text")
-        for said, mode in change.modes.items():
-            if mode not in _FILE_MODES.get(said, ()):
-                raise _refused(
-                    "mode", change, "its mode is changed" if "file" not in said else f"has mode {mode}"
-                )
+        _kind(change)
     _names(changes, test)
     for change in changes:
         _place(change, repository)
@@ -80,6 +71,19 @@ def check_patch(
     for change in changes:
         _content(change, test)
     return CheckedPatch(base, text, test, tuple(change.path for change in changes), added, removed)
+
+
+def _kind(change: FileChange) -> None:
+    for mode in change.modes.values():
+        if mode in _KINDS:
+            raise _refused(_KINDS[mode], change, f"is a {_KINDS[mode]}")
+    if change.binary:
+        raise _refused("binary", change, "is not text")
+    for said, mode in change.modes.items():
+        if mode not in _FILE_MODES.get(said, ()):
+            raise _refused(
+                "mode", change, "its mode is changed" if "file" not in said else f"has mode {mode}"
+            )
 
 
 def _names(changes: tuple[FileChange, ...], test: RegressionTest) -> None:

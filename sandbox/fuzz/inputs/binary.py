@@ -103,7 +103,7 @@ def _cut(sections: Sections, chance: Random) -> bytes:
     return head
 
 
-def _head(sections: Sections, chance: Random) -> bytes:
+def _head(_sections: Sections, chance: Random) -> bytes:
     """A section's head with no body after it, at the end of the module."""
     return bytes([int(chance.random() * KINDS)]) + number(chance, 1 + int(chance.random() * 8))
 

@@ -35,20 +35,20 @@ def find(parts: Sequence[InputToken], kind: str, chance: Random) -> int:
     return -1
 
 
-def delete(parts: list[InputToken], material: Material, chance: Random) -> None:
+def delete(parts: list[InputToken], _material: Material, chance: Random) -> None:
     at = place(chance, parts)
     del parts[at : at + 1 + int(chance.random() ** 3 * 6)]
     if at < len(parts):
         parts[at] = apart(parts[at])
 
 
-def duplicate(parts: list[InputToken], material: Material, chance: Random) -> None:
+def duplicate(parts: list[InputToken], _material: Material, chance: Random) -> None:
     at = place(chance, parts)
     count = 1 + int(chance.random() ** 3 * 8)
     parts[at:at] = [apart(one) for one in parts[at : at + count]]
 
 
-def swap(parts: list[InputToken], material: Material, chance: Random) -> None:
+def swap(parts: list[InputToken], _material: Material, chance: Random) -> None:
     one, other = place(chance, parts), place(chance, parts)
     parts[one], parts[other] = apart(parts[other]), apart(parts[one])
 
@@ -183,7 +183,7 @@ def exchange(parts: list[InputToken], material: Material, chance: Random) -> Non
         parts[span[0] : span[1]] = [apart(new[0]), *new[1:]]
 
 
-def unwrap(parts: list[InputToken], material: Material, chance: Random) -> None:
+def unwrap(parts: list[InputToken], _material: Material, chance: Random) -> None:
     """A pair of brackets goes, and what is in it stays."""
     if found := groups(parts):
         start, end = choose(chance, found)

@@ -85,7 +85,7 @@ def _put(text: str, at: int, what: str, chance: Random) -> str:
     return text[:at] + what + text[at + (chance.random() < 0.3) :]
 
 
-def in_string(parts: list[InputToken], material: Material, chance: Random) -> None:
+def in_string(parts: list[InputToken], _material: Material, chance: Random) -> None:
     """An escape, an odd or a control character between the quotes; an escape that is there is cut short."""
     at = find(parts, STRING, chance)
     if at < 0:
@@ -119,7 +119,7 @@ def odd_strings(programs: Sequence[bytes], family: str) -> Iterator[bytes]:
             return
 
 
-def in_number(parts: list[InputToken], material: Material, chance: Random) -> None:
+def in_number(parts: list[InputToken], _material: Material, chance: Random) -> None:
     """A digit more, less or another; a prefix, a separator, a suffix."""
     at = find(parts, NUMBER, chance)
     if at < 0:
@@ -144,7 +144,7 @@ def in_number(parts: list[InputToken], material: Material, chance: Random) -> No
     parts[at] = InputToken(kind, text, before)
 
 
-def in_word(parts: list[InputToken], material: Material, chance: Random) -> None:
+def in_word(parts: list[InputToken], _material: Material, chance: Random) -> None:
     """A letter of a name more, less, or another one; in half of the cases wherever the name stands."""
     at = find(parts, WORD, chance)
     if at < 0:
@@ -168,7 +168,7 @@ def in_word(parts: list[InputToken], material: Material, chance: Random) -> None
             parts[index] = InputToken(kind, new, before)
 
 
-def in_comment(parts: list[InputToken], material: Material, chance: Random) -> None:
+def in_comment(parts: list[InputToken], _material: Material, chance: Random) -> None:
     """Something odd in a comment."""
     at = find(parts, COMMENT, chance)
     if at < 0:

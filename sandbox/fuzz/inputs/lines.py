@@ -24,18 +24,18 @@ def block(lines: Sequence[str], at: int) -> int:
     return end + 1 if closes and _deep(lines[end]) == _deep(lines[at]) else end
 
 
-def deleted(lines: list[str], corpus: Sequence[bytes], chance: Random) -> None:
+def deleted(lines: list[str], _corpus: Sequence[bytes], chance: Random) -> None:
     at = place(chance, lines)
     del lines[at : block(lines, at) if chance.random() < 0.7 else at + 1]
 
 
-def doubled(lines: list[str], corpus: Sequence[bytes], chance: Random) -> None:
+def doubled(lines: list[str], _corpus: Sequence[bytes], chance: Random) -> None:
     at = place(chance, lines)
     end = block(lines, at)
     lines[end:end] = lines[at:end]
 
 
-def swapped(lines: list[str], corpus: Sequence[bytes], chance: Random) -> None:
+def swapped(lines: list[str], _corpus: Sequence[bytes], chance: Random) -> None:
     """Two blocks of the same depth change places."""
     at = place(chance, lines)
     end = block(lines, at)
@@ -44,7 +44,7 @@ def swapped(lines: list[str], corpus: Sequence[bytes], chance: Random) -> None:
         lines[at:after] = [*lines[end:after], *lines[at:end]]
 
 
-def shifted(lines: list[str], corpus: Sequence[bytes], chance: Random) -> None:
+def shifted(lines: list[str], _corpus: Sequence[bytes], chance: Random) -> None:
     """A block stands deeper, or less deep."""
     at = place(chance, lines)
     deeper = chance.random() < 0.5

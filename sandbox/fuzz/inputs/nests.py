@@ -54,7 +54,7 @@ def nests(productions: Productions) -> InputSource:
     all_of_them = [(name, one) for name, each in every.items() for one in each if name in ways]
     left: list[tuple[str, Cycle]] = []
 
-    def nested(corpus: Sequence[bytes], chance: Random) -> bytes | None:
+    def nested(_corpus: Sequence[bytes], chance: Random) -> bytes | None:
         if not left:
             left.extend(all_of_them)
             chance.shuffle(left)

@@ -110,7 +110,7 @@ def places(productions: Productions, family: str) -> InputSource:
     inner = {name: constructs(productions, name) for name in {pair[2] for pair in every}}
     sizes = list(accumulate(len(inner[pair[2]]) for pair in every))
 
-    def placed(corpus: Sequence[bytes], chance: Random) -> bytes | None:
+    def placed(_corpus: Sequence[bytes], chance: Random) -> bytes | None:
         name, step, rule = chance.choices(every, cum_weights=sizes)[0]
         path = [step, *choose(chance, inner[rule])]
         while name != productions.start:
@@ -140,7 +140,7 @@ def each_place(productions: Productions, turn: int = 0) -> InputSource:
     rules = productions.rules
     compound = {one for each in rules.values() for one in each if any(symbol in rules for symbol in one)}
 
-    def placed(corpus: Sequence[bytes], chance: Random) -> bytes | None:
+    def placed(_corpus: Sequence[bytes], chance: Random) -> bytes | None:
         while whole:
             if not left:
                 left.extend(whole)
@@ -243,7 +243,7 @@ def pairs(productions: Productions, turn: int = 0) -> InputSource:
     """Programs of nothing but pairs that were not there yet, as far as their rules have some left."""
     left, (ways, _) = WantedPairs(productions, turn), contexts(productions)
 
-    def paired(corpus: Sequence[bytes], chance: Random) -> bytes | None:
+    def paired(_corpus: Sequence[bytes], chance: Random) -> bytes | None:
         name = left.begin(chance)
         if not name:
             return None

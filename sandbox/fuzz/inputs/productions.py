@@ -259,7 +259,7 @@ def _expanded(
 def generator(productions: Productions) -> InputSource:
     """Programs of every size, each of a part of the table, for any corpus."""
 
-    def generated(corpus: Sequence[bytes], chance: Random) -> bytes | None:
+    def generated(_corpus: Sequence[bytes], chance: Random) -> bytes | None:
         table = some(productions, chance, choose(chance, KEPT))
         eager, deepest = int(chance.random() ** 2 * 5), 3 + int(chance.random() ** 2 * 20)
         return finished(generate(table, chance, eager, deepest, size(chance)), productions, chance)

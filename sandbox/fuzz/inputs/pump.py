@@ -242,7 +242,7 @@ def _numbered(program: Parsed, material: Material, chance: Random) -> bytes | No
     return text(parts[:start]) + made + text(parts[start:])
 
 
-def _longer(program: Parsed, material: Material, chance: Random) -> bytes | None:
+def _longer(program: Parsed, _material: Material, chance: Random) -> bytes | None:
     """A name, a number, a string or a comment that is long."""
     parts = list(program.tokens)
     marks = [at for at, one in enumerate(parts) if one.kind in (WORD, NUMBER, STRING, COMMENT) and one.text]

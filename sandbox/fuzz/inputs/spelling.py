@@ -116,7 +116,7 @@ def blanks(parts: list[InputToken], material: Material, chance: Random) -> None:
     parts[at] = InputToken(parts[at].kind, parts[at].text, parts[at].before + form + line)
 
 
-def stretched(parts: list[InputToken], material: Material, chance: Random) -> None:
+def stretched(parts: list[InputToken], _material: Material, chance: Random) -> None:
     """A string is empty, or as long as an edge."""
     at = [index for index, one in enumerate(parts) if one.kind == STRING and len(one.text) > 1]
     if at:
@@ -129,7 +129,7 @@ def stretched(parts: list[InputToken], material: Material, chance: Random) -> No
         parts[index] = InputToken(STRING, text[: text.index(mark) + 1] + body + mark, parts[index].before)
 
 
-def commas(parts: list[InputToken], material: Material, chance: Random) -> None:
+def commas(parts: list[InputToken], _material: Material, chance: Random) -> None:
     """One sign more than needed: a comma before a closing bracket, a semicolon, a pair of brackets."""
     ends = [index for index, one in enumerate(parts) if one.text in (")", "]", "}", ";")]
     if ends:

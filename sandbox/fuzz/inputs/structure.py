@@ -62,7 +62,7 @@ def group_replaced(parts: list[InputToken], material: Material, chance: Random) 
         parts[start:end] = fitted(new, depth_at(parts, start), material.family)
 
 
-def group_hoisted(parts: list[InputToken], material: Material, chance: Random) -> None:
+def group_hoisted(parts: list[InputToken], _material: Material, chance: Random) -> None:
     """A group takes the place of one around it with the same bracket."""
     found = groups(parts)
     if len(found) < 2:
@@ -76,7 +76,7 @@ def group_hoisted(parts: list[InputToken], material: Material, chance: Random) -
         parts[place_of[0] : place_of[1]] = [apart(parts[start]), *parts[start + 1 : end]]
 
 
-def group_nested(parts: list[InputToken], material: Material, chance: Random) -> None:
+def group_nested(parts: list[InputToken], _material: Material, chance: Random) -> None:
     """A group stands once more inside itself, at the place of an inner one with the same bracket."""
     found = groups(parts)
     for start, end in found[place(chance, found) :] if found else ():
@@ -91,13 +91,13 @@ def group_nested(parts: list[InputToken], material: Material, chance: Random) ->
             return
 
 
-def group_emptied(parts: list[InputToken], material: Material, chance: Random) -> None:
+def group_emptied(parts: list[InputToken], _material: Material, chance: Random) -> None:
     if found := groups(parts):
         start, end = choose(chance, found)
         del parts[start + 1 : end - 1]
 
 
-def group_doubled(parts: list[InputToken], material: Material, chance: Random) -> None:
+def group_doubled(parts: list[InputToken], _material: Material, chance: Random) -> None:
     """A group stands twice; after a call or a block, what is in front of it too."""
     if found := groups(parts):
         start, end = choose(chance, found)

@@ -29,18 +29,18 @@ LOADER = "loader"
 Table = Productions | None
 
 TEXT: dict[str, Callable[[str, Table], InputSource | None]] = {
-    "tokens": lambda family, table: mutation(TOKEN_EDITS, family),
-    "expressions": lambda family, table: mutation(EXPRESSION_EDITS, family),
-    "groups": lambda family, table: mutation(GROUP_EDITS, family),
-    "statements": lambda family, table: mutation(STATEMENT_EDITS, family),
-    "splice": lambda family, table: mutation(SPLICE_EDITS, family),
-    "lists": lambda family, table: lists(family),
-    "lines": lambda family, table: line_mutation,
-    "spelling": lambda family, table: mutation((*SPELLING_EDITS, *INSIDE_EDITS), family),
-    "pump": lambda family, table: pump(family),
-    "typed": lambda family, table: generator(table) if table else None,
+    "tokens": lambda family, _table: mutation(TOKEN_EDITS, family),
+    "expressions": lambda family, _table: mutation(EXPRESSION_EDITS, family),
+    "groups": lambda family, _table: mutation(GROUP_EDITS, family),
+    "statements": lambda family, _table: mutation(STATEMENT_EDITS, family),
+    "splice": lambda family, _table: mutation(SPLICE_EDITS, family),
+    "lists": lambda family, _table: lists(family),
+    "lines": lambda _family, _table: line_mutation,
+    "spelling": lambda family, _table: mutation((*SPELLING_EDITS, *INSIDE_EDITS), family),
+    "pump": lambda family, _table: pump(family),
+    "typed": lambda _family, table: generator(table) if table else None,
     "places": lambda family, table: places(table, family) if table else None,
-    "nests": lambda family, table: nests(table) if table else None,
+    "nests": lambda _family, table: nests(table) if table else None,
 }
 """For a compiler, from its language's family and its table of well-formed programs; None where there is
 nothing to go by."""
