@@ -136,7 +136,8 @@ def write_new(path: Path, content: bytes) -> None:
 def read_private(path: Path) -> bytes:
     """The content of a private file, judged on the opened descriptor; ConfigError names what to fix."""
     # systemd 257 provides credentials as 0440 root with an ACL (security.md C2)
-    credential = _is_credential(path)
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    credential = bool(folder) and path.absolute().parent == Path(folder or "").absolute()
     try:
         content = files.read_owned(
             path,
@@ -191,11 +192,6 @@ def _is_own_group(gid: int) -> bool:
     except KeyError:
         return False
     return group.gr_name == user and not set(group.gr_mem) - {user}
-
-
-def _is_credential(path: Path) -> bool:
-    folder = os.environ.get("CREDENTIALS_DIRECTORY")
-    return bool(folder) and path.absolute().parent == Path(folder or "").absolute()
 
 
 def _unlock(keystore: dict[str, object], path: Path, password_file: Path) -> Secret:

@@ -71,11 +71,14 @@ class Settling:
         self._settled.pop(name, None)
 
 
+ChangeKind = Literal["added", "changed", "removed"]
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """A file that was added, changed or removed. `digest` is the SHA-256 of its content, hex."""
 
-    kind: Literal["added", "changed", "removed"]
+    kind: ChangeKind
     path: Path
     digest: str
 
@@ -103,14 +106,9 @@ async def watch_personas(
             if digest != GONE:
                 digests[name] = digest
             if digest != before:
-                yield Change(_kind(before, digest), Path(name), digest)
+                kind: ChangeKind = "added" if before == GONE else "removed" if digest == GONE else "changed"
+                yield Change(kind, Path(name), digest)
         await anyio.sleep(rest(every_s))
-
-
-def _kind(before: str, after: str) -> Literal["added", "changed", "removed"]:
-    if before == GONE:
-        return "added"
-    return "removed" if after == GONE else "changed"
 
 
 class FileWatch(Poller):

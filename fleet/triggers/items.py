@@ -64,7 +64,7 @@ class ItemWatch(Poller):
         stored = await self._book.get(self._key)
         known: dict[str, str] = json.loads(stored or "{}")
         items = [one for one in await self._book.items(self._platform, STAGES) if one.trusted]
-        for item in sorted(items, key=_gravest):
+        for item in sorted(items, key=lambda one: (-weight(one.severity), one.since, one.fingerprint)):
             if known.get(item.fingerprint) == item.since or await self._waits(item):
                 continue
             keys = [(one, item_key(one, item.fingerprint, item.since)) for one in personas]
@@ -94,7 +94,3 @@ def item_asked(key: str) -> str:
     """The item that a person asked for with a manual key; "" for another key."""
     found = _IDENT.fullmatch(key.partition("@")[2])
     return found[1] if found else ""
-
-
-def _gravest(item: ItemRow) -> tuple[float, str, str]:
-    return -weight(item.severity), item.since, item.fingerprint

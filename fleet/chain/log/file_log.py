@@ -117,9 +117,10 @@ class FileLog:
             os.ftruncate(descriptor, end)  # what a crash tore
             last = _parsed(os.pread(descriptor, MAX_LINE, starts[-2]), first - 1) if first else None
             now = max(int(self._clock.now().timestamp()), last["at"] if last else 0)
-            data = b"".join(
-                _line(index, now, sender, text) for index, (sender, text) in enumerate(entries, first)
-            )
+            data = b""
+            for index, (sender, text) in enumerate(entries, first):
+                body = {"n": index, "at": now, "from": sender, "text": text}
+                data += json.dumps(body | {"sum": _sum(body)}).encode() + b"\n"
             try:
                 view = memoryview(data)
                 while view:
@@ -207,11 +208,6 @@ def _faults(path: Path) -> Iterator[None]:
 
 class _Missing(Exception):
     pass
-
-
-def _line(index: int, at: int, sender: str, text: str) -> bytes:
-    body = {"n": index, "at": at, "from": sender, "text": text}
-    return json.dumps(body | {"sum": _sum(body)}).encode() + b"\n"
 
 
 def _sum(body: dict[str, Any]) -> str:

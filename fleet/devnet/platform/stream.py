@@ -28,13 +28,10 @@ async def events(
     """The same answer in pieces; the last event has the finish reason and the totals."""
     for tool, argument in reply.tools:
         yield _event(_body([_call_part(tool, argument)]))
-    for piece in _split_bytes(reply.text) if cut_inside_characters else _split(reply.text):
+    whole = (reply.text[at : at + WIDTH] for at in range(0, len(reply.text), WIDTH))
+    for piece in _split_bytes(reply.text) if cut_inside_characters else whole:
         yield _event(_body([{"text": piece}]))
     yield _event(_body([], "STOP") | _totals(reply, caller, asked))
-
-
-def _split(text: str) -> list[str]:
-    return [text[at : at + WIDTH] for at in range(0, len(text), WIDTH)]
 
 
 def _split_bytes(text: str) -> list[str]:

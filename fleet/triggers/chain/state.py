@@ -117,7 +117,7 @@ def advance(seen: WatchState, look: ChainSnapshot, low_wei: int) -> WatchState:
     """The state after one more look, with its events in the outbox."""
     events = [
         *_facets(seen, look),
-        *_registered(seen, look),
+        *(ChainEvent("registered", line.block.number, line.mark) for line in _fresh(seen, look)),
         *_log(seen, look),
         *_sponsor(seen, look, low_wei),
     ]
@@ -146,10 +146,6 @@ def _facets(seen: WatchState, look: ChainSnapshot) -> list[ChainEvent]:
         return []
     cuts = _lines(look, DIAMOND_CUT)  # without any, the look's own block is the best estimate
     return [ChainEvent("facets-changed", (cuts[-1].block if cuts else look.block).number, look.facets[:12])]
-
-
-def _registered(seen: WatchState, look: ChainSnapshot) -> list[ChainEvent]:
-    return [ChainEvent("registered", line.block.number, line.mark) for line in _fresh(seen, look)]
 
 
 def _fresh(seen: WatchState, look: ChainSnapshot) -> list[DiamondLog]:
