@@ -141,7 +141,7 @@ def test_vyper_tells_a_users_mistake_and_a_whole_recursion(tmp_path: Path) -> No
     execution = Execution(Ending.CLEAN_ERROR, 1, b"", done.stderr)
     verdict = judge(program, b"deep", execution)
     assert verdict.kind == "internal-error"
-    assert verdict.place == "vyper_compile.py:fold < vyper_compile.py:term"
+    assert verdict.place == "vyper_compile.py:fold < vyper_compile.py:term recursion"
     assert reason(program, execution, verdict.kind).startswith("RecursionError: ")
 
 
@@ -162,7 +162,7 @@ def test_solc_tells_an_exception_by_its_stack_and_begins_anew(tmp_path: Path) ->
     code, _, stack = deep
     verdict = judge(Program(), b"deep", Execution(Ending.CLEAN_ERROR, code, b"", stack.encode()))
     assert (code, verdict.kind) == (1, "internal-error")
-    assert verdict.place == "index.js:deep"
+    assert verdict.place == "index.js:deep recursion"
     cold = subprocess.run(
         [str(NODE), "solc_main.js"], input=b"deep", cwd=tmp_path, capture_output=True, check=False
     )

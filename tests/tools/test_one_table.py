@@ -99,7 +99,7 @@ def test_a_new_tool_is_offered_in_its_group_and_every_probe_of_it_is_accounted_f
 
 @pytest.mark.jail
 def test_a_finding_of_a_new_tool_is_worded_by_its_spec_and_a_replay_knows_what_varies(made: Any) -> None:
-    assert made["titles"] == ["counting in {site}/plum the letter u: few"]
+    assert made["titles"] == ["Finding of few: counting in /plum the letter u: few"]
     assert made["compared"] == ["same"]
 
 
