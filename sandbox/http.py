@@ -100,7 +100,7 @@ class FinalReply(http.client.HTTPResponse):
         if status < 200 or status in (204, 304) or self._method == "HEAD":  # type: ignore[attr-defined]
             self.length = 0
 
-    def interim(self, status: int, reason: str) -> bool:
+    def interim(self, status: int, reason: str) -> bool:  # noqa: ARG002  the port has it
         """Whether another answer follows (RFC 9110, 15.2); 101 is the last one of HTTP."""
         return status < 200 and status != http.client.SWITCHING_PROTOCOLS
 

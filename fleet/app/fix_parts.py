@@ -49,17 +49,17 @@ class ConfiguredParts:
     def tracker(self, task: FixTask) -> TrackerPort:
         return NoTracker() if task.repository.github is None else GitHubTracker(self._api(task))
 
-    def trees(self, task: FixTask, folder: Path) -> Trees:
+    def trees(self, task: FixTask, folder: Path) -> Trees:  # noqa: ARG002  the port has it
         return GitTrees(Git(), self.state, token=self._git_token)
 
     @asynccontextmanager
-    async def jails(self, task: FixTask, folder: Path) -> AsyncIterator[TreeJailPort]:
+    async def jails(self, task: FixTask, folder: Path) -> AsyncIterator[TreeJailPort]:  # noqa: ARG002  the port has it
         yield TreeJails(self._jail, self.platform)
 
-    def fixer(self, task: FixTask, budget: FixBudget) -> Fixer:
+    def fixer(self, task: FixTask, budget: FixBudget) -> Fixer:  # noqa: ARG002  the port has it
         return open_fixer(self.config, self.state, budget, rung=partial(rung_word, self.state / DIAL))
 
-    def texts(self, task: FixTask, report: GateReport, patch: CheckedPatch) -> ProposalTexts:
+    def texts(self, task: FixTask, report: GateReport, patch: CheckedPatch) -> ProposalTexts:  # noqa: ARG002  the port has it
         return ProposalTexts(
             proposal_title(task, report), proposal_body(task, report), commit_message(task, report)
         )

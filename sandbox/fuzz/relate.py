@@ -111,7 +111,7 @@ def apart(other: Runner) -> Look:
 def printed(printer: Runner) -> Look:
     """What the printer makes of the output, compiled again."""
 
-    def look(trials: Trials, source: bytes, done: Execution) -> Sequence[Broken]:
+    def look(trials: Trials, source: bytes, done: Execution) -> Sequence[Broken]:  # noqa: ARG001  as every relation
         text = trials.by(printer, done.stdout)
         if text.ending is not Ending.ACCEPTED:
             return ()

@@ -21,7 +21,11 @@ class NoFixer:
     name = "none"
 
     async def fix(
-        self, task: FixTask, tree: TreePort, jails: TreeJailPort, failed: Sequence[StepResult]
+        self,
+        task: FixTask,  # noqa: ARG002  the port has it
+        tree: TreePort,  # noqa: ARG002  the port has it
+        jails: TreeJailPort,  # noqa: ARG002  the port has it
+        failed: Sequence[StepResult],  # noqa: ARG002  the port has it
     ) -> FixAttempt:
         """Leave the tree as it is."""
         return FixAttempt("no fixer is configured: the proposal is the failing test")

@@ -90,7 +90,7 @@ class ModelFixer:
 class _Unshown:
     """An answer is not shown while it comes."""
 
-    def show(self, event: Event) -> None:
+    def show(self, event: Event) -> None:  # noqa: ARG002  the port has it
         return
 
 

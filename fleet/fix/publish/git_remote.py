@@ -76,7 +76,7 @@ class GitRemotePublisher:
             await branch.delete(head)
         return Published(task.branch, task.branch, found.head, "closed")
 
-    async def answer(self, task: FixTask, comment: int, steps: Sequence[StepResult]) -> str:
+    async def answer(self, task: FixTask, comment: int, steps: Sequence[StepResult]) -> str:  # noqa: ARG002  the port has it
         """FixError: there are no comments on a plain remote."""
         raise FixError(
             f"{task.name} is a plain git remote: it has no comments", remedy="answer where it was asked"

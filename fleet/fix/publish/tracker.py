@@ -34,7 +34,7 @@ _KINDS = ("issue", "pull-request")
 class NoTracker:
     """TrackerPort of a plain git remote: there is nothing to search."""
 
-    async def search(self, task: FixTask) -> Sequence[TrackerHit]:
+    async def search(self, task: FixTask) -> Sequence[TrackerHit]:  # noqa: ARG002  the port has it
         """Nothing."""
         return ()
 

@@ -113,7 +113,7 @@ TokenOf = Callable[[FixTask], GitToken | None]
 """The token that the repository of a task is fetched with."""
 
 
-def no_token(task: FixTask) -> GitToken | None:
+def no_token(task: FixTask) -> GitToken | None:  # noqa: ARG001  as every reader of a token
     """For repositories that anyone may read, or that lie on this machine."""
     return None
 
