@@ -30,6 +30,7 @@ WHAT = (
     "the CLI table of runs",
     "a new oracle",
     "a new explorer",
+    "which GET requests change state",
     "what a target of `fleet fuzz` is",
     "what a search keeps between rounds",
     "what a jail may reach",
