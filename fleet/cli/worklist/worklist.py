@@ -7,17 +7,19 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
-from fleet.app.journal import known_journal
+from fleet.app.journal import from_journal
 from fleet.cli.completion import completed_from
 from fleet.cli.console import DryRun, Json, few_digits, make_app, note, put, run, state, table
 from fleet.cli.outages import line_of, open_outages
 from fleet.cli.worklist import fresh
 from fleet.errors import Unreachable, UsageError
 from fleet.findings.severity import WEIGHTS
+from fleet.store.journal import Journal
 from fleet.text import clean, counted
 from fleet.triage.items.rank import SURFACES
 from fleet.triage.items.unproven import beside, proving, unproven
@@ -186,7 +188,8 @@ def _current(*, offline: bool, program: bool) -> tuple[WorklistDocument, Unreach
     """
     late = None if offline else run(lambda: fresh.refresh(state()))
     found = written(state())
-    shown = run(lambda: _known(found or WorklistDocument()))
+    document = found or WorklistDocument()
+    shown = run(lambda: from_journal(state(), partial(_known, document), document))
     unread = Unreachable(f"the log was not read: {late}", remedy=late.remedy) if late else None
     if found is None and not program:
         print("\n".join(_beside(shown)), end="\n" if _beside(shown) else "")
@@ -200,18 +203,15 @@ def _current(*, offline: bool, program: bool) -> tuple[WorklistDocument, Unreach
     return shown, unread
 
 
-async def _known(document: WorklistDocument) -> WorklistDocument:
+async def _known(document: WorklistDocument, journal: Journal) -> WorklistDocument:
     """The document with open outages and grave findings not proven yet, as the journal has them now."""
-    if (known := await known_journal(state())) is None:
-        return document
-    async with known as journal:
-        outages = tuple(
-            ListedOutage(**one | {"targets": tuple(one["targets"])}) for one in await open_outages(journal)
-        )
-        decisions = await journal.decisions(document.platform)
-        rows, now = await journal.findings(), datetime.now(UTC)
-        left, seen = (beside(of(rows, decisions, now), document.items) for of in (unproven, proving))
-        return replace(document, outages=outages, unproven=left, proving=seen)
+    outages = tuple(
+        ListedOutage(**one | {"targets": tuple(one["targets"])}) for one in await open_outages(journal)
+    )
+    decisions = await journal.decisions(document.platform)
+    rows, now = await journal.findings(), datetime.now(UTC)
+    left, seen = (beside(of(rows, decisions, now), document.items) for of in (unproven, proving))
+    return replace(document, outages=outages, unproven=left, proving=seen)
 
 
 def _digest(shown: WorklistDocument, wanted: Selection, *, as_json: bool) -> None:
@@ -237,12 +237,11 @@ def _room(shown: WorklistDocument, *, screen: bool) -> int:
 def _beside(shown: WorklistDocument) -> list[str]:
     """A line each for what is not in the ranked list."""
     lines = [f"outage    {line_of(asdict(outage))}" for outage in shown.outages]
-    for one in shown.proving:
-        found = f"{one.severity}  {one.title}  ({one.fingerprint}, run {one.run}: {one.why})"
-        lines.append(clean(f"proving   {found}"))
-    for one in shown.unproven:
-        found = f"{one.severity}  {one.title}  ({one.fingerprint}, run {one.run}: {one.why})"
-        lines.append(clean(f"unproven  {found}"))
+    lines += [
+        clean(f"{word}{one.severity}  {one.title}  ({one.fingerprint}, run {one.run}: {one.why})")
+        for word, rows in (("proving   ", shown.proving), ("unproven  ", shown.unproven))
+        for one in rows
+    ]
     lines += [f"audit     {audited(shown.audit)}"] if shown.audit.drawn else []
     left = counted(shown.strangers_left, "entry", "entries")
     return lines + [f"strangers {left} beyond their share not listed"] * bool(shown.strangers_left)
