@@ -41,9 +41,9 @@ pytestmark = [
 
 LEAK = "<script>const OWNER_PRIVATE_KEY = '0x" + "5e31c4a9" * 8 + "'</script></html>"
 PAGES = {"targets": {"manual": "{site}/letters.html", "settings": "{site}/names.html"}}
-EVENING = "GET {site}/ shows a private key"
-SECOND = "GET {site}/letters.html shows a private key"
-THIRD = "GET {site}/names.html shows a private key"
+EVENING = "Secret is public: GET / shows a private key"
+SECOND = "Secret is public: GET /letters.html shows a private key"
+THIRD = "Secret is public: GET /names.html shows a private key"
 OUTAGE = "platform-unreachable: site does not answer"
 NEWS = {"new": [SECOND, THIRD], "regressed": [], "fixed": [EVENING, OUTAGE], "still": []}
 """The digest of this night: an outage that is over is one of the things that were mended."""

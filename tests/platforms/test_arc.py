@@ -28,8 +28,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.devnet, pytest.mark.jail, pytest.ma
 
 LEAK = "<script>const OWNER_PRIVATE_KEY = '0x" + "5e31c4a9" * 8 + "'</script></html>"
 OTHER = {"targets": {"manual": "{site}/letters.html"}}
-FOUND = "GET {site}/ shows a private key"
-DISMISSED = "GET {site}/letters.html shows a private key"
+FOUND = "Secret is public: GET / shows a private key"
+DISMISSED = "Secret is public: GET /letters.html shows a private key"
 STEPS = ("found", "ranked", "seen", "dismissed", "clean", "fixed", "back", "regressed")
 FULL = os.environ.get("ARC_FULL") == "1"
 LOST = [(), *((step,) for step in STEPS)] if FULL else [("dismissed", "fixed")]

@@ -40,6 +40,6 @@ async def test_a_page_broken_in_a_way_that_no_probe_asks_about_is_found_and_lear
         page.write_text(page.read_text().replace("</body>", '<a href="/no-such-page.html">more</a></body>'))
         fired = await fire("qa-security", stand, at, rung=Rung.OBSERVE, env=EXPLORING)
         titles = [row["title"] for row in fired.data["findings"] if row["state"] == "posted"]
-        assert titles == ["{site}/names.html links to {site}/no-such-page.html, which answers 404"]
+        assert titles == ["Link leads to nothing: /names.html links to /no-such-page.html, which answers 404"]
         (learned,) = (at.state / "learned" / "bare").glob("*.json")
         assert json.loads(learned.read_text())["oracle"] == "dead-link"

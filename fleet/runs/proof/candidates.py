@@ -239,9 +239,7 @@ def _kind(oracle: str) -> str:
 
 
 def _named(probe: Probe) -> str:
-    """What a persona's probe says is wrong; a question of a driver says nothing of its own."""
-    if probe.id.startswith(NEW):
-        return ""
+    """What a persona's probe says is wrong; a question of a driver has no expectation of its own."""
     return kinds()[probe.kind].name if probe.kind in kinds() else probe.finding
 
 
