@@ -13,7 +13,7 @@ from fleet.app.persona_sets import load, roster
 from fleet.app.wiring import wired
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import Role
-from fleet.config import FleetConfig, Platform, load_fleet, load_platform
+from fleet.config import FleetConfig, Platform
 from fleet.drivers.expect_check import ExpectationCache
 from fleet.events.daemon_events import FEED, Feed
 from fleet.events.live import Hub
@@ -37,8 +37,8 @@ from fleet.service.metrics import Tally
 from fleet.service.persona_watcher import PersonaWatcher
 from fleet.service.proposal_watch import ProposalWatch
 from fleet.service.readiness import Notifier, Readiness
+from fleet.service.reload import check_secrets, load_config
 from fleet.service.triggers import Side, Triggers
-from fleet.triggers.hooks.secret import hook_secrets
 
 
 async def reside(options: Options, fence: Bootstrap, notifier: Notifier, opened: Callable[[], None]) -> bool:
@@ -154,24 +154,3 @@ def ways_in(
         state=world.state,
         clock=world.clock,
     )
-
-
-async def load_config(platform: str | None, state: Path, known: Platform) -> tuple[FleetConfig, Platform]:
-    """The configuration and the profile as they are on disk.
-
-    ConfigError also for an unreadable profile or secret; Unreachable and WrongTarget for a profile that
-    differs from the `known` one and whose chain does not answer or is another.
-    """
-    config = load_fleet()
-    profile, _ = load_platform(platform or config.platform, state)
-    check_secrets(config, state)
-    if profile != known:
-        async with Rpc(profile.chain.rpc) as rpc:
-            await rpc.check_target(profile)
-    return config, profile
-
-
-def check_secrets(config: FleetConfig, state: Path) -> None:
-    """Check the secrets of all webhooks; ConfigError for an unusable one."""
-    for name in config.hooks:
-        hook_secrets(config, name, state)
