@@ -126,7 +126,7 @@ class Redactor:
             for name, inner in record.items()
         }
 
-    def _number(self, value: float | None, key: str) -> Any:
+    def _number(self, value: float | None, key: str) -> float | str | None:
         if key and _PRIVATE_KEY_NAMES.search(key):
             return mask("private")
         if isinstance(value, int) and value >= 2**64 and self.text(str(value)) != str(value):

@@ -98,14 +98,14 @@ def spell(calls: Iterable[ReproCall]) -> str:
 
 
 def _write(calls: Iterable[ReproCall], write: Callable[[Any], str]) -> str:
-    return "; ".join(f"{call.tool}({_write_args(call.args, write)})" for call in calls)
+    written = (
+        (call.tool, ", ".join(f"{name}={write(call.args[name])}" for name in sorted(call.args)))
+        for call in calls
+    )
+    return "; ".join(f"{tool}({args})" for tool, args in written)
 
 
-def _write_args(args: Mapping[str, Any], write: Callable[[Any], str]) -> str:
-    return ", ".join(f"{name}={write(args[name])}" for name in sorted(args))
-
-
-def _write_argument(value: Any) -> str:
+def _write_argument(value: object) -> str:
     if not isinstance(value, str) or len(value) > MAX_CHARS:  # a longer one does not parse again anyway
         return _write_value(value)
     return " + ".join(
@@ -113,7 +113,7 @@ def _write_argument(value: Any) -> str:
     )
 
 
-def _write_value(value: Any) -> str:
+def _write_value(value: object) -> str:
     try:
         return _WRITER.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
@@ -181,7 +181,7 @@ def _value(text: str, at: int) -> tuple[Any, int]:
     return value, end
 
 
-def _check_depth(value: Any, left: int) -> None:
+def _check_depth(value: object, left: int) -> None:
     if left == 0:
         raise ReproError(f"nested deeper than {MAX_DEPTH}")
     if isinstance(value, dict | list):

@@ -104,7 +104,10 @@ def of_probe(
     ]
     # the last step, and earlier ones with the fields in question
     relevant = [one for one in seen[:-1] if one[2]] + seen[-1:]
-    shown = [": ".join(filter(None, (where, _join(how, values)))) for where, how, values in relevant]
+    shown = [
+        ": ".join(filter(None, (where, ", ".join(filter(None, (how, values))))))
+        for where, how, values in relevant
+    ]
     keys = [_key(call, result, fields) for call, result in zip(calls, results, strict=True)]
     return Sighting(
         title=line("; ".join(shown), TITLE_CHARS),
@@ -137,10 +140,6 @@ def state(tool: str, result: Mapping[str, Any]) -> str:
     )
 
 
-def _join(how: str, values: str) -> str:
-    return ", ".join(filter(None, (how, values)))
-
-
 def _values(tool: str, result: Mapping[str, Any], fields: Iterable[str]) -> str:
     spec = tools.TOOLS.get(tool)
     told = {"status", "outcome", "ok", spec.ends_in if spec else ""}
@@ -151,7 +150,7 @@ def _values(tool: str, result: Mapping[str, Any], fields: Iterable[str]) -> str:
     )
 
 
-def _show(field: str, value: Any) -> str:
+def _show(field: str, value: object) -> str:
     if value is None or value == "" or value == [] or value == ():
         return "none"
     if isinstance(value, bool):
@@ -178,7 +177,7 @@ def _key(call: Mapping[str, Any], result: Mapping[str, Any], fields: Iterable[st
     return " ".join(parts)
 
 
-def _steady(field: str, value: Any) -> str:
+def _steady(field: str, value: object) -> str:
     if isinstance(value, bool) or value is None or field in _EXACT:
         return str(value)
     if isinstance(value, int | float):

@@ -8,13 +8,15 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fleet.errors import FleetError
 from sandbox.fuzz.inputs.productions import DEEPER, LINE, SHALLOWER, parse
 
 if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
     from lark import Lark
+    from lark.lexer import Pattern
 
 TERMINAL_EXAMPLES = 24
 """Texts that stand in the table for a terminal which is a regular expression."""
@@ -93,7 +95,7 @@ def _declared(made: Lark) -> list[str]:
     return sorted(used - known)
 
 
-def _terminal(pattern: Any) -> Any:
+def _terminal(pattern: Pattern) -> SearchStrategy[str]:
     from hypothesis import strategies as st
 
     if pattern.type == "str":
@@ -101,7 +103,7 @@ def _terminal(pattern: Any) -> Any:
     return st.from_regex(pattern.to_regexp(), fullmatch=True)
 
 
-def _texts(pattern: Any) -> Sequence[str]:
+def _texts(pattern: Pattern) -> Sequence[str]:
     """The text of a terminal, or examples of its regular expression, short ones first."""
     from hypothesis.errors import HypothesisException
 
@@ -115,7 +117,7 @@ def _texts(pattern: Any) -> Sequence[str]:
     return sorted(short, key=lambda one: (len(one), one)) or found[:1]
 
 
-def _drawn(strategy: Any, count: int, seed: int) -> tuple[str, ...]:
+def _drawn(strategy: SearchStrategy[str], count: int, seed: int) -> tuple[str, ...]:
     """Distinct values without lone surrogates, in the order in which they came."""
     from hypothesis import HealthCheck, Phase, given, settings
     from hypothesis import seed as seeded

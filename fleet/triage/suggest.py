@@ -42,7 +42,11 @@ async def suggested(
     """Suggested links by item. At most `AT_ONCE` new pairs are asked about; the others wait."""
     known = _read(await journal.get(KEY + platform))
     wanted = {pair.key: pair for pair in pairs if pair.a != pair.b}
-    new = [_quotable(pair) for key, pair in wanted.items() if key not in known][:AT_ONCE]
+    new = [
+        AskedPair(one.a, one.b, line(one.text_a, TEXT_CHARS), line(one.text_b, TEXT_CHARS))
+        for key, one in wanted.items()
+        if key not in known
+    ][:AT_ONCE]
     if new and suggester is not None:
         for pair, verdict in zip(new, await _answers(suggester, new), strict=False):
             known[pair.key] = verdict
@@ -78,10 +82,6 @@ async def _answers(suggester: Suggester, pairs: Sequence[AskedPair]) -> Sequence
     if len(found) != len(pairs):
         return ()
     return [PairVerdict(one.same, line(one.why, WHY_CHARS)) for one in found]
-
-
-def _quotable(pair: AskedPair) -> AskedPair:
-    return AskedPair(pair.a, pair.b, line(pair.text_a, TEXT_CHARS), line(pair.text_b, TEXT_CHARS))
 
 
 def _read(text: str | None) -> dict[str, PairVerdict]:

@@ -102,7 +102,11 @@ class TriageFold:
         shared = SharedInputs.of(inputs, weights, self._standing, gone)
         if self._near.stale(moved):
             self._near, alike = NearItems(), False
-        linked = self._near.add(sorted(moved, key=_first) if alike else self.index.items())
+        linked = self._near.add(
+            sorted(moved, key=lambda one: one.first.place if one.keys else (0, 0))
+            if alike
+            else self.index.items()
+        )
         moved.update(self._looked_at(before.figures, inputs.figures))
         if linked or not alike:
             self._regroup(shared, moved if alike else None)
@@ -162,7 +166,3 @@ class TriageFold:
 def _ended(standing: StandingDecisions, before: datetime, now: datetime) -> bool:
     """Whether a dismissal or a snooze ended meanwhile, of the journal or published."""
     return any(one.until and before <= datetime.fromisoformat(one.until) <= now for one in standing.all)
-
-
-def _first(item: ItemReports) -> tuple[int, int]:
-    return item.first.place if item.keys else (0, 0)

@@ -102,7 +102,7 @@ class TriageIndex:
         if sender not in self.trusted:
             sender = sender.lower()
         ours = sender in self.trusted
-        if not ours and not self._takes(sender):
+        if not ours and (self._theirs_read >= STRANGERS_READ or self._read.get(sender, 0) >= PER_SENDER):
             self.unread += 1
             return
         said, sender = (
@@ -197,10 +197,6 @@ class TriageIndex:
     def _touch(self, name: str) -> None:
         if (item := self._items.get(name)) is not None:
             self._changed[item] = None
-
-    def _takes(self, sender: str) -> bool:
-        """Whether one more entry of this stranger is read."""
-        return self._theirs_read < STRANGERS_READ and self._read.get(sender, 0) < PER_SENDER
 
     def _theirs(self, epoch: int, index: int, sender: str, at: int, text: str) -> None:
         self._theirs_read += 1

@@ -35,10 +35,8 @@ def due(index: TriageIndex, ended: Sequence[OutageEnd]) -> tuple[str, ...]:
     return tuple(
         write(Envelope(source=SOURCE, sev=Severity.INFO, surface=SURFACE, fp=end.fp, title=over_title(end)))
         for end in ended
-        if end.fp not in index.ends and _begun(index, end.fp)
+        if end.fp not in index.ends
+        and (item := index.item(end.fp)) is not None
+        and item.reports
+        and is_outage(item.first.entry)
     )
-
-
-def _begun(index: TriageIndex, fp: str) -> bool:
-    item = index.item(fp)
-    return item is not None and bool(item.reports) and is_outage(item.first.entry)

@@ -204,7 +204,11 @@ class SimilarTexts:
         """Keep the likeliest of what is similar, and remember the text for those that follow."""
         if len(group.wording.words) < FEWEST:
             return
-        found = [(score, other) for other in self._candidates(group) if (score := _score(group, other))]
+        found = [
+            (score, other)
+            for other in self._candidates(group)
+            if not (group.exact and other.exact) and (score := group.wording.similarity(other.wording))
+        ]
         for score, other in heapq.nlargest(EACH, found, key=itemgetter(0)):
             heapq.heappush(self._similar, (group.ours + other.ours, score, -next(self._turn), other, group))
             if len(self._similar) > SUGGESTED:
@@ -227,7 +231,3 @@ class SimilarTexts:
             shared = Counter(chain.from_iterable(sorted(listed, key=len)[:LOOKED_UP]))
             for other, _ in shared.most_common(CANDIDATES):
                 yield other
-
-
-def _score(group: _EqualTexts, other: _EqualTexts) -> float:
-    return 0.0 if group.exact and other.exact else group.wording.similarity(other.wording)

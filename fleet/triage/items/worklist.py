@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic_core import to_json
 
@@ -109,14 +109,15 @@ def digest(items: Sequence[WorklistItem]) -> str:
     return hashlib.sha256(as_json(items)).hexdigest()
 
 
-def as_json(value: Any, indent: int | None = None) -> bytes:
+def as_json(value: object, indent: int | None = None) -> bytes:
     """JSON in UTF-8, of dataclasses too; a lone surrogate becomes `?`."""
     try:
         return to_json(value, indent=indent)
     except ValueError:  # of that surrogate; `json` takes five times as long
-        text = json.dumps(value, ensure_ascii=False, indent=indent, default=_fields_of)
+        text = json.dumps(
+            value,
+            ensure_ascii=False,
+            indent=indent,
+            default=lambda one: {name: getattr(one, name) for name in one.__dataclass_fields__},
+        )
         return text.encode("utf-8", "replace")
-
-
-def _fields_of(one: Any) -> dict[str, Any]:
-    return {name: getattr(one, name) for name in one.__dataclass_fields__}

@@ -38,9 +38,7 @@ def to_csv(items: Sequence[WorklistItem], _header: WorklistHeader | None = None)
     out = StringIO()
     rows = csv.writer(out, quoting=csv.QUOTE_MINIMAL)
     rows.writerow(COLUMNS)
-    rows.writerows([_cell(getattr(item, column)) for column in COLUMNS] for item in items)
+    for item in items:
+        values = (getattr(item, column) for column in COLUMNS)
+        rows.writerow([csv_cell(one, _LONGEST) if isinstance(one, str) else one for one in values])
     return out.getvalue().encode()
-
-
-def _cell(value: object) -> object:
-    return csv_cell(value, _LONGEST) if isinstance(value, str) else value

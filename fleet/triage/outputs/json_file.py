@@ -33,7 +33,7 @@ def to_json(items: Sequence[WorklistItem], header: WorklistHeader, known: str = 
     return dump({key: getattr(made, key) for key in ORDER})
 
 
-def dump(value: Any) -> bytes:
+def dump(value: object) -> bytes:
     """JSON for a file, of dataclasses too."""
     return as_json(value, 1) + b"\n"
 

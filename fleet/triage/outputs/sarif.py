@@ -131,11 +131,13 @@ def _level(item: WorklistItem) -> str:
 
 def _result(item: WorklistItem, rules: Mapping[str, int]) -> dict[str, Any]:
     rule = rule_of(item)
+    title = line(item.title, 300) or f"finding {item.fingerprint}"
+    repro = f" Repro: {line(item.repro, 1_000)}" if item.repro else ""
     result: dict[str, Any] = {
         "ruleId": rule,
         "ruleIndex": rules[rule],
         "level": _level(item),
-        "message": {"text": _message(item)},
+        "message": {"text": _plain(f"{title}.{repro}")},
         "locations": [_location(item)],
         "partialFingerprints": {FINGERPRINT: item.fingerprint},
         "properties": {
@@ -153,12 +155,6 @@ def _result(item: WorklistItem, rules: Mapping[str, int]) -> dict[str, Any]:
         why = _plain(item.reason or item.state)
         result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": why}]
     return result
-
-
-def _message(item: WorklistItem) -> str:
-    title = line(item.title, 300) or f"finding {item.fingerprint}"
-    repro = f" Repro: {line(item.repro, 1_000)}" if item.repro else ""
-    return _plain(f"{title}.{repro}")
 
 
 def _plain(text: str) -> str:

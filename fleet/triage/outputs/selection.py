@@ -59,23 +59,16 @@ class Selection:
         return tuple(item for item in items if self._has(item))
 
     def _has(self, item: WorklistItem) -> bool:
+        lately = is_new(item, self.since) if self.new else max(item.since, item.last_seen) >= self.since
+        shown = (item.title, item.surface, item.source, item.severity, item.fingerprint, *item.names)
+        text = " ".join(shown).casefold()
         return (
             STATES[self.state](item.state)
             and (not self.severities or item.severity in self.severities)
             and (not self.surfaces or item.surface in self.surfaces)
-            and self._lately(item)
-            and self._says(item)
+            and lately
+            and all(word in text for word in self.text.casefold().split())
         )
-
-    def _lately(self, item: WorklistItem) -> bool:
-        if self.new:
-            return is_new(item, self.since)
-        return not self.since or max(item.since, item.last_seen) >= self.since
-
-    def _says(self, item: WorklistItem) -> bool:
-        shown = (item.title, item.surface, item.source, item.severity, item.fingerprint, *item.names)
-        text = " ".join(shown).casefold()
-        return all(word in text for word in self.text.casefold().split())
 
 
 def moment(text: str, now: datetime, *, option: str = "--since") -> str:
