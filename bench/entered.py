@@ -86,7 +86,7 @@ class Counter:
         self.path: Entered = set()
         self.calls: list[Entered] = []
 
-    def __call__(self, frame: FrameType, event: str, arg: Any) -> None:
+    def __call__(self, frame: FrameType, event: str, arg: Any) -> None:  # noqa: ANN401  sys.setprofile has any
         if event not in ("call", "return") or self.path:
             return
         code = frame.f_code

@@ -64,7 +64,7 @@ _RANGE = abi.FUNCTIONS["feedbackRange"]
 class CappedNode(NodeProvider):
     """A node that gives each call 30 million gas, as many public ones do."""
 
-    def form_request(self, method: RPCEndpoint, params: Any = None) -> RPCRequest:
+    def form_request(self, method: RPCEndpoint, params: Any = None) -> RPCRequest:  # noqa: ANN401  any JSON
         if method == "eth_call":
             params = [{**params[0], "gas": hex(CAP)}, *params[1:]]
         return super().form_request(method, params)
@@ -128,7 +128,7 @@ async def ours(bench: Bench) -> float:
     """The mirror's reader without a store."""
     read = 0
 
-    async def take(start: int, entries: Any) -> None:
+    async def take(start: int, entries: Any) -> None:  # noqa: ANN401  any JSON
         nonlocal read
         assert start == read
         read += len(entries)

@@ -65,7 +65,7 @@ def content(folder: Path) -> Path:
 APPLICATIONS: Mapping[str, Words] = {
     "datasette": lambda at, port: ["datasette", "serve", f"{at}/pets.db", "-h", "127.0.0.1", "-p", f"{port}"],
     "fava": lambda at, port: ["fava", "-H", "127.0.0.1", "-p", f"{port}", f"{at}/moss.beancount"],
-    "httpbin": lambda at, port: ["gunicorn", "--threads", "8", "-b", f"127.0.0.1:{port}", "httpbin:app"],
+    "httpbin": lambda at, port: ["gunicorn", "--threads", "8", "-b", f"127.0.0.1:{port}", "httpbin:app"],  # noqa: ARG005  the port's
     "pypiserver": lambda at, port: ["pypi-server", "run", "-p", f"{port}", "-i", "127.0.0.1", f"{at}/files"],
     "radicale": lambda at, port: [
         *("radicale", "--server-hosts", f"127.0.0.1:{port}", "--auth-type", "none"),

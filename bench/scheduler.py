@@ -74,7 +74,7 @@ class Late:
         self.note(firing.due.timestamp())
         return True
 
-    async def skip(self, skip: Skip) -> None:
+    async def skip(self, skip: Skip) -> None:  # noqa: ARG002  the port's
         self.skipped += 1
 
 

@@ -60,7 +60,7 @@ def _undeflate(body: bytes, cap: int) -> bytes:
         return _bounded(zlib.decompressobj(wbits=-15), body, cap)
 
 
-def _bounded(member: Any, body: bytes, room: int) -> bytes:
+def _bounded(member: Any, body: bytes, room: int) -> bytes:  # noqa: ANN401  zlib's decompressor has no public type
     out: bytes = member.decompress(body, room + 1)
     if len(out) > room:
         raise Failure("too_large", "a body that unpacks to too much")

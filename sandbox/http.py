@@ -124,7 +124,7 @@ class _Reply(FinalReply):
         return super().interim(status, reason)
 
 
-def _fields(stream: Any, room: int) -> list[tuple[str, str]]:
+def _fields(stream: Any, room: int) -> list[tuple[str, str]]:  # noqa: ANN401  the socket's own signature
     """The header fields up to the empty line; HTTPException for more than `room` bytes or MAX_LINES."""
     fields = list[tuple[str, str]]()
     for number in range(MAX_LINES + 1):
@@ -147,11 +147,11 @@ class _Socket(socket.socket):
 
     deadline: Deadline
 
-    def recv_into(self, *args: Any, **kwargs: Any) -> int:
+    def recv_into(self, *args: Any, **kwargs: Any) -> int:  # noqa: ANN401  the socket's own signature
         self.settimeout(self.deadline.left())
         return super().recv_into(*args, **kwargs)
 
-    def sendall(self, data: Any, flags: int = 0) -> None:
+    def sendall(self, data: Any, flags: int = 0) -> None:  # noqa: ANN401  the socket's own signature
         self.settimeout(self.deadline.left())
         super().sendall(data, flags)
 

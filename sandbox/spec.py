@@ -96,7 +96,7 @@ ABSENT: Mapping[str, bool] = MappingProxyType({"absent": True})
 """Metadata of a field of a result that is absent, not null, where it is None: that can be asked for."""
 
 
-def as_record(result: Any) -> dict[str, Any]:
+def as_record(result: Any) -> dict[str, Any]:  # noqa: ANN401  any result dataclass
     """A result as plain data, without its absent fields."""
     gone = {one.name for one in fields(result) if one.metadata.get("absent")}
     return {name: value for name, value in asdict(result).items() if not (name in gone and value is None)}

@@ -23,7 +23,7 @@ import) raises it to 100,000 for the whole process: 100 kB of `[` then end a CPy
 Pairs = Callable[[list[tuple[str, Any]]], Any]
 
 
-def loads(text: str | bytes, *, values: int = 0, pairs: Pairs | None = None) -> Any:
+def loads(text: str | bytes, *, values: int = 0, pairs: Pairs | None = None) -> Any:  # noqa: ANN401  any JSON
     """One document; ValueError for what is not JSON, and for a number that is not finite or too long.
 
     Args:
@@ -65,7 +65,7 @@ def _constant(word: str) -> float:
     raise ValueError(f"{word} is not JSON")
 
 
-def _holds_more(found: Any, most: int) -> bool:
+def _holds_more(found: Any, most: int) -> bool:  # noqa: ANN401  any JSON
     """Counts without recursion, and stops at the first member too many."""
     count, unseen = 0, [found]
     while unseen:

@@ -35,7 +35,7 @@ def build(model: type[T], data: object, pointer: str = "") -> T:
     return model(**values)
 
 
-def check(kind: Any, value: object, pointer: str) -> Any:
+def check(kind: Any, value: object, pointer: str) -> Any:  # noqa: ANN401  a type, and a value of it
     """`value` as `kind` (str, int, float, bool, a dataclass, tuple, dict or a typed form of the last two)."""
     origin = get_origin(kind) or kind
     if origin is tuple:
@@ -52,7 +52,7 @@ def check(kind: Any, value: object, pointer: str) -> Any:
     return _scalar(kind, value, pointer)
 
 
-def _scalar(kind: Any, value: object, pointer: str) -> Any:
+def _scalar(kind: Any, value: object, pointer: str) -> Any:  # noqa: ANN401  a type, and a value of it
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         try:
             value = float(value)
@@ -67,14 +67,14 @@ def _scalar(kind: Any, value: object, pointer: str) -> Any:
     return value
 
 
-def _dict(kind: Any, value: object, pointer: str) -> dict[str, Any]:
+def _dict(kind: Any, value: object, pointer: str) -> dict[str, Any]:  # noqa: ANN401  a type, and a value of it
     if not isinstance(value, dict):
         raise Mistake(f"{pointer}: expected an object")
     inner = get_args(kind)[1] if len(get_args(kind)) == 2 else Any
     return {str(key): check(inner, item, f"{pointer}/{_escape(str(key))}") for key, item in value.items()}
 
 
-def _json(value: object, pointer: str, depth: int) -> Any:
+def _json(value: object, pointer: str, depth: int) -> Any:  # noqa: ANN401  a type, and a value of it
     if depth == 0:
         raise Mistake(f"{pointer}: nested too deeply")
     if value is None:

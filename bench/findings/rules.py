@@ -93,7 +93,7 @@ class EffectRule:
         return re.search(self.title, item.title, re.IGNORECASE) is not None
 
 
-def number(value: Any) -> float:
+def number(value: Any) -> float:  # noqa: ANN401  any JSON
     """A number, or a decimal string; 0 for anything else."""
     try:
         return float(value)

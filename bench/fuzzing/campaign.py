@@ -78,7 +78,7 @@ def target_file(folder: Path, compiler: Path, faults: str, corpus: Path | None) 
     return path
 
 
-def campaign(
+def campaign(  # noqa: PLR0913  a round, as it is asked for
     folder: Path,
     compiler: Path,
     faults: str,

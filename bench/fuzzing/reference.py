@@ -61,11 +61,11 @@ class ReferenceStand:
         """The defects whose place this accepted program, or its module, has."""
         return list(self._ask({"hits": source.hex()}))
 
-    def does(self, module: bytes) -> Any:
+    def does(self, module: bytes) -> Any:  # noqa: ANN401  any JSON
         """What a module's functions give for a few arguments."""
         return self._ask({"module": module.hex()})
 
-    def _ask(self, request: dict[str, Any], process: int = 0) -> Any:
+    def _ask(self, request: dict[str, Any], process: int = 0) -> Any:  # noqa: ANN401  any JSON
         if process not in self._processes:
             driver = (HERE / "driver.py.txt").read_text("utf-8")
             argv = [sys.executable, "-I", "-B", "-W", "ignore", "-c", driver, str(self._copy)]

@@ -62,7 +62,7 @@ class BackupDifference:
     only_here: tuple[str, ...]
 
 
-async def back_up(
+async def back_up(  # noqa: PLR0913  one for each option of the command
     state: Path,
     target: Path,
     config: FleetConfig,
@@ -177,7 +177,7 @@ def difference(folder: Path, state: Path) -> BackupDifference:
     )
 
 
-async def restore(
+async def restore(  # noqa: PLR0913  one for each option of the command
     path: Path,
     state: Path,
     place: Path | str,

@@ -62,7 +62,7 @@ async def reside(options: Options, fence: Bootstrap, notifier: Notifier, opened:
         return daemon.again
 
 
-def make(
+def make(  # noqa: PLR0913  the composition root
     options: Options,
     world: FleetContext,
     rpc: Rpc,

@@ -60,7 +60,7 @@ def fences(state: Path, never: NeverList, platform: Platform) -> SigningLimits:
 
 
 @asynccontextmanager
-async def open_world(
+async def open_world(  # noqa: PLR0913  the composition root
     state: Path,
     *,
     personas: Mapping[str, LoadedPersona],
@@ -84,7 +84,7 @@ async def open_world(
 
 
 @asynccontextmanager
-async def wired(
+async def wired(  # noqa: PLR0913  the composition root
     fence: Bootstrap,
     *,
     personas: Mapping[str, LoadedPersona],

@@ -137,7 +137,7 @@ class JailConnection:
         """Whether another request may follow on this connection."""
         return self._h11.our_state is h11.DONE and self._h11.their_state is h11.DONE
 
-    async def _event(self) -> Any:
+    async def _event(self) -> Any:  # noqa: ANN401  h11's events have no common type
         while (event := self._h11.next_event()) is h11.NEED_DATA:
             self._h11.receive_data(await self.reader.read(_CHUNK))
         return event

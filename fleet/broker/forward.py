@@ -58,7 +58,7 @@ class Broke(Exception):
     """The answer stopped midway; cut the jail's connection, so that it cannot look complete."""
 
 
-async def relay(
+async def relay(  # noqa: PLR0913  one request, as it came
     wire: JailConnection,
     request: h11.Request,
     body: bytes,

@@ -97,10 +97,10 @@ def at_once() -> Iterator[None]:
 class _LazyCommand(TyperCommand):
     """A command whose module is imported when it is called: `--help` stays fast."""
 
-    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:  # noqa: ANN401  click's own signature
         return self.loaded().make_context(info_name, args, parent=parent, **extra)
 
-    def loaded(self) -> Any:
+    def loaded(self) -> Any:  # noqa: ANN401  click's own signature
         """The command itself, with its examples."""
         with at_once():
             module = import_module(module_of(str(self.name)))
@@ -118,7 +118,7 @@ def examples() -> dict[str, list[str]]:
 
 
 class _Group(SummaryGroup):
-    def __init__(self, **attributes: Any) -> None:
+    def __init__(self, **attributes: Any) -> None:  # noqa: ANN401  click's own signature
         super().__init__(**attributes)
         self.commands = {name: _LazyCommand(name=name, help=summary) for name, summary in COMMANDS.items()}
 
@@ -142,7 +142,7 @@ def _version(asked: bool) -> None:
 @app.callback()
 def _root(
     context: typer.Context,
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001  typer acts on it
         bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
     ] = False,
     demo: Annotated[

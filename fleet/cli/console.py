@@ -84,7 +84,7 @@ def put(data: object, *, as_json: bool, text: Callable[[], None]) -> None:
         text()
 
 
-def fields_of(row: Any) -> dict[str, Any]:
+def fields_of(row: Any) -> dict[str, Any]:  # noqa: ANN401  any dataclass
     """A row as JSON: the id of its run is `run`, as everywhere in what the commands print."""
     return {"run" if name == "run_id" else name: value for name, value in asdict(row).items()}
 

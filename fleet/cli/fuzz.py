@@ -78,7 +78,7 @@ def completed(incomplete: str) -> list[str]:
 
 
 @app.command()
-def fuzz(
+def fuzz(  # noqa: PLR0913  a command
     target: Annotated[
         str, typer.Argument(help="A target, a target's file, or a platform.", autocompletion=completed)
     ],

@@ -42,7 +42,7 @@ def lines() -> Iterator[str]:
     yield from _verbatim(told["completion"])
 
 
-def _command(name: str, command: Any) -> Iterator[str]:
+def _command(name: str, command: Any) -> Iterator[str]:  # noqa: ANN401  click's command, untyped
     """A command with its options, then those of its group."""
     params = [param for param in command.params if param.name != "help"]
     words = [f"{param.name}".upper() for param in params if param.param_type_name == "argument"]

@@ -55,7 +55,7 @@ app = make_app()
 
 
 @app.command()
-def propose(
+def propose(  # noqa: C901  a command: one branch for each option
     item: Annotated[str, typer.Argument(metavar="ITEM", help="Fingerprint of the item, or its beginning.")],
     platform: Annotated[str | None, typer.Option(help="Profile; default: the configured one.")] = None,
     not_a_duplicate_of: Others = None,

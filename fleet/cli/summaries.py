@@ -15,14 +15,14 @@ LONGEST = 400
 class SummaryGroup(TyperGroup):
     """As typer's, but for the cut, in help and in a shell's completion."""
 
-    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:  # noqa: ANN401  click's own signature
         found: list[Any] = super().shell_complete(ctx, incomplete)
         for one in found:
             if command := self.get_command(ctx, one.value):
                 one.help = command.get_short_help_str(LINE)
         return found
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401  click's own signature
         found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         rows = [(name, one.get_short_help_str(LONGEST)) for name, one in found if one and not one.hidden]
         if rows:

@@ -97,7 +97,7 @@ def excluded(calls: Sequence[RecordedCall]) -> dict[int, str]:
     return found
 
 
-def unbound(value: Any, header: Header) -> Any:
+def unbound(value: Any, header: Header) -> Any:  # noqa: ANN401  any JSON
     """The value with run and platform specifics as placeholders, which a desk fills in anew."""
     if isinstance(value, str):
         text = value.replace(f"qa-{header.run}-", "qa-{run}-") if header.run else value

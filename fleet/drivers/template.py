@@ -25,7 +25,7 @@ class Bindings:
     face: str
     targets: Mapping[str, str] = field(default_factory=dict)
 
-    def pointed(self, value: Any) -> Any:
+    def pointed(self, value: Any) -> Any:  # noqa: ANN401  any JSON
         """The structure with the profile's targets filled in: the repro's form, equal in every run."""
         return mapped(value, lambda text: TARGET.sub(lambda hit: self.targets.get(hit[1], hit[0]), text))
 
@@ -35,12 +35,12 @@ class Bindings:
             value = value.replace("{" + key + "}", getattr(self, key))
         return FACE.sub(lambda match: self.face.replace("{name}", match.group(1)), value)
 
-    def resolve(self, value: Any) -> Any:
+    def resolve(self, value: Any) -> Any:  # noqa: ANN401  any JSON
         """The same structure with every string resolved; keys are unchanged."""
         return mapped(value, self.text)
 
 
-def mapped(value: Any, change: Callable[[str], str]) -> Any:
+def mapped(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401  any JSON
     """The same structure with every string changed; keys are unchanged."""
     if isinstance(value, str):
         return change(value)

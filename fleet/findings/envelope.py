@@ -70,7 +70,7 @@ class Envelope(BaseModel):
         return self
 
 
-def compose(
+def compose(  # noqa: PLR0913  one for each field of the format
     redactor: Redactor,
     *,
     source: str,

@@ -101,7 +101,7 @@ def _masked(repro: str, redactor: Redactor) -> str:
         return redactor.text(repro)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any) -> Any:  # noqa: ANN401  any JSON
     """The value in types of RFC 8785; the redactor masks anything else."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode() if not value.isascii() else value

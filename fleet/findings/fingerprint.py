@@ -44,7 +44,7 @@ def normalise_repro(calls: Sequence[ReproCall]) -> str:
     return spell([ReproCall(call.tool, {k: _steady(v) for k, v in call.args.items()}) for call in calls])
 
 
-def _steady(value: Any) -> Any:
+def _steady(value: Any) -> Any:  # noqa: ANN401  any JSON
     if isinstance(value, str):
         value = _RUN_HEX.sub("{hex}", _RUN_NAME.sub("{name}", value))
         return _BLANKS.sub(" ", value)

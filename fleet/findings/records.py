@@ -158,7 +158,7 @@ class ItemRecord:
         return replace(self, epoch=epoch, index=index)
 
 
-def name_of(
+def name_of(  # noqa: PLR0913  what the name is made of
     *,
     kind: str,
     item: str,

@@ -99,7 +99,7 @@ class Redactor:
             text = _KEY64.sub(lambda m: m[0] if m.span() in public else mask("private-key"), text)
         return _WORDS.sub(_mask_mnemonic, text)
 
-    def value(self, value: Any, *, key: str = "", depth: int = MAX_DEPTH) -> Any:
+    def value(self, value: Any, *, key: str = "", depth: int = MAX_DEPTH) -> Any:  # noqa: ANN401  any JSON
         """A structure of JSON types with every string in it masked, keys included; tuples become lists."""
         if depth == 0:
             return mask("too-deep")

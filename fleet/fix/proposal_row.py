@@ -96,7 +96,7 @@ async def current(world: FixWorld, row: ProposalRow) -> ProposalRow:
     return next(one for one in rows if one.proposal_id == row.proposal_id)
 
 
-def _task(
+def _task(  # noqa: PLR0913  what a task is made of
     world: FixWorld,
     item: WorklistItem,
     run: str,

@@ -42,7 +42,7 @@ class Gate:
     read at every decision. `distrusted` is called once per reason when the dial file is rejected.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  a constructor
         self,
         *,
         state: Path,

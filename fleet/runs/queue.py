@@ -45,7 +45,7 @@ class Queue:
     later. `day` returns the fleet's limits of a day: when they or the persona's are spent, no run starts.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  a constructor
         self,
         journal: Journal,
         platform: str,

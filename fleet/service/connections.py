@@ -60,7 +60,7 @@ class ConnectionLimits:
 class PageConnection(H11Protocol):
     """uvicorn's connection, counted by its listener."""
 
-    def __init__(self, limits: ConnectionLimits, **given: Any) -> None:
+    def __init__(self, limits: ConnectionLimits, **given: Any) -> None:  # noqa: ANN401  uvicorn's own arguments
         super().__init__(**given)
         self._limits = limits
         self._life: asyncio.TimerHandle | None = None

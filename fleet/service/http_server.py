@@ -61,7 +61,7 @@ def application(
 ) -> Starlette:
     """The three pages, and the queue's entrances if `doors` is given."""
 
-    def answer(good: bool, **facts: Any) -> Response:
+    def answer(good: bool, **facts: Any) -> Response:  # noqa: ANN401  members of a JSON answer
         return JSONResponse({"ok": good, **facts}, status_code=200 if good else 503)
 
     async def healthz(request: Request) -> Response:
@@ -121,7 +121,7 @@ def _guarded(request: Request) -> Response | None:
     return None if host in LOCAL else PlainTextResponse("unknown host\n", status_code=421)
 
 
-async def serve(
+async def serve(  # noqa: PLR0913  the composition root's call
     health: Health,
     state: Path,
     sockets: list[socket.socket],

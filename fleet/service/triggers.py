@@ -57,7 +57,7 @@ class Triggers:
     the events of the subscription to new blocks, which requires `chain.ws` in the profile.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  a constructor
         self,
         sink: FiringSink,
         journal: Journal,

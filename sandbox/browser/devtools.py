@@ -123,7 +123,7 @@ class DevTools:
             self._out = -1
         shutil.rmtree(self._home, ignore_errors=True)
 
-    def post(self, method: str, session: str = "", **params: Any) -> int:
+    def post(self, method: str, session: str = "", **params: Any) -> int:  # noqa: ANN401  a method's own parameters
         """Send a command without waiting for its reply, which is dropped; its number."""
         with self._lock:
             self._number += 1
@@ -139,7 +139,7 @@ class DevTools:
                     raise _gone() from None
         return number
 
-    def ask(self, method: str, session: str = "", *, within: float = 5.0, **params: Any) -> dict[str, Any]:
+    def ask(self, method: str, session: str = "", *, within: float = 5.0, **params: Any) -> dict[str, Any]:  # noqa: ANN401  a method's own parameters
         """The result of a command; events that arrive before it are passed on."""
         number = self.post(method, session, **params)
         self._replies[number] = {}

@@ -58,7 +58,7 @@ class Visit:
     _origins: dict[Any, Any] = field(default_factory=dict)
     _tools: DevTools | None = None
 
-    def happens(self, method: str, params: Mapping[str, Any]) -> None:
+    def happens(self, method: str, params: Mapping[str, Any]) -> None:  # noqa: C901  one case for each event
         """One event of the page."""
         match method:
             case "Page.loadEventFired":
@@ -157,7 +157,7 @@ class Visit:
         made = tools.ask("Page.createIsolatedWorld", self.session, frameId=frame["id"], worldName="qa")
         return int(made["executionContextId"])
 
-    def _run(self, tools: DevTools, world: int, script: str, within: float = 3.0) -> Any:
+    def _run(self, tools: DevTools, world: int, script: str, within: float = 3.0) -> Any:  # noqa: ANN401  any JSON
         """The JSON that a script of ours returns."""
         reply = tools.ask(
             "Runtime.evaluate",

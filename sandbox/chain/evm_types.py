@@ -80,7 +80,7 @@ def _read(line: bytes) -> dict[str, CodeFunction]:
     return {f"0x{key}": one for key, value in said.items() if (one := _function(key, value)) is not None}
 
 
-def _function(selector: str, value: Any) -> CodeFunction | None:
+def _function(selector: str, value: Any) -> CodeFunction | None:  # noqa: ANN401  any JSON
     if not _SELECTOR.fullmatch(selector) or not isinstance(value, list) or len(value) != 3:
         return None
     arguments, mutability, reads = value

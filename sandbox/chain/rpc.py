@@ -44,7 +44,7 @@ class TxReceipt:
     reverted: str
 
 
-def call(method: str, params: list[Any], deadline: Deadline) -> Any:
+def call(method: str, params: list[Any], deadline: Deadline) -> Any:  # noqa: ANN401  any JSON
     """`result` of one JSON-RPC call; raises Reverted, or Failure with the node's own words.
 
     A faulty node is `unreachable`: a garbled reply is not an answer of the contract.
@@ -131,7 +131,7 @@ def _hex(value: object) -> bytes:
         raise Failure("garbage", "the node sent bytes that are not hex") from None
 
 
-def _post(path: str, payload: dict[str, Any], deadline: Deadline) -> Any:
+def _post(path: str, payload: dict[str, Any], deadline: Deadline) -> Any:  # noqa: ANN401  any JSON
     body = json.dumps(payload).encode()
     reply = send(
         HttpRequest("POST", path, {"content-type": "application/json"}, body, encodings="identity"), deadline

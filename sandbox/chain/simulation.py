@@ -133,7 +133,7 @@ def _params(one: Message, gas: tuple[int, int]) -> dict[str, str]:
     return found | ({"value": hex(one.value)} if one.value else {})
 
 
-def _outcome(found: Any, sender: str) -> CallOutcome:
+def _outcome(found: Any, sender: str) -> CallOutcome:  # noqa: ANN401  any JSON
     ok = found["status"] == "0x1"
     data = found.get("returnData", "0x")
     if not ok and data in ("", "0x"):
@@ -144,7 +144,7 @@ def _outcome(found: Any, sender: str) -> CallOutcome:
     )
 
 
-def _event(log: Any, sender: str) -> str:
+def _event(log: Any, sender: str) -> str:  # noqa: ANN401  any JSON
     """Where an event comes from, its first topic, and NAMES where it names the caller."""
     topics = log["topics"] or [""]
     named = sender[2:].lower() in f"{''.join(topics)}{log.get('data', '')}".lower()

@@ -84,7 +84,7 @@ def watched_view(text: str, ctx: Context, index: int) -> WatchedView:
     return WatchedView(abi.encode_call(function, values), function.gives)
 
 
-def read_out(view: WatchedView, data: bytes | None) -> Any:
+def read_out(view: WatchedView, data: bytes | None) -> Any:  # noqa: ANN401  any JSON
     """What a watched view gave: decoded if it is in the table, else its bytes."""
     if data is None:
         return None
@@ -140,7 +140,7 @@ def hex_bytes(value: str, pointer: str) -> bytes:
         raise Mistake(f"{pointer}: expected 0x hex") from None
 
 
-def plain(value: abi.Value | Sequence[abi.Value]) -> Any:
+def plain(value: abi.Value | Sequence[abi.Value]) -> Any:  # noqa: ANN401  any JSON
     if isinstance(value, bytes):
         return "0x" + value[:MAX_TEXT].hex()
     if isinstance(value, str):

@@ -58,7 +58,7 @@ def behaviour(module: bytes) -> str:
     return hashlib.sha256("\n".join(map(str, told)).encode()).hexdigest()[:32]
 
 
-def _told(module: Module, shape: WasmInterface, engine: Any) -> Iterator[str | None]:
+def _told(module: Module, shape: WasmInterface, engine: Any) -> Iterator[str | None]:  # noqa: ANN401  wasmtime has no types
     """A line for each call; None for one that says nothing that can be compared."""
     import wasmtime
 
@@ -120,7 +120,7 @@ def _stubs(store: Store, imports: Sequence[WasmSignature], calls: list[str]) -> 
         kind = wasmtime.FuncType([types[at]() for at in one.takes], [types[at]() for at in one.gives])
         zeros = [0 if at[0] == "i" else 0.0 for at in one.gives]
 
-        def stub(*_: Any, told: str = one.name, zeros: list[Any] = zeros) -> Any:
+        def stub(*_: Any, told: str = one.name, zeros: list[Any] = zeros) -> Any:  # noqa: ANN401  wasmtime has no types
             if len(calls) == MAX_STUB_CALLS:
                 raise _TooMuchCalled
             calls.append(told)
@@ -135,7 +135,7 @@ def _run(store: Store, function: Func, arguments: tuple[int | float, ...]) -> li
     return result if isinstance(result, list) else [] if result is None else [result]
 
 
-def _exact(value: Any) -> str:
+def _exact(value: Any) -> str:  # noqa: ANN401  wasmtime has no types
     """A float by its bits: 0.0 and -0.0 differ, and every NaN is the same."""
     if isinstance(value, float):
         return "nan" if value != value else struct.pack(">d", value).hex()

@@ -51,7 +51,7 @@ def faults(tool_chain: str) -> FaultWords:
 
 
 @cache
-def _dictionary() -> Any:
+def _dictionary() -> Any:  # noqa: ANN401  a table of TOML
     return json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
 
 

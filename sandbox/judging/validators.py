@@ -110,7 +110,7 @@ def malformed(abi: object) -> str:
     return ""
 
 
-def _parameter(one: Any, depth: int) -> str:
+def _parameter(one: Any, depth: int) -> str:  # noqa: ANN401  any JSON
     if not isinstance(one, dict) or depth > MAX_DEPTH:
         return "a parameter of the ABI is not an object"
     kind = one.get("type")

@@ -87,7 +87,7 @@ def _closed(rest: str) -> bool:
     return rest[:1] != "&" and all(rest.count(one) == rest.count(other) for one, other in ("{}", "[]"))
 
 
-def _plain(value: Any, *, named: bool = False) -> Any:
+def _plain(value: Any, *, named: bool = False) -> Any:  # noqa: ANN401  any JSON
     if isinstance(value, list):
         return [_plain(one) for one in value]
     if not isinstance(value, dict):
@@ -99,7 +99,7 @@ def _plain(value: Any, *, named: bool = False) -> Any:
     }
 
 
-def _written(value: Any) -> str:
+def _written(value: Any) -> str:  # noqa: ANN401  any JSON
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -166,7 +166,7 @@ def _operations(paths: dict[str, Any]) -> Iterator[tuple[str, str]]:
                 yield path, method
 
 
-def _references(value: Any) -> Iterator[str]:
+def _references(value: Any) -> Iterator[str]:  # noqa: ANN401  any JSON
     waiting = [value]
     while waiting:
         one = waiting.pop()
@@ -183,7 +183,7 @@ def _steps(reference: str) -> list[str]:
     return [step.replace("~1", "/").replace("~0", "~") for step in reference[2:].split("/")]
 
 
-def _at(document: dict[str, Any], reference: str) -> Any:
+def _at(document: dict[str, Any], reference: str) -> Any:  # noqa: ANN401  any JSON
     found: Any = document
     for step in _steps(reference):
         found = found.get(step) if isinstance(found, dict) else None

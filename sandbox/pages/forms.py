@@ -192,7 +192,7 @@ def encoded(entries: list[tuple[str, Any]], *, multipart: bool) -> tuple[bytes, 
     return "".join([*parts, f"--{mark}--\r\n"]).encode("utf-8", "replace"), f"{MULTIPART}; boundary={mark}"
 
 
-def _part(mark: str, name: str, value: Any) -> str:
+def _part(mark: str, name: str, value: Any) -> str:  # noqa: ANN401  any JSON
     head = f'--{mark}\r\nContent-Disposition: form-data; name="{_quoted(name)}"'
     if isinstance(value, list | tuple):
         file, kind, text = value

@@ -43,7 +43,7 @@ class Places:
                 known[at] = _number(code)
         return array("I", {known[at] for at in self._seen})
 
-    def _start(self, code: CodeType, _offset: int) -> Any:
+    def _start(self, code: CodeType, _offset: int) -> Any:  # noqa: ANN401  sys.monitoring's own return value
         self._seen[id(code)] = code
         return self._events.DISABLE
 

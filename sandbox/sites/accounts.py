@@ -82,7 +82,7 @@ def words() -> dict[str, str]:
     }
 
 
-def replaced(value: Any, known: dict[str, str]) -> Any:
+def replaced(value: Any, known: dict[str, str]) -> Any:  # noqa: ANN401  any JSON
     """A value with the words in its texts filled in; of a list, in each of its members."""
     if isinstance(value, list | tuple):
         return [replaced(one, known) for one in value]

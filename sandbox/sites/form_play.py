@@ -74,7 +74,7 @@ class FormPlay:
             self._words.name_accounts(*self._landed.values())
         return "" if visitor.jar.held else f"the log-in sets no cookie{self._words.quoted(label, last)}"
 
-    def step(self, asked: Any, at: int) -> AccountAnswer:
+    def step(self, asked: Any, at: int) -> AccountAnswer:  # noqa: ANN401  any JSON
         kinds = (str, str, str, dict, str)
         if not isinstance(asked, list | tuple) or len(asked) != len(kinds) or asked[0] not in WHO:
             raise Mistake(f"/args/steps/{at}: expected who, method, path, fields, page")

@@ -70,7 +70,7 @@ class PlayWords:
         found, self._prefixes = differing(mine, theirs)
         self.idents = dict(zip(ACCOUNTS, found, strict=False))
 
-    def filled(self, value: Any, label: str) -> Any:
+    def filled(self, value: Any, label: str) -> Any:  # noqa: ANN401  any JSON
         """A value with the words in it filled in, as this account says them."""
         known = {
             "{id}": self.ident,

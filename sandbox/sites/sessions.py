@@ -41,7 +41,7 @@ def held(reply: HttpReply) -> dict[str, str]:
     return {"cookie": f"{cookie[1]}={cookie[2]}"} if cookie else {}
 
 
-def document(reply: HttpReply) -> Any:
+def document(reply: HttpReply) -> Any:  # noqa: ANN401  any JSON
     """The JSON of an answer; None for any other."""
     try:
         return strict_json.loads(reply.body)
@@ -92,7 +92,7 @@ def _signed(token: str, how: str) -> str:
     return ""
 
 
-def _read(part: str) -> Any:
+def _read(part: str) -> Any:  # noqa: ANN401  any JSON
     try:
         return strict_json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
     except (ValueError, RecursionError):
@@ -107,7 +107,7 @@ def _text(raw: bytes) -> str:
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
-def _texts(value: Any, depth: int = 3) -> Iterator[tuple[str, str]]:
+def _texts(value: Any, depth: int = 3) -> Iterator[tuple[str, str]]:  # noqa: ANN401  any JSON
     """The texts of a document with their names, the outer ones first."""
     if isinstance(value, dict) and depth:
         yield from ((name, text) for name, text in value.items() if isinstance(text, str))

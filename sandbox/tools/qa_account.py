@@ -102,7 +102,7 @@ class _ApiPlay:
         without = f"the log-in answers without a token{quoted(reply, self._words[label])}"
         return "" if self.held[label] else without
 
-    def step(self, one: Any, at: int) -> AccountAnswer:
+    def step(self, one: Any, at: int) -> AccountAnswer:  # noqa: ANN401  any JSON
         if (
             not isinstance(one, list | tuple)
             or len(one) != 4

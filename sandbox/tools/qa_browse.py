@@ -139,7 +139,7 @@ def _result(visit: Visit, traffic: Traffic, start_ms: float, took_ms: float) -> 
     )
 
 
-def _row(one: Any) -> dict[str, Any]:
+def _row(one: Any) -> dict[str, Any]:  # noqa: ANN401  any JSON
     return {"url": one.url, "kind": one.kind, "method": one.method, "status": one.status, "error": one.error}
 
 

@@ -193,7 +193,7 @@ def _address(text: str, ctx: Context, pointer: str) -> str:
     return str(found).lower()
 
 
-def _earlier(one: Any, sender: str, ctx: Context, index: int) -> Message:
+def _earlier(one: Any, sender: str, ctx: Context, index: int) -> Message:  # noqa: ANN401  any JSON
     """A call of `setup`: selector, types, args, and wei if it takes any."""
     if not isinstance(one, tuple | list) or not 3 <= len(one) <= 4:
         raise Mistake(f"/args/setup/{index}: expected selector, types, args, wei")

@@ -113,7 +113,7 @@ def _same(path: bytes, seen: os.stat_result, box: str, tree: str) -> bool:
     return True
 
 
-def _say(out: BinaryIO, path: bytes, kind: str, **more: Any) -> None:
+def _say(out: BinaryIO, path: bytes, kind: str, **more: Any) -> None:  # noqa: ANN401  members of a JSON line
     out.write(json.dumps({"path": _text(path), "kind": kind, **more}).encode() + b"\n")
 
 

@@ -61,7 +61,7 @@ def lost_confirmation(plan: Blueprint, chance: Random) -> Switch:
     )
 
 
-def help_lies(plan: Blueprint, chance: Random) -> Switch:
+def help_lies(plan: Blueprint, chance: Random) -> Switch:  # noqa: ARG001  every class is made by one call
     ghost = chance.choice(words.GHOSTS)
     form = f"{ghost} TEXT" if chance.random() < 0.5 else ghost
 
@@ -118,7 +118,7 @@ def destructive_tool(plan: Blueprint, chance: Random) -> Switch:
     )
 
 
-def caller_spoofed(plan: Blueprint, chance: Random) -> Switch:
+def caller_spoofed(plan: Blueprint, chance: Random) -> Switch:  # noqa: ARG001  every class is made by one call
     kind = chance.choice(("body", "body", "body", "header"))
     fields = ("from", "sender", "caller", "user", "address", "on_behalf_of")
     headers = ("x-caller", "x-forwarded-user", "x-user", "x-on-behalf-of")

@@ -38,7 +38,7 @@ def token_taken(plan: Blueprint, chance: Random) -> Switch:
     )
 
 
-def paid_refusal(plan: Blueprint, chance: Random) -> Switch:
+def paid_refusal(plan: Blueprint, chance: Random) -> Switch:  # noqa: ARG001  every class is made by one call
     place = chance.choice(("json", "contents", "length", "agent"))
     return Switch(
         klass="paid-refusal",
@@ -78,7 +78,7 @@ def overcharge(plan: Blueprint, chance: Random) -> Switch:
     )
 
 
-def stream_edge(plan: Blueprint, chance: Random) -> Switch:
+def stream_edge(plan: Blueprint, chance: Random) -> Switch:  # noqa: ARG001  every class is made by one call
     kind = chance.choice(("cut", "endless", "order", "short"))
 
     def shows(item: Posted) -> bool:
@@ -107,7 +107,7 @@ def stream_edge(plan: Blueprint, chance: Random) -> Switch:
     )
 
 
-def gas_quote(plan: Blueprint, chance: Random) -> Switch:
+def gas_quote(plan: Blueprint, chance: Random) -> Switch:  # noqa: ARG001  every class is made by one call
     kind = chance.choice(("low", "high"))
     factor = 1 / chance.randint(5, 12) if kind == "low" else float(chance.randint(6, 15))
 

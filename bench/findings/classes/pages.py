@@ -50,7 +50,7 @@ def accessibility(plan: Blueprint, chance: Random) -> Switch:
     )
 
 
-def dead_link(plan: Blueprint, chance: Random) -> Switch:
+def dead_link(plan: Blueprint, chance: Random) -> Switch:  # noqa: ARG001  every class is made by one call
     place, path = chance.choice((*SHOWN, "index", "llms", "guide")), chance.choice(DEAD)
     return Switch(
         klass="dead-link",
@@ -103,7 +103,7 @@ def cookie_flags(plan: Blueprint, chance: Random) -> Switch:
     )
 
 
-def directory_listing(plan: Blueprint, chance: Random) -> Switch:
+def directory_listing(plan: Blueprint, chance: Random) -> Switch:  # noqa: ARG001  every class is made by one call
     return Switch(
         klass="directory-listing",
         place="folder",

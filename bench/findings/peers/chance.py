@@ -76,7 +76,7 @@ class Chance:
     calls: int
     seed: int = 1
 
-    async def observe(self, folder: Path, stand: Stand) -> FinderOutcome:
+    async def observe(self, folder: Path, stand: Stand) -> FinderOutcome:  # noqa: ARG002  the port's
         """Ask, judge each answer, and report each violation once."""
         platform = parse(Platform, stand.profile.read_text("utf-8"), file=str(stand.profile))
         keys = SignedKeys(stand.rpc)

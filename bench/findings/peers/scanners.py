@@ -74,7 +74,7 @@ class Wapiti:
         return await _observed(words, folder, report, lambda: _vulnerabilities(site, report))
 
 
-async def _observed(words: list[str], folder: Path, report: Path, read: Any) -> FinderOutcome:
+async def _observed(words: list[str], folder: Path, report: Path, read: Any) -> FinderOutcome:  # noqa: ANN401  a reader of one kind of report
     """Run a scanner and read its report; what went wrong is a trouble of the outcome."""
     outcome, started = FinderOutcome(), time.monotonic()
     try:

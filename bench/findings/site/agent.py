@@ -80,7 +80,7 @@ def _is_lost(kind: str, over: int, text: str) -> bool:
     }[kind]
 
 
-def _count(house: GeneratedSite, turn: AgentMessage, rest: str) -> Said:
+def _count(house: GeneratedSite, turn: AgentMessage, rest: str) -> Said:  # noqa: ARG001  the framework's own signature
     """One turn for every twenty numbers."""
     if not re.fullmatch(r"[0-9]{1,3}", rest) or not 1 <= int(rest) <= MOST_COUNTED:
         return Said(f"I count up to {MOST_COUNTED} at most.")

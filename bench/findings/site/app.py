@@ -157,7 +157,7 @@ async def _refused(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": text or error.detail}, error.status_code, headers=error.headers)
 
 
-async def _chain_down(request: Request, error: Exception) -> Response:
+async def _chain_down(request: Request, error: Exception) -> Response:  # noqa: ARG001  the framework's own signature
     return JSONResponse({"error": "the chain does not answer"}, 503)
 
 

@@ -32,7 +32,7 @@ def _whole(house: GeneratedSite, source: str) -> str:
     return "\n".join(parts)
 
 
-def _head(house: GeneratedSite, source: str) -> str:
+def _head(house: GeneratedSite, source: str) -> str:  # noqa: ARG001  the framework's own signature
     return (
         f"# {house.blueprint.product}\n\nAgents with names on a chain, notices, and talk with the agents.\n"
         f"All paths are below {house.url}. Pages are HTML, everything below an API path is JSON.\n"

@@ -188,7 +188,7 @@ def _command(fill: Callable[..., DecisionRow]) -> Callable[..., None]:
         platform: Profile = None,
         dry_run: DryRun = False,
         as_json: Json = False,
-        **own: Any,
+        **own: Any,  # noqa: ANN401  a decision's own options
     ) -> None:
         if not reason.strip():
             raise UsageError("a decision needs a reason", remedy='--reason "…"')

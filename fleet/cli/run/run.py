@@ -70,7 +70,7 @@ Wait = Annotated[
 
 
 @app.command()
-def run_persona(
+def run_persona(  # noqa: PLR0913  a command
     persona: Annotated[str, typer.Argument(help="Name of a persona, such as qa-smoke.")],
     platform: Annotated[
         str | None, typer.Option(help="Profile to run against; default: the configured one.")

@@ -92,7 +92,7 @@ def _with_formats(command: Callable[..., None]) -> Callable[..., None]:
 
 @app.callback(invoke_without_command=True)
 @_with_formats
-def worklist(
+def worklist(  # noqa: PLR0913  a command
     context: typer.Context,
     new: New = False,
     since: Since = "",

@@ -32,7 +32,7 @@ _DECIMAL = re.compile(r"\s*[+-]?(\d{0,30}\.\d{1,30}|\d{1,30}\.)(e[+-]?\d+)?\s*\Z
 _WORD = re.compile(r"[A-Za-z]{3,}")
 
 
-def others(value: Any, chance: Random) -> list[Any]:
+def others(value: Any, chance: Random) -> list[Any]:  # noqa: ANN401  any JSON
     """Values unlike this one and one another, spellings first; of a JSON value, others of its own type."""
     if isinstance(value, bool) or value is None:
         found: Iterator[Any] = iter([not value, 0, 1, "", "null"])

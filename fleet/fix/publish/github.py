@@ -171,7 +171,7 @@ class GitHubPublisher:
         if self._section.labels:
             await self._tried(LABEL, pull, labels=list(self._section.labels))
 
-    async def _tried(self, operation: GitHubOperation, pull: GitHubPull, **fields: Any) -> None:
+    async def _tried(self, operation: GitHubOperation, pull: GitHubPull, **fields: Any) -> None:  # noqa: ANN401  an operation's own fields
         """What helps people to find a request does not decide whether there is one."""
         try:
             await self._api.call(operation, _UNREAD, number=pull.number, **fields)

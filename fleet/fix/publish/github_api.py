@@ -67,7 +67,7 @@ class GitHubApi:
         *,
         number: int = 0,
         query: Mapping[str, str] | None = None,
-        **fields: Any,
+        **fields: Any,  # noqa: ANN401  an operation's own fields
     ) -> Answer:
         """The validated answer. Raises FixError, or TryAgain for what may pass."""
         permitted(operation, number, query or {}, fields)

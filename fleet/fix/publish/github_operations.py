@@ -34,7 +34,13 @@ class GitHubOperation:
 
 
 def _operation(
-    words: str, request: str, success: int, *, query: str = "", fields: str = "", **fixed: Any
+    words: str,
+    request: str,
+    success: int,
+    *,
+    query: str = "",
+    fields: str = "",
+    **fixed: Any,  # noqa: ANN401  an operation's own fields
 ) -> GitHubOperation:
     method, _, path = request.partition(" ")
     names = frozenset((*fields.split(), *fixed))

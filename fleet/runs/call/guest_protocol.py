@@ -124,7 +124,7 @@ def answers(spec: ToolSpec, outcome: Outcome) -> tuple[dict[int, dict[str, Any]]
     return found, whole and outcome.stdout.endswith(b"\n")
 
 
-def result_of(spec: ToolSpec, line: Any) -> dict[str, Any]:
+def result_of(spec: ToolSpec, line: Any) -> dict[str, Any]:  # noqa: ANN401  any JSON
     """The checked result of one line of a guest; ValueError, KeyError or TypeError for anything else."""
     if line["v"] != PROTOCOL:
         raise ValueError("another protocol")
@@ -147,7 +147,7 @@ def _capped(value: object, caps: Mapping[str, int], key: str = "") -> None:
             _capped(inner, caps, "")
 
 
-def json_safe(value: object) -> Any:
+def json_safe(value: object) -> Any:  # noqa: ANN401  any JSON
     """Tuples become lists, so that a result is equal before and after a file.
 
     ValueError for what our files cannot hold: NaN, a lone surrogate, too deep nesting.

@@ -37,7 +37,7 @@ def fitted(content: Mapping[str, Any]) -> dict[str, Any]:
     return {"text": cut_bytes(whole, MAX_REPLY // 2) + CUT}
 
 
-def _clean(value: object, share: int) -> Any:
+def _clean(value: object, share: int) -> Any:  # noqa: ANN401  any JSON
     if isinstance(value, str):
         shown = clean(value, len(value) + 1, newlines=True)
         raw = shown.encode("utf-8", "replace")

@@ -169,7 +169,7 @@ def _minted(calls: Sequence[ReproCall]) -> tuple[ReproCall, ...] | str:
     return tuple(ReproCall(call.tool, _renamed(call.args)) for call in calls)
 
 
-def _renamed(value: object) -> Any:
+def _renamed(value: object) -> Any:  # noqa: ANN401  any JSON
     if isinstance(value, str):
         return _RUN_NAME.sub("{name}", value)
     if isinstance(value, Mapping):

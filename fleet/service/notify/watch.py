@@ -63,7 +63,7 @@ class HostNews:
 class NoticeWatch:
     """Rounds over one platform; `news`, `config` and `receivers` are asked anew at each."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  a constructor
         self,
         journal: Journal,
         platform: str,

@@ -42,7 +42,7 @@ class Dispatcher:
     those `left`.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  a constructor
         self,
         url: str,
         journal: Journal,

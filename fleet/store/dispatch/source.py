@@ -56,7 +56,7 @@ class Embedded:
     ) -> None:
         self._journal, self._platform, self._owner, self._rung = journal, platform, owner, rung
 
-    async def trigger(self, run: NewRun, *, hand: bool = False) -> bool:
+    async def trigger(self, run: NewRun, *, hand: bool = False) -> bool:  # noqa: ARG002  the port's
         return await self._journal.trigger(run)
 
     async def trigger_all(self, runs: Sequence[NewRun]) -> set[str]:
@@ -69,7 +69,7 @@ class Embedded:
         self,
         waiting: Mapping[str, int],
         busy: Collection[str],
-        at_work: Collection[str] = (),
+        at_work: Collection[str] = (),  # noqa: ARG002  the port's
     ) -> RunRow | None:
         if not waiting.keys() - set(busy):
             return None
@@ -82,5 +82,5 @@ class Embedded:
     async def done(self, run_id: str) -> None:
         """Nothing to do: the row is enough."""
 
-    async def mine(self, run_id: str) -> bool:
+    async def mine(self, run_id: str) -> bool:  # noqa: ARG002  the port's
         return True

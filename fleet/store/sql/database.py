@@ -31,7 +31,7 @@ class Connection(Protocol):
         self, statement: Executable, parameters: Parameters = None
     ) -> CursorResult[*tuple[Any, ...]]: ...
 
-    async def scalar(self, statement: Executable, parameters: Mapping[str, Any] | None = None) -> Any: ...
+    async def scalar(self, statement: Executable, parameters: Mapping[str, Any] | None = None) -> Any: ...  # noqa: ANN401  as SQLAlchemy has it
 
     async def scalars(self, statement: Executable, parameters: Parameters = None) -> ScalarResult[Any]: ...
 
@@ -59,12 +59,12 @@ class Database(ABC):
         self._where = where
 
     @abstractmethod
-    def insert(self, table: Table) -> Any:
+    def insert(self, table: Table) -> Any:  # noqa: ANN401  as SQLAlchemy has it
         """INSERT with `on_conflict_do_nothing`, `on_conflict_do_update` and `returning`."""
 
     async def insert_many(
         self,
-        connection: Any,
+        connection: Any,  # noqa: ANN401  as SQLAlchemy has it
         statement: Insert,
         rows: Sequence[Mapping[str, Any]],
     ) -> Iterable[Any]:
@@ -77,7 +77,7 @@ class Database(ABC):
 
     async def append_many(
         self,
-        connection: Any,
+        connection: Any,  # noqa: ANN401  as SQLAlchemy has it
         table: Table,
         rows: Sequence[tuple[object, ...]],
     ) -> None:
@@ -99,7 +99,7 @@ class Database(ABC):
 
     async def look(
         self,
-        key: str,
+        key: str,  # noqa: ARG002  the port's
         statement: Select[*tuple[Any, ...]],
     ) -> Sequence[AnyRow]:
         """`rows` of a frequent query, cached under `key`."""

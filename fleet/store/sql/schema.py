@@ -48,7 +48,7 @@ class Words(TypeDecorator[str]):
     impl = Text().with_variant(Text(collation="C"), "postgresql")
     cache_ok = True
 
-    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002  SQLAlchemy's own signature
         return None if value is None else plain(value)
 
 
@@ -63,10 +63,10 @@ class Document(TypeDecorator[dict[str, Any]]):
     impl = Words
     cache_ok = True
 
-    def process_bind_param(self, value: Mapping[str, Any] | str | None, dialect: Dialect) -> str | None:
+    def process_bind_param(self, value: Mapping[str, Any] | str | None, dialect: Dialect) -> str | None:  # noqa: ARG002  SQLAlchemy's own signature
         return value if value is None or isinstance(value, str) else pack(value)
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> dict[str, Any] | None:
+    def process_result_value(self, value: str | None, dialect: Dialect) -> dict[str, Any] | None:  # noqa: ARG002  SQLAlchemy's own signature
         data = None if value is None else json.loads(value)
         if data is not None and not isinstance(data, dict):
             raise TypeError("a journal document is an object")

@@ -60,7 +60,7 @@ class ThreadConnection(NamedTuple):
     ) -> CursorResult[*tuple[Any, ...]]:
         return self.near.execute(statement, parameters)
 
-    async def scalar(self, statement: Executable, parameters: Mapping[str, Any] | None = None) -> Any:
+    async def scalar(self, statement: Executable, parameters: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401  as SQLAlchemy has it
         return self.near.scalar(statement, parameters)
 
     async def scalars(self, statement: Executable, parameters: Parameters = None) -> ScalarResult[Any]:

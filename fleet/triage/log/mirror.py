@@ -72,7 +72,7 @@ class MirrorState:
     """Of the last entry. It covers all before it: a reader that has folded entries compares it."""
 
 
-async def follow(
+async def follow(  # noqa: PLR0913  what a page is read with
     log: LogReader,
     mirror: LogMirror,
     *,

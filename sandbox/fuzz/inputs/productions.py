@@ -183,7 +183,7 @@ def some(productions: Productions, chance: Random, part: float) -> Productions:
     return replace(productions, rules=rules, low=low, high=high)
 
 
-def generate(
+def generate(  # noqa: PLR0913  state of one derivation
     productions: Productions,
     chance: Random,
     eager: int,
