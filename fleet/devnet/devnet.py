@@ -99,7 +99,7 @@ class Devnet:
                 Anvil(self.folder / "chain.json", port=self._ports[0])
             )
             rpc = await stack.enter_async_context(Rpc(self.chain.url))
-            deployment = await deploy_or_load(rpc, self.folder / "deployment.json")
+            deployment = await self._deploy(rpc)
             for name in ("identity", "sponsor"):
                 await fund(rpc, _own_key(self.keys / name), INITIAL_WEI)
             stack.callback(self.profile.unlink, missing_ok=True)
@@ -112,6 +112,10 @@ class Devnet:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._stack.aclose()
+
+    async def _deploy(self, rpc: Rpc) -> Deployment:
+        """Deploy or load the contracts; a devnet of the tests leaves parts out."""
+        return await deploy_or_load(rpc, self.folder / "deployment.json")
 
     async def _serve(self, stack: AsyncExitStack, deployment: Deployment) -> str:
         """Start the platform process; its URL once it says that it serves."""

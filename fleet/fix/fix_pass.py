@@ -12,7 +12,7 @@ import anyio
 
 from fleet.config import FleetConfig, Platform
 from fleet.errors import ConfigError, FleetError
-from fleet.fix.parts import FixParts, repository_for
+from fleet.fix.parts import FixParts, FixRun, repository_for
 from fleet.fix.permission.allow_git import allow_folder
 from fleet.fix.permission.guard import FenceClosed
 from fleet.fix.permission.permit import ProposePermit, tried, unbuilt
@@ -71,14 +71,17 @@ class Fixing:
         result = await pass_over(self.world, triage, self.memory, post=False)
         items = (*result.items, *result.closed)
         await self.upkeep.run(items)
-        key = (await self.world.journal.run(run)).key
-        proposer = Proposer(self.world, context, self.parts(), self.permit)
+        return await self.propose(context, items, (await self.world.journal.run(run)).key)
+
+    async def propose(self, run: FixRun, items: Sequence[WorklistItem], key: str) -> str:
+        """The same for a worklist that is known; `key` is the run's, and may name an item."""
+        proposer = Proposer(self.world, run, self.parts(), self.permit)
         by_name = self.world.item or item_asked(key)
         if asked := by_name or item_of(key):
             item = next((one for one in items if asked in (one.fingerprint, *one.names)), None)
             question = await self._question(item) if item else None
             return await proposer.propose(asked, item, named=bool(by_name), question=question)
-        item = await self._best(items, context.ledger)
+        item = await self._best(items, run.ledger)
         return await proposer.propose("", item, named=False, question=await self._question(item))
 
     async def triage(self, persona: LoadedPersona) -> str:

@@ -51,7 +51,7 @@ async def proposed(here: FixHome) -> ItemQuestion | None:
     one = item(title=TITLE, repro=write_repro([ReproCall("qa_compile", ARGS)]))
     here.parts, here.item = AskedParts(steps=PASSED), FP
     fixing: Any = Fixing(here, lambda: here.parts, here.tokens)  # type: ignore[arg-type]
-    said = await fixing._fix(await here.begin("r1"), (one,), "qa-fix@manual:x")
+    said = await fixing.propose(await here.begin("r1"), (one,), "qa-fix@manual:x")
     assert said.startswith("open: ")
     task = await task_of(here, one, "r1")
     if here.parts.question is None:

@@ -141,7 +141,7 @@ async def test_a_person_and_a_webhook_put_runs_into_a_daemons_queue(
     (end,) = up.footers(row.run_id)
     assert (got["run"], got["outcome"], got["calls"]) == (row.run_id, "done", end["calls"])
     assert [finding["state"] for finding in got["findings"]] == ["posted"]
-    assert "saw: GET {site}/llms.txt?n=0: 200" in waited.stderr
+    assert "saw: Never seen: qa-finds 0: GET /llms.txt?n=0: 200" in waited.stderr
     assert f"posted {got['findings'][0]['fingerprint']}" in waited.stderr
 
     typo = refusal(run_command.app, "qa-typo", "--queue")

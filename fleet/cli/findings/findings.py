@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ from fleet.config.files import demo_dir
 from fleet.errors import FleetError, Unreachable, UsageError
 from fleet.findings.evidence import load
 from fleet.findings.recurrence import Recurrence, key_of, read_recurrence
+from fleet.findings.sighting import lead
 from fleet.runs.proof.grades import graded
 from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow
@@ -67,6 +69,9 @@ def show(
     untrusted: Annotated[
         bool, typer.Option("--untrusted", help="Show a stranger's repro, which was never run.")
     ] = False,
+    evidence: Annotated[
+        bool, typer.Option("--evidence", help="Show every field of every answer, not just the deciding ones.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show one item: its life, decisions, links, repro as shell, history, and its evidence, verified."""
@@ -98,7 +103,7 @@ def show(
     def text() -> None:
         if mine:
             severity = view.item.severity if view else mine[-1].severity
-            _print(replace(mine[-1], severity=severity), data)
+            _print(replace(mine[-1], severity=severity), data, whole=evidence)
         if view:
             print("\n".join(item_view.lines_of(view, now=datetime.now(UTC), headed=not mine)))
 
@@ -185,7 +190,7 @@ def _evidence(row: FindingRow) -> dict[str, Any] | None:
         raise FleetError(str(error), remedy=error.remedy) from None
 
 
-def _print(row: FindingRow, data: dict[str, Any]) -> None:
+def _print(row: FindingRow, data: dict[str, Any], *, whole: bool) -> None:
     seen = Recurrence.model_validate(data["seen"])
     bundle, elsewhere = data["evidence_bundle"], data["evidence_on"]
     posted = f"log entry {data['index']}" + (f", transaction {data['tx']}" if data["tx"] else "")
@@ -207,6 +212,16 @@ def _print(row: FindingRow, data: dict[str, Any]) -> None:
     if bundle is None:
         return
     print(f"expected: {clean(bundle['expectation'])}\nevidence sha256:{row.evidence}")
+    deciding = {"status", "outcome", "error_class", *map(str, row.data.get("fields", ()))}
+    left = 0
     for step in bundle["steps"]:
-        print(f"  {step['tool']} {clean(str(step['args']), limit=500)}")
-        print(f"    -> {clean(str(step['result']), limit=1500)}")
+        print(f"  {clean(lead(step['tool'], step['args']), limit=500)}")
+        fields = {name: value for name, value in step["result"].items() if value not in ("", None, [], {})}
+        shown = (
+            fields if whole or "fields" not in row.data else {k: fields[k] for k in fields if k in deciding}
+        )
+        left += len(fields) - len(shown)
+        for name, value in shown.items():
+            print(f"    {name}: {clean(json.dumps(value, ensure_ascii=False), limit=500 if whole else 200)}")
+    if left:
+        print(f"  {counted(left, 'other field')} of these answers: --evidence")

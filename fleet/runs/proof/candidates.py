@@ -48,6 +48,8 @@ class Candidate:
     words: ShownWords | None = None
     """Of an oracle that judges words of an error."""
 
+    fields: frozenset[str] = frozenset()
+    """Of the results, those that show it."""
     named: str = ""
     """What is wrong: the name of its kind, or the sentence of a persona's probe. It begins the title."""
 
@@ -72,6 +74,7 @@ class Candidate:
             "persona_sha256": persona.sha256,
             "probe": self.probe.model_dump(mode="json"),
             "oracle": self.oracle,
+            "fields": sorted(self.fields),
             "named": self.named,
             "seen": self.sighting.title,
             "signature": self.sighting.signature,
@@ -147,6 +150,7 @@ def candidates(
                 severity=probe.severity,
                 surface=probe.surface or surface,
                 calls=calls,
+                fields=frozenset(fields),
                 named=_named(probe) if trusted else "",
             )
         )
@@ -203,6 +207,7 @@ def answered(
                     forgeable=one.forgeable,
                     calls=calls,
                     words=_words(one, seen[: index + 1]),
+                    fields=one.fields,
                     named=_kind(one.oracle),
                 )
             )
@@ -230,6 +235,7 @@ def _of_oracle(probe: Probe, seen: Attempt, index: int, one: Violation, same: bo
         forgeable=one.forgeable,
         calls=_calls(seen, kept),
         words=_words(one, _exchanges(seen.asked, seen.results)[: index + 1]),
+        fields=one.fields,
         named=_kind(one.oracle),
     )
 
