@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import httpx
 
-    HttpClient = httpx.AsyncClient
-
 _GZIP_OR_ZLIB = 47
 _LONGEST_S = 86_400.0
 _HEADERS = {"user-agent": "qa-fleet/1", "accept-encoding": "identity"}

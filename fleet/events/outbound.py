@@ -12,7 +12,7 @@ from fleet.http_client import HttpFailure, post
 from fleet.text import line
 
 if TYPE_CHECKING:
-    from fleet.http_client import HttpClient
+    from httpx import AsyncClient
 
 MOST_REASONS = 100
 """Different reasons that are logged at most."""
@@ -31,7 +31,7 @@ async def attempt(send: Callable[[], Awaitable[str]], deadline_s: float) -> str:
         return f"{type(error).__name__}: {line(str(error))}"
 
 
-async def post_signed(client: HttpClient, url: str, body: bytes, signature: Mapping[str, str]) -> str:
+async def post_signed(client: AsyncClient, url: str, body: bytes, signature: Mapping[str, str]) -> str:
     """Post JSON with the headers that sign it; why it was not taken, or ""; raises HttpFailure.
 
     Nothing of an answer is read but its status, which ends the connection too: one that was kept could be
