@@ -35,7 +35,7 @@ class Retry:
     def next_pause(
         self, failures: int, since_s: float = 0.0, asked_s: float = 0.0, draw: float | None = None
     ) -> float | None:
-        """The same, at least as long as the other side asked for; None when there is no other attempt.
+        """The same, at least as long as the other side asked for; None after the last attempt.
 
         `since_s` is the time since the first failure.
         """

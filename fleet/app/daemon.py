@@ -75,16 +75,7 @@ def make(  # noqa: PLR0913  the composition root
     more: Sequence[Side] = (),
 ) -> Daemon:
     """The daemon of an opened world; with a `hub`, also its pages and ingress."""
-    queue = Queue(
-        world.journal,
-        world.platform.name,
-        personas,
-        feed,
-        source=world.source,
-        day=world.day,
-        drivers=drivers(world.model),
-        signals=world.signals,
-    )
+    queue = _queue(world, personas, feed)
     fixing = Fixing.of(world, _fix_parts)
     triggers = Triggers(
         queue,
@@ -127,6 +118,19 @@ def make(  # noqa: PLR0913  the composition root
         load_config=partial(load_config, options.platform, world.state, world.platform),
         grace_s=options.grace_s,
         more=more,
+    )
+
+
+def _queue(world: FleetContext, personas: dict[str, LoadedPersona], feed: Feed) -> Queue:
+    return Queue(
+        world.journal,
+        world.platform.name,
+        personas,
+        feed,
+        source=world.source,
+        day=world.day,
+        drivers=drivers(world.model),
+        signals=world.signals,
     )
 
 

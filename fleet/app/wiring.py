@@ -127,7 +127,6 @@ async def wired(  # noqa: PLR0913  the composition root
         readers = await stack.enter_async_context(_readers(config, sinks, redactor, state, clock))
         chain, tx = profile.chain, JournalledTx(journal)
         signer = Signer(rpc, chain, tx, keys=keys, fences=fences(state, never, profile))
-        identity, log = signer.address(Role.IDENTITY), log_of(profile, state, rpc, signer)
         tried = partial(why_not_started, fence.shown, profile.compiler.program, fence.other_jail)
         yield FleetContext(
             state=state,
@@ -138,14 +137,7 @@ async def wired(  # noqa: PLR0913  the composition root
             source=source,
             jail=fence.jail,
             tier=tier,
-            chain=ChainSide(
-                signer=signer,
-                sponsor=Sponsor(rpc, signer),
-                names=Names(rpc, chain.diamond),
-                log=log if posts else MutedLog(log),
-                identity=identity,
-                own=OwnEntries(frozenset({identity.lower(), *map(str.lower, config.trusted)})),
-            ),
+            chain=_chain_side(fence, rpc, signer, posts=posts),
             redactor=redactor,
             clock=clock,
             egress=partial(
@@ -157,6 +149,18 @@ async def wired(  # noqa: PLR0913  the composition root
             checks=checks_of(rpc, profile, tier, tried),
             search_start=partial(read_start, profile.compiler, fence.profile),
         )
+
+
+def _chain_side(fence: Bootstrap, rpc: Rpc, signer: Signer, *, posts: bool) -> ChainSide:
+    identity, log = signer.address(Role.IDENTITY), log_of(fence.platform, fence.state, rpc, signer)
+    return ChainSide(
+        signer=signer,
+        sponsor=Sponsor(rpc, signer),
+        names=Names(rpc, fence.platform.chain.diamond),
+        log=log if posts else MutedLog(log),
+        identity=identity,
+        own=OwnEntries(frozenset({identity.lower(), *map(str.lower, fence.config.trusted)})),
+    )
 
 
 @asynccontextmanager

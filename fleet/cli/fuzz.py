@@ -128,20 +128,7 @@ def fuzz(  # noqa: PLR0913  a command
     data = _data(search, options)
     left = _lost(data)
 
-    def text() -> None:
-        rows = [
-            (one["class"], one["size"], f"{one['confirmed']}/{one['tries']}", one["title"], one["repro"])
-            for one in data["defects"]
-        ]
-        table(_COLUMNS, rows, empty=f"no defect was shown; {left}" if left else "no defects")
-        sys.stdout.flush()
-        note(
-            f"{data['target']}: {data['executions']} executions in {data['seconds']} s,"
-            f" {data['accepted']} accepted, {counted(len(rows), 'defect')},"
-            f" {counted(data['unshown'], 'claim')} that no look showed" + (f", {left}" if left else "")
-        )
-
-    put(data, as_json=as_json, text=text)
+    put(data, as_json=as_json, text=lambda: _print(data, left))
     if why == "interrupted":
         raise typer.Exit(INTERRUPTED)
     refuse_if_stopped(folder)
@@ -151,6 +138,20 @@ def fuzz(  # noqa: PLR0913  a command
         raise Unreachable(
             f"{chosen.name}: not a clean end: {left}", remedy="look at what the program does to its parent"
         )
+
+
+def _print(data: dict[str, Any], left: str) -> None:
+    rows = [
+        (one["class"], one["size"], f"{one['confirmed']}/{one['tries']}", one["title"], one["repro"])
+        for one in data["defects"]
+    ]
+    table(_COLUMNS, rows, empty=f"no defect was shown; {left}" if left else "no defects")
+    sys.stdout.flush()
+    note(
+        f"{data['target']}: {data['executions']} executions in {data['seconds']} s,"
+        f" {data['accepted']} accepted, {counted(len(rows), 'defect')},"
+        f" {counted(data['unshown'], 'claim')} that no look showed" + (f", {left}" if left else "")
+    )
 
 
 async def _searched(options: FuzzOptions, image: Image) -> tuple[FuzzSearch, str]:

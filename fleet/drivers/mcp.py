@@ -179,7 +179,7 @@ class McpDriver:
                 call.answer(self._no_more())
             except TimeoutError:
                 call.answer(_error("timed out: the call took longer than a turn may"))
-            except Exception as error:  # ours: the agent is told that the call failed, and may go on
+            except Exception as error:  # ours: the agent learns that the call failed, and may go on
                 call.answer(_error(str(error)))
             else:
                 if call.tool == FINISH and not reply.is_error:
@@ -219,7 +219,7 @@ def _text(answers: BinaryIO) -> IO[str]:
 
 @asynccontextmanager
 async def conversation(agent: BinaryIO, answers: BinaryIO, instructions: str) -> AsyncIterator[McpDriver]:
-    """A driver whose agent is answered from now on: what fails before its run begins is told to it."""
+    """A driver whose agent is answered from now on: it learns what fails before its run begins."""
     driver, failure = McpDriver(agent, answers, instructions), None
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(driver.serve)

@@ -26,11 +26,11 @@ KEPT = 50
 """Number of ended outages that a platform's book keeps."""
 
 
-class _Part(BaseModel):
+class _OutageRecord(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class OutageLook(_Part):
+class OutageLook(_OutageRecord):
     """One look: `at` in seconds since the first, `how` it failed, "" if it was answered."""
 
     target: str
@@ -40,7 +40,7 @@ class OutageLook(_Part):
     said: str = ""
 
 
-class Outage(_Part):
+class Outage(_OutageRecord):
     """An outage that has not ended. `held`: it cannot be posted before the node is back."""
 
     fp: Annotated[str, StringConstraints(pattern=FP)]
@@ -54,7 +54,7 @@ class Outage(_Part):
     looks: tuple[OutageLook, ...] = ()
 
 
-class OutageEnd(_Part):
+class OutageEnd(_OutageRecord):
     """An ended outage, `seconds` long as observed."""
 
     fp: Annotated[str, StringConstraints(pattern=FP)]
@@ -65,7 +65,7 @@ class OutageEnd(_Part):
     why: str = ""
 
 
-class OutageBook(_Part):
+class OutageBook(_OutageRecord):
     """The outages of one platform: at most one is open."""
 
     open: Outage | None = None

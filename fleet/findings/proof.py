@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 TRIES = 3
-"""A finding is confirmed when it shows in every one of so many fresh jails. As often an item is run again
-before it counts as gone, a suspect of a search is looked at, and a target is asked before it is down."""
+"""Fresh jails, in each of which a finding must show to be confirmed. An item is run again this often before it
+counts as gone, a suspect of a search is looked at this often, and a target is asked before it is down."""
 EXTRA = 2
 """Extra looks of one proof, to replace inconclusive tries."""
 MOST_LOOKS = TRIES + EXTRA
-"""The most looks of one proof: the budget keeps so many calls for each step of a raised finding."""
+"""The most looks of one proof: the budget keeps this many calls for each step of a raised finding."""
 ALL = f"{TRIES} of {TRIES}"
 """The rate of a confirmed finding, for people."""
 

@@ -34,7 +34,7 @@ class ProposalTexts:
 class RunEvents(Protocol):
     """The event stream of a run."""
 
-    def emit(self, event: Event, /) -> Any: ...  # noqa: ANN401  a port: nobody reads it
+    def emit(self, event: Event, /) -> Any: ...  # noqa: ANN401  a port: its result is not used
 
 
 class FixRun(Protocol):

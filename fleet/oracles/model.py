@@ -144,7 +144,6 @@ class Oracle:
     says: str
     severity: Severity
     surface: Surface
-    reference: str
     judges: tuple[str, ...]
     example: tuple[Exchange, ...]
     control: tuple[Exchange, ...]

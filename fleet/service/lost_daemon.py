@@ -9,6 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from fleet.errors import UsageError
 from fleet.events.daemon_events import FEED, DaemonLost
 from fleet.files import UnfitFile, open_regular
@@ -24,7 +26,7 @@ async def lost_daemon(state: Path, journal: Journal | None, *, running: int = 0)
     """The last daemon of this directory, unless it was stopped or has the pid `running`.
 
     An event that is recorded already has its `at`. Only runs that the daemon began itself are named: their
-    folders are here and their rows have its pid, whoever settles them.
+    folders are here and their rows have its pid, even when a peer settles them.
     """
     newest = ""
     for event in events_newest_first(state):
@@ -32,9 +34,10 @@ async def lost_daemon(state: Path, journal: Journal | None, *, running: int = 0)
         if event["type"] == "daemon.stopped":
             return None
         if event["type"] == "daemon.lost":
-            return DaemonLost.model_validate(event)
+            with suppress(ValidationError):  # an edited file does not prevent a start
+                return DaemonLost.model_validate(event)
         if event["type"] == "daemon.started":
-            pid = int(event.get("pid", 0))
+            pid = event["pid"] if isinstance(event.get("pid"), int) else 0
             return None if pid == running else await _lost(state, journal, newest, event["at"], pid)
     rotated = (state / FEED).with_suffix(".1.jsonl").exists()  # its start is in neither file any more
     return await _lost(state, journal, newest, "", running) if newest and rotated and not running else None

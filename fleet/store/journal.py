@@ -17,7 +17,7 @@ from fleet.store.sql.sqlite import MEMORY, SqliteDatabase
 from fleet.store.tables.budget import Spending
 from fleet.store.tables.effects import Effects
 from fleet.store.tables.findings import Findings
-from fleet.store.tables.history import Facts, History
+from fleet.store.tables.history import History, KnownFacts
 from fleet.store.tables.items import Items
 from fleet.store.tables.mirror import Mirror
 from fleet.store.tables.proposals import Proposals
@@ -38,7 +38,7 @@ class Journal(
     Items,
     Proposals,
     History,
-    Facts,
+    KnownFacts,
     Retention,
 ):
     """All methods are async; every write is durable (fsync) when it returns and is one crash point.

@@ -14,7 +14,6 @@ from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
     says="a platform is not a teapot",
     severity=Severity.LOW,
     surface="ux",
-    reference="RFC 2324",
     judges=("page",),
     example=(Exchange("qa_fetch", {"url": "{site}/x"}, {"status": 418}),),
     control=(Exchange("qa_fetch", {"url": "{site}/x"}, {"status": 200}),),

@@ -1,4 +1,4 @@
-"""What a daemon leaves that nobody stopped, read from its own file."""
+"""What a daemon leaves that was not stopped, read from its own file."""
 
 from __future__ import annotations
 

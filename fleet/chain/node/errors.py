@@ -44,7 +44,7 @@ FOR_BLOCKS = frozenset({"eth_getBlockByNumber", "eth_getBlockByHash", "eth_getLo
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _Words:
     meaning: Meaning
     words: tuple[str, ...]
     codes: frozenset[int] = frozenset()
@@ -52,7 +52,7 @@ class _Row:
 
 
 _TABLE = (
-    _Row(
+    _Words(
         Meaning.KNOWN,
         (
             "already known",  # geth, Erigon, Reth; Nethermind: AlreadyKnown
@@ -64,7 +64,7 @@ _TABLE = (
             "already in mempool",
         ),
     ),
-    _Row(
+    _Words(
         Meaning.POOR,
         (
             "insufficient funds",  # geth, Erigon, Reth, anvil; Nethermind: InsufficientFunds
@@ -74,7 +74,7 @@ _TABLE = (
             "not enough funds",
         ),
     ),
-    _Row(
+    _Words(
         Meaning.TAKEN,
         (
             "nonce too low",  # geth, Besu, Erigon, Reth, anvil; Besu also: NONCE_TOO_LOW
@@ -88,7 +88,7 @@ _TABLE = (
             "nonce has already been used",
         ),
     ),
-    _Row(
+    _Words(
         Meaning.NO_BATCH,
         (
             "batch requests are not",
@@ -105,7 +105,7 @@ _TABLE = (
             "too many batch",
         ),
     ),
-    _Row(
+    _Words(
         Meaning.BUSY,
         (
             "rate limit",
@@ -124,7 +124,7 @@ _TABLE = (
         frozenset({429, -32005, -32007, -32029, -32097}),
         ("more than", "results", "block range", "too large", "response size", "gas"),
     ),
-    _Row(
+    _Words(
         Meaning.BEHIND,
         (
             "header not found",  # geth
@@ -139,7 +139,7 @@ _TABLE = (
             "unfinalized data",
         ),
     ),
-    _Row(
+    _Words(
         Meaning.FAULTY,
         ("internal error", "internal server error", "bad gateway", "upstream", "connection reset"),
         frozenset({-32603}),

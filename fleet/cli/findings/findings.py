@@ -213,15 +213,15 @@ def _print(row: FindingRow, data: dict[str, Any], *, whole: bool) -> None:
         return
     print(f"expected: {clean(bundle['expectation'])}\nevidence sha256:{row.evidence}")
     deciding = {"status", "outcome", "error_class", *map(str, row.data.get("fields", ()))}
+    whole = whole or "fields" not in row.data  # older rows do not say which ones decide
     left = 0
     for step in bundle["steps"]:
         print(f"  {clean(lead(step['tool'], step['args']), limit=500)}")
-        fields = {name: value for name, value in step["result"].items() if value not in ("", None, [], {})}
-        shown = (
-            fields if whole or "fields" not in row.data else {k: fields[k] for k in fields if k in deciding}
-        )
-        left += len(fields) - len(shown)
-        for name, value in shown.items():
-            print(f"    {name}: {clean(json.dumps(value, ensure_ascii=False), limit=500 if whole else 200)}")
+        for name, value in step["result"].items():
+            if name in deciding or (whole and value not in ("", None, [], {})):
+                shown = clean(json.dumps(value, ensure_ascii=False), limit=500 if whole else 200)
+                print(f"    {clean(name)}: {shown}")
+            else:
+                left += value not in ("", None, [], {})
     if left:
         print(f"  {counted(left, 'other field')} of these answers: --evidence")

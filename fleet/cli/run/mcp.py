@@ -58,7 +58,7 @@ def mcp(
 
 
 def instructions(persona: LoadedPersona) -> str:
-    """What an agent is told before its run begins; the brief comes with the tools."""
+    """What an agent reads before its run begins; the brief comes with the tools."""
     text = f"{persona.persona.summary}\n\n{persona.body.strip()}\n\n{BRIEF}"
     return "\n".join(map(clean, text.splitlines()))
 

@@ -47,7 +47,7 @@ _ENDLESS = re.compile(r"stream|events?\b|\bws\b", re.I)
 
 
 @dataclass(slots=True)
-class _Look:
+class _Measured:
     """A quick look at a page: milliseconds."""
 
     p50: float
@@ -68,7 +68,7 @@ class PageTimer:
     run: int = 1
     control: str = ""
     measured: dict[str, int] = field(default_factory=dict)
-    _looks: dict[str, _Look] = field(default_factory=dict)
+    _looks: dict[str, _Measured] = field(default_factory=dict)
     _asked: set[str] = field(default_factory=set)
     _repeated: set[str] = field(default_factory=set)
     _plan: list[Question] | None = None
@@ -105,7 +105,7 @@ class PageTimer:
                 continue
             figures = [result.get(name) for name in ("p50_ms", "p95_ms", "max_ms")]
             if all(isinstance(one, int | float) and one > 0 for one in figures):
-                self._looks[page] = _Look(*(float(one) for one in figures if one is not None))
+                self._looks[page] = _Measured(*(float(one) for one in figures if one is not None))
             for found in islice(self._pages_of(page, result), NAMED):
                 if len(self.measured) < PAGES:
                     self.measured.setdefault(found, 0)

@@ -96,7 +96,6 @@ def _raising(role: str) -> tuple[Exchange, ...]:
     id="account-read",
     says="what an account made, and the platform lists to it alone, no other account reads",
     severity=Severity.HIGH,
-    reference="CWE-639",
     example=_reads(MINE),
     control=_reads(GONE),
 )
@@ -119,7 +118,6 @@ def account_read(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
     id="account-change",
     says="what an account made and another may not read, the other does not change",
     severity=Severity.CRITICAL,
-    reference="CWE-639",
     example=_changes(MINE | {"other": True}),
     control=_changes(MINE),
 )
@@ -147,7 +145,6 @@ def account_change(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
     id="account-removal",
     says="what an account made and another may not read, the other does not remove",
     severity=Severity.CRITICAL,
-    reference="CWE-639",
     example=_removes(GONE),
     control=_removes(MINE),
 )
@@ -186,7 +183,6 @@ _ENDED = re.compile(r'(?i)^"(?:cancell?ed|deleted|removed|archived|withdrawn|rev
     id="account-method",
     says="what a description has for one's own thing is answered",
     severity=Severity.LOW,
-    reference="RFC 9110, 15.5.6",
     example=_removing(405),
     control=_removing(403),
 )
@@ -210,7 +206,6 @@ def account_method(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
     id="account-raised",
     says="an account does not give itself a role, a right or a balance",
     severity=Severity.HIGH,
-    reference="CWE-915",
     example=_raising('"admin"'),
     control=_raising('"guest"'),
 )

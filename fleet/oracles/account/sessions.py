@@ -52,7 +52,6 @@ def _again(leads: str) -> tuple[Exchange, ...]:
     id="session-readable",
     says="the cookies that a script may read do not open an account",
     severity=Severity.MEDIUM,
-    reference="CWE-1004",
     example=_with("scripted", NAMED),
     control=_with("scripted", SERVED),
 )
@@ -69,7 +68,6 @@ def session_readable(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
     id="session-plain",
     says="on https, the cookies that go over http as well do not open an account",
     severity=Severity.LOW,
-    reference="CWE-614",
     example=_with("plain", NAMED),
     control=_with("plain", SERVED),
 )
@@ -84,7 +82,6 @@ def session_plain(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
     id="session-fixed",
     says="what a visitor's cookies were before the log-in does not open the account after it",
     severity=Severity.MEDIUM,
-    reference="CWE-384",
     example=_with("before", NAMED),
     control=_with("before", SERVED),
 )
@@ -99,7 +96,6 @@ def session_fixed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
     id="session-kept",
     says="the cookies of a session that was ended open nothing",
     severity=Severity.MEDIUM,
-    reference="CWE-613",
     example=_leaving(NAMED),
     control=_leaving(SERVED),
 )
@@ -133,7 +129,6 @@ def ends_visit(path: str) -> bool:
     id="log-in-away",
     says="a log-in does not lead to a foreign host that a link to it names",
     severity=Severity.MEDIUM,
-    reference="CWE-601",
     example=_again("away"),
     control=_again("/"),
 )

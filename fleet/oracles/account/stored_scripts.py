@@ -64,7 +64,6 @@ _HTML = ["a.html", "text/plain", "<script>{canary}(name)</script>"]
     id="form-script",
     says="what one account sends by a form does not run as script of the site where others see it",
     severity=Severity.HIGH,
-    reference="CWE-79",
     example=_viewed("<script>{canary}(name)</script>", RAN),
     control=_viewed("<script>{canary}(name)</script>", SERVED),
 )
@@ -83,7 +82,6 @@ def form_script(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation
     id="upload-script",
     says="what an account uploads as text does not run as script of the site",
     severity=Severity.HIGH,
-    reference="CWE-434",
     example=_viewed(_HTML, RAN),
     control=_viewed(_HTML, SERVED),
 )
@@ -100,7 +98,6 @@ def upload_script(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
     id="upload-path",
     says="the name of an uploaded file does not lead out of its folder",
     severity=Severity.HIGH,
-    reference="CWE-22",
     example=_climbing(MARKED),
     control=_climbing({"status": 404}),
 )

@@ -50,7 +50,6 @@ def _forging(got: dict[str, Any]) -> tuple[Exchange, ...]:
     id="form-read",
     says="what an account made by a form, and a page of its own lists to it alone, no other account reads",
     severity=Severity.HIGH,
-    reference="CWE-639",
     example=_reading(MARKED),
     control=_reading({"status": 404}),
 )
@@ -91,7 +90,6 @@ def _private(steps: Sequence[SiteStep], path: str) -> bool:
     id="form-change",
     says="what an account made by a form, no account changes that may not read it or is not offered the form",
     severity=Severity.CRITICAL,
-    reference="CWE-639",
     example=_changing(_BOTH),
     control=_changing(MARKED),
 )
@@ -135,7 +133,6 @@ def _offered_to_one(steps: Sequence[SiteStep], *paths: str) -> bool:
     id="form-forged",
     says="a form that a foreign site makes a browser send, without its token, changes nothing",
     severity=Severity.MEDIUM,
-    reference="CWE-352",
     example=_forging(_BOTH),
     control=_forging(MARKED),
 )

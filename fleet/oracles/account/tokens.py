@@ -76,7 +76,6 @@ def _trying(last: int) -> tuple[Exchange, ...]:
     id="account-token",
     says="where a token is needed, one that the platform did not make is refused",
     severity=Severity.CRITICAL,
-    reference="CWE-347",
     example=_shown("no-algorithm", MINE),
     control=_shown("no-algorithm", NO),
 )
@@ -106,7 +105,6 @@ def account_token(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
     id="account-ended",
     says="the token of a session that was ended is refused",
     severity=Severity.MEDIUM,
-    reference="CWE-613",
     example=_leaving(MINE),
     control=_leaving(NO),
 )
@@ -151,7 +149,6 @@ def leaves(method: str, path: str, login: str) -> bool:
     id="account-attempts",
     says="attempts to log in are limited where a document says so",
     severity=Severity.MEDIUM,
-    reference="CWE-307",
     example=_trying(201),
     control=_trying(429),
 )

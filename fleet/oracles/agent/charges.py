@@ -92,7 +92,6 @@ _PROMISE = "One message, one charge, also when it is sent twice."
     says="a call that is sent twice is charged once where a document promises it",
     severity=Severity.HIGH,
     surface="on-chain",
-    reference="CWE-837",
     judges=("reply",),
     yields_to=("overcharged",),
     example=_asked(_PROMISE, 5),

@@ -84,7 +84,6 @@ _NONE = ("show my note", "You have no note.", "other")
     says="what an agent confirms to keep is what it shows when it is asked for it",
     severity=Severity.HIGH,
     surface="ux",
-    reference="CWE-345",
     forgeable=True,
     example=_talk(_KEEP, ("my note", "It is: moss."), _LONG, ("my note", "It is: moss and gr.")),
     control=_talk(_KEEP, ("my note", "It is: moss."), _LONG, ("my note", "It is: moss and granite.")),
@@ -143,7 +142,6 @@ def _lost(before: str, after: str, kept: _Kept) -> tuple[str, str] | None:
     id="other-reads",
     says="what one caller keeps as its own, another caller does not read as its own",
     severity=Severity.HIGH,
-    reference="CWE-639",
     forgeable=True,
     example=_talk(_A, _NONE, _B, ("show my note", "Your note: moss and granite", "other")),
     control=_talk(_A, _NONE, _B, _NONE),
@@ -176,7 +174,6 @@ def other_reads(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation
     id="other-changes",
     says="what one caller keeps as its own, another caller does not change",
     severity=Severity.HIGH,
-    reference="CWE-639",
     forgeable=True,
     example=_talk(
         _A,

@@ -37,7 +37,6 @@ _STREAM: dict[str, object] = {"stream": True}
     id="paid-refusal",
     says="a refused call is free",
     severity=Severity.HIGH,
-    reference="CWE-841",
     example=(Exchange("qa_call", {"target": "a"}, {"status": 400, "charged": 1}),),
     control=(Exchange("qa_call", {"target": "a"}, {"status": 400, "charged": 0}),),
 )
@@ -59,7 +58,6 @@ def paid_refusal(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
     id="overcharged",
     says="a call costs no more than the platform advertises, each time that it is sent",
     severity=Severity.HIGH,
-    reference="CWE-682",
     example=_call({}, ok=True, status=200, charged=9, advertised_wei=5),
     control=_call({}, ok=True, status=200, charged=1, advertised_wei=5),
 )
@@ -89,7 +87,6 @@ def overcharged(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]
     says="a question is never answered with an empty reply that says it is complete",
     severity=Severity.MEDIUM,
     surface="ux",
-    reference="platform-facts 1.11",
     forgeable=True,
     example=_call({}, ok=True, status=200, empty=True, finish_reason="STOP"),
     control=_call({}, ok=True, status=200, empty=True, finish_reason="MAX_TOKENS"),
@@ -125,7 +122,6 @@ def _earlier(seen: Sequence[Exchange]) -> list[Exchange]:
     says="an event stream is whole: framing, UTF-8, JSON, a final event",
     severity=Severity.MEDIUM,
     surface="ux",
-    reference="https://html.spec.whatwg.org/multipage/server-sent-events.html",
     example=_call(_STREAM, status=200, stream_ok=False, stream_error="not UTF-8"),
     control=_call(_STREAM, status=200, ok=True, stream_ok=True, stream_error="", reply="x"),
 )

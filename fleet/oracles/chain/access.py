@@ -99,7 +99,6 @@ def _simulated(selector: str, given: Sequence[Any], watch: str, *values: object)
     says="a stranger's call changes nothing that is not the stranger's",
     severity=Severity.HIGH,
     surface="security",
-    reference="CWE-862",
     judges=("chain",),
     example=_simulated("0x637e9d5c", ["7"], "registrationCost", 5, 7),
     control=_simulated("0xe341a623", ["a note"], "feedbackCount", 5, 6),

@@ -64,7 +64,6 @@ _LONG = {"repeat": "a", "times": 65}
     id="limit-not-held",
     says="a length that a view states is the greatest that its function accepts",
     severity=Severity.MEDIUM,
-    reference="CWE-1284",
     example=(_called(_NOTE, True, "aa"), _called(_NOTE, True, _LONG, _STATED, 64)),
     control=(_called(_NOTE, True, "aa"), _called(_NOTE, False, _LONG, _STATED, 64)),
 )
@@ -99,7 +98,6 @@ def limit_not_held(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
     id="ghost-name",
     says="a name that is registered can be shown at its face",
     severity=Severity.MEDIUM,
-    reference="RFC 1035, 2.3.1",
     example=(_called(REGISTER, True, "ab"), _called(REGISTER, True, "")),
     control=(_called(REGISTER, True, "ab"), _called(REGISTER, False, "")),
 )

@@ -33,7 +33,6 @@ def _labelled(last: int) -> tuple[Exchange, ...]:
     says="a lookup and its inverse, or two views of one variable, agree on every thing",
     severity=Severity.MEDIUM,
     surface="on-chain",
-    reference="CWE-1059",
     judges=("chain",),
     yields_to=("views-disagree", "stated-views"),
     example=_labelled(2),

@@ -29,7 +29,6 @@ def _published(used: int, quoted: int) -> Exchange:
     id="lost-publish",
     says="what is reported as published reads back",
     severity=Severity.HIGH,
-    reference="CWE-345",
     example=(Exchange("qa_publish", {}, {"published": True, "app_read_back": False}),),
     control=(Exchange("qa_publish", {}, {"published": True, "app_read_back": True}),),
 )
@@ -45,7 +44,6 @@ def lost_publish(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
     id="gas-misquoted",
     says="gas is quoted within a third and four times of what a publish uses",
     severity=Severity.MEDIUM,
-    reference="CWE-682",
     example=(_published(900_000, 100_000),),
     control=(_published(900_000, 850_000),),
 )

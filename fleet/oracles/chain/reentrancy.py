@@ -39,7 +39,6 @@ def _withdrawn(code: str, after: int) -> Exchange:
     says="a call pays once, though its caller calls again while it is paid",
     severity=Severity.CRITICAL,
     surface="security",
-    reference="CWE-841, SWC-107",
     judges=("chain",),
     example=(_withdrawn(TAKES, 8), _withdrawn("0x33", 7)),
     control=(_withdrawn(TAKES, 8), _withdrawn("0x33", 8)),

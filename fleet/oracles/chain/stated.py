@@ -63,7 +63,6 @@ def _held(*owners: str) -> tuple[Exchange, ...]:
     says="a function that the documents reserve for an owner or a role refuses a stranger",
     severity=Severity.HIGH,
     surface="security",
-    reference="CWE-862",
     yields_to=("open-to-strangers",),
     example=(_PAGE, _called("setRate(uint256)", "7", True)),
     control=(_PAGE, _called("setRate(uint256)", "7", False)),
@@ -113,7 +112,6 @@ def _account(value: object) -> str:
     id="stated-range",
     says="a function refuses what is beyond the range that the documents state",
     severity=Severity.MEDIUM,
-    reference="CWE-1284",
     example=_loaded(True),
     control=_loaded(False),
 )
@@ -161,7 +159,6 @@ def _but_the_last(call: Exchange) -> tuple[str, Mapping[str, Any], Sequence[Any]
     id="stated-views",
     says="views that are the same by the documents are the same at one block",
     severity=Severity.MEDIUM,
-    reference="CWE-1059",
     example=_held("11", "22"),
     control=_held("11", "11"),
 )

@@ -95,7 +95,6 @@ def _noted(times: int, succeeded: bool) -> Exchange:
     says="what only the holder of a thing may change by one function, a stranger may not by another",
     severity=Severity.HIGH,
     surface="security",
-    reference="CWE-862",
     yields_to=("open-to-strangers", "reserved-open"),
     example=(*_RESERVED, _called("0x00000011", 3, True, 3), _called("0x00000011", 99, True, 99)),
     control=(*_RESERVED, _called("0x00000011", 3, False, 50), _called("0x00000011", 99, True, 99)),
@@ -196,7 +195,6 @@ def _seen(last: Simulated, words: str, led: Sequence[int]) -> Observation:
     says="a function that stops just above a constant of its contract stops at it",
     severity=Severity.MEDIUM,
     surface="on-chain",
-    reference="CWE-193",
     example=(_FOUND, _noted(2, True), _noted(66, False), _noted(65, True)),
     control=(_FOUND, _noted(2, True), _noted(65, False), _noted(64, True)),
 )

@@ -206,7 +206,6 @@ _ONE, _OTHER = "0x" + "11" * 20, "0x" + "22" * 20
     says="views of the same thing at the same block agree",
     severity=Severity.MEDIUM,
     surface="on-chain",
-    reference="EIP-721, EIP-2535, ERC-165",
     judges=("chain",),
     example=_read(ownerOfId=_ONE, ownerOf=_OTHER),
     control=_read(ownerOfId=_ONE, ownerOf=_ONE),

@@ -41,7 +41,7 @@ def _described(seen: Sequence[Exchange]) -> Iterator[tuple[int, Operation]]:
                 break
 
 
-oracle = partial(Oracle, judges=("page",), surface="ux", reference="https://spec.openapis.org/oas/v3.1.0")
+oracle = partial(Oracle, judges=("page",), surface="ux")
 
 
 def _asked(text: str, status: int, kind: str = "application/json", query: str = "") -> tuple[Exchange, ...]:

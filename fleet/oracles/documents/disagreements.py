@@ -45,7 +45,6 @@ def _asked(first: str, second: str) -> tuple[Exchange, ...]:
     says="two documents of a platform state one fact alike",
     severity=Severity.LOW,
     surface="ux",
-    reference="CWE-1059",
     judges=("page",),
     example=_asked("A message costs 0.01 credits.", "Each message costs 1 credit."),
     control=_asked("A message costs 0.01 credits.", "Each message costs 0.010 credits."),

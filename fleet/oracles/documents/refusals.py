@@ -46,7 +46,6 @@ def _asked(value: str) -> tuple[Exchange, ...]:
     says="a value within the range that a refusal states is not refused by it",
     severity=Severity.LOW,
     surface="ux",
-    reference="CWE-1059",
     judges=("page",),
     example=_asked("60"),
     control=_asked("61"),

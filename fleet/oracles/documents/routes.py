@@ -117,7 +117,6 @@ def _asked(text: str, status: int) -> tuple[Exchange, ...]:
     says="a route that a document writes down answers",
     severity=Severity.LOW,
     surface="ux",
-    reference="RFC 9110, 15.5.6",
     judges=("page",),
     yields_to=("trace", "server-error"),
     example=_asked("- `GET /api/moss` lists the mosses", 405),

@@ -59,7 +59,6 @@ def _compiled(**result: object) -> tuple[Exchange, ...]:
     id="compiler-broken",
     says="a compiler ends in a module or in a clean error, never in a panic or a crash",
     severity=Severity.HIGH,
-    reference="CWE-248",
     example=_compiled(outcome="panic", exit_code=101, error="index out of bounds"),
     control=_compiled(outcome="clean_error", exit_code=1, error="expected an item"),
 )
@@ -77,7 +76,6 @@ def compiler_broken(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observat
     id="compiler-interferes",
     says="a compiler leaves the process that started it alone: it does not kill, stop or limit it",
     severity=Severity.HIGH,
-    reference="CWE-668",
     example=_compiled(outcome="interference", error="killed the process that started it (SIGKILL)"),
     control=_compiled(outcome="unknown", error="could not tell: its control killed it as well"),
 )
@@ -96,7 +94,6 @@ def compiler_interferes(seen: Sequence[Exchange], facts: Facts) -> Iterator[Obse
     id="compiler-internal-error",
     says="a compiler refuses a program in words of its own, never by an exception or an assertion",
     severity=Severity.MEDIUM,
-    reference="CWE-617",
     example=_compiled(
         outcome="clean_error", exit_code=1, kind="internal-error", error="KeyError: 'a'", place="a.py:f"
     ),
@@ -116,7 +113,6 @@ def compiler_internal_error(seen: Sequence[Exchange], facts: Facts) -> Iterator[
     id="compiler-endless",
     says="a compiler ends on every input within its deadline",
     severity=Severity.HIGH,
-    reference="CWE-835",
     example=_compiled(outcome="hang"),
     control=_compiled(outcome="accepted", valid=True),
 )
@@ -131,7 +127,6 @@ def compiler_endless(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
     id="compiler-memory",
     says="a small input does not use up a compiler's memory",
     severity=Severity.HIGH,
-    reference="CWE-770",
     example=_compiled(outcome="memory", exit_code=-9, kind="memory"),
     control=_compiled(outcome="unknown", exit_code=-9, error="its control uses it up as well"),
 )
@@ -148,7 +143,6 @@ def compiler_memory(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observat
     id="module-invalid",
     says="what a compiler accepts becomes a module that validates",
     severity=Severity.HIGH,
-    reference="https://webassembly.github.io/spec/core/valid/",
     example=_compiled(outcome="accepted", valid=False, size=30),
     control=_compiled(outcome="accepted", valid=True, size=30),
 )
@@ -169,7 +163,6 @@ def module_invalid(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observati
     id="missing-entry",
     says="a program that defines an entry function becomes a module that exports one",
     severity=Severity.MEDIUM,
-    reference="CWE-684",
     example=_compiled(
         outcome="accepted",
         valid=True,

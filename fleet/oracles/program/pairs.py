@@ -61,7 +61,6 @@ def _pair(first: dict[str, Any], second: dict[str, Any], **results: tuple[str, s
     id="compiler-nondeterministic",
     says="a compiler makes the same output of the same program",
     severity=Severity.MEDIUM,
-    reference="CWE-758",
     example=_pair({}, {}, sha256=("aa", "bb")),
     control=_pair({}, {}, sha256=("aa", "aa")),
 )
@@ -82,7 +81,6 @@ def compiler_nondeterministic(seen: Sequence[Exchange], facts: Facts) -> Iterato
     id="compiler-metamorphic",
     says="programs that differ in names, dead code or the order of their functions behave alike",
     severity=Severity.HIGH,
-    reference="CWE-733",
     example=_pair({}, {"source": _RENAMED}, behaviour=("aa", "bb")),
     control=_pair({}, {"source": "fn frame(t: i32) -> i32 { t }"}, behaviour=("aa", "bb")),
 )
@@ -102,7 +100,6 @@ def compiler_metamorphic(seen: Sequence[Exchange], facts: Facts) -> Iterator[Obs
     id="compiler-differential",
     says="two compilers of one language make modules that behave alike",
     severity=Severity.HIGH,
-    reference="CWE-733",
     example=_pair({}, {"other": True}, behaviour=("aa", "bb")),
     control=_pair({}, {"other": True}, behaviour=("aa", "aa")),
 )
@@ -122,7 +119,6 @@ def compiler_differential(seen: Sequence[Exchange], facts: Facts) -> Iterator[Ob
     id="compiler-round-trip",
     says="an output that is printed and compiled again stays what it was",
     severity=Severity.MEDIUM,
-    reference="CWE-436",
     example=_pair({}, {"printed": True}, sha256=("aa", "bb"), behaviour=("aa", "bb")),
     control=_pair({}, {"printed": True}, sha256=("aa", "bb"), behaviour=("aa", "aa")),
 )

@@ -22,7 +22,6 @@ _ASKED = {"url": "{site}/x%", "alive": "{site}/"}
     says="no request ends the server, or makes it go silent for its other callers",
     severity=Severity.HIGH,
     surface="security",
-    reference="CWE-248",
     judges=("page",),
     example=(Exchange("qa_fetch", _ASKED, {"error_class": "http", "ended": True, "silent_ms": 640.0}),),
     control=(Exchange("qa_fetch", _ASKED, {"status": 400, "error_class": "http", "ended": False}),),

@@ -83,7 +83,6 @@ _BREAK = "x%0D%0Ax-qa-split%3A%20qa77"
     id="script-injection",
     says="what a caller sends never becomes a program of the page",
     severity=Severity.HIGH,
-    reference="CWE-79",
     example=_asked(("qa12345", _OK), ("%3Cscript%3Eqa12345", {"canary_executable": True}), canary="qa12345"),
     control=_asked(("qa12345", _OK), ("%3Cscript%3Eqa12345", {"canary_executable": False}), canary="qa12345"),
 )
@@ -101,7 +100,6 @@ def script_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
     id="quote-injection",
     says="a quote in an input is a character like any other",
     severity=Severity.HIGH,
-    reference="CWE-89",
     words=True,
     example=_asked(
         ("a", _OK), ("a%27", {"status": 200, "text": "SQLSTATE[42601]"}), ("a%27%27", _OK), ("a", _OK)
@@ -131,7 +129,6 @@ def quote_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observa
     id="condition-injection",
     says="a condition in an input is text, true or false",
     severity=Severity.CRITICAL,
-    reference="CWE-89",
     example=_asked(("moss", _OK), (_TRUE, _OK), (_FALSE, _NONE), (_TRUE, _OK), (_FALSE, _NONE)),
     control=_asked(("moss", _OK), (_TRUE, _NONE), (_FALSE, _NONE), (_TRUE, _NONE), (_FALSE, _NONE)),
 )
@@ -164,7 +161,6 @@ def condition_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obs
     id="expression-injection",
     says="an expression in an input is text and is not computed",
     severity=Severity.CRITICAL,
-    reference="CWE-1336",
     example=_asked(("moss", _OK), ("%7B%7B1009*2003%7D%7D", {"status": 200, "text": "2021027"})),
     control=_asked(("moss", _OK), ("%7B%7B1009*2003%7D%7D", {"status": 200, "text": "{{1009*2003}}"})),
 )
@@ -184,7 +180,6 @@ def expression_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Ob
     id="path-climb",
     says="an input never reads a file beside those that are served",
     severity=Severity.CRITICAL,
-    reference="CWE-22",
     example=_asked(("moss", _OK), (_DOTS, {"status": 200, "text": "root:x:0:0:root:/root:/bin/sh"})),
     control=_asked(("moss", _OK), (_DOTS, {"status": 404, "text": "no such document"})),
 )
@@ -203,7 +198,6 @@ def path_climb(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]
     id="header-injection",
     says="a line break in an input never becomes a header",
     severity=Severity.HIGH,
-    reference="CWE-113",
     example=_asked(("moss", _OK), (_BREAK, {"status": 302, "headers": {"x-qa-split": "qa77"}})),
     control=_asked(("moss", _OK), (_BREAK, {"status": 302, "headers": {"location": "/x"}})),
 )
@@ -222,7 +216,6 @@ def header_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
     id="json-injection",
     says="a quoted text in an input never becomes a field of the answer",
     severity=Severity.MEDIUM,
-    reference="CWE-74",
     example=_asked(("moss", _OK), ("a%22%2C%22qa12345%22%3A%221", {"text": '{"q":"a","qa12345":"1"}'})),
     control=_asked(
         ("moss", _OK), ("a%22%2C%22qa12345%22%3A%221", {"text": '{"q":"a\\",\\"qa12345\\":\\"1"}'})

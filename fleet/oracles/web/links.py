@@ -25,7 +25,6 @@ def _linked(status: int) -> tuple[Exchange, ...]:
     says="a link of a page to the platform itself leads to something",
     severity=Severity.LOW,
     surface="ux",
-    reference="https://www.w3.org/Provider/Style/URI",
     judges=("page",),
     given=Facts(site="http://h"),
     example=_linked(404),

@@ -29,7 +29,6 @@ _LIKE: Any = "http://localhost.evil.test"
     says="a foreign origin is never allowed by its name",
     severity=Severity.MEDIUM,
     surface="security",
-    reference="CWE-942",
     judges=("page",),
     example=_asked(("", ""), ("https://qa1.evil.test", ""), (_LIKE, _LIKE)),
     control=_asked(

@@ -24,7 +24,6 @@ def _asked(location: str) -> tuple[Exchange, ...]:
     says="an input never chooses a foreign host that the platform redirects to",
     severity=Severity.MEDIUM,
     surface="security",
-    reference="CWE-601",
     judges=("page",),
     example=_asked("//qa1.evil.test/"),
     control=_asked("/"),

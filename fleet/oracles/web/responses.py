@@ -60,7 +60,6 @@ _SAFE = {"content_type": "text/html", "headers": {"x-frame-options": "DENY"}}
     says="an answer is what its content type says",
     severity=Severity.LOW,
     surface="ux",
-    reference="RFC 9110, 8.3",
     example=(_got(content_type="text/html", text='{"ok": true}'),),
     control=(_got(content_type="text/plain", text='{"ok": true}'),),
 )
@@ -94,7 +93,6 @@ def content_type(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
     says="JSON is whole and well-formed",
     severity=Severity.MEDIUM,
     surface="ux",
-    reference="RFC 8259",
     example=(_got(content_type="application/json", text=_CUT, bytes=len(_CUT)),),
     control=(_got(content_type="application/json", text=_CUT, bytes=len(_CUT) + 900),),
 )
@@ -121,7 +119,6 @@ def malformed_json(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
     id="directory-listing",
     says="a page never lists a folder of the server",
     severity=Severity.LOW,
-    reference="CWE-548",
     example=(_got(content_type="text/html", text='<title>Index of /x</title><a href="a">a</a>'),),
     control=(_got(content_type="text/html", text="<title>Index of names</title>"),),
 )
@@ -136,7 +133,6 @@ def directory_listing(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obser
     id="version-header",
     says="a header does not name the version of the server's software",
     severity=Severity.INFO,
-    reference="CWE-200",
     example=(_got(headers={"x-powered-by": "PHP/8.1.2"}),),
     control=(_got(headers={"server": "BaseHTTP/0.6 Python/3.11.2", "x-powered-by": "Express"}),),
 )
@@ -161,7 +157,6 @@ def version_header(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
     id="cookie-flags",
     says="a session's cookie is kept from scripts and from other sites",
     severity=Severity.MEDIUM,
-    reference="CWE-1004",
     example=(_got(headers={"set-cookie": "session=abc; Path=/"}),),
     control=(
         _got(headers={"set-cookie": "session=abc; Path=/; HttpOnly; SameSite=Lax, theme=dark; Path=/"}),
@@ -190,7 +185,6 @@ def cookie_flags(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation
     id="header-regression",
     says="a page has the security headers that the platform's other pages have",
     severity=Severity.LOW,
-    reference="CWE-693",
     example=(_got("a", **_SAFE), _got("b", **_SAFE), _got("c", content_type="text/html", headers={})),
     control=(_got("a", **_SAFE), _got("b", **_SAFE), _got("c", **_SAFE)),
 )

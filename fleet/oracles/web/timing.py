@@ -77,7 +77,6 @@ _ONE = {"url": "{site}/a", "control": "{site}/d"}
 _PAST = tuple(SampleRow(measure=latency_of(_ONE), own=_FAST[:40], control=_FAST[:40]) for _ in range(LOOKS))
 _CALLED = Exchange("qa_call", {"target": "a", "message": "count"}, {"ok": True, "status": 200, "turns": 9})
 _TURNS = tuple(SampleRow(measure=one.measure, own=(3.0,)) for one in counts(_CALLED) for _ in range(COUNTED))
-_TIMES = "ISO/IEC 25010, time behaviour"
 
 
 def slow_above(own: ranks.Sample, beside: ranks.Sample) -> float:
@@ -105,7 +104,6 @@ def unsettled(exchange: Exchange) -> str:
     id="slow-regression",
     says="a page does not become slower than at its best time while its control does not",
     severity=Severity.MEDIUM,
-    reference=_TIMES,
     judges=("page",),
     given=Facts(past={latency_of(_ONE): _PAST}),
     example=(_sampled("{site}/a", _SLOW, "{site}/d", _FAST),),
@@ -148,7 +146,6 @@ def slow_regression(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observat
     id="slow-page",
     says="no page is far slower than all other pages of its kind in the same minutes",
     severity=Severity.MEDIUM,
-    reference=_TIMES,
     judges=("page",),
     yields_to=("slow-regression",),
     forgeable=True,
@@ -185,7 +182,6 @@ def slow_page(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     id="slow-share",
     says="a page is as fast for every request as for most of them, where its control is",
     severity=Severity.MEDIUM,
-    reference=_TIMES,
     judges=("page",),
     yields_to=("slow-regression", "slow-page"),
     forgeable=True,
@@ -214,7 +210,6 @@ def slow_share(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]
     id="cost-regression",
     says="the same question does not come to cost more gas, turns or credit than it ever did",
     severity=Severity.MEDIUM,
-    reference="ISO/IEC 25010, resource utilisation",
     judges=("reply", "publication"),
     given=Facts(past={_TURNS[0].measure: _TURNS}),
     example=(_CALLED,),

@@ -57,7 +57,7 @@ def pack(data: Mapping[str, Any]) -> str:
     return _ENCODER.encode(data)
 
 
-class Document(TypeDecorator[dict[str, Any]]):
+class JsonDocument(TypeDecorator[dict[str, Any]]):
     """A JSON object in a text; one that is a text already was packed before."""
 
     impl = Words
@@ -86,7 +86,7 @@ def _int(name: str, default: str | None = None) -> Column[int]:
 
 
 def _document(name: str) -> Column[dict[str, Any]]:
-    return Column(name, Document, nullable=False)
+    return Column(name, JsonDocument, nullable=False)
 
 
 def _columns(row: type[Any], *given: Column[Any], defaults: bool = False) -> Iterator[Column[Any]]:
@@ -98,7 +98,9 @@ def _columns(row: type[Any], *given: Column[Any], defaults: bool = False) -> Ite
     kinds = get_type_hints(row)
     yield from (column for column in given if column.name not in kinds)
     for one in fields(row):
-        kind = Document if get_origin(kinds[one.name]) is dict else _Id if kinds[one.name] is int else Words
+        kind = (
+            JsonDocument if get_origin(kinds[one.name]) is dict else _Id if kinds[one.name] is int else Words
+        )
         default = str(one.default) if defaults and one.default is not MISSING else None
         yield named.get(one.name, Column(one.name, kind, nullable=False, server_default=default))
 

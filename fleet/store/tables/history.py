@@ -111,7 +111,7 @@ def baseline(notes: Sequence[float]) -> float:
     return min(statistics.median(notes[start : start + WINDOW]) for start in starts)
 
 
-class Facts(TableGroup):
+class KnownFacts(TableGroup):
     async def get(self, key: str) -> str | None:
         """A small fact by key; None if unset."""
         rows = await self._db.rows(select(META.c.value).where(META.c.key == key))

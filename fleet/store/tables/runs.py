@@ -348,7 +348,7 @@ def _at_hand(platform: str) -> Select[tuple[str, str, bool, int]]:
 
 
 def _queued(run: NewRun, now: str) -> dict[str, Any]:
-    """The columns of a waiting run, in plain values: SQLAlchemy converts none of so many."""
+    """The columns of a waiting run, in plain values: they are many, and SQLAlchemy converts none."""
     row = {
         name: plain(value) if isinstance(value := getattr(run, name), str) else value
         for name in names_of(NewRun)
