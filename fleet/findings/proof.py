@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 TRIES = 3
-"""Fresh jails, in each of which a finding must show to be confirmed. An item is run again this often before it
-counts as gone, a suspect of a search is looked at this often, and a target is asked before it is down."""
+"""Fresh jails, in each of which a finding must show to be confirmed. An item is run again this often before
+it counts as gone, a suspect of a search is looked at this often, and a target is asked before it is down."""
 EXTRA = 2
 """Extra looks of one proof, to replace inconclusive tries."""
 MOST_LOOKS = TRIES + EXTRA
