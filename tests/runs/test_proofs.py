@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fleet.drivers.desk import RUN_PROBE
+from fleet.findings.redact import Redactor
 from fleet.findings.severity import Severity
 from fleet.oracles.model import Facts
 from fleet.personas.model import Step
@@ -143,6 +144,18 @@ async def test_one_defect_met_by_two_probes_is_one_finding(tmp_path: Path) -> No
             2,
             "server-error",
         )
+
+
+def test_a_secret_is_masked_before_a_title_cuts_it() -> None:
+    """Half a key looks like no secret."""
+    steps = (Step(tool="qa_fetch", args={"url": "{site}/a"}),)
+    (found,) = answered(steps, [{"status": 500}], Facts())
+    said = f"{'x' * 62} sk-ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+    leaky = replace(found, sighting=replace(found.sighting, title=said), named="Request causes an error")
+    row = leaky.row(RUN, persona(), mask=Redactor().text)
+    assert len(row.title) == 100
+    assert "sk-ABC" not in row.title + row.data["seen"]
+    assert "sk-ABC" in leaky.row(RUN, persona()).title
 
 
 async def test_what_was_recorded_under_an_older_signature_is_shown_by_the_same_answer() -> None:

@@ -6,7 +6,7 @@ same field of the same look, there is one candidate, in the oracle's words.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,10 +54,6 @@ class Candidate:
     """What is wrong: the name of its kind, or the sentence of a persona's probe. It begins the title."""
 
     @property
-    def title(self) -> str:
-        return titled(self.named, self.sighting.title)
-
-    @property
     def fingerprint(self) -> str:
         return identity(self.surface, self.sighting, self.calls)
 
@@ -68,15 +64,20 @@ class Candidate:
         claim: Mapping[str, Any] | None = None,
         *,
         platform: str = "",
+        mask: Callable[[str], str] = str,
     ) -> FindingRow:
-        """The record made on observation, before any proof. `claim`: the driver's words."""
+        """The record made on observation, before any proof. `claim`: the driver's words.
+
+        What was seen is masked before a title cuts it: half a secret looks like none.
+        """
+        seen = mask(self.sighting.title)
         data: dict[str, Any] = {
             "persona_sha256": persona.sha256,
             "probe": self.probe.model_dump(mode="json"),
             "oracle": self.oracle,
             "fields": sorted(self.fields),
             "named": self.named,
-            "seen": self.sighting.title,
+            "seen": seen,
             "signature": self.sighting.signature,
             "whole": self.sighting.whole,
             "place": self.sighting.place,
@@ -92,7 +93,7 @@ class Candidate:
             persona=persona.persona.name,
             surface=self.surface,
             severity=self.severity,
-            title=self.title,
+            title=titled(self.named, seen),
             repro=write_repro(self.calls),
             data=data | ({"claim": dict(claim)} if claim else {}),
         )

@@ -241,7 +241,8 @@ class ProbeRunner:
                 continue
             if found.probe is not before:
                 seen = retold(str(row.data.get("seen", row.title)), before, found.probe)
-                title = self.world.redactor.text(titled(str(row.data.get("named", "")), seen))
+                seen = self.world.redactor.text(seen)
+                title = titled(str(row.data.get("named", "")), seen)
                 probe = found.probe.model_copy(update={"finding": title[:300].ljust(8, ".")})
                 repro = write_repro(ReproCall(step.tool, dict(step.args)) for step in probe.steps)
                 asked = probe.model_dump(mode="json")
@@ -305,14 +306,14 @@ class ProbeRunner:
     async def _raise(
         self, found: Candidate, claim: Mapping[str, Any] | None = None, *, minimal: bool = False
     ) -> None:
-        row = found.row(self.run, self.persona, claim, platform=self.world.platform.name)
+        world = self.world
+        row = found.row(self.run, self.persona, claim, platform=world.platform.name, mask=world.redactor.text)
         row = replace(row, data=row.data | {"minimal": True}) if minimal else row
-        journal, title = self.world.journal, self.world.redactor.text(row.title)
-        if not await journal.add_finding(replace(row, title=title)):
+        if not await world.journal.add_finding(row):
             await self._note_place(row, found)
         recorded = await self._recorded(row.fingerprint)
         times = recorded.times if recorded else 1
-        event = FindingRaised(fingerprint=row.fingerprint, probe=row.probe, title=title, times=times)
+        event = FindingRaised(fingerprint=row.fingerprint, probe=row.probe, title=row.title, times=times)
         self.stream.emit(event)
 
     async def _note_place(self, row: FindingRow, found: Candidate) -> None:

@@ -148,10 +148,9 @@ async def _settle(
 async def _raised(runner: ProbeRunner, item: ItemRow, seen: Candidate) -> None:
     """What was fixed shows again: to be proven and posted like any finding, under its own persona."""
     world, own = runner.world, runner.persona
-    row = seen.row(runner.run, own, platform=world.platform.name)
-    title = world.redactor.text(row.title)
-    await world.journal.add_finding(replace(row, title=title, persona=item.persona or row.persona))
-    runner.stream.emit(FindingRaised(fingerprint=row.fingerprint, probe=row.probe, title=title))
+    row = seen.row(runner.run, own, platform=world.platform.name, mask=world.redactor.text)
+    await world.journal.add_finding(replace(row, persona=item.persona or row.persona))
+    runner.stream.emit(FindingRaised(fingerprint=row.fingerprint, probe=row.probe, title=row.title))
 
 
 def _judged(item: ItemRow, result: Rerun, at: str, run: str) -> audit.AuditResult:
