@@ -45,6 +45,8 @@ class Retry:
 
 NODE_BUSY = Retry(0.25, 4.0, jitter=0.5, total_s=20.0)
 """A limit of requests: HTTP 429, -32005."""
+NODE_ASKED = Retry(0.25, 1.0, jitter=0.5, total_s=2.0)
+"""The same while a person waits for a list, which otherwise says that the log was not read."""
 NODE_BEHIND = Retry(0.1, 1.0, jitter=0.5, total_s=10.0)
 """A replica that does not have the block yet: some blocks of a second, or most of one of twelve."""
 OWN_BLOCK = Retry(0.05, 0.5, jitter=0.5, total_s=3.0)

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -20,13 +21,14 @@ from fleet.chain.node.hexes import as_bytes, as_int
 from fleet.config import Platform
 from fleet.errors import NodeBusy, RpcError, Unreachable, WrongTarget
 from fleet.http_client import AnswerTooLarge, HttpFailure, open_client, retry_after, send
-from fleet.retry import Retry
+from fleet.retry import NODE_ASKED, Retry
 from fleet.unanswered import unanswered
 from sandbox import strict_json
 
 if TYPE_CHECKING:
     import httpx
 
+PATIENCE: Mapping[Meaning, Retry] = MappingProxyType({**RETRIES, Meaning.BUSY: NODE_ASKED})
 ASK_S = 10.0
 """Seconds for the whole question."""
 LARGEST = 1 << 20
@@ -43,7 +45,7 @@ class LogEnd:
     at: int = 0
 
 
-async def log_end(profile: Platform, state: Path, *, retries: Mapping[Meaning, Retry] = RETRIES) -> LogEnd:
+async def log_end(profile: Platform, state: Path, *, retries: Mapping[Meaning, Retry] = PATIENCE) -> LogEnd:
     """Where the log of a platform ends; raises Unreachable, RpcError, WrongTarget, ConfigError."""
     if file := profile.chain.log_file(state):
         log = FileLog(file, profile.chain.diamond, profile.gas)

@@ -69,7 +69,7 @@ async def _current(state: Path, profile: Platform) -> bool:
         return False
     at = (state / NAME).stat().st_mtime
     if not (daemon_of(state) and 0 <= time.time() - at < RECENT_S):
-        end = await log_end(profile, state, retries={})  # a person waits; without an answer the list says so
+        end = await log_end(profile, state)
         if (known.as_of.entries, known.as_of.at) != (end.entries, iso_seconds(end.at) if end.entries else ""):
             return False
     now = iso(datetime.now(UTC))
