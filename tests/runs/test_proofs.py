@@ -156,6 +156,9 @@ def test_a_secret_is_masked_before_a_title_cuts_it() -> None:
     assert len(row.title) == 100
     assert "sk-ABC" not in row.title + row.data["seen"]
     assert "sk-ABC" in leaky.row(RUN, persona()).title
+    named = replace(found, named=f"page leaks {'x' * 62} sk-ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+    row = named.row(RUN, persona(), mask=Redactor().text)
+    assert "sk-ABC" not in row.title + row.data["named"]
 
 
 async def test_what_was_recorded_under_an_older_signature_is_shown_by_the_same_answer() -> None:

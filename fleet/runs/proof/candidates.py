@@ -68,15 +68,15 @@ class Candidate:
     ) -> FindingRow:
         """The record made on observation, before any proof. `claim`: the driver's words.
 
-        What was seen is masked before a title cuts it: half a secret looks like none.
+        A name and what was seen are masked before a title cuts them: half a secret looks like none.
         """
-        seen = mask(self.sighting.title)
+        named, seen = mask(self.named), mask(self.sighting.title)
         data: dict[str, Any] = {
             "persona_sha256": persona.sha256,
             "probe": self.probe.model_dump(mode="json"),
             "oracle": self.oracle,
             "fields": sorted(self.fields),
-            "named": self.named,
+            "named": named,
             "seen": seen,
             "signature": self.sighting.signature,
             "whole": self.sighting.whole,
@@ -93,7 +93,7 @@ class Candidate:
             persona=persona.persona.name,
             surface=self.surface,
             severity=self.severity,
-            title=titled(self.named, seen),
+            title=titled(named, seen),
             repro=write_repro(self.calls),
             data=data | ({"claim": dict(claim)} if claim else {}),
         )
