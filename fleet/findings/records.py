@@ -31,6 +31,7 @@ from pydantic.dataclasses import dataclass
 from fleet.findings.envelope import Envelope, write
 from fleet.findings.proof import TRIES
 from fleet.findings.reader import FP, ParsedEntry
+from fleet.findings.recurrence import Recurrence
 from fleet.findings.redact import Redactor
 from fleet.findings.severity import Severity
 from fleet.text import cut_bytes, line
@@ -255,6 +256,13 @@ def _older(entry: ParsedEntry) -> ItemRecord | None:
     return _fitting("verified-fixed", entry.fp, body)
 
 
-def fixed_record(item: str, clean_at: str, clean_run: str) -> ItemRecord:
-    """The resolve record of an item that a run found clean."""
-    return ItemRecord(kind="verified-fixed", item=item, at=clean_at, who=clean_run, runs=TRIES)
+def fixed_record(item: str, clean: Recurrence) -> ItemRecord:
+    """The resolve record of an item that a run found clean, by its figures under this name."""
+    return ItemRecord(
+        kind="verified-fixed",
+        item=item,
+        at=clean.clean_at,
+        who=clean.clean_run,
+        runs=0 if clean.clean_why else TRIES,
+        reason=clean.clean_why,
+    )

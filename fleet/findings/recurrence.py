@@ -33,6 +33,8 @@ class Recurrence(BaseModel):
     """The run that saw it last: counted once."""
     clean_at: str = ""
     clean_run: str = ""
+    clean_why: str = ""
+    """Why what it still shows is no defect; empty when it did not show."""
     looked: str = ""
     """When it was last run again, whatever came of it."""
     unreached_since: str = ""
@@ -62,9 +64,10 @@ class Recurrence(BaseModel):
             cleaned_run=self.clean_run or self.cleaned_run,
         )
 
-    def clean(self, at: str, run: str) -> Recurrence:
-        """Run again often enough, with answers, and not seen."""
-        found = {"clean_at": at, "clean_run": run, "looked": at, "unreached_since": "", "why": ""}
+    def clean(self, at: str, run: str, why: str = "") -> Recurrence:
+        """Run again often enough, with answers, and not seen; or seen, and no defect: `why`."""
+        found = {"clean_at": at, "clean_run": run, "clean_why": why, "looked": at}
+        found |= {"unreached_since": "", "why": ""}
         return self.model_copy(update=found)
 
     def unreached(self, at: str, why: str = "") -> Recurrence:

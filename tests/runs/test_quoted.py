@@ -10,8 +10,12 @@ from urllib.parse import unquote
 import pytest
 
 from fleet.drivers.desk import Question
+from fleet.findings.reader import read
+from fleet.findings.records import ItemRecord, fixed_record, read_record, write_record
+from fleet.findings.recurrence import key_of, read_recurrence
 from fleet.personas.model import Step
 from fleet.runs.proof.grades import graded
+from fleet.runs.proof.retest import retest
 from tests.runs.table import RUN, look, persona, seated, well
 from tests.runs.test_desk import ANY
 
@@ -164,3 +168,51 @@ async def test_a_quote_that_a_gate_refuses_is_no_injection(tmp_path: Path, site:
         await table.drive.runner.prove_raised()
         rows = await table.world.journal.findings(RUN, ["confirmed"])
     assert [one.data["oracle"] for one in rows].count("quote-injection") == found
+
+
+async def run_again(tmp_path: Path, before: Site, after: Site) -> tuple[list[str], ItemRecord | None]:
+    """What is proven over one site, run again over another: verdicts, and the record of one that is clean."""
+    one = persona(look("a", url="{proxy}/docs?q=%27", expect="true"))
+    async with seated(tmp_path, one, answer=answering(before), run="firstrun") as table:
+        await table.drive()
+        for row in await table.world.journal.findings("firstrun", ["confirmed"]):
+            for state in ("posting", "posted"):
+                await table.world.journal.set_finding("firstrun", row.fingerprint, state=state)
+    async with seated(tmp_path, persona(), hand=ANY, answer=answering(after), run="otherrun") as table:
+        verdicts = await retest(table.drive.runner)
+        name = next(iter(verdicts))
+        figures = read_recurrence(await table.world.journal.get(key_of(table.world.platform.name, name)))
+    if not figures.clean_at:
+        return [*verdicts.values()], None
+    text = write_record(fixed_record(name, figures), surface="security", title="t")
+    return [*verdicts.values()], read_record(read(text))
+
+
+@pytest.mark.parametrize("words", [SQL, TRACE, JINJA, STACK])
+@pytest.mark.parametrize("after", [static, shell])
+async def test_an_item_that_a_page_only_quotes_by_now_is_clean_with_its_reason(
+    tmp_path: Path, after: Callable[[str], Site], words: str
+) -> None:
+    verdicts, record = await run_again(tmp_path, program(words, 200), after(words))
+    assert set(verdicts) == {"clean"}
+    assert record is not None
+    assert (record.runs, record.reason) == (0, "the page says the same whatever is asked: it quotes them")
+
+
+@pytest.mark.parametrize("words", WORDS)
+async def test_an_item_that_a_gate_only_quotes_by_now_is_clean_with_its_reason(
+    tmp_path: Path, words: str
+) -> None:
+    verdicts, record = await run_again(tmp_path, program(words, 400), gate(words, 400))
+    assert set(verdicts) == {"clean"}
+    assert record is not None
+    assert "a gate quotes them" in record.reason
+
+
+@pytest.mark.parametrize("status", [400, 500])
+@pytest.mark.parametrize("words", WORDS)
+async def test_an_item_that_its_question_still_causes_is_shown(
+    tmp_path: Path, status: int, words: str
+) -> None:
+    site = program(words, status)
+    assert await run_again(tmp_path, site, site) == (["shown"], None)

@@ -213,7 +213,7 @@ class Year:
         for sender in self.random.sample(range(1000), 3):
             for n in range(self.random.randint(1, 60)):
                 place = self.random.choice(self.places)
-                record = fixed_record(place.name, iso(self.now), "r1")
+                record = fixed_record(place.name, Recurrence().clean(iso(self.now), "r1"))
                 texts = (
                     place.entry(f"r{n}"),
                     write_record(record, surface=place.surface, title=place.title),

@@ -201,7 +201,8 @@ def _print(row: FindingRow, data: dict[str, Any], *, whole: bool) -> None:
     if seen.runs:
         print(f"seen by {counted(seen.runs, 'run')} on {counted(len(seen.days), 'day')}, last {seen.last}")
     if seen.clean_at:
-        print(f"clean since {seen.clean_at}: run {seen.clean_run} ran it again and did not see it")
+        how = f"and {clean(seen.clean_why)}" if seen.clean_why else "and did not see it"
+        print(f"clean since {seen.clean_at}: run {seen.clean_run} ran it again {how}")
     if row.state == "unverified" and "claim" in row.data:
         print(f"its driver's words: {clean(str(row.data['claim'].get('title', '')))}")
         print(f"a driver's claim: fleet findings adopt {row.fingerprint}, or dismiss {row.fingerprint}")

@@ -23,7 +23,7 @@ PERSONA = "qa-retest"
 
 @dataclass(frozen=True, slots=True)
 class ItemLook:
-    """What came of looking at an item again in a run, and why when it could not tell."""
+    """What came of looking at an item again; `why` it could not tell, or why what it shows is no defect."""
 
     run: str
     verdict: RetestVerdict
@@ -33,7 +33,7 @@ class ItemLook:
     def of(cls, report: RunReport, before: Recurrence, after: Recurrence) -> ItemLook:
         """From the item's figures; a run that did not come to the item says itself why."""
         if after.clean_run == report.run:
-            return cls(report.run, "clean", "")
+            return cls(report.run, "clean", after.clean_why)
         if after.run == report.run:
             return cls(report.run, "shown", "")
         why = after.why if after != before else ""

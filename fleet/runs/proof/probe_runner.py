@@ -27,7 +27,7 @@ from fleet.oracles.echoes import family
 from fleet.oracles.measures import latency_of, measured, samples
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.statistics import charts, ranks
-from fleet.oracles.web.quotations import ShownWords, comparisons, quoted
+from fleet.oracles.web.quotations import ShownWords
 from fleet.oracles.web.timing import unsettled
 from fleet.personas.learned import Learned
 from fleet.personas.load import LoadedPersona
@@ -40,6 +40,7 @@ from fleet.runs.proof.candidates import NEW, Candidate, answered, candidates, co
 from fleet.runs.proof.claims import kept
 from fleet.runs.proof.item_figures import PROVEN, count_shown
 from fleet.runs.proof.minimise import FEW, MOST, minimise, retold
+from fleet.runs.proof.quoted import quoted_on_request
 from fleet.runs.proof.verify import OF_ONE_PROOF, Proof, gravest_first, prove_all
 from fleet.store.rows import FindingRow, SampleRow
 from sandbox.tools import TOOLS
@@ -199,14 +200,8 @@ class ProbeRunner:
         """Whether the words that a finding rests on are only quoted; then it is dropped, with the reason."""
         if not (recorded := proof.row.data.get("words")):
             return False
-        words = ShownWords.model_validate(recorded)
-        bindings = self.session.bindings(fresh_name=False)
-        asked = [[(step.tool, bindings.resolve(dict(step.args)))] for step in comparisons(words)]
-        if (await self.session.calls_left()) < len(asked) + len(proof.probe.steps) * TRIES:
-            return False
-        posed = await QuestionRound(self.session, asked)()
-        answers = [one[0].result for one in posed if one and not one[0].denied and not one[0].lost]
-        if not (why := quoted(words, answers)):
+        words, spare = ShownWords.model_validate(recorded), len(proof.probe.steps) * TRIES
+        if not (why := await quoted_on_request(self.session, words, spare=spare)):
             return False
         data = {**proof.row.data, "quoted": why}
         await self.world.journal.set_finding(self.run, proof.row.fingerprint, state="dropped", data=data)

@@ -16,6 +16,7 @@ from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt, locked_out
 from fleet.runs.proof.candidates import Candidate
 from fleet.runs.proof.item_questions import ItemQuestion
 from fleet.runs.proof.probe_runner import ProbeRunner
+from fleet.runs.proof.quoted import quoted_on_request
 from fleet.text import line
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
@@ -24,7 +25,7 @@ RetestVerdict = Literal["shown", "clean", "unreached"]
 CONTROL_S = 10.0
 """Deadline of one control."""
 SPARE = 8
-"""Calls left to the run beyond the re-runs."""
+"""Calls left to the run beyond the re-runs: a control, or a comparison of words that may be quoted."""
 WRITES = 4
 """Most transactions that one acting call takes: a name, its approval, two writes."""
 _LIMITED, _BROKEN = 429, 500
@@ -33,7 +34,8 @@ _ANSWERED = OUR_FAILURES - {"too_large"}
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """What came of asking again. `why`: why it could not tell. `times` of `TRIES` it was shown.
+    """What came of asking again. `why` it could not tell, or why what it shows is no defect. `times` of
+    `TRIES` it was shown.
 
     `asked` is false when no call was made.
     """
@@ -66,18 +68,24 @@ def _acting(probe: Probe) -> int:
 
 
 async def rerun(runner: ProbeRunner, question: ItemQuestion, *, every: bool = False) -> Rerun:
-    """Ask up to `TRIES` times, until it shows, or with `every` regardless; RunOver passes through."""
+    """Ask up to `TRIES` times, until it shows, or with `every` regardless; RunOver passes through.
+
+    What shows words of an error that are only quoted by now is clean.
+    """
     if why := withheld(runner, question.probe):
         return Rerun("unreached", why, asked=False)
-    times, found, seen = 0, None, Attempt(state="inconclusive")
+    session, times, found, seen = runner.session, 0, None, Attempt(state="inconclusive")
     for _ in range(TRIES):
         try:
-            seen = await attempt(runner.session, question.probe, proof=True)
+            seen = await attempt(session, question.probe, proof=True)
+            one = question.shown(seen, runner.facts)
+            if one and one.words and not times and (why := await quoted_on_request(session, one.words)):
+                return Rerun("clean", why)
         except RunOver as over:  # an item that kills its jails must not block the others
             if over.outcome != "jail_lost":
                 raise
             return Rerun("unreached", over.detail, times, found)
-        if one := question.shown(seen, runner.facts):
+        if one:
             times, found = times + 1, one
             if not every:
                 break
@@ -85,7 +93,7 @@ async def rerun(runner: ProbeRunner, question: ItemQuestion, *, every: bool = Fa
             return Rerun("shown" if times else "unreached", why, times, found)
     if found is not None:
         return Rerun("shown", "", times, found)
-    shut = question.unsure or await locked_out(runner.session, seen, question.probe.id)
+    shut = question.unsure or await locked_out(session, seen, question.probe.id)
     if why := shut or await silent_control(runner, seen.calls):
         return Rerun("unreached", why)
     return Rerun("clean")

@@ -137,7 +137,11 @@ async def _settle(
     def after(before: Recurrence) -> Recurrence:
         if result.verdict == "shown":
             return before.shown(at, run)
-        return before.clean(at, run) if result.verdict == "clean" else before.unreached(at, result.why)
+        return (
+            before.clean(at, run, result.why)
+            if result.verdict == "clean"
+            else before.unreached(at, result.why)
+        )
 
     await count(world, item.fingerprint, after)
     if audits:

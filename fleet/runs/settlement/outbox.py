@@ -227,6 +227,6 @@ async def _record(world: FleetContext, run: str, item: ItemRow) -> None:
     newest = await world.chain.own.newest(world.chain.log, (item.fingerprint, *item.names))
     if known.clean_run != run or newest is None or newest.resolves:
         return  # seen again meanwhile, or never on this log, or recorded
-    record = fixed_record(item.fingerprint, known.clean_at, known.clean_run)
+    record = fixed_record(item.fingerprint, known)
     text = write_record(record, surface=item.surface, title=item.title, redactor=world.redactor)
     await world.chain.log.post(text, charge="none")

@@ -61,6 +61,7 @@ def merged_figures(
             cleaned, clean = max(cleaned, (clean.clean_at, clean.clean_run)), Recurrence()
         looked = max(one.looked for one in found)
         update = {"looked": looked, "clean_at": clean.clean_at, "clean_run": clean.clean_run}
+        update |= {"clean_why": clean.clean_why}
         update |= {"cleaned_at": cleaned[0], "cleaned_run": cleaned[1]}
         best = best.model_copy(update=update)
     if not logged:
@@ -78,7 +79,7 @@ def fixed_text(item: WorklistItem, figures: Mapping[str, Recurrence]) -> str:
     """The resolve record of an item that re-runs found clean, under the name that they ran it by."""
     clean = [name for name in item.names if name in figures and figures[name].clean_at]
     name = max(clean, key=lambda one: (figures[one].clean_at, one))
-    record = fixed_record(name, figures[name].clean_at, figures[name].clean_run)
+    record = fixed_record(name, figures[name])
     return write_record(record, surface=item.surface, title=item.title)
 
 

@@ -96,9 +96,10 @@ def events(
     loose += [_recorded(one) for one in records if one.index < 0 and one.kind in _MACHINES]
     if figures.last:
         loose.append(LifeEvent("shown", figures.last, _by_run(figures.run)))
-    for at, run in ((figures.cleaned_at, figures.cleaned_run), (figures.clean_at, figures.clean_run)):
+    cleaned = (figures.cleaned_at, figures.cleaned_run, "")
+    for at, run, why in (cleaned, (figures.clean_at, figures.clean_run, figures.clean_why)):
         if at and not any(one.event.kind == "clean" and one.event.at == at for one in placed):
-            loose.append(LifeEvent("clean", at, _by_run(run)))
+            loose.append(LifeEvent("clean", at, _by_run(run), why))
     for one in decisions:
         if one.until and one.until <= iso(now):
             loose.append(LifeEvent("end", one.until, "its end", until=one.until))
