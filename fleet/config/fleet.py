@@ -240,6 +240,11 @@ class FleetConfig(Section):
     """How triage keeps the log up to date."""
     hooks: dict[HookName, HookSection] = Field({}, json_schema_extra={"additionalProperties": False})
     """Webhooks by name: a persona uses one by `on = "hook:<name>"`."""
+    sender_header: Annotated[str, StringConstraints(pattern=r"^([a-z][a-z0-9-]{0,63})?$")] = ""
+    """Header in which a proxy of your own before the port writes the sender's address, such as
+    `x-forwarded-for`; its last value counts. Empty: the address of the connection.
+
+    Of senders who do not finish their deliveries the one with most loses its own first."""
     sinks: dict[HookName, SinkSection] = Field({}, json_schema_extra={"additionalProperties": False})
     """Sinks by name: receivers of every run's events."""
     notify: NotifySection = NotifySection()

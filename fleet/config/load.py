@@ -132,7 +132,7 @@ def load_platform(name: str, state: Path) -> tuple[Platform, Path]:
     )
 
 
-LIVE_KEYS = ("concurrency", "trusted", "never", "budget", "hooks", "keep", "notify")
+LIVE_KEYS = ("concurrency", "trusted", "never", "budget", "hooks", "sender_header", "keep", "notify")
 """What takes effect at once, `never` and `budget` at the next signature of runs in flight too; the rest waits
 for a restart."""
 

@@ -1,15 +1,17 @@
 """Connections to the pages: limits per listener on their number and on their silence.
 
 uvicorn counts the connections of all its sockets together and waits without limit for a first head: a silent
-client on the port would close the unix socket too. Here each listener has its own limit, a head has a
-deadline, and at the limit the connection that has been silent longest is closed, else the oldest one that
-does not read its answers. A connection has a limited number of requests, so that pipelining keeps no place.
+client on the port would close the unix socket too. Here each listener has its own limit, and a head has a
+deadline. At the limit the address with most connections makes room: by the one that has been silent longest,
+else by the oldest that does not read its answers, else, for a caller with fewer, by its oldest one at work. A
+connection has a limited number of requests, so that pipelining keeps no place.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+import itertools
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,13 +35,21 @@ class _Listener:
 
     def admit(self, new: PageConnection) -> bool:
         if len(self.here) >= CONNECTIONS:
-            oldest = next(iter(self.silent), None) or next((one for one in self.here if one.is_unread), None)
-            if oldest is None:
+            if (one := self._in_the_way(new)) is None:
                 return False
-            self.leave(oldest)
-            oldest.transport.abort()
+            self.leave(one)
+            one.transport.abort()
         self.here[new] = None
         return True
+
+    def _in_the_way(self, new: PageConnection) -> PageConnection | None:
+        """The connection that makes room for a new one; None if each is at work for a caller with no more."""
+        held = Counter(one.address for one in self.here)
+        most = max(held.values())
+        silent = (one for one in self.silent if held[one.address] == most)
+        unread = (one for one in self.here if held[one.address] == most and one.is_unread)
+        at_work = (one for one in self.here if held[one.address] == most > held[new.address] + 1)
+        return next(itertools.chain(silent, unread, at_work), None)
 
     def leave(self, one: PageConnection) -> None:
         self.here.pop(one, None)
@@ -66,6 +76,11 @@ class PageConnection(H11Protocol):
         self._life: asyncio.TimerHandle | None = None
         self._head: asyncio.TimerHandle | None = None
         self._answered = 0
+
+    @property
+    def address(self) -> str:
+        """The caller's address; "" on the unix socket."""
+        return self.client[0] if self.client else ""
 
     @property
     def is_unread(self) -> bool:

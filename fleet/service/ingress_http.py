@@ -1,7 +1,8 @@
 """HTTP in front of the doors: limits on size, time and number of requests.
 
 A delivery's head is checked before its body is read. A slow body takes a place only from other deliveries of
-the same webhook, and loses it to the next one of them: only a whole body shows whether it is signed.
+the same webhook, and loses it to the next one of them: only a whole body shows whether it is signed. The
+sender with most slow bodies loses its oldest, so that no crowd of one ends a delivery of another.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ class Intake:
     ) -> None:
         self._doors, self._is_ready, self._deadline_s = doors, is_ready, deadline_s
         self._busy: Counter[str] = Counter()
-        self._reading: defaultdict[str, dict[anyio.CancelScope, None]] = defaultdict(dict)
-        """By webhook: those whose body is not there yet, the oldest first."""
+        self._reading: defaultdict[str, dict[anyio.CancelScope, str]] = defaultdict(dict)
+        """By webhook: the senders of those whose body is not there yet, the oldest first."""
 
     async def hook(self, request: Request) -> Response:
         """`POST /hooks/{name}`."""
@@ -52,11 +53,14 @@ class Intake:
         return await self._answer(request, claimed.hook, judge)
 
     def _make_room(self, hook: str) -> bool:
-        """End the request that has waited longest for its body; False if the bodies of all are there."""
-        oldest = next(iter(self._reading[hook]), None)
+        """End a request that waits for its body: the oldest of the sender that has most of them. False if the
+        bodies of all are there."""
+        reading = self._reading[hook]
+        held = Counter(reading.values())
+        oldest = next((one for one, sender in reading.items() if held[sender] == max(held.values())), None)
         if oldest is None:
             return False
-        self._reading[hook].pop(oldest)
+        reading.pop(oldest)
         oldest.cancel()
         self._busy[hook] -= 1
         return True
@@ -81,7 +85,7 @@ class Intake:
         body, reading = None, anyio.CancelScope()
         try:
             with anyio.fail_after(self._deadline_s):
-                self._reading[hook][reading] = None
+                self._reading[hook][reading] = _sender(request, self._doors.config().sender_header)
                 with reading:
                     body = await _read(request)
                 if reading.cancelled_caught:
@@ -103,6 +107,13 @@ class Intake:
                 self._busy[hook] -= 1
         again = {"retry-after": "60"} if answer.status in (429, 503) else {}
         return JSONResponse(dict(answer.body), status_code=answer.status, headers=again)
+
+
+def _sender(request: Request, header: str) -> str:
+    """The sender's address: the last one in the header, by the operator's own proxy, or the connection's."""
+    given = request.headers.getlist(header) if header else []
+    last = given[-1].rpartition(",")[2].strip() if given else ""
+    return last or (request.client.host if request.client else "")
 
 
 async def _read(request: Request) -> bytes | None:

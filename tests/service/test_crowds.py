@@ -7,12 +7,14 @@ import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import httpx
 import pytest
 
+from fleet.config import FleetConfig, HookSection
 from fleet.service.connections import CONNECTIONS, REQUESTS
 from fleet.service.ingress_http import CROWD
 from fleet.service.snapshot import DaemonSnapshot
@@ -33,12 +35,14 @@ async def door(tmp_path: Path, anyio_backend: str, monkeypatch: pytest.MonkeyPat
 
 
 @asynccontextmanager
-async def lines(port: int, count: int, says: bytes = b"") -> AsyncIterator[list[Line]]:
-    """So many connections to the port, each of which says this and no more."""
+async def lines(
+    port: int, count: int, says: bytes = b"", address: str = "127.0.0.1"
+) -> AsyncIterator[list[Line]]:
+    """So many connections to the port from an address, each of which says this and no more."""
     async with AsyncExitStack() as stack:
         made = []
         for _ in range(count):
-            line = await asyncio.open_connection("127.0.0.1", port)
+            line = await asyncio.open_connection("127.0.0.1", port, local_addr=(address, 0))
             stack.callback(line[1].close)
             line[1].write(says)
             made.append(line)
@@ -69,9 +73,10 @@ async def by_socket(door: Door, method: str, path: str, body: bytes = b"") -> in
         return (await client.request(method, path, content=body)).status_code
 
 
-async def by_port(port: int, ident: str = "", hook: str = "deploy") -> int:
+async def by_port(port: int, ident: str = "", hook: str = "deploy", address: str = "127.0.0.1") -> int:
     """A look at the port's page, or a whole delivery."""
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+    line = httpx.AsyncHTTPTransport(local_address=address)
+    async with httpx.AsyncClient(transport=line, base_url=f"http://127.0.0.1:{port}") as client:
         if not ident:
             return (await client.get("/healthz")).status_code
         signed = headers(SECRET, ident, int(time.time()), b"{}")
@@ -88,6 +93,11 @@ def head(hook: str, **pairs: str) -> bytes:
             "\r\n",
         ]
     ).encode()
+
+
+def forged(hook: str = "deploy", **pairs: str) -> bytes:
+    """A head that passes, of a delivery that no body can complete."""
+    return head(hook, **headers(b"o" * 32, "delivery-1", int(time.time()), b"{}") | pairs)
 
 
 async def test_a_crowd_that_is_silent_at_the_port_closes_neither_the_socket_nor_the_port(door: Door) -> None:
@@ -125,12 +135,15 @@ async def test_who_has_asked_is_not_put_out_for_who_has_not(door: Door) -> None:
         assert await status(at_work[0]) == 401
 
 
-async def test_a_house_full_of_work_says_so_and_each_listener_has_its_own(door: Door) -> None:
-    class Busy(Well):
-        async def snapshot(self) -> DaemonSnapshot:
-            await anyio.sleep_forever()
-            raise AssertionError
+class Busy(Well):
+    """A daemon whose snapshot does not come."""
 
+    async def snapshot(self) -> DaemonSnapshot:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+
+async def test_a_house_full_of_work_says_so_and_each_listener_has_its_own(door: Door) -> None:
     door.well = Busy()
     ask = b"GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     async with (
@@ -184,12 +197,11 @@ async def test_bodies_that_no_head_can_make_good_are_not_awaited(door: Door) -> 
 
 
 async def test_bodies_that_do_not_come_cost_only_their_own_webhook(door: Door) -> None:
-    forged = headers(b"o" * 32, "delivery-1", int(time.time()), b"{}")
     async with (
         served(door, head_s=PATIENT, life_s=PATIENT) as port,
-        lines(port, CROWD, head("other", **forged)) as slow,
+        lines(port, CROWD, forged("other")) as slow,
     ):
-        async with lines(port, 4, head("other", **forged)) as more:
+        async with lines(port, 4, forged("other")) as more:
             assert [await status(line) for line in slow[:4]] == [429] * 4  # the slowest make room
             assert all(map(is_open, more))
         assert await by_port(port, "delivery-1") == 202
@@ -203,10 +215,9 @@ async def test_bodies_that_do_not_come_cost_only_their_own_webhook(door: Door) -
 @pytest.mark.parametrize("count", [CROWD, 12, 40])
 async def test_slow_bodies_take_no_place_of_a_signed_delivery(door: Door, count: int, sent: int) -> None:
     """Plausible heads whose bodies do not come: whoever sends a whole delivery is answered at once."""
-    forged = headers(b"o" * 32, "delivery-1", int(time.time()), b"{}")
     async with (
         served(door, head_s=PATIENT, life_s=PATIENT) as port,
-        lines(port, count, head("deploy", **forged) + b"x" * sent),
+        lines(port, count, forged() + b"x" * sent),
     ):
         for number in range(3):
             assert await by_port(port, f"signed-{number}") == 202
@@ -237,3 +248,82 @@ async def test_who_reads_no_answer_keeps_no_place(door: Door) -> None:
             assert await by_port(port, f"delivery-{number}") == 202
         assert await by_socket(door, "GET", "/healthz") == 200
         assert unread
+
+
+CROWD_AT, OTHER_AT = "127.0.0.2", "127.0.0.3"
+
+
+def delivery(ident: str, **pairs: str) -> tuple[bytes, bytes]:
+    """The head and the body of a delivery that is taken."""
+    body = b'{"ref": "main"}'
+    fields = headers(SECRET, ident, int(time.time()), body) | {"content-length": str(len(body))} | pairs
+    return head("deploy", **fields), body
+
+
+@pytest.mark.parametrize("sent", [0, 1, 14])
+@pytest.mark.parametrize("count", [CROWD, 12, 40])
+async def test_one_senders_slow_bodies_end_no_slow_delivery_of_another(
+    door: Door, count: int, sent: int
+) -> None:
+    """A signed delivery that comes in pieces is taken, whatever another sender begins after it."""
+    first, body = delivery("delivery-1")
+    async with (
+        served(door, head_s=PATIENT, life_s=PATIENT) as port,
+        lines(port, 1, first + body[:sent], OTHER_AT) as (slow,),
+        lines(port, count, forged(), CROWD_AT) as crowd,
+    ):
+        turned_away = count + 1 - CROWD
+        assert [await status(line) for line in crowd[:turned_away]] == [429] * turned_away
+        slow[1].write(body[sent:])
+        assert await status(slow) == 202
+        assert all(map(is_open, crowd[turned_away:]))
+
+
+@pytest.mark.parametrize("written", ["10.0.0.{}", "10.0.0.9, 10.0.0.{}", "10.0.0.{}, 10.0.0.{}"])
+async def test_behind_a_proxy_the_operators_header_tells_senders_apart(door: Door, written: str) -> None:
+    def by(number: int) -> dict[str, str]:
+        return {"x-forwarded-for": written.format(number, number)}
+
+    door.doors = replace(
+        door.doors,
+        config=lambda: FleetConfig(hooks={"deploy": HookSection()}, sender_header="x-forwarded-for"),
+    )
+    first, body = delivery("delivery-1", **by(3))
+    async with (
+        served(door, head_s=PATIENT, life_s=PATIENT) as port,
+        lines(port, 1, first) as (slow,),
+        lines(port, 12, forged(**by(2))) as crowd,
+    ):
+        assert [await status(line) for line in crowd[:5]] == [429] * 5
+        slow[1].write(body)
+        assert await status(slow) == 202
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/metrics", "/readyz"])
+@pytest.mark.parametrize("requests", [1, 70])
+async def test_a_house_full_of_one_callers_work_has_room_for_another(
+    door: Door, path: str, requests: int
+) -> None:
+    """Of seventy connections that ask and read nothing, or whose answers do not come."""
+    door.well = Busy()
+    ask = PIPELINED.replace(b"/healthz", path.encode()) * requests
+    async with (
+        served(door, head_s=PATIENT, life_s=PATIENT) as port,
+        lines(port, 70, ask, CROWD_AT) as crowd,
+    ):
+        await anyio.sleep(0.2)
+        for number in range(3):
+            assert await by_port(port, address=OTHER_AT) == 200
+            assert await by_port(port, f"delivery-{number}", address=OTHER_AT) == 202
+        assert crowd
+
+
+async def test_a_silent_crowd_closes_no_connection_of_another_caller(door: Door) -> None:
+    async with (
+        served(door, head_s=PATIENT, life_s=PATIENT) as port,
+        lines(port, 1, b"G", OTHER_AT) as (early,),
+        lines(port, CONNECTIONS + 6, address=CROWD_AT) as crowd,
+    ):
+        assert [await ended(line) for line in crowd[:7]] == [b""] * 7
+        early[1].write(PIPELINED[1:])
+        assert await status(early) == 200
