@@ -2,6 +2,7 @@
 
     qa/v1 source=qa-fuzz sev=high surface=compiler run=<id> fp=<12 hex> was=<12 hex> rate=3/3 ev=sha256:<hex>
     compile panics on an enum with no variants; a clean error was expected
+    formerly: <12 hex>
     repro: qa_compile(source="enum E{}")
 
 The last line is always the repro: calls, long runs in them as repetitions, `ev` when they did not fit (the
@@ -15,7 +16,18 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
-from fleet.findings.reader import EV, FP, MAX_CHARS, PREFIX, RUN, SOURCE, SURFACE, TITLE_BYTES
+from fleet.findings.reader import (
+    EV,
+    FORMER,
+    FORMERLY,
+    FP,
+    MAX_CHARS,
+    PREFIX,
+    RUN,
+    SOURCE,
+    SURFACE,
+    TITLE_BYTES,
+)
 from fleet.findings.reader import ParsedEntry as ParsedEntry
 from fleet.findings.reader import read as read
 from fleet.findings.redact import Redactor
@@ -43,7 +55,9 @@ class Envelope(BaseModel):
     run: Annotated[str, StringConstraints(pattern=rf"{RUN}|^$")] = ""
     fp: Annotated[str, StringConstraints(pattern=FP)]
     was: Annotated[str, StringConstraints(pattern=rf"{FP}|^$")] = ""
-    """The version 1 fingerprint of these calls; its presence marks `fp` as version 2."""
+    """The version 1 fingerprint of these calls; its presence says that `fp` is not one."""
+    former: tuple[Annotated[str, StringConstraints(pattern=FP)], ...] = ()
+    """Its fingerprints of version 2, of what has one of version 3: the line below the title."""
     rate: tuple[Annotated[int, Field(ge=0, le=99)], Annotated[int, Field(ge=1, le=99)]] | None = None
     ev: Annotated[str, StringConstraints(pattern=rf"{EV}|^$")] = ""
     title: Annotated[str, Field(min_length=1)]
@@ -84,6 +98,7 @@ def compose(  # noqa: PLR0913  one for each field of the format
     body: str = "",
     repro: Sequence[ReproCall] = (),
     was: str = "",
+    former: Sequence[str] = (),
 ) -> Envelope:
     """An envelope, with text and repro masked before cutting; everything signed comes from here."""
     return Envelope(
@@ -93,6 +108,7 @@ def compose(  # noqa: PLR0913  one for each field of the format
         run=run,
         fp=fp,
         was=was,
+        former=tuple(former)[:FORMER],
         rate=rate,
         ev=ev,
         title=redactor.text(clean(title)),
@@ -105,9 +121,11 @@ def write(envelope: Envelope) -> str:
     """The canonical text, never above `MAX_BYTES` bytes.
 
     A longer one first loses its body; a repro that does not fit beside the title becomes
-    `ev` (or `none` without evidence). Header and title always fit.
+    `ev` (or `none` without evidence). Header, title and former fingerprints always fit.
     """
     head = f"{_header(envelope)}\n{envelope.title}\n"
+    if envelope.former:
+        head += f"{FORMERLY}{', '.join(envelope.former)}\n"
     room = MAX_BYTES - len(head.encode())
     repro = "repro: " + _repro(envelope, room - len("repro: "))
     body = cut_bytes(envelope.body, room - len(repro) - 1).rstrip() if room - len(repro) > 32 else ""

@@ -1,9 +1,10 @@
 """Identity of findings.
 
-Version 2, for the fleet's findings now: the surface and the signature of the observation (sighting.py), plus
-the normalised repro if the signature alone does not identify the defect. Version 1, for older entries of the
-log and for strangers' entries: surface and normalised repro, or title without a repro. A version 2 finding
-also carries the version 1 of its calls, so that it matches an older entry.
+Version 3, for what has a kind (kinds/): the kind's id and the parts of its place, whatever oracle, probe or
+tool met it, for whatever persona. Version 2, for a probe without a kind: the surface and the signature of the
+observation (sighting.py), plus the normalised repro if the signature alone does not identify the defect.
+Version 1, for older entries of the log and for strangers' entries: surface and normalised repro, or title
+without a repro. A finding also carries its names of older versions, so that it matches an older entry.
 """
 
 from __future__ import annotations
@@ -58,8 +59,7 @@ def _steady(value: Any) -> Any:  # noqa: ANN401  any JSON
 def fingerprint(surface: str, calls: Sequence[ReproCall], title: str) -> str:
     """12 hex digits that name the finding. Severity, wording and run do not matter when there is a repro."""
     kind, what = ("repro", normalise_repro(calls)) if calls else ("title", normalise(title))
-    text = f"{_surface(surface)}\0{kind}\0{what}"
-    return hashlib.sha256(text.encode()).hexdigest()[:HEX_DIGITS]
+    return _hashed(f"{_surface(surface)}\0{kind}\0{what}")
 
 
 @lru_cache(maxsize=256)
@@ -68,16 +68,30 @@ def _surface(name: str) -> str:
 
 
 def identity(surface: str, sighting: Sighting, calls: Sequence[ReproCall]) -> str:
-    """12 hex digits, version 2: the same for the same defect, for any probe or driver."""
-    return _identity(surface, sighting.signature, calls, whole=sighting.whole)
+    """12 hex digits, the same for the same defect, for any probe or driver: version 3, 2 without a kind."""
+    if not sighting.kind:
+        return _seen(surface, sighting.signature, calls, whole=sighting.whole)
+    place = (f"{part} {_steady(clean(text)).strip()}" for part, text in sorted(sighting.where.items()))
+    return _hashed("\0".join((f"kind {sighting.kind}", *place)))
+
+
+def second(surface: str, sighting: Sighting, calls: Sequence[ReproCall]) -> tuple[str, ...]:
+    """The version 2 of what has a version 3."""
+    if not sighting.kind:
+        return ()
+    return (_seen(surface, sighting.signature, calls, whole=sighting.whole),)
 
 
 def former(surface: str, sighting: Sighting, calls: Sequence[ReproCall]) -> tuple[str, ...]:
-    """Its names of earlier versions; two defects may have shared one, so the calls must be the same too."""
-    return tuple(_identity(surface, text, calls, whole=whole) for text, whole in sighting.former)
+    """Its names of earlier forms of version 2; two defects may have shared one, so the calls must be the same
+    too."""
+    return tuple(_seen(surface, text, calls, whole=whole) for text, whole in sighting.former)
 
 
-def _identity(surface: str, signature: str, calls: Sequence[ReproCall], *, whole: bool) -> str:
+def _seen(surface: str, signature: str, calls: Sequence[ReproCall], *, whole: bool) -> str:
     what = "" if whole else normalise_repro(calls)
-    text = f"{_surface(surface)}\0seen\0{signature}\0{what}"
+    return _hashed(f"{_surface(surface)}\0seen\0{signature}\0{what}")
+
+
+def _hashed(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:HEX_DIGITS]

@@ -39,6 +39,10 @@ SURFACE = r"^[a-z0-9][a-z0-9-]{0,31}$"
 RUN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 FP = r"^[0-9a-f]{12}$"
 EV = r"^[0-9a-f]{64}$"
+FORMERLY = "formerly: "
+"""Begins the line below the title with the fingerprints that version 2 had for the same."""
+FORMER = 4
+"""Such fingerprints at most."""
 
 _RULES = {
     "source": re.compile(SOURCE),
@@ -57,6 +61,7 @@ _SKIM = re.compile(
     r"(?: was=([0-9a-f]{12}))?(?: rate=([0-9]{1,2})/([1-9][0-9]?))?(?: ev=sha256:([0-9a-f]{64}))?\n(.*)",
     re.DOTALL,
 )
+_FORMERLY = re.compile(rf"\A{FORMERLY}([0-9a-f]{{12}}(?:, [0-9a-f]{{12}}){{0,{FORMER - 1}}})(?:\n|$)")
 _FIELD = re.compile(r"([a-z]{1,16})=(\S+)(?: +|$)")
 
 
@@ -75,6 +80,7 @@ class ParsedEntry:
     was: str = ""
     rate: tuple[int, int] | None = None
     ev: str = ""
+    former: tuple[str, ...] = ()
     body: str = ""
     repro: tuple[ReproCall, ...] = ()
     repro_state: ReproState = "none"
@@ -142,7 +148,8 @@ def _keyed(fields: dict[str, str], tail: str, rest: str) -> ParsedEntry | None:
         was=fields.get("was", ""),
         rate=rate,  # type: ignore[arg-type]  # two numbers by _RULES
         ev=fields.get("ev", "").removeprefix("sha256:"),
-        body=clean(body, newlines=True).strip(),
+        former=former_of(body),
+        body=clean(_FORMERLY.sub("", body), newlines=True).strip(),
         repro=calls,
         repro_state=state,
     )
@@ -166,7 +173,8 @@ def _usual(fields: tuple[str, ...]) -> ParsedEntry | None:
         was=was,
         rate=rate,
         ev=ev,
-        body=clean(said[1], newlines=True).strip(),
+        former=former_of(said[1]),
+        body=clean(_FORMERLY.sub("", said[1]), newlines=True).strip(),
         repro=said[2],
         repro_state=said[3],
     )
@@ -177,6 +185,12 @@ def _said(text: str, *, last_only: bool) -> tuple[str, str, tuple[ReproCall, ...
     text, repro = _split_repro(text, last_only=last_only)
     title, _, body = text.strip().partition("\n")
     return (title, body, *_repro(repro)) if title.strip() else None
+
+
+def former_of(text: str) -> tuple[str, ...]:
+    """The former fingerprints that the first line below a title states."""
+    found = _FORMERLY.match(text)
+    return tuple(found[1].split(", ")) if found else ()
 
 
 def skim(text: str) -> tuple[str, ...] | None:

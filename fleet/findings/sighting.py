@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fleet.text import clean, counted, line
@@ -48,15 +48,19 @@ _BLANKS = re.compile(r"\s+")
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """`whole`: the signature names the defect by itself; else the calls that show it are part of its
-    identity. `place` is the input that it is about, where several oracles may speak of one. `former` are
-    signatures of earlier versions with their `whole`: a finding that was recorded under one is looked for."""
+    """`kind` and `where` are its identity: the kind's id, and the parts of the kind's place.
+
+    Without a kind it is the signature; `whole`: that names the defect by itself, else the calls that show it
+    are part of it. `former` are signatures of earlier versions with their `whole`: a finding that was
+    recorded under one is looked for.
+    """
 
     title: str
     signature: str
     whole: bool = False
     body: str = ""
-    place: str = ""
+    kind: str = ""
+    where: Mapping[str, str] = field(default_factory=dict)
     former: tuple[tuple[str, bool], ...] = ()
 
 

@@ -3,7 +3,8 @@
 An oracle judges the last exchange of a question; the exchanges before it are its context and its controls
 (the same call again, the same call without the attack). It may only require what no choice of arguments can
 make false on a healthy platform, so it first removes what a caller can put there: an echoed text, a secret in
-its own page, its own deadline. What it saw names the finding; the signature is the defect's identity.
+its own page, its own deadline. What it saw names the finding; the place of its kind is the defect's identity,
+and the signature is what a proof must show again.
 """
 
 from __future__ import annotations
@@ -119,10 +120,14 @@ def observed(
     *fields: str,
     led: tuple[int, ...] = (),
     severity: Severity | None = None,
-    place: str = "",
+    where: Mapping[str, str] | None = None,
 ) -> Observation:
-    """An observation whose signature names the defect by itself."""
-    return Observation(Sighting(title, signature, whole=True, place=place), frozenset(fields), led, severity)
+    """An observation whose signature names the defect by itself.
+
+    `where` are the parts of its kind's place that the last exchange does not tell (oracles/place.py).
+    """
+    found = Sighting(title, signature, whole=True, where=where or {})
+    return Observation(found, frozenset(fields), led, severity)
 
 
 Judge = Callable[[Sequence[Exchange], Facts], Iterator[Observation]]
@@ -151,8 +156,6 @@ class Oracle:
     """Facts without which it says nothing, e.g. `call_price_wei`."""
     yields_to: tuple[str, ...] = ()
     """Oracles that say more of the same answer: when one of them speaks, this one is silent."""
-    covers: tuple[str, ...] = ()
-    """Oracles that say less of the same place, in whatever answer: what they say there is the same defect."""
     forgeable: bool = False
     words: bool = False
     """Whether it judges words of an error, which a page or a gate may quote: compared before a proof."""

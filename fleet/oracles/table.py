@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
 
+from fleet.findings.kinds import kind_of
+from fleet.findings.sighting import Sighting
 from fleet.oracles.model import Exchange, Facts, Oracle, Violation
+from fleet.oracles.place import placed
 
 NAMES = (
     "program.compiler",
@@ -53,14 +56,6 @@ ORACLES: tuple[Oracle, ...] = tuple(
 )
 
 
-_COVERS = {oracle.id: frozenset(oracle.covers) for oracle in ORACLES}
-
-
-def covers(oracle: str, other: str) -> bool:
-    """Whether the first oracle says more of a place than the second one."""
-    return other in _COVERS.get(oracle, ())
-
-
 def judges_words(oracle: str) -> bool:
     """Whether an oracle judges words of an error (`Oracle.words`)."""
     return any(one.words for one in ORACLES if one.id == oracle)
@@ -76,11 +71,7 @@ def judge(seen: Sequence[Exchange], facts: Facts) -> tuple[Violation, ...]:
                 oracle.id,
                 one.severity or oracle.severity,
                 oracle.surface,
-                replace(
-                    one.sighting,
-                    signature=facts.folded(one.sighting.signature),
-                    former=tuple((facts.folded(text), whole) for text, whole in one.sighting.former),
-                ),
+                _folded(oracle.id, one.sighting, seen[-1], facts),
                 one.fields,
                 oracle.forgeable if one.forgeable is None else one.forgeable,
                 one.led,
@@ -92,3 +83,13 @@ def judge(seen: Sequence[Exchange], facts: Facts) -> tuple[Violation, ...]:
     ]
     speaking = {oracle.id for oracle, _ in found}
     return tuple(one for oracle, one in found if not speaking & set(oracle.yields_to))
+
+
+def _folded(oracle: str, sighting: Sighting, last: Exchange, facts: Facts) -> Sighting:
+    kind = kind_of(oracle)
+    folded = replace(
+        sighting,
+        signature=facts.folded(sighting.signature),
+        former=tuple((facts.folded(text), whole) for text, whole in sighting.former),
+    )
+    return placed(folded, kind.id, last, facts) if kind else folded

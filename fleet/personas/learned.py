@@ -59,10 +59,11 @@ class LearnedProbes:
         own = [one.probe for one in self.all() if one.persona == persona]
         return tuple(one for one in own if {step.tool for step in one.steps} <= granted)[: max(most, 0)]
 
-    def keep(self, one: Learned) -> None:
-        """Remember a probe; the first one of a fingerprint stays."""
+    def keep(self, one: Learned, former: Iterable[str] = ()) -> None:
+        """Remember a probe; the first one of a fingerprint stays, also one of its `former` fingerprints."""
         path = self._path(one.fingerprint)
-        if path.exists() or (self.folder.is_dir() and sum(1 for _ in self.folder.iterdir()) >= MOST):
+        known = any(self._path(name).exists() for name in (one.fingerprint, *former))
+        if known or (self.folder.is_dir() and sum(1 for _ in self.folder.iterdir()) >= MOST):
             return
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)

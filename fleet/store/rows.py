@@ -163,6 +163,11 @@ class FindingRow:
     data: dict[str, Any] = field(default_factory=dict)
     at: str = ""
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its fingerprint, then what version 2 called it, in whatever way it was seen."""
+        return (self.fingerprint, *map(str, self.data.get("known_as", ())))
+
 
 class LogRecord(Protocol):
     """One entry as a log's reader returns it: unverified claims. `timestamp` in Unix seconds."""

@@ -11,7 +11,7 @@ from fleet.drivers.explore.agent.knowledge import KnownAgent
 from fleet.drivers.explore.agent.messages import NONSENSE
 from fleet.oracles.agent import help_text
 from fleet.oracles.model import Exchange, Facts
-from fleet.oracles.table import covers, judge
+from fleet.oracles.table import judge
 
 
 def said(message: str, reply: str = "", **more: Any) -> Exchange:
@@ -92,13 +92,6 @@ def test_turns_in_proportion(
 ) -> None:
     seen = [said(message, "ok", turns=turns) for message, turns in (less, large, size)]
     assert bool(told(*seen)) is found
-
-
-def test_which_oracle_says_more_of_a_place() -> None:
-    assert covers("script-executed", "script-injection")
-    assert covers("quote-injection", "server-error")
-    assert not covers("server-error", "quote-injection")
-    assert not covers("quote-injection", "quote-injection")
 
 
 GUIDE = """# Lantern

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fleet.findings.kinds import kind_of
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.table import judge
 from fleet.personas.model import Step
@@ -22,8 +23,14 @@ QUOTE, ERROR = ("moss", "moss%27", "moss%27%27", "moss"), ("moss", "%22x")
 
 
 def row(
-    oracle: str, place: str = "GET {site}/find parameter q", platform: str = "p", **data: Any
+    oracle: str, route: str = "{site}/find", parameter: str = "parameter q", platform: str = "p", **data: Any
 ) -> FindingRow:
+    kind = kind_of(oracle)
+    where = (
+        {part: {"route": route, "parameter": parameter}.get(part, "call") for part in kind.place}
+        if kind
+        else {}
+    )
     return FindingRow(
         run_id="r",
         fingerprint="f" * 12,
@@ -33,7 +40,7 @@ def row(
         surface="ux",
         severity="low",
         title=oracle,
-        data={"oracle": oracle, "place": place, "platform": platform} | data,
+        data={"oracle": oracle, "kind": kind.id if kind else "", "where": where, "platform": platform} | data,
     )
 
 
@@ -41,9 +48,9 @@ def test_the_more_specific_one_covers_the_other_at_its_place_only() -> None:
     error, quote = row("server-error"), row("quote-injection")
     assert covering(error, [error, quote]) is quote
     assert covering(quote, [error, quote]) is None
-    assert covering(error, [row("quote-injection", place="GET {site}/other parameter q")]) is None
+    assert covering(error, [row("quote-injection", route="{site}/other")]) is None
     assert covering(error, [row("quote-injection", platform="another")]) is None
-    assert covering(row("server-error", place=""), [row("quote-injection", place="")]) is None
+    assert covering(row("server-error", parameter=""), [quote]) is None
     assert covering(error, [row("overcharged")]) is None
 
 
@@ -65,7 +72,8 @@ def test_an_error_and_an_injection_of_one_input_have_one_place() -> None:
         for one in judge([page("moss"), page("moss%27", 500), page("moss%27%27"), page("moss")], facts)
         if one.oracle == "quote-injection"
     )
-    assert error.sighting.place == quote.sighting.place == "GET {site}/find parameter q"
+    assert error.sighting.where == quote.sighting.where
+    assert quote.sighting.where == {"route": "{site}/find", "parameter": "parameter q"}
 
 
 @pytest.mark.anyio

@@ -47,7 +47,9 @@ class OwnEntries:
             found = max((self._places[name] for name in names if name in self._places), default=None)
             if found is None:
                 return None
-            if entry := next((one for one in await log.range(found, 1) if self._name(one) in names), None):
+            if entry := next(
+                (one for one in await log.range(found, 1) if set(names) & set(self._names(one))), None
+            ):
                 resolves = read_record(read(entry.text)) is not None
                 return OwnEntry(found, resolves=resolves, at=entry.timestamp)
             self._forget()
@@ -58,7 +60,7 @@ class OwnEntries:
             self._forget()
         while entries := await log.range(self._upto, PAGE):
             for index, entry in enumerate(entries, self._upto):
-                if name := self._name(entry):
+                for name in self._names(entry):
                     self._places[name] = index
             self._upto += len(entries)
             self._tail = (*self._tail, *entries)[-OVERLAP:]
@@ -66,12 +68,13 @@ class OwnEntries:
     def _forget(self) -> None:
         self._upto, self._tail, self._places = 0, (), {}
 
-    def _name(self, entry: Entry) -> str:
-        return name_of(entry.text) if entry.sender.lower() in self.senders else ""
+    def _names(self, entry: Entry) -> tuple[str, ...]:
+        return names_of(entry.text) if entry.sender.lower() in self.senders else ()
 
 
-def name_of(text: str) -> str:
-    """The fingerprint of an entry that reports or resolves a finding; "" for any other."""
+def names_of(text: str) -> tuple[str, ...]:
+    """The fingerprints, the former ones too, of an entry that reports or resolves a finding, else ()."""
     parsed = read(text)
     record = read_record(parsed)
-    return parsed.fp if record is None or record.kind in RESOLVING else ""
+    ours = parsed.fp and (record is None or record.kind in RESOLVING)
+    return (parsed.fp, *parsed.former) if ours else ()

@@ -63,6 +63,9 @@ class Kind(Section):
     reason: Sentence
     """Why this severity."""
     place: tuple[Part, ...] = Field(min_length=1)
+    """What makes two observations one defect, the fingerprint of version 3 (findings/fingerprint.py)."""
+    covers: tuple[str, ...] = ()
+    """Kinds that are its consequences where the parts that both have are the same: one defect, this one."""
     oracles: tuple[str, ...] = Field(min_length=1)
 
     @property
@@ -98,6 +101,13 @@ def kinds() -> Mapping[str, Kind]:
                     f"findings/kinds/{subject}.toml: {name} is in {found[name].subject}.toml too"
                 )
             found[name] = Kind(id=name, subject=subject, **table)
+    for kind in found.values():
+        for other in kind.covers:
+            if other not in found or not set(kind.place) & set(found[other].place):
+                raise ValueError(
+                    f"findings/kinds/{kind.subject}.toml: {kind.id} covers {other}: not a kind, or one"
+                    " without a part of its place"
+                )
     return found
 
 
@@ -156,6 +166,8 @@ def markdown() -> str:
             f"- Usual fix: {kind.fix}",
         ]
         lines += [f"- One defect for each: {', '.join(kind.place)}"]
+        if kind.covers:
+            lines += [f"- Covers at the same place: {', '.join(f'`{one}`' for one in kind.covers)}"]
         lines += [f"- Shown by: {', '.join(f'`{one}`' for one in kind.oracles)}"]
         shown = (f"[{one}]({link(one)})" if link(one) else one for one in kind.references)
         lines += [f"- References: {', '.join(shown)}"]

@@ -75,7 +75,7 @@ def described_answer(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
         if kind and kind not in media:
             said = line(", ".join(sorted(media)), 60)
             title = f"the description says that {where} answers {said}; it answers {kind}"
-            yield _differs(title, f"described-type {one.where} {kind}", "content_type", at)
+            yield _differs(title, f"described-type {one.where} {kind}", "content_type", at, route=one.where)
         answer = parsed(str(last.result.get("text", "")))
         if answer is None or not isinstance(media.get(kind), dict):
             continue
@@ -84,11 +84,11 @@ def described_answer(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
         if lacks:
             said = line(", ".join(place.lstrip("/") for place in lacks), 80)
             title = f"the description requires the fields {said} of {where}; they are missing"
-            yield _differs(title, f"described-fields {one.where} {lacks}", "text", at)
+            yield _differs(title, f"described-fields {one.where} {lacks}", "text", at, route=one.where)
         if wrong := next((each for each in found if each[1] != REQUIRED), None):
             place, expected = line(wrong[0] or "/", 60), line(wrong[1], 60)
             title = f"the description says that {where} answers {expected} in {place}; it does not"
-            yield _differs(title, f"described-value {one.where}", "text", at)
+            yield _differs(title, f"described-value {one.where}", "text", at, route=one.where)
 
 
 @oracle(
@@ -106,7 +106,7 @@ def described_status(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
     for at, one in _described(seen):
         if one.statuses and not one.states(status) and "DEFAULT" not in one.statuses:
             title = f"{line(one.where, 90)} answers {status}, which its description does not list"
-            yield _differs(title, f"described-status {one.where} {status}", "status", at)
+            yield _differs(title, f"described-status {one.where} {status}", "status", at, route=one.where)
 
 
 @oracle(
@@ -124,7 +124,8 @@ def described_required(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obse
         if lacks := sorted(set(_lacks(one, seen[-1].args))):
             where = line(one.where, 90)
             title = f"the description of {where} requires {lacks[0]}; without it, it answers {status}"
-            yield _differs(title, f"described-required {one.where}", "status", at)
+            key = f"described-required {one.where}"
+            yield _differs(title, key, "status", at, route=one.where, field=lacks[0])
 
 
 def _lacks(one: Operation, args: Mapping[str, Any]) -> Iterator[str]:
@@ -141,5 +142,6 @@ def _lacks(one: Operation, args: Mapping[str, Any]) -> Iterator[str]:
                 yield f"the field {line(place, 60)}"
 
 
-def _differs(title: str, key: str, field: str, at: int) -> Observation:
-    return observed(title, key, field, led=(at,))
+def _differs(title: str, key: str, shown: str, at: int, *, route: str, field: str = "") -> Observation:
+    where = {"route": route} | ({"field": field} if field else {})
+    return observed(title, key, shown, led=(at,), where=where)

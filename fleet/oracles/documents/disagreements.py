@@ -81,7 +81,7 @@ def disagreement(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation
 def _observed(where: str, one: Statement, there: str, two: Statement, led: tuple[int, ...]) -> Observation:
     what = one.fact if not one.fact.startswith("sentence ") else "what is the same sentence"
     title = f"{what}: {where} states {line(one.shown, 50)}, {there} states {line(two.shown, 50)}"
-    return observed(title, f"disagree {one.fact[:120]}", "text", led=led)
+    return observed(title, f"disagree {one.fact[:120]}", "text", led=led, where={"fact": one.fact[:120]})
 
 
 def _profile(facts: Facts) -> dict[str, Statement]:

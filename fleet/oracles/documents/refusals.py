@@ -67,4 +67,4 @@ def refused_in_range(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
     if plain and re.fullmatch(r"-?[1-9]\d{0,14}|0", value) and least <= int(value) <= most:
         title = f"{last.asked} is refused, though the refusal says that {name} is from {least} to {most}"
         key = f"refused-in-range {family(last.args)} {name}"
-        yield observed(title, key, "status", "text")
+        yield observed(title, key, "status", "text", where={"field": name})

@@ -148,7 +148,8 @@ def documented_route(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observa
                 said = line(f"{call.method} {call.path}", 90)
                 title = f"{route(source.args)} documents {said}; it answers {status}"
                 key = f"documented {call.method} {call.path} {status}"
-                yield observed(title, key, "status", led=(at, *nowhere, *absent))
+                where = None if call.exact else {"route": f"{call.method} {call.path}".removeprefix("GET ")}
+                yield observed(title, key, "status", led=(at, *nowhere, *absent), where=where)
                 return
 
 

@@ -14,9 +14,10 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from fleet.findings.severity import Severity
 from fleet.findings.sighting import template
-from fleet.oracles.echoes import OWN, family, gave, route
+from fleet.oracles.echoes import OWN, gave, route
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.oracles.web.pages import ELSEWHERE
+from fleet.oracles.web.variations import Place, Variation
 from fleet.text import line
 
 GRAVE = ("critical", "serious")
@@ -101,7 +102,6 @@ _ELSEWHERE = ({"url": "http://cdn/x.js", "kind": "Script"},)
     says="what a URL's parameter holds never runs as script in the page",
     severity=Severity.HIGH,
     surface="security",
-    covers=("script-injection", "server-error"),
     example=(_BENIGN, _view(_ATTACK, "qacanary1", canary_ran=True)),
     control=(_BENIGN, _view(_ATTACK, "qacanary1", canary_ran=False)),
 )
@@ -115,30 +115,33 @@ def script_executed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observa
         benign = twin.tool == last.tool and twin.args.get("script_canary") == canary
         if not benign or twin.result.get("canary_ran") is not False:
             continue
-        if place := _differs(str(twin.args["url"]), str(last.args["url"]), canary):
+        if point := _differs(str(twin.args["url"]), str(last.args["url"]), canary):
+            kind, name = point
+            place = f"part {name} of its path" if kind == "path" else f"its parameter {name}"
             page = route(twin.args).replace(canary, "…")
             title = f"{page} runs what {line(place, 80)} holds as script"
             key = f"script {_page({'url': page})} {place}"
-            point = f"GET {family(twin.args)} {place.removeprefix('its ')}"
-            yield observed(title, key, "canary_ran", led=(at,), place=point)
+            where = Variation(point, ()).parts(twin)
+            yield observed(title, key, "canary_ran", led=(at,), where=where)
             return
 
 
-def _differs(twin: str, attack: str, canary: str) -> str:
-    """The one place with the bare word in one URL and more than it in the other; "" for anything else."""
+def _differs(twin: str, attack: str, canary: str) -> Place | None:
+    """The one place with the bare word in one URL and more than it in the other; None for anything else."""
     one, other = _places(twin), _places(attack)
     changed = [place for place in one if one[place] != other.get(place)]
     if one.keys() != other.keys() or len(changed) != 1:
-        return ""
+        return None
     place = changed[0]
-    return place if one[place] == canary and canary in other[place] else ""
+    return place if one[place] == canary and canary in other[place] else None
 
 
-def _places(url: str) -> dict[str, str]:
+def _places(url: str) -> dict[Place, str]:
     """What a URL holds, by place."""
-    base, _, query = url.partition("?")
-    path = {f"part {at} of its path": unquote(part) for at, part in enumerate(base.split("/"))}
-    return path | {f"its parameter {name}": text for name, text in parse_qsl(query, keep_blank_values=True)}
+    scheme, netloc, path, query, _ = urlsplit(url)
+    found = {("path", str(at)): unquote(part) for at, part in enumerate(path.split("/"))}
+    found["host", ""] = f"{scheme}://{netloc}"
+    return found | {("parameter", name): text for name, text in parse_qsl(query, keep_blank_values=True)}
 
 
 @oracle(
@@ -159,7 +162,7 @@ def accessibility(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
         if (rule := line(str(one.get("id", "")), 40)) not in skipped:
             title = f"{route(last.args)} breaks the accessibility rule {rule} ({one.get('nodes', 0)} x)"
             # one template breaks it on many pages: a rule is one finding of a site
-            yield observed(title, f"axe {_origin(last.args)} {rule}", "violations")
+            yield observed(title, f"axe {_origin(last.args)} {rule}", "violations", where={"rule": rule})
 
 
 @oracle(
@@ -179,7 +182,7 @@ def page_exception(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
         if text and _own(one.get("url"), last) and not _OURS.search(text) and not gave(last.args, text):
             title = f"{route(last.args)} throws an uncaught exception: {line(text, 100)}"
             key = f"exception {_page(last.args)} {template(text)}"
-            yield observed(title, key, "exceptions")
+            yield observed(title, key, "exceptions", where={"script": _script(one, text)})
 
 
 @oracle(
@@ -201,7 +204,12 @@ def console_error(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
         if text and own and not _OURS.search(text) and not gave(last.args, text):
             title = f"{route(last.args)} writes an error to the console: {line(text, 100)}"
             key = f"console {_page(last.args)} {template(text)}"
-            yield observed(title, key, "console")
+            yield observed(title, key, "console", where={"script": _script(one, text)})
+
+
+def _script(one: Mapping[str, Any], text: str) -> str:
+    """The file of a script and what it says: on whatever pages it runs, it fails in one way."""
+    return f"{template(urlsplit(str(one.get('url', ''))).path)} {template(text)}"
 
 
 @oracle(
@@ -226,4 +234,5 @@ def missing_resource(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
             severity = LOADED.get(kind, Severity.MEDIUM)
             what = f"{route(last.args)} loads {line(path, 80)}, which answers {status}"
             key = f"missing {_origin(last.args)} {template(path)} {status}"
-            yield observed(what, key, "failed", severity=severity)
+            where = {"link": f"{_origin(last.args)} {template(path)}"}
+            yield observed(what, key, "failed", severity=severity, where=where)

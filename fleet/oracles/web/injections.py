@@ -34,8 +34,8 @@ def _read(seen: Sequence[Exchange]) -> Variation | None:
 
 def _observed(seen: Sequence[Exchange], found: Variation, what: str, key: str, *fields: str) -> Observation:
     title = f"{where(seen[-1], found.place)}: {what} in {found.named}"
-    place = found.spot(seen[-1])
-    return observed(title, f"{key} {place}", *fields, led=(0,), place=place)
+    where_ = found.parts(seen[-1])
+    return observed(title, f"{key} {found.spot(seen[-1])}", *fields, led=(0,), where=where_)
 
 
 _LITERAL = re.compile(
@@ -65,7 +65,7 @@ class _Scripts(HTMLParser):
             self.texts.append(data)
 
 
-oracle = partial(Oracle, judges=("page",), surface="security", covers=("server-error",))
+oracle = partial(Oracle, judges=("page",), surface="security")
 
 
 def _asked(*pairs: tuple[str, dict[str, Any]], **more: object) -> tuple[Exchange, ...]:

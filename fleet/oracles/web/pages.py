@@ -81,7 +81,18 @@ def trace(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
         key = f"trace {host(last.args)} {found.kind} at {broke}"
     elif stacks and paged and 400 <= status < 500 and traces.of_library(text):  # it refused, and shows how
         key = f"trace {host(last.args)} {found.kind} in refusals"
-    yield observed(title, key, "text", "error", "reply", severity=severity)
+    where_ = (
+        traces.place(text) if found.table == "stacks" else ""
+    )  # a reply has no page, and a place all the same
+    yield observed(
+        title,
+        key,
+        "text",
+        "error",
+        "reply",
+        severity=severity,
+        where={"trace": f"{found.kind} at {where_}"} if where_ else None,
+    )
 
 
 @oracle(
@@ -141,8 +152,8 @@ def server_error(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
     title = f"{last.asked} answers {status}"
     both = (seen[0], last)
     found = (varied(both) or below(both)) if len(seen) > 1 else None
-    place = found.spot(last) if found else ""
-    yield observed(title, f"server-error {family(last.args)} {status}", "status", place=place)
+    where = found.parts(last) if found else None
+    yield observed(title, f"server-error {family(last.args)} {status}", "status", where=where)
 
 
 @oracle(

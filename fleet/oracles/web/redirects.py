@@ -43,6 +43,7 @@ def open_redirect(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observatio
             f"redirect {found.spot(seen[-1])}",
             "location",
             led=(0,),
+            where=found.parts(seen[-1]),
         )
 
 

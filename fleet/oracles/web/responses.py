@@ -178,7 +178,8 @@ def cookie_flags(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation
         if lacks and not (len(str(_headers(last)["set-cookie"])) >= 300):
             title = f"{last.asked} sets the cookie {line(name, 40)} without {' or '.join(lacks)}"
             severe: Severity = Severity.MEDIUM if "HttpOnly" in lacks else Severity.LOW
-            yield observed(title, f"cookie {line(name, 40)} {' '.join(lacks)}", "headers", severity=severe)
+            key = f"cookie {line(name, 40)} {' '.join(lacks)}"
+            yield observed(title, key, "headers", severity=severe, where={"cookie": name})
 
 
 @oracle(

@@ -225,7 +225,8 @@ def cost_regression(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observat
                 f"{seen[-1].asked}: {field} is {row.own[0]:.6g} where it was at most {max(before):.6g} in"
                 f" {len(before)} earlier runs"
             )
-            yield Observation(Sighting(title, f"regression {field}"), frozenset({field}))
+            found = Sighting(title, f"regression {field}", where={"fact": field})
+            yield Observation(found, frozenset({field}))
 
 
 def _judged(seen: Sequence[Exchange]) -> list[tuple[tuple[float, ...], tuple[float, ...]]]:

@@ -36,6 +36,14 @@ class Variation:
         words = {"path": f"segment {name} of the path", "tail": "the rest of the path"}
         return words.get(kind, f"{kind} {name}".strip())
 
+    def parts(self, call: Exchange) -> Mapping[str, str]:
+        """The page and the input as parts of a place; of a tail the host: it reads paths in one way."""
+        if self.place[0] == "tail":
+            return {"route": host(call.args), "parameter": "tail"}
+        method, _, page = where(call, self.place).partition(" ")
+        asked = page if method in ("GET", "HEAD") else f"{method} {page}"
+        return {"route": asked, "parameter": " ".join(self.place).strip()}
+
     def spot(self, call: Exchange) -> str:
         """The page and the input as a part of a signature; of a tail the host: it reads paths in one way."""
         if self.place[0] == "tail":

@@ -6,18 +6,20 @@ same field of the same look, there is one candidate, in the oracle's words.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fleet.findings.fingerprint import fingerprint, former, identity
+from fleet.findings.fingerprint import fingerprint, former, identity, second
 from fleet.findings.kinds import kind_of, kinds
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.findings.severity import Severity, weight
 from fleet.findings.sighting import Sighting, mentioned, of_probe, titled
 from fleet.oracles.echoes import host
 from fleet.oracles.model import Exchange, Facts, Violation
-from fleet.oracles.table import covers, judge, judges_words
+from fleet.oracles.place import placed, values
+from fleet.oracles.table import judge, judges_words
 from fleet.oracles.web.quotations import ShownWords
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe, Step, Surface
@@ -27,6 +29,8 @@ from fleet.text import line
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
 
+SEVERAL = 8
+"""Defects at most that one expectation tells apart, such as the rules that a page breaks."""
 NEW = "x-"
 """Begins the id of a probe that no persona has: a question of a driver, named after what it showed."""
 
@@ -57,6 +61,11 @@ class Candidate:
     def fingerprint(self) -> str:
         return identity(self.surface, self.sighting, self.calls)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its fingerprint, then what version 2 called it."""
+        return (self.fingerprint, *second(self.surface, self.sighting, self.calls))
+
     def row(
         self,
         run: str,
@@ -80,9 +89,11 @@ class Candidate:
             "seen": seen,
             "signature": self.sighting.signature,
             "whole": self.sighting.whole,
-            "place": self.sighting.place,
+            "kind": self.sighting.kind,
+            "where": dict(self.sighting.where),
             "body": self.sighting.body,
             "platform": platform,
+            "known_as": self.names[1:],
             "before": fingerprint(self.surface, self.calls, ""),
             "former": former(self.surface, self.sighting, self.calls),
         } | ({"words": self.words.model_dump(mode="json")} if self.words else {})
@@ -100,16 +111,22 @@ class Candidate:
 
 
 def covering(row: FindingRow, others: Iterable[FindingRow]) -> FindingRow | None:
-    """A finding of the same place and platform whose oracle says more (`Oracle.covers`); or one of the same
-    answer, which is one defect whatever was asked."""
-    mine = (row.data.get("place"), row.data.get("platform"))
+    """A finding of the same place and platform whose kind covers this one's; or one of the same answer, which
+    is one defect whatever was asked."""
     for one in others:
-        same = mine[0] and (one.data.get("place"), one.data.get("platform")) == mine
-        if same and covers(str(one.data.get("oracle")), str(row.data.get("oracle"))):
-            return one
-        if _answered_alike(row, one) and _rank(one) < _rank(row):
+        if _covers(one, row) or (_answered_alike(row, one) and _rank(one) < _rank(row)):
             return one
     return None
+
+
+def _covers(one: FindingRow, other: FindingRow) -> bool:
+    kind = kinds().get(str(one.data.get("kind")))
+    if kind is None or other.data.get("kind") not in kind.covers:
+        return False
+    mine, theirs = one.data.get("where", {}), other.data.get("where", {})
+    both = mine.keys() & theirs.keys()
+    same = all(mine[part] == theirs[part] for part in both)
+    return bool(both) and same and one.data.get("platform") == other.data.get("platform")
 
 
 def _answered_alike(row: FindingRow, other: FindingRow) -> bool:
@@ -142,20 +159,37 @@ def candidates(
         for index, one in found
     ]
     if own and not explained & fields:
-        sighting = of_probe(probe.expect, seen.asked, seen.results, probe.finding)
-        calls = _calls(seen, range(len(seen.asked)))
-        made.append(
+        made += [
             Candidate(
                 probe=probe,
                 sighting=sighting,
                 severity=probe.severity,
                 surface=probe.surface or surface,
-                calls=calls,
+                calls=_calls(seen, range(len(seen.asked))),
                 fields=frozenset(fields),
                 named=_named(probe) if trusted else "",
             )
-        )
+            for sighting in _of_probe(probe, seen, seen_all[-1], facts, trusted)
+        ]
     return tuple({one.fingerprint: one for one in reversed(made)}.values())[::-1]
+
+
+def _of_probe(probe: Probe, seen: Attempt, last: Exchange, facts: Facts, trusted: bool) -> Iterator[Sighting]:
+    """What a probe's expectation found: one sighting for each value that is a defect of its own."""
+    whole = of_probe(probe.expect, seen.asked, seen.results, probe.finding)
+    if not trusted or probe.kind not in kinds():
+        yield whole
+        return
+    field, found = values(kinds()[probe.kind].place, mentioned(probe.expect), last.result)
+    meant = [one for one in found if re.search(rf"[\"']{re.escape(one)}[\"']", probe.expect)] or found
+    if len(meant) < 2:
+        yield placed(whole, probe.kind, last, facts)
+        return
+    for value in meant[:SEVERAL]:
+        result = {**last.result, field: [value]}
+        one = of_probe(probe.expect, seen.asked, (*seen.results[:-1], result), probe.finding)
+        one = replace(one, former=((whole.signature, whole.whole),))
+        yield placed(one, probe.kind, replace(last, result=result), facts)
 
 
 def showing(row: FindingRow, probe: Probe, seen: Attempt, facts: Facts) -> Candidate | None:

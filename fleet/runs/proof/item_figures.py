@@ -30,8 +30,12 @@ async def count(world: FleetContext, item: str, change: Callable[[Recurrence], R
 async def count_shown(world: FleetContext, run: str) -> None:
     """Count what a run has proven, posted or not: once for each run, however often this is called."""
     at = iso(world.clock.now())
-    for name in {row.fingerprint for row in await world.journal.findings(run, PROVEN)}:
+    rows = await world.journal.findings(run, PROVEN)
+    for name in {row.fingerprint for row in rows}:
         await count(world, name, lambda before: before.shown(at, run))
+    for name in {name for row in rows for name in row.names[1:]}:  # an item whose entries are older
+        if await world.journal.get(key_of(world.platform.name, name)) is not None:
+            await count(world, name, lambda before: before.shown(at, run))
 
 
 async def keep_audit(world: FleetContext, result: audit.AuditResult) -> None:

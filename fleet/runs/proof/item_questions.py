@@ -62,7 +62,7 @@ class ItemQuestion:
         surface: Any = self.item.surface
         old = _by_calls(self.item, [ReproCall(one["tool"], dict(one["args"])) for one in seen.asked])
         for one in candidates(self.probe, seen, surface, facts):
-            if one.fingerprint in (self.item.fingerprint, *self.item.names) or (
+            if {self.item.fingerprint, *self.item.names}.intersection(one.names) or (
                 old and _by_calls(self.item, one.calls)
             ):
                 return one

@@ -291,7 +291,8 @@ class ProbeRunner:
                 run=self.run,
                 at=iso(self.world.clock.now()),
                 probe=probe.model_copy(update={"finding": row.title[:300].ljust(8, ".")}),
-            )
+            ),
+            row.names[1:],
         )
 
     def skip(self, probe: str, reason: str) -> None:

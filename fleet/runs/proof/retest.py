@@ -66,7 +66,7 @@ async def retest(runner: ProbeRunner, tally: RetestTally | None = None) -> Mappi
     world, tally = runner.world, tally or RetestTally()
     rows = await world.journal.findings(runner.run)
     tally.verdicts.update((row.fingerprint, "shown") for row in rows if row.state in PROVEN)
-    met, figures = {row.fingerprint for row in rows}, await figures_of(world)
+    met, figures = {name for row in rows for name in row.names}, await figures_of(world)
     for known in own_order(await known_items(world), figures, runner.persona.persona.name, met):
         asked = questions(known, world)
         if not isinstance(asked, str) and await _affords(runner, asked):

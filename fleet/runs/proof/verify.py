@@ -214,6 +214,7 @@ def _sealed(
         body="\n".join(filter(None, (str(row.data.get("body", "")), often, elsewhere))),
         repro=calls,
         was=str(row.data.get("before", "")),
+        former=row.names[1:],
     )
     return {"evidence": evidence, "envelope": write(envelope)}
 

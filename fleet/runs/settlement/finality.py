@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from fleet.chain.log.own_entries import OwnEntries, name_of
+from fleet.chain.log.own_entries import OwnEntries, names_of
 from fleet.chain.node import codec
 from fleet.chain.node.abi import FUNCTIONS
 from fleet.chain.ports import FeedbackPort, Receipt, SignerPort
@@ -113,7 +113,7 @@ class _Post:
         (text,) = codec.decode(FUNCTIONS["submitFeedback"].inputs, unsigned.data[4:])
         parsed = read(text)
         is_report = bool(parsed.fp) and read_record(parsed) is None
-        return cls(effect, raw, unsigned.nonce, text, name_of(text) or text, is_report)
+        return cls(effect, raw, unsigned.nonce, text, next(iter(names_of(text)), text), is_report)
 
 
 @dataclass(slots=True)

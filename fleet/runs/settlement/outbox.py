@@ -88,7 +88,7 @@ async def report_all(
 
 async def _nothing_on_its_way(world: FleetContext, row: FindingRow) -> None:
     """Bring back what a reorganisation dropped; TryAgain while an entry of this finding may still come."""
-    names = {row.fingerprint, str(row.data.get("before", "")) or row.fingerprint}
+    names = {*row.names, str(row.data.get("before", "")) or row.fingerprint}
     if names & (await look_at_posts(PostingSide.of(world))).findings:
         raise TryAgain(
             f"an entry of finding {row.fingerprint} was dropped by the chain and is not back yet",
@@ -99,7 +99,7 @@ async def _nothing_on_its_way(world: FleetContext, row: FindingRow) -> None:
 async def _known(world: FleetContext, row: FindingRow) -> int | None:
     """Where the same finding is on the log, by its current or its former name; the log itself is asked
     also, since a journal may be lost."""
-    names = [name for name in (row.fingerprint, str(row.data.get("before", ""))) if name]
+    names = [name for name in (*row.names, str(row.data.get("before", ""))) if name]
     newest = await world.chain.own.newest(world.chain.log, names)
     if newest is not None and newest.resolves:
         return None  # a regression

@@ -16,7 +16,7 @@ from fleet.errors import ChainError
 from fleet.findings import closing
 from fleet.findings.fingerprint import fingerprint
 from fleet.findings.outage import WORD, is_over
-from fleet.findings.reader import ReproState, read, skim, tail_of
+from fleet.findings.reader import ReproState, former_of, read, skim, tail_of
 from fleet.findings.records import ItemRecord, read_record
 from fleet.findings.recurrence import FIXED
 from fleet.store.rows import RawEntry
@@ -152,7 +152,8 @@ class TriageIndex:
         run = intern(run) if run else f"#{epoch}.{index}"
         name = intern(severity)
         report = ReadReport(epoch, index, at, sender, True, run, proof, name, text, intern(source))
-        self._file(report, (fp,) if was or state == "evidence" else (fp, own), was)
+        former = former_of(said.partition("\n")[2]) if was else ()
+        self._file(report, (fp,) if was or state == "evidence" else (fp, own), was, former)
 
     def _remember(self, surface: str, last: str, below: str) -> _Tail:
         """Reads what stands below a header; of a repro with calls the last line alone is what is kept.
@@ -192,7 +193,7 @@ class TriageIndex:
             run = entry.run or f"#{epoch}.{index}"
             said = entry.severity, text, entry.source
             report = ReadReport(epoch, index, at, sender, True, run, proof, *said)
-            self._file(report, keys_of(entry, True), entry.was)
+            self._file(report, keys_of(entry, True), entry.was, entry.former)
 
     def _touch(self, name: str) -> None:
         if (item := self._items.get(name)) is not None:
@@ -219,9 +220,10 @@ class TriageIndex:
         if key not in self._older:
             self._age(key)
 
-    def _file(self, report: ReadReport, keys: tuple[str, ...], was: str) -> None:
-        item = self._items.get(keys[0])
-        if item is not None and was in self._former and len(keys) == 1 and keys[0] in item.names:
+    def _file(self, report: ReadReport, keys: tuple[str, ...], was: str, former: tuple[str, ...]) -> None:
+        item, older = self._items.get(keys[0]), (was, *former) if was else ()
+        known = bool(older) and all(name in self._former for name in older)
+        if item is not None and known and len(keys) == 1 and keys[0] in item.names:
             item.put(report)  # one more report by the same name: nothing to join
             self._changed[item] = None
             return
@@ -238,18 +240,17 @@ class TriageIndex:
                 item.names.append(key)
         item.put(report)
         self._changed[item] = None
-        if was:
-            if was not in self._former:
-                self._former[was] = keys[0]
-                if was in self._older:
-                    self._join(self._items[was], self._items[keys[0]])
-        else:
-            for key in keys:
-                if key not in self._older:
-                    self._age(key)
+        for name in older:
+            if name not in self._former:
+                self._former[name] = keys[0]
+                if name in self._older:
+                    self._join(self._items[name], self._items[keys[0]])
+        for key in keys:
+            if key not in self._older:
+                self._age(key)
 
     def _age(self, key: str) -> None:
-        """A name of an older entry: the first newer entry with this former name is about the same."""
+        """A name of an entry: the first newer entry with this former name is about the same."""
         self._older.add(key)
         if (name := self._former.get(key)) is not None:
             self._join(self._items[key], self._items[name])

@@ -1,0 +1,126 @@
+"""Where a defect is: the parts of its kind's place, by which two observations are one defect. Pure.
+
+An oracle states in `observed(..., where={"parameter": "q"})` the parts that its last exchange does not tell,
+in the words of `kinds.Part`; all other parts of the kind's `place` are read from that exchange (`_READ`). A
+part that neither has is the observation's signature: what was two defects before stays two.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from fleet.findings.kinds import Part, kinds
+from fleet.findings.sighting import Sighting
+from fleet.oracles.echoes import family
+from fleet.oracles.model import Exchange, Facts
+
+_CANARIES = ("canary", "script_canary")
+_LISTED: Mapping[Part, str] = {"rule": "a11y", "secret": "secrets", "tool": "tool_calls"}
+"""Fields of results whose values are parts of a place: each value is a defect of its own."""
+_OF_AXE = {"html-lang": "html-has-lang", "title": "document-title"}
+"""What axe-core calls the rules of `qa_fetch` that have another name there."""
+
+
+def placed(sighting: Sighting, kind: str, last: Exchange, facts: Facts) -> Sighting:
+    """The sighting with its kind, and every part of the kind's place."""
+    parts: dict[str, str] = {}
+    for part in kinds()[kind].place:
+        found = sighting.where.get(part)
+        if found is None and (read := _READ.get(part)):
+            found = read(last, facts)
+        whole = sighting.signature if found is None else found
+        parts[part] = " ".join(own(word, facts) for word in whole.split(" "))
+    return replace(sighting, kind=kind, where=parts)
+
+
+def route(call: Exchange, facts: Facts) -> str | None:
+    """The page of a call without its values, and its method if that is another one than GET."""
+    if "url" not in call.args or "account" in call.kinds:  # the URL of an account's tool is where it begins
+        return None
+    method = str(call.args.get("method", "GET"))
+    return ("" if method in ("GET", "HEAD") else f"{method} ") + own(family(call.args), facts)
+
+
+def own(url: str, facts: Facts) -> str:
+    """A URL with one spelling for each address of the platform: `{site}`, `{proxy}`, `{face}`."""
+    bases = (("{site}", facts.site.rstrip("/")), ("{proxy}", facts.proxy.rstrip("/")))
+    for word, base in sorted(bases, key=lambda one: -len(one[1])):
+        if base and (url + "/").startswith(base + "/"):
+            url = word + url.removeprefix(base)
+    before, _, after = facts.face.partition("{name}")
+    if before:
+        url = re.sub(rf"^{re.escape(before)}[a-z0-9-]{{1,63}}{re.escape(after)}", "{face}", url)
+    return facts.folded(url if url.endswith("/") else url + "/").rstrip("/") if url[:1] == "{" else url
+
+
+def values(
+    parts: Sequence[Part], fields: Sequence[str], result: Mapping[str, Any]
+) -> tuple[str, tuple[str, ...]]:
+    """Of these fields the one whose values are parts of a place, and its values; ("", ()) without one."""
+    for part in parts:
+        field = _LISTED.get(part, "")
+        if field in fields and isinstance(found := result.get(field), list | tuple):
+            return field, tuple(map(str, found))
+    return "", ()
+
+
+def _host(call: Exchange, facts: Facts) -> str | None:
+    if "url" not in call.args:
+        return "{proxy}" if "reply" in call.kinds else None
+    url = str(call.args["url"])
+    spelled, site = own(url, facts), urlsplit(facts.site).netloc
+    for word, address in (("{site}", facts.site), ("{proxy}", facts.proxy), ("{face}", facts.face)):
+        if spelled.startswith(word):
+            return "{site}" if site and urlsplit(address).netloc == site else word
+    return urlsplit(url).netloc or url.partition("/")[0]
+
+
+def _endpoint(call: Exchange, facts: Facts) -> str | None:
+    """Of a call of an agent the way by which all of them are called: its check is missing for all of them."""
+    return route(call, facts) if "url" in call.args else call.tool.removeprefix("qa_")
+
+
+def _parameter(call: Exchange, _facts: Facts) -> str | None:
+    if "url" not in call.args:
+        return None
+    query = parse_qsl(urlsplit(str(call.args["url"])).query, keep_blank_values=True)
+    inputs = [(f"parameter {name}", value) for name, value in query]
+    inputs += [(f"field {name}", str(value)) for name, value in dict(call.args.get("fields") or {}).items()]
+    canary = next((str(call.args[name]) for name in _CANARIES if call.args.get(name)), "")
+    marked = [name for name, value in inputs if canary and canary in unquote(value)]
+    return ", ".join(sorted(dict.fromkeys(marked or [name for name, _ in inputs])))
+
+
+def _field(call: Exchange, _facts: Facts) -> str | None:
+    return ", ".join(sorted(map(str, call.args.get("fields") or ()))) or None
+
+
+def _function(call: Exchange, _facts: Facts) -> str | None:
+    named = call.args.get("function") or call.args.get("simulate")
+    return str(named) if named else None if call.tool == "qa_chain" else call.tool.removeprefix("qa_")
+
+
+def _only(part: Part) -> Callable[[Exchange, Facts], str | None]:
+    def read(call: Exchange, _facts: Facts) -> str | None:
+        found = call.result.get(_LISTED[part])
+        if not isinstance(found, list | tuple) or len(found) != 1:
+            return None
+        return _OF_AXE.get(str(found[0]), str(found[0])) if part == "rule" else str(found[0])
+
+    return read
+
+
+_READ: Mapping[Part, Callable[[Exchange, Facts], str | None]] = {
+    "host": _host,
+    "route": route,
+    "endpoint": _endpoint,
+    "parameter": _parameter,
+    "field": _field,
+    "function": _function,
+    "link": lambda call, facts: own(family(call.args), facts) if "url" in call.args else None,
+    **{part: _only(part) for part in _LISTED},
+}
