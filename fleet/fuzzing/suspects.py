@@ -13,6 +13,8 @@ from fleet.personas.model import Step
 from sandbox.judging.port import KINDS
 
 TOOL = "qa_compile"
+LATER = 3
+"""Times that a suspect of which no look could tell anything waits for a later, perhaps quieter moment."""
 _PLACEHOLDER = re.compile(r"\{(?:name|run|site|proxy)\}|\{(?:face|target):")
 
 

@@ -20,7 +20,7 @@ from fleet.findings.proof import TRIES
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.fuzzing.campaign import Campaign
 from fleet.fuzzing.claims import PARTS, RoundClaim
-from fleet.fuzzing.suspects import Suspect
+from fleet.fuzzing.suspects import LATER, Suspect
 from fleet.jail.model import Jail
 from fleet.oracles.model import Exchange, Facts, Violation
 from fleet.oracles.table import judge
@@ -42,8 +42,6 @@ SPOILED = 6
 FREE, LEAST_COUNTED = 0.7, 1 / 3
 """Processor time in a second of a round that need not wait for a processor, measured; a round with less of it
 counts as that much shorter, down to this share of its length."""
-LATER = 3
-"""Times that a suspect of which no look could tell anything waits for a later, perhaps quieter moment."""
 MARGIN_S = 2.0
 BROKEN = 3
 """Rounds in a row without an answer, after which the search gives up."""

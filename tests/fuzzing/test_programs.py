@@ -17,10 +17,12 @@ from fleet.config.compiler import CompilerSection
 from fleet.drivers.explore.driver import explorer
 from fleet.drivers.explore.notebook import Notebook
 from fleet.drivers.explore.port import ExplorerContext
+from fleet.drivers.explore.program import explorer as program
 from fleet.drivers.explore.program.explorer import DRY, ROUNDS, TOOLS, Programs, planned
 from fleet.drivers.explore.table import chosen
 from fleet.events.model import CheckFailed
 from fleet.fuzzing.inputs import SearchStart
+from fleet.fuzzing.suspects import LATER
 from fleet.runs.fuzz_start import read_start
 from fleet.runs.proof.minimise import FEW
 from tests.doubles.drivers import MemoryDesk
@@ -102,14 +104,54 @@ async def test_a_part_that_cannot_be_searched_is_not_asked_again(tmp_path: Path)
     assert scripted.parts == ["compiler"] + ["loader"] * DRY
 
 
-async def test_calls_that_could_not_look_leave_a_suspect_for_a_later_run(tmp_path: Path) -> None:
-    def busy(tool: str, args: Mapping[str, Any]) -> Mapping[str, Any]:
-        return scripted(tool, args) if tool == "qa_fuzz" else {"ok": False, "error_class": "busy"}
+BUSY = {"ok": False, "outcome": "unknown", "error_class": "busy", "error": "could not tell"}
+HANG = {"ok": False, "outcome": "hang", "cpu_ms": 5000.0, "control_cpu_ms": 90.0}
 
-    scripted = Scripted(answered(defect()))
-    await explorer({"programs": Programs}, GROUND, Notebook(tmp_path), "s")(MemoryDesk(answers=busy))
-    (suspect,) = Notebook(tmp_path).read("programs")["suspects"]
-    assert (suspect["looks"], suspect["shown"]) == (0, 0)
+
+async def looked(
+    folder: Path, busy: int, answer: Mapping[str, Any], *, rounds: int = 4
+) -> tuple[list[str], Mapping[str, Any]]:
+    """The calls of a run whose first looks say nothing, and what it keeps of its suspect."""
+    left = busy
+
+    def answers(tool: str, args: Mapping[str, Any]) -> Mapping[str, Any]:
+        nonlocal left
+        if tool == "qa_fuzz":
+            return scripted(tool, args)
+        scripted.asked.append((tool, args))
+        left -= 1
+        return BUSY if left >= 0 else answer
+
+    more = (answered(corpus=(f"a{n}",), behaviours=1) for n in range(rounds))
+    scripted = Scripted(answered(defect()), *more)
+    await explorer({"programs": Programs}, GROUND, Notebook(folder), "s")(MemoryDesk(answers=answers))
+    (suspect,) = Notebook(folder).read("programs")["suspects"]
+    return [tool for tool, _ in scripted.asked], suspect
+
+
+@pytest.mark.parametrize("busy", [1, 2, LATER])
+@pytest.mark.parametrize("answer", [PANIC, HANG])
+async def test_a_suspect_that_could_not_be_told_is_asked_again_after_the_next_round(
+    tmp_path: Path, busy: int, answer: Mapping[str, Any]
+) -> None:
+    asked, suspect = await looked(tmp_path, busy, answer)
+    assert asked[: 2 * busy + 3] == ["qa_fuzz", "qa_compile"] * (busy + 1) + ["qa_fuzz"]
+    assert (asked.count("qa_compile"), suspect["looks"], suspect["shown"]) == (busy + 1, 1, 1)
+
+
+async def test_what_the_last_round_claims_is_asked_again_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program, "ROUNDS", 1)
+    asked, suspect = await looked(tmp_path, LATER, HANG)
+    assert (asked, suspect["shown"]) == (["qa_fuzz", *["qa_compile"] * (LATER + 1)], 1)
+
+
+async def test_calls_that_could_not_look_leave_a_suspect_for_a_later_run(tmp_path: Path) -> None:
+    asked, suspect = await looked(tmp_path, 1_000, HANG)
+    assert (asked.count("qa_compile"), suspect["looks"], suspect["shown"]) == (1 + LATER, 0, 0)
+    asked, suspect = await looked(tmp_path, 0, HANG)
+    assert (asked[0], suspect["looks"], suspect["shown"]) == ("qa_compile", 1, 1)
 
 
 async def test_it_starts_from_the_profile_s_corpus_and_grammar(tmp_path: Path) -> None:

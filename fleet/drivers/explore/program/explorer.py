@@ -1,12 +1,14 @@
 """The explorer of a platform's programs: rounds of qa_fuzz, and single calls that show what they claim.
 
 It asks in turns: suspects first, by qa_compile in fresh jails, where the oracles judge them; then the next
-round, of the compiler and the loader alternately. The notebook keeps the campaign, so that each run goes
-deeper than the one before. No I/O.
+round, of the compiler and the loader alternately. A suspect of which a busy machine tells nothing is asked
+again after the next round, or at the end. The notebook keeps the campaign, so that each run goes deeper than
+the one before. No I/O.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -15,8 +17,9 @@ from typing import Any
 from fleet.config.compiler import CompilerSection
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.port import ExplorerContext, Results
+from fleet.drivers.session import PASSING, cause_of
 from fleet.fuzzing.campaign import Campaign
-from fleet.fuzzing.suspects import Suspect
+from fleet.fuzzing.suspects import LATER, Suspect
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.table import judge
 from fleet.personas.model import Step
@@ -71,6 +74,8 @@ class Programs:
         self._quiet = 0
         self._asked = False
         self._looked_at = set[tuple[str, str]]()
+        self._postponed = Counter[tuple[str, str]]()
+        self._later = set[tuple[str, str]]()
 
     @property
     def discovered(self) -> bool:
@@ -78,6 +83,19 @@ class Programs:
         return self._asked and not self._campaign.dry
 
     def ask(self, most: int) -> Sequence[Question]:
+        if looks := self._looks(most):
+            return looks
+        self._looked_at -= self._later  # time has passed, or no round comes any more
+        self._later.clear()
+        if most < 1 or self._left <= 0 or not self._parts or self._quiet >= DRY * len(self._parts):
+            return self._looks(most)
+        self._left -= 1
+        part = self._campaign.due(self._parts)
+        args = self._campaign.begin_round(part, seed=self._seed, seconds=self._seconds, grammar=self._grammar)
+        return (FuzzRound((Step(tool=FUZZ, args=args),)),)
+
+    def _looks(self, most: int) -> Sequence[SuspectLook]:
+        """At the suspects that wait, as far as there is room for their calls."""
         looks: list[SuspectLook] = []
         room = most
         for one in self._campaign.waiting:
@@ -86,14 +104,7 @@ class Programs:
                 room -= len(steps)
                 self._looked_at.add(key)
                 looks.append(SuspectLook(steps, one, minimal=True))
-        if looks:
-            return looks
-        if most < 1 or self._left <= 0 or not self._parts or self._quiet >= DRY * len(self._parts):
-            return ()
-        self._left -= 1
-        part = self._campaign.due(self._parts)
-        args = self._campaign.begin_round(part, seed=self._seed, seconds=self._seconds, grammar=self._grammar)
-        return (FuzzRound((Step(tool=FUZZ, args=args),)),)
+        return tuple(looks)
 
     def learn(self, question: Question, results: Results) -> None:
         if isinstance(question, SuspectLook):
@@ -101,8 +112,12 @@ class Programs:
             seen = [Exchange(step.tool, step.args, result) for step, result in calls]
             shown = any(judge(seen[: at + 1], self._facts) for at in range(len(seen)))
             could = len(results) == len(question.steps) and not any(one.get("error_class") for one in results)
-            if shown or could:  # calls that could not look say nothing of it: a later run asks again
+            key = question.suspect.part, question.suspect.signature
+            if shown or could:  # calls that could not look say nothing of it
                 self._campaign.looked(question.suspect, shown=shown)
+            elif self._postponed[key] < LATER and any(cause_of(one) in PASSING for one in results):
+                self._postponed[key] += 1
+                self._later.add(key)  # else a later run asks again
         elif results and results[0].get("ok"):
             args = question.steps[0].args
             self._campaign.merge(args, results[0])
