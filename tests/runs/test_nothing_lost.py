@@ -15,11 +15,12 @@ from typing import Any
 import anyio
 import pytest
 
+from fleet.config.compiler import CompilerSection
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.port import ExplorerContext, Results
 from fleet.drivers.session import RunOver
 from fleet.errors import BudgetExceeded
-from fleet.findings.proof import TRIES
+from fleet.findings.proof import MOST_LOOKS, TRIES
 from fleet.findings.severity import Severity
 from fleet.gate.model import Rung
 from fleet.personas.load import LoadedPersona
@@ -27,7 +28,7 @@ from fleet.personas.model import Step
 from fleet.runs.desk.coverage import coverage
 from fleet.store.rows import FindingRow
 from fleet.triage.items.unproven import proving
-from tests.runs.table import PLATFORM, RUN, Table, look, persona, seated, well
+from tests.runs.table import PLATFORM, RUN, Answer, Table, look, persona, seated, well
 from tests.runs.test_desk import ANY
 
 pytestmark = pytest.mark.anyio
@@ -238,6 +239,70 @@ async def test_the_next_run_proves_first_what_was_left(
         for row in rows:
             await table.world.journal.add_finding(replace(row, run_id="cdefghij", state="posted", at=""))
         assert await table.world.journal.unsettled("qa-paper", TRIES) == []
+
+
+# -- what a busy machine could not tell is tried at a later moment -------------------------------------------
+
+COMPILER = PLATFORM.model_copy(update={"compiler": CompilerSection(command=("/bin/cc",), sample="fn f() {}")})
+HANG = {"ok": False, "outcome": "hang", "cpu_ms": 5000.0, "control_cpu_ms": 90.0}
+BUSY = {"ok": False, "outcome": "unknown", "error_class": "busy", "error": "could not tell: busy"}
+
+
+class Hangs(Asks):
+    """Asks for what hangs, then for a page."""
+
+    def ask(self, most: int) -> Sequence[Question]:
+        hanging = Question((Step(tool="qa_compile", args={"source": "loop {}"}),), minimal=True)
+        self.waiting, pages = [], self.waiting
+        return [hanging] if pages else []
+
+
+def compiling(busy: int) -> tuple[list[str], Answer]:
+    """The tools asked for, and a compiler that hangs, after a first look on a machine so busy for so long."""
+    asked = list[str]()
+
+    async def answer(tool: str, args: dict[str, Any]) -> dict[str, Any]:
+        asked.append(tool)
+        if tool == "qa_fetch":
+            return await well(tool, args)
+        return BUSY if 1 < asked.count("qa_compile") <= 1 + busy else HANG
+
+    return asked, answer
+
+
+def compiler_persona() -> LoadedPersona:
+    return exploring(tools=["qa_compile"])
+
+
+@pytest.mark.parametrize("busy", [MOST_LOOKS, MOST_LOOKS + 2])
+async def test_a_hang_that_cannot_be_told_on_the_way_is_proven_at_the_end_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, busy: int
+) -> None:
+    monkeypatch.setattr("fleet.runs.drive.chosen", lambda names, granted: {"asks": Hangs})
+    asked, answer = compiling(busy)
+    async with seated(tmp_path, compiler_persona(), answer=answer, platform=COMPILER) as table:
+        await table.drive()
+        (row,) = await table.world.journal.findings(RUN)
+    assert (row.state, row.confirmed, row.tries) == ("confirmed", TRIES, TRIES)
+    assert len(asked) >= 1 + busy + TRIES
+
+
+async def test_a_hang_that_a_whole_run_cannot_tell_is_proven_by_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fleet.runs.drive.chosen", lambda names, granted: {"asks": Hangs})
+    _, answer = compiling(1_000)
+    async with seated(tmp_path, compiler_persona(), answer=answer, platform=COMPILER) as table:
+        await table.drive()
+        (row,) = await table.world.journal.findings(RUN)
+        assert (row.state, row.tries) == ("unverified", 0)
+        assert row.data["why"] == "qa_compile: busy: could not tell: busy"
+        await ended(table)
+    _, answer = compiling(0)
+    async with seated(tmp_path, compiler_persona(), answer=answer, platform=COMPILER, run=LATER) as table:
+        await table.drive._leftovers()
+        (row,) = await table.world.journal.findings(LATER)
+    assert (row.state, row.data["left_by"]) == ("confirmed", RUN)
 
 
 async def test_what_this_persona_may_not_ask_now_waits(tmp_path: Path) -> None:

@@ -166,18 +166,19 @@ class ProbeRunner:
 
     async def prove_raised(self, severities: Collection[str] = SEVERITIES) -> None:
         """Minimise, prove and count what was raised with one of these severities; if its persona has changed,
-        it stays unverified. RunOver `jail_lost`, when all were tried, for one that kills its jails.
+        it stays unverified. What could not be told on the way is tried again when all are proven. RunOver
+        `jail_lost`, when all were tried, for one that kills its jails.
         """
-        proofs = []
+        proofs, on_the_way = [], severities is not SEVERITIES
         for row in await self.world.journal.findings(self.run, ["raised"]):
             probe = kept(row)
-            if row.severity not in severities:
+            if row.severity not in severities or (on_the_way and row.data.get("why")):
                 continue
             if probe is not None and row.data.get("persona_sha256") == self.persona.sha256:
-                proofs.append(Proof(row, probe))
+                proofs.append(Proof(row, probe, again=on_the_way))
             else:
                 await self.world.journal.set_finding(self.run, row.fingerprint, state="unverified")
-        if not proofs and severities is not SEVERITIES:
+        if not proofs and on_the_way:
             return
         proofs = [one for one in proofs if not await self._quoted(one)]
         raised = [one.row for one in proofs]

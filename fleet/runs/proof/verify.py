@@ -52,6 +52,8 @@ class Proof:
 
     row: FindingRow
     probe: Probe
+    again: bool = False
+    """Whether a later, perhaps quieter moment of the run tries it once more, if no try can tell now."""
     seen: list[Shown] = field(default_factory=list)
     last: Attempt | None = None
     """The last attempt that showed it."""
@@ -126,6 +128,7 @@ async def prove_all(
                 if over.outcome not in OF_ONE_PROOF:
                     raise
                 ends.append(over)
+                one.again = False
                 one.give_up(over.detail)
                 if over.outcome == BUDGET:
                     row = one.row  # it stays raised, with the reason
@@ -166,6 +169,9 @@ async def _decided(world: FleetContext, stream: Stream, proof: Proof, persona: L
             changes["state"] = "unverified"
     elif verdict.state == "unverified":
         changes["data"] = {**row.data, "why": world.redactor.text(proof.why)}
+        if proof.again:
+            await world.journal.set_finding(row.run_id, row.fingerprint, data=changes["data"])
+            return
     await world.journal.set_finding(row.run_id, row.fingerprint, **changes)
     stream.emit(
         FindingVerified(
