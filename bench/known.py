@@ -54,7 +54,7 @@ def goes_elsewhere(path: str) -> KnownDefect:
         "sends a browser elsewhere",
         path,
         r"(?mi)^location: *//evil\.example",
-        "redirects to the foreign host",
+        "it leads to",
     )
 
 
@@ -93,7 +93,7 @@ SERVERS: Mapping[str, tuple[Words, Sequence[KnownDefect]]] = {
         [
             climbs("/.cpr/%2Fetc%2Fpasswd"),
             KnownDefect(
-                "lets a caller add headers", "/?k304=y%0d%0aqa-in:1", "(?mi)^qa-in: ?1", "becomes a header"
+                "lets a caller add headers", "/?k304=y%0d%0aqa-in:1", "(?mi)^qa-in: ?1", "adds the header"
             ),
         ],
     ),

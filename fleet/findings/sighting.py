@@ -11,30 +11,25 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote
 
-from fleet.text import clean, counted, line
+from fleet.findings.field_words import amount, in_words
+from fleet.text import clean, line
 from sandbox import tools
 
-TITLE_CHARS = 220
-NAMED_CHARS = 100
+SEEN_CHARS = 220
+TITLE_CHARS = 100
 """A title that begins with what is wrong fits a line of a terminal with its rank, severity and age."""
-VALUE_CHARS = 60
+NAME_CHARS = 60
+"""Of what is wrong, so that the place and the observation have the rest: the longest name of a kind."""
+WORD_CHARS = 16
+"""A longer word is cut in its middle before a title is cut at its end: a path keeps both of its ends."""
+QUERY_CHARS = 24
 ARGUMENT_CHARS = 120
 
 _MENTION = re.compile(r"\b(?:results?(?:\[\d{1,2}\])?|[a-z])\.([a-z][a-z0-9_]{0,40})(?![\w(])")
 _FREE = frozenset({"text", "reply", "error", "headers", "value", "sha256", "tx", "location", "diagnostic"})
 """Fields with free text: shown, but only their template is part of a signature."""
-CREDIT = 10**18
-"""Wei of one credit, as of one ether."""
-_IN_WEI = frozenset({"charged", "advertised_wei"})
-_SPELLED = {
-    "a11y": "breaks",
-    "canary_executable": "runs as script",
-    "allow_origin": "allows",
-    "advertised_wei": "advertised",
-    "ok": "succeeds",
-}
-"""How a field is called in a title, where its name with blanks would not be understood."""
 _EXACT = frozenset({"status", "exit_code"})
 """Numbers that are significant as values; of others only the sign is part of a signature."""
 _PLACE = re.compile(r"([\w./-]{1,120}\.[a-z]{1,4}):(\d{1,7})(?::\d{1,7})?")
@@ -44,6 +39,9 @@ _QUOTED = re.compile(r"\"[^\"\n]{0,200}\"|'[^'\n]{0,200}'|`[^`\n]{0,200}`")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _ARGUMENT = re.compile(r"\{([a-z_]+)(?::([^{}]+))?\}")
 _BLANKS = re.compile(r"\s+")
+_FACE = re.compile(r"\{face:(\{name\}|[^{}]+)\}/?")
+_QUERY = re.compile(r"((?<![^\s\"(])(?:https?://|[\w{-]*[/}])[^\s?]*)\?([^\s?]*?=[^\s]*?)(?=[,:;)]?(?:\s|$))")
+_ENCODED = re.compile(r"(?:%[0-9a-fA-F]{2})+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +70,38 @@ def titled(name: str, seen: str) -> str:
     if not name:
         return seen
     sentence = re.split(r"[;,] [^;,]{0,60}\bexpected\b", name, maxsplit=1)[0].rstrip(". ")
-    return line(f"{sentence[:1].upper()}{sentence[1:]}: {spelled(seen)}", NAMED_CHARS)
+    text = f"{line(sentence[:1].upper() + sentence[1:], NAME_CHARS)}: {line(spelled(seen), 2 * SEEN_CHARS)}"
+    while len(text) > TITLE_CHARS and len(word := max(text.split(), key=len)) > WORD_CHARS:
+        kept = max(WORD_CHARS, len(word) - (len(text) - TITLE_CHARS)) - 1
+        text = text.replace(word, f"{word[: kept - kept // 2]}…{word[-(kept // 2) :]}", 1)
+    return line(text, TITLE_CHARS)
 
 
 def spelled(seen: str) -> str:
-    """An observation as people write it: `{face:docs}x` is `docs/x`, wei are credits, an address is cut."""
-    seen = re.sub(r"\{face:([^{}]+)\}", r"\1/", seen)
-    seen = re.sub(r"\b(\d{13,30}) wei\b", lambda found: f"{int(found[1]) / CREDIT:.6g} credits", seen)
+    """An observation as people write it: `{face:docs}/x` is `docs/x`, wei are credits, an address is cut, and
+    of a long query the names of its parameters are left."""
+    seen = _FACE.sub(r"\1/", seen).replace("{site}", "").replace("{proxy}", "proxy")
+    seen = _QUERY.sub(_parameters, seen)
+    seen = _ENCODED.sub(_decoded, seen)
+    seen = re.sub(r"\b(\d{13,30}) wei\b", lambda found: amount(int(found[1])), seen)
     seen = re.sub(r"\b(0x[0-9a-fA-F]{4})[0-9a-fA-F]{8,}([0-9a-fA-F]{4})\b", r"\1…\2", seen)
-    return seen.replace("{site}", "").replace("{proxy}", "proxy")
+    return seen.replace("{name}", "a new name")
+
+
+def _parameters(found: re.Match[str]) -> str:
+    page, query = found[1] or "/", found[2]
+    if len(query) <= QUERY_CHARS and "%" not in query:
+        return f"{page}?{query}"
+    names = list(dict.fromkeys(unquote(pair.partition("=")[0]) for pair in query.split("&")))
+    return f"{page}, parameter{'s' if len(names) > 1 else ''} {', '.join(names[:3])}" + (
+        ", …" if len(names) > 3 else ""
+    )
+
+
+def _decoded(found: re.Match[str]) -> str:
+    """Printable characters that stand encoded in a path; any other stays as it was sent."""
+    plain = unquote(found[0])
+    return plain if plain.isascii() and plain.isprintable() else found[0]
 
 
 def template(message: str) -> str:
@@ -103,7 +124,11 @@ def of_probe(
     """Sighting of an attempt whose expectation failed: each call with the fields in question."""
     fields = mentioned(expect)
     seen = [
-        (lead(call["tool"], call["args"]), state(call["tool"], result), _values(call["tool"], result, fields))
+        (
+            lead(call["tool"], call["args"]),
+            state(call["tool"], result).replace("_", " "),
+            _values(call["tool"], result, fields),
+        )
         for call, result in zip(calls, results, strict=True)
     ]
     # the last step, and earlier ones with the fields in question
@@ -114,7 +139,7 @@ def of_probe(
     ]
     keys = [_key(call, result, fields) for call, result in zip(calls, results, strict=True)]
     return Sighting(
-        title=line("; ".join(shown), TITLE_CHARS),
+        title=line("; ".join(shown), SEEN_CHARS),
         signature="probe " + " | ".join(keys),
         body=f"intent: {line(intent, 300)}",
     )
@@ -148,24 +173,8 @@ def _values(tool: str, result: Mapping[str, Any], fields: Iterable[str]) -> str:
     spec = tools.TOOLS.get(tool)
     told = {"status", "outcome", "ok", spec.ends_in if spec else ""}
     return ", ".join(
-        f"{_SPELLED.get(field, field.replace('_', ' '))} {_show(field, result[field])}"
-        for field in fields
-        if field in result and field not in told
+        in_words(field, result[field]) for field in fields if field in result and field not in told
     )
-
-
-def _show(field: str, value: object) -> str:
-    if value is None or value == "" or value == [] or value == ():
-        return "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int | float):
-        return f"{value / CREDIT:.6g} credits" if field in _IN_WEI else f"{value:.6g}"
-    if isinstance(value, list | tuple):
-        return ", ".join(line(str(one), VALUE_CHARS) for one in value[:4]) + (", …" if len(value) > 4 else "")
-    if isinstance(value, Mapping):
-        return f"with {counted(len(value), 'field')}"
-    return f'"{line(str(value), VALUE_CHARS)}"'
 
 
 def _key(call: Mapping[str, Any], result: Mapping[str, Any], fields: Iterable[str]) -> str:

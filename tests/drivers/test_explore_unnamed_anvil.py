@@ -35,29 +35,29 @@ FAULTS: Mapping[str, tuple[int, str, str]] = {
     "a pennant that anyone hoists": (
         1,
         "held-by-another",
-        f"{sel('hoistPennant(uint256,bytes32)')}, called by a stranger, writes {sel('pennantAt(uint256)')}(",
+        f"{sel('hoistPennant(uint256,bytes32)')} writes {sel('pennantAt(uint256)')}(",
     ),
     "a pole that anyone hands on": (
         2,
         "held-by-another",
-        f"{sel('handPole(uint256,address)')}, called by a stranger, gives {sel('bearerAt(uint256)')}(1) from",
+        f"{sel('handPole(uint256,address)')} gives {sel('bearerAt(uint256)')}(1) from",
     ),
     "a tide that anyone turns": (
         4,
         "held-by-another",
-        f"{sel('turnTide(uint256)')}, called by a stranger, writes {sel('tideNow()')}(), which",
+        f"{sel('turnTide(uint256)')} writes {sel('tideNow()')}(), held by",
     ),
     "a limit that is one off": (
         8,
         "constant-exceeded",
-        f"{sel('cry(string)')} accepts 81 bytes and refuses 82; {sel('loudestCry()')}() is 80",
+        f"{sel('cry(string)')} accepts 81 bytes; {sel('loudestCry()')}() is 80",
     ),
     "a mark that leads to another pole": (
         16,
         "lookups-disagree",
-        f"at one block, {sel('markAt(uint256)')}(4) is 0x",
+        f"{sel('markAt(uint256)')}(4) is ",
     ),
-    "two views of one variable": (32, "lookups-disagree", "both read the same variable"),
+    "two views of one variable": (32, "lookups-disagree", f"{sel('wardAt(uint256)')}("),
 }
 
 
@@ -129,7 +129,7 @@ async def test_behind_a_proxy(kind: str, field: Field, monkeypatch: pytest.Monke
     contract = await field.planted(await field.proxy(kind, await field.contract(2)))
     through_policy(monkeypatch, field.url)
     (one,) = await found_on(contract)
-    assert "called by a stranger, gives" in one.sighting.title
+    assert " gives " in one.sighting.title
 
 
 async def test_what_each_contract_offers(field: Field, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,9 +96,7 @@ async def test_an_agent_meets_the_gate_and_what_it_shows_is_proven_and_posted(
     findings = devnet("findings", "list", "--json").data
     mine = {row["title"]: row["state"] for row in findings if row["run"] == run["run"]}
     posted = {title for title, state in mine.items() if state == "posted"}
-    assert [title for title in posted if "documents GET /api/persona; it answers 405" in title] == list(
-        posted
-    )
+    assert [title for title in posted if "GET /api/persona of /llms.txt answers 405" in title] == list(posted)
     assert {title: state for title, state in mine.items() if title not in posted} == {
         "GET {site}/llms.txt: 200": "unverified"
     }

@@ -341,14 +341,14 @@ def test_a_command_is_filled_sized_and_read_whatever_the_text_holds() -> None:
 @pytest.mark.parametrize(
     ("first", "last", "title"),
     [
-        ({"charged": 5}, {"charged": 10}, "asked again by the same caller, is charged 10 wei"),
-        ({"charged": 10}, {"charged": 10}, "sent once, is charged 10 wei"),
-        ({"charged": 5, "message": "other"}, {"charged": 10}, "sent once, is charged 10 wei"),
-        ({"charged": 5, "caller": "other"}, {"charged": 10}, "sent once, is charged 10 wei"),
-        ({"charged": 5, "status": 500}, {"charged": 10}, "sent once, is charged 10 wei"),
+        ({"charged": 5}, {"charged": 10}, "a, asked again, costs 10 wei, not 5 wei"),
+        ({"charged": 10}, {"charged": 10}, "a costs 10 wei"),
+        ({"charged": 5, "message": "other"}, {"charged": 10}, "a costs 10 wei"),
+        ({"charged": 5, "caller": "other"}, {"charged": 10}, "a costs 10 wei"),
+        ({"charged": 5, "status": 500}, {"charged": 10}, "a costs 10 wei"),
         ({"charged": 5}, {"charged": 5}, ""),
-        ({}, {"empty": True, "reply": ""}, "asked again by the same caller, is answered with an empty reply"),
-        ({"empty": True, "reply": ""}, {"empty": True, "reply": ""}, "a is answered with an empty reply"),
+        ({}, {"empty": True, "reply": ""}, 'a answers nothing to "hello you", asked again'),
+        ({"empty": True, "reply": ""}, {"empty": True, "reply": ""}, "a answers nothing to"),
     ],
 )
 def test_what_hangs_on_an_earlier_call_says_so_and_is_a_kind_of_its_own(
@@ -363,5 +363,5 @@ def test_what_hangs_on_an_earlier_call_says_so_and_is_a_kind_of_its_own(
     found = [one.sighting for one in judge((call(first), call(last)), Facts())]
     assert [title in one.title for one in found] == [True] * bool(title)
     alone = [one.sighting for one in judge((call(last),), Facts())]
-    again = title.startswith("asked again")
+    again = "asked again" in title
     assert [one.signature for one in found] != [one.signature for one in alone] or not again

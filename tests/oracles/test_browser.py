@@ -108,7 +108,7 @@ def test_script_that_ran_is_a_finding_only_beside_a_word_that_did_not(
 def test_a_finding_names_page_and_place_and_rests_on_its_twin() -> None:
     other = view("{site}/z")
     [one] = table.judge((other, BENIGN, view(ATTACK, CANARY, canary_ran=True)), Facts())
-    assert one.sighting.title == "{site}/x runs what its parameter q holds as script"
+    assert one.sighting.title == "{site}/x, parameter q: a script sent there runs in a browser"
     assert (one.sighting.signature, one.led, one.severity) == (
         "script {site}/x its parameter q",
         (1,),
@@ -116,7 +116,7 @@ def test_a_finding_names_page_and_place_and_rests_on_its_twin() -> None:
     )
     path = view("{site}/no/qacanary1", CANARY, canary_ran=False)
     [one] = table.judge((path, view("{site}/no/%3Cqacanary1", CANARY, canary_ran=True)), Facts())
-    assert one.sighting.title == "{site}/no/… runs what part 2 of its path holds as script"
+    assert one.sighting.title == "{site}/no/…, part 2 of its path: a script sent there runs in a browser"
 
 
 def test_one_defect_of_a_template_is_one_finding() -> None:
@@ -131,6 +131,6 @@ def test_one_defect_of_a_template_is_one_finding() -> None:
     assert keys("{site}/part", fragment=True) == ["axe {site} image-alt"]
     assert keys("http://other:1/c")[0] == "axe http://other:1 image-alt"
     [one] = table.judge((view("{site}/a", violations=[LANG]),), Facts())
-    assert one.sighting.title == "{site}/a breaks the accessibility rule html-has-lang (1 x)"
+    assert one.sighting.title == "{site}/a breaks the rule html-has-lang at 1 element"
     [one] = table.judge((view("{site}/a", failed=[GONE]),), Facts())
     assert one.sighting.signature == "missing {site} /a/style.css 404"

@@ -109,7 +109,7 @@ def test_a_stranger_changes_what_is_anothers(exchange: Exchange) -> None:
     assert found.sighting.whole
     assert found.sighting.signature == f"stranger {exchange.args['simulate']}"
     spoken = fourbyte.spoken(exchange.args["simulate"])
-    assert found.sighting.title.startswith(f"{spoken}, called by a stranger, ")
+    assert found.sighting.title.startswith(f"{spoken} ")
 
 
 @pytest.mark.parametrize("exchange", HEALTHY, ids=lambda one: fourbyte.spoken(one.args["simulate"]))

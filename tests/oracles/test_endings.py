@@ -19,7 +19,7 @@ def signature(*asked: dict[str, Any]) -> str:
     seen.append(Exchange("qa_fetch", last | {"alive": "{site}/"}, ENDED))
     (one,) = table.judge(seen, Facts(site="http://h.test"))
     assert (one.oracle, one.severity, one.surface) == ("ends-server", "high", "security")
-    assert one.sighting.title == f"{seen[-1].asked} ends the server"
+    assert one.sighting.title == f"{seen[-1].asked}: after it no caller is answered"
     return one.sighting.signature
 
 

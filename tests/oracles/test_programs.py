@@ -53,19 +53,19 @@ def compiled(behaviour: str, **more: Any) -> dict[str, Any]:
             },
             "compiler-internal-error",
             "compiler-internal-error the compiler rustlite a:f",
-            "the compiler fails with an internal error (status 1): E",
+            "the compiler, status 1: E",
         ),
         (
             {"outcome": "accepted", "exit_code": 0, "kind": "internal-error", "valid": False, "said": "leak"},
             "compiler-internal-error",
             "compiler-internal-error the compiler rustlite leak",
-            "the compiler fails with an internal error (status 0): leak",
+            "the compiler, status 0: leak",
         ),
         (
             {"outcome": "memory", "exit_code": -9, "kind": "memory"},
             "compiler-memory",
             "compiler-memory the compiler rustlite of fn let",
-            "the compiler uses up its memory on an input of 50 bytes; its control did not",
+            "the compiler runs out of memory on 50 bytes",
         ),
         (
             {
@@ -77,13 +77,13 @@ def compiled(behaviour: str, **more: Any) -> dict[str, Any]:
             },
             "module-invalid",
             "module-invalid rustlite bad type of fn let",
-            "a program is accepted and becomes an output of 3 bytes that does not validate: bad type",
+            "the compiler's output of 3 bytes does not validate: bad type",
         ),
         (
             {"outcome": "accepted", "valid": True, "kind": "missing-entry", "said": "exports none of frame"},
             "missing-entry",
             "missing-entry rustlite exports none of frame of fn let",
-            "a program that defines an entry is accepted, and its module exports none of frame",
+            "the compiler's module exports none of frame",
         ),
     ],
 )
@@ -178,7 +178,7 @@ def test_what_is_printed_is_compared_with_the_compilers_own_output_only() -> Non
     asked, one = {"source": STEP, "printed": True}, compiled("aa", sha256="01")
     refused = {"outcome": "clean_error", "kind": "clean_error", "exit_code": 1}
     (found,) = judged(({"source": STEP}, one), (asked, refused))
-    assert found.sighting.title == "what the printer makes of an accepted program's output is refused"
+    assert found.sighting.title == "the compiler's printed source is refused"
     (found,) = judged(({"source": STEP}, one), (asked, compiled("bb", sha256="02")))
     assert found.sighting.title.endswith("compiles to another output")
     for last in (one, compiled("aa", sha256="02"), {"outcome": "unknown", "kind": "accepted"}):

@@ -74,9 +74,7 @@ def test_an_abi_is_read_as_a_document() -> None:
 
 def test_what_is_reserved_refuses_a_stranger() -> None:
     (title,) = told(page(), called(RESERVED, "7"))
-    assert title == (
-        "tune(uint256), called by a stranger, succeeds; {site}/guide states that it is for the beekeeper only"
-    )
+    assert title == "tune(uint256) works; {site}/guide says beekeeper only"
     assert told(page(), called(RESERVED, "7", succeeded=False)) == []
     assert told(page(), called(RESERVED, "7", returned="0x" + "0" * 64)) == []  # false
     assert told(page(), called(RESERVED, "7", returned=HIVE)) == []  # as a view does
@@ -97,7 +95,7 @@ def test_the_owner_of_a_thing_is_shown_first() -> None:
 def test_beyond_a_stated_range() -> None:
     within, sender = called(OWNED, "1", "9", sender=HIVE[-40:]), HIVE[-40:]
     (title,) = told(page(), within, called(OWNED, "1", "10", sender=sender))
-    assert title == "paint(uint256,uint256) accepts 10, above the limit that {site}/guide states: 2 to 9"
+    assert title == "paint(uint256,uint256) accepts 10; {site}/guide states 2 to 9"
     assert told(page(), within, called(OWNED, "1", "10", sender=sender, succeeded=False)) == []
     assert told(page(), called(OWNED, "1", "10", sender=sender)) == []  # without a control
     refused = replace(within, result={**within.result, "succeeded": False})
@@ -118,5 +116,5 @@ def test_a_total_is_how_many_have_an_owner() -> None:
     assert told(page(), read(2, HIVE, HIVE, NOBODY)) == []
     assert told(page(), read(0, NOBODY)) == []
     (title,) = told(page(), read(3, HIVE, HIVE, NOBODY, NOBODY))
-    assert title.startswith("views disagree: hives() is 3, and 2 of the ids up to 4 have an owner")
+    assert title.startswith("hives() is 3, but 2 of the ids up to 4 have an owner")
     assert told(page(), read(3, HIVE, HIVE)) == []  # not all of them were read

@@ -145,7 +145,7 @@ def test_a_paragraph_of_a_page_begins_a_sentence() -> None:
 def test_the_title_names_both_sources_and_both_values() -> None:
     assert titles(
         source(GUIDE, "A message costs 0.01 credits."), source("m", "A message costs 1 credit.")
-    ) == ["price of one call: {site}/guide.txt states 0.01 credits, {site}/m states 1 credit"]
+    ) == ["price of one call is 0.01 credits in {site}/guide.txt, 1 credit in {site}/m"]
 
 
 def test_one_drift_is_one_defect_in_however_many_sentences() -> None:

@@ -114,5 +114,5 @@ async def test_what_is_charged_for_a_repetition_is_found_under_its_true_title(tm
         await table.drive.runner.prove_raised()
         (row,) = await table.world.journal.findings(RUN)
     assert (row.state, row.confirmed, row.tries) == ("confirmed", 3, 3)
-    assert "asked again by the same caller, is charged 10 wei; the price is 5 wei" in row.data["seen"]
+    assert ", asked again, costs 10 wei, not 5 wei" in row.data["seen"]
     assert row.repro.count("qa_call") == 2

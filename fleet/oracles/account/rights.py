@@ -108,8 +108,7 @@ def account_read(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
             continue
         led = private(seen, step.path)
         if led and any(step.same(one) for one in made) and closed(steps, step):
-            where = line(step.path, 90)
-            title = f"GET {where} gives another account what one account made and only that one lists"
+            title = f"GET {line(step.path, 90)} answers another account"
             yield observed(title, f"account-read {step.path}", "answers", led=led)
             return
 
@@ -136,7 +135,7 @@ def account_change(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
         unread = {(True, True), (False, True)} == set(theirs)
         led = () if unread else private(seen, step.path) if _own(steps) else ()
         if before and after and (unread or led):
-            title = f"{step.method} {line(step.path, 90)} lets another account change what one account made"
+            title = f"{step.method} {line(step.path, 90)} succeeds for another account"
             yield observed(title, f"account-change {step.method} {step.path}", "answers", led=led)
             return
 
@@ -164,7 +163,7 @@ def account_removal(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observa
         unread = bool(theirs) and all(theirs)
         led = () if unread else private(seen, step.path) if _own(steps) else ()
         if there and gone and all(gone) and (unread or led):
-            title = f"DELETE {line(step.path, 90)} lets another account remove what one account made"
+            title = f"DELETE {line(step.path, 90)} succeeds for another account"
             yield observed(title, f"account-removal {step.path}", "answers", led=led)
             return
 
@@ -197,7 +196,7 @@ def account_method(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
             if not one.deprecated and not one.states(step.status)
         ]:
             said = f"{step.method} {line(step.path, 90)}"
-            title = f"the description has {said}; its maker gets {step.status}"
+            title = f"{said} answers {step.status} to its own account"
             yield observed(title, f"account-method {said}", "answers", led=(led[-1],))
             return
 
@@ -226,7 +225,7 @@ def account_raised(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
                 continue
             takes = described(seen, step.path, step.method)
             if led := [at for at, one in takes if one.closed and one.fields and name not in one.fields]:
-                title = f"{step.method} {line(step.path, 90)} lets an account set its own {line(name, 40)!r}"
+                title = f'{step.method} {line(step.path, 90)} lets its caller set "{line(name, 40)}"'
                 yield observed(title, f"account-raised {step.path} {name}", "answers", led=(led[-1],))
                 return
 

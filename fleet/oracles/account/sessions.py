@@ -58,9 +58,7 @@ def _again(leads: str) -> tuple[Exchange, ...]:
 def session_readable(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """The cookies without HttpOnly are enough."""
     if step := _opened(site_steps(seen[-1]), "scripted"):
-        title = (
-            f"a script can read the session: {line(step.path, 90)} opens with the cookies without HttpOnly"
-        )
+        title = f"{line(step.path, 90)} opens with the cookies without HttpOnly"
         yield observed(title, "session-readable", "answers")
 
 
@@ -74,7 +72,7 @@ def session_readable(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
 def session_plain(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """The cookies without Secure are enough, on https."""
     if step := _opened(site_steps(seen[-1]), "plain"):
-        title = f"the session goes over http too: {line(step.path, 90)} opens with the cookies without Secure"
+        title = f"{line(step.path, 90)} opens with the cookies without Secure"
         yield observed(title, "session-plain", "answers")
 
 
@@ -88,7 +86,7 @@ def session_plain(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
 def session_fixed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """The cookies from before the log-in are enough after it."""
     if step := _opened(site_steps(seen[-1]), "before"):
-        title = f"the log-in keeps the session: {line(step.path, 90)} opens with the cookies from before it"
+        title = f"{line(step.path, 90)} opens with the cookies from before the log-in"
         yield observed(title, "session-fixed", "answers")
 
 
@@ -112,7 +110,7 @@ def session_kept(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
         after = list(reads(steps[ends + 1 :], "one", step.path))
         if step in steps[ends + 1 :] and after and not any(one.named for one in after):
             how = f"{steps[ends].method} {line(steps[ends].path, 60)}"
-            title = f"after the log-out by {how} the ended session's cookies still open {line(step.path, 60)}"
+            title = f"the cookies still open {line(step.path, 60)} after {how}"
             yield observed(title, f"session-kept {steps[ends].path}", "answers")
 
 
@@ -139,6 +137,6 @@ def log_in_away(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation
             named = _PARAMETER.search(step.page)
             what = f"its parameter {line(named[1], 40)}" if named else "a field of its form"
             where = line(step.page.partition("?")[0] or step.path, 90)
-            title = f"after a log-in at {where} the visitor is led to the foreign host that {what} names"
+            title = f"{where} leads where {what} says"
             yield observed(title, f"log-in-away {step.path}", "answers")
             return

@@ -70,8 +70,7 @@ _HTML = ["a.html", "text/plain", "<script>{canary}(name)</script>"]
 def form_script(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     for sent, view in _ran(site_steps(seen[-1]), files=False):
         whom = "another account" if view.who == "other" else "a visitor"
-        said = f"what an account sends to {line(sent.path, 60)}"
-        title = f"{line(view.path, 80)} runs {said} as script when {whom} opens it"
+        title = f"{line(view.path, 80)} runs what POST {line(sent.path, 60)} took, for {whom}"
         folder = sent.path.rstrip("/").rpartition("/")[0]  # what takes the same fields in it is one kind
         kind = f"{folder or sent.path} {' '.join(sorted(sent.given))}"
         yield observed(title, f"form-script {kind}", "answers")
@@ -88,8 +87,8 @@ def form_script(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation
 def upload_script(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     for sent, view in _ran(site_steps(seen[-1]), files=True):
         kind = next(one[0].rpartition(".")[2] for one in sent.given.values() if isinstance(one, list | tuple))
-        said = f"a .{line(str(kind), 10)} file that an account uploads to {line(sent.path, 60)} as text/plain"
-        title = f"{said} runs as script of the site at {line(view.path, 60)}"
+        said = f"a .{line(str(kind), 10)} file sent to {line(sent.path, 60)} as text"
+        title = f"{said} runs at {line(view.path, 60)}"
         yield observed(title, f"upload-script {sent.path}", "answers")
         return
 
@@ -111,7 +110,7 @@ def upload_path(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation
         before = {one.path for one in reads(steps[:at], "one") if not one.shows("one")}
         for found in reads(steps[at:], "one"):
             if found.path in before and found.shows("one") and "{one-mark}" in found.path:
-                where = line(found.path, 80)
-                title = f"an upload to {line(step.path, 60)} with ../ in its name is stored at {where}"
+                where = line(found.path, 80).replace("{one-mark}", "…")
+                title = f"POST {line(step.path, 60)} stores a file named ../… at {where}"
                 yield observed(title, f"upload-path {step.path}", "answers")
                 return

@@ -62,8 +62,7 @@ def form_read(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     steps = site_steps(seen[-1])
     for step in (one for one in reads(steps, "other") if one.about and one.shows("one")):
         if _private(steps, step.path):
-            said = "gives another account what one account made and only that one lists"
-            title = f"GET {line(step.path, 90)} {said}"
+            title = f"GET {line(step.path, 90)} answers another account"
             yield observed(title, f"form-read {step.path}", "answers")
             return
 
@@ -112,7 +111,7 @@ def form_change(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation
             unread = bool(theirs) and not any(one.shows("one") for one in theirs)
             kept = page.about and _private(steps[:at], page.path)
             if unread or kept or _offered_to_one(steps[:at], step.path, step.page):
-                title = f"POST {line(step.path, 90)} lets another account change what one account made"
+                title = f"POST {line(step.path, 90)} succeeds for another account"
                 yield observed(title, f"form-change {step.path}", "answers")
                 return
 
@@ -149,6 +148,6 @@ def form_forged(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation
         before = {one.path: one for one in reads(steps[:at], "one")}  # the last time that each was read
         calm = {path for path, one in before.items() if one.good and not one.got.get("other")}
         if any(one.shows("other") and one.path in calm for one in reads(steps[at:], "one")):
-            title = f"POST {line(step.path, 90)} from a foreign origin and without a token takes effect"
+            title = f"POST {line(step.path, 90)} takes effect without its token"
             yield observed(title, f"form-forged {step.path}", "answers")
             return

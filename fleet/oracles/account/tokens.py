@@ -94,7 +94,7 @@ def account_token(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
             for one in real
         )
         if same and closed(steps, step):
-            title = f"{step.method} {line(step.path, 90)} is served to {_HOW[step.who]}"
+            title = f"{step.method} {line(step.path, 90)} serves {_HOW[step.who]}"
             yield observed(
                 title, f"account-token {'guessed' if step.who == 'guessed' else 'signature'}", "answers"
             )
@@ -124,7 +124,7 @@ def account_ended(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
         operations = described(seen, step.path, step.method) if brief else ()
         dead = [at for at, one in operations if _DEAD.search(one.text) and "refresh" not in one.text.lower()]
         if again and (dead or not brief):
-            title = f"after {step.method} {line(step.path, 90)} the ended session's token is still served"
+            title = f"the token still works after {step.method} {line(step.path, 90)}"
             yield observed(title, f"account-ended {step.path}", "answers", led=tuple(dead[:1]))
             return
 
@@ -167,8 +167,7 @@ def account_attempts(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
         most = attempts(str(source.result.get("text", ""))) if source.result.get("status") == 200 else 0
         if most and len(wrong) > 2 * most and len(kinds) == 1 and min(kinds) in _WRONG:
             where = line(str(source.args.get("url", "")), 80)
-            said = f"{len(wrong)} wrong ones all answer {wrong[0].status}, then the right one is served"
-            title = f"{where} states {most} attempts to log in; {said}"
+            title = f"{wrong[0].method} {wrong[0].path} allows {len(wrong)} attempts, {where} states {most}"
             yield observed(title, f"account-attempts {wrong[0].path}", "answers", led=(at,))
             return
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
+from fleet.findings.field_words import amount
 from fleet.findings.severity import Severity
-from fleet.oracles.agent.dialogue import answered, number
+from fleet.oracles.agent.dialogue import agent, answered, number
 from fleet.oracles.echoes import OWN, route
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
 from fleet.oracles.texts import is_html, visible
-from fleet.text import line
 
 DOCUMENT = 60_000
 """Characters of a document that are read."""
@@ -106,10 +106,7 @@ def charged_again(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
     if first <= 0 or second <= 0:
         return
     for at, page in enumerate(seen[:-1]):
-        if said := promising(page):
-            title = (
-                f"{last.asked}, sent a second time, is charged {second} wei again; {route(page.args)} states:"
-                f" {line(said, 90)!r}"
-            )
+        if promising(page):
+            title = f"{agent(last)} charges {amount(second)} again, against {route(page.args)}"
             yield observed(title, "charged-again", "charged", "charged_again", led=(at,))
             return

@@ -10,10 +10,12 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from fleet.findings.field_words import amount
 from fleet.findings.severity import Severity
 from fleet.findings.sighting import template
 from fleet.oracles.agent.dialogue import (
     SHOWN,
+    agent,
     answered,
     gist,
     message_of,
@@ -95,10 +97,8 @@ def stream_differs(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
         if whole != first and (count == PAIRS or _within(first, whole) or _within(whole, first)):
             pairs = enumerate(zip(whole, first, strict=False))
             at = next((at for at, (a, b) in pairs if a != b), min(len(whole), len(first)))
-            title = (
-                f"{turns[-1].asked}: the streamed reply differs from the whole one at character {at}:"
-                f" {line(first[at : at + 30], 40)!r} for {line(whole[at : at + 30], 40)!r}"
-            )
+            shown, wanted = (line(text[at : at + 12], 12) for text in (first, whole))
+            title = f'{agent(turns[-1])} streams "{shown}" for "{wanted}" at character {at}'
             kind = "cut" if whole.startswith(first) else "words"
             kind = "blanks" if "".join(whole.split()) == "".join(first.split()) else kind
             yield observed(title, f"stream-differs {kind}", "reply", led=_before(seen, 2 * count - 1))
@@ -144,7 +144,7 @@ def uneven_price(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
     charged = number(last, "charged") + number(last, "charged_again")
     if 0 < price * times < charged:
         how = "sent twice" if last.args.get("twice") else "streamed"
-        title = f"{last.asked}, {how}, is charged {charged} wei; each of {len(singles)} single calls {price}"
+        title = f"{agent(last)} costs {amount(charged)} {how}, {amount(price)} in a single call"
         yield observed(
             title, f"uneven-price {how}", "charged", "charged_again", led=tuple(range(len(singles)))
         )
@@ -175,10 +175,7 @@ def help_unknown(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
     if message_of(works) == message_of(last) or not gist(last) or last.result.get("tool_calls"):
         return
     if lost_for_words(gist(last)) & lost_for_words(gist(nonsense)) - lost_for_words(gist(works)):
-        title = (
-            f"{last.asked}: {line(message_of(last), 50)!r} stands in its help text, and is answered like"
-            f" nonsense: {line(reply_of(last), 60)!r}"
-        )
+        title = f'{agent(last)} answers "{line(message_of(last), 40)}" like nonsense'
         yield observed(
             title, f"help-unknown {template(normalized(message_of(last)))}", "reply", led=_before(seen, 3)
         )
@@ -223,8 +220,6 @@ def turns(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     if not 0 < small < big or not 0 < plainly <= 2 or took < max(CAP, share):
         return
     if (CAP if fewer else 1) <= larger <= took:
-        title = (
-            f"{last.asked}: {line(message_of(last), 50)!r} takes {took} turns,"
-            f" {line(message_of(large), 50)!r} {larger}, and {line(message_of(less), 30)!r} {plainly}"
-        )
+        task, more = (line(message_of(one), 24) for one in (last, large))
+        title = f'{agent(last)} takes {took} turns for "{task}", {larger} for "{more}"'
         yield observed(title, f"turns {kinds.pop()[:60]}", "turns", led=_before(seen, 2))

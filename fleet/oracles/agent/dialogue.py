@@ -17,6 +17,11 @@ SHOWN = 3_500
 """Characters; a reply near the tool's cut cannot be compared whole."""
 
 
+def agent(one: Exchange) -> str:
+    """The agent that was called, in a title's words."""
+    return f"{one.args.get('target', '')}{' without a token' if one.args.get('unsigned') else ''}"
+
+
 def message_of(one: Exchange) -> str:
     """The message as it was sent."""
     args = one.args

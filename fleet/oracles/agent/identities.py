@@ -8,6 +8,7 @@ from functools import partial
 from fleet.findings.severity import Severity
 from fleet.oracles.agent import help_text, vocabulary
 from fleet.oracles.agent.dialogue import (
+    agent,
     answered,
     caller,
     honest,
@@ -86,7 +87,7 @@ def token_accepted(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observati
         held = bool(refused)
     unsigned = flaw in _CHECK and any(served(one) and _variant(one) in _SEVERE for one in seen[:-1])
     if good and held and not unsigned:  # without a check of the signature, no age is believed
-        title = f"{last.asked} is served {_FLAW[flaw]}: {line(reply_of(last), 60)!r}"
+        title = f"{agent(last)} serves a call {_FLAW[flaw]}"
         severity = (
             Severity.CRITICAL if flaw in _SEVERE else Severity.HIGH if flaw == "none" else Severity.MEDIUM
         )
@@ -124,21 +125,18 @@ def sender_claimed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
         return
     before, how = seen[controls[-1]], ""
     named = [str(one.result.get("caller", "")).lower() for one in (before, last)]
-    if named == [signer, claim]:
-        how = "is answered as a call of the false sender"
-    elif (
-        normalized(reply_of(before)).replace(signer, claim)
-        == normalized(reply_of(last))
-        != normalized(reply_of(before))
-    ):
-        how = f"is answered {line(reply_of(last), 60)!r}, as the false sender would be"
+    said, plain = normalized(reply_of(last)), normalized(reply_of(before))
+    if named == [signer, claim] or plain.replace(signer, claim) == said != plain:
+        how = "answers as"
     elif number(last, "charged_claimed") > 0 >= number(last, "charged") and number(before, "charged") > 0:
-        how = "is charged to the one that it names"
+        how = "charges"
     if how:
         fields, headers = (tuple(last.args.get(name, ())) for name in ("claim_fields", "claim_headers"))
-        places = [f"body {name}" for name in (fields or (() if headers else ("from",)))]
+        places = [f"body field {name}" for name in (fields or (() if headers else ("from",)))]
         where = ", ".join(places + [f"header {name}" for name in headers])
-        title = f"{last.asked} with a false sender in {line(where, 80)} {how}"
+        who = str(last.args.get("claim_from", ""))
+        whom = who if is_address(who) else "its owner" if who == "owner" else "another caller"
+        title = f"{agent(last)} {how} {whom} ({line(where, 40)}), not the signer"
         kind = "header" if headers and not fields else "body"
         yield observed(
             title, f"sender-claimed {kind}", "caller", "reply", "charged_claimed", led=(controls[-1],)
@@ -176,7 +174,7 @@ def stranger_acts(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
         honest(one) and message_of(one) == message_of(last) and bad[0] in _ran(one) for one in seen[:-1]
     )
     if calm and not (without and not honest(last)):
-        title = f"{last.asked}: a stranger makes it run {line(bad[0], 40)}, by {line(message_of(last), 60)!r}"
+        title = f"{agent(last)} runs {line(bad[0], 40)} for a stranger"
         how = "by itself" if honest(last) else "as another one"
         yield observed(title, f"stranger-acts {how}", "tool_calls", led=tuple(sorted({calm[0], calm[-1]})))
 

@@ -13,6 +13,7 @@ from fleet.oracles.agent import vocabulary
 from fleet.oracles.agent.charges import kept_private, promising
 from fleet.oracles.agent.dialogue import (
     SHOWN,
+    agent,
     answered,
     caller,
     message_of,
@@ -108,10 +109,7 @@ def not_read_back(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
         return
     if how := _lost(reply_of(show), reply_of(last), kept):
         kind, words = how
-        title = (
-            f"{last.asked}: {line(kept.command, 40)!r} with {len(kept.second)} characters is confirmed, and"
-            f" {line(message_of(last), 40)!r} {words}"
-        )
+        title = f'{agent(last)}, "{line(kept.command, 20)}": {words}'
         key = f"not-read-back {template(normalized(kept.command))} {kind}"
         led = tuple(range(len(seen) - 4, len(seen) - 1))
         yield observed(title, key, "reply", led=led)
@@ -123,18 +121,18 @@ def _lost(before: str, after: str, kept: _Kept) -> tuple[str, str] | None:
         return None
     if not _has(before, kept.first):  # not even the control is kept: only a plain "there is nothing" counts
         empty = before == after and vocabulary.NOTHING.search(after) and not vocabulary.USAGE.search(after)
-        return ("lost", f"answers {line(after, 60)!r}") if empty else None
+        return ("lost", f'shows "{line(after, 60)}" after it') if empty else None
     frame, _, rest = normalized(before).partition(normalized(kept.first))
     now, second = normalized(after), normalized(kept.second)
     if not (now.startswith(frame) and now.endswith(rest) and len(now) >= len(frame) + len(rest)):
         return None
     shown = now[len(frame) : len(now) - len(rest)].strip()
     if shown == normalized(kept.first):
-        return "stale", f"still answers with the text before it: {line(after, 60)!r}"
+        return "stale", "shows the text before it"
     if len(shown) >= UNMISTAKABLE and second.startswith(shown) and not _MARKED.search(rest):
-        return "cut", f"answers with its first {len(shown)} characters"
+        return "cut", f"shows {len(shown)} of {len(kept.second)} characters"
     if len(frame) > 5 and shown and _SIMPLE.fullmatch(second) and len(shown) * 2 > len(second):
-        return "changed", f"answers with another one: {line(shown, 60)!r}"
+        return "changed", f'shows "{line(shown, 60)}" instead'
     return None
 
 
@@ -162,10 +160,7 @@ def other_reads(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation
     if len(text) < UNMISTAKABLE or not (_personal(last) or promised) or not _confirmed(again, text):
         return
     if _has(reply_of(last), text) and not _has(reply_of(other), text) and not _has(message_of(last), text):
-        title = (
-            f"{last.asked}: what one caller keeps by {line(kept.command, 40)!r}, another one reads by"
-            f" {line(message_of(last), 40)!r}: {line(reply_of(last), 60)!r}"
-        )
+        title = f'{agent(last)} shows what "{line(kept.command, 20)}" keeps to another caller'
         led = (*promised, *range(len(seen) - 4, len(seen) - 1))
         yield observed(title, f"other-reads {template(normalized(kept.command))}", "reply", led=led)
 
@@ -202,10 +197,7 @@ def other_changes(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
         return
     before, after = reply_of(show), reply_of(last)
     if _has(before, mine) and not _has(after, mine) and _has(after, theirs) and not _has(before, theirs):
-        title = (
-            f"{last.asked}: what one caller keeps by {line(kept.command, 40)!r}, another one overwrites:"
-            f" {line(message_of(last), 40)!r} then answers {line(after, 60)!r}"
-        )
+        title = f'{agent(last)} lets another caller overwrite "{line(kept.command, 20)}"'
         yield observed(
             title,
             f"other-changes {template(normalized(kept.command))}",

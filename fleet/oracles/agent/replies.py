@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from fleet.findings.field_words import amount
 from fleet.findings.severity import Severity
 from fleet.findings.sighting import Sighting, template
 from fleet.oracles.agent import vocabulary
-from fleet.oracles.agent.dialogue import honest, message_of, number, same_words, served
+from fleet.oracles.agent.dialogue import agent, honest, message_of, number, same_words, served
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.text import line
 
@@ -46,11 +47,11 @@ def paid_refusal(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
     if status >= 400 and charged > 0:
         words = line(str(last.result.get("error", "")).partition(": ")[2], 60)
         why = f" ({words})" if words else ""
-        title = f"{last.asked} costs {charged} wei and is refused with {status}{why}"
+        title = f"{agent(last)} costs {amount(charged)} although refused with {status}{why}"
         yield observed(title, f"paid-refusal {status}", "charged")
     again, charged = number(last, "status_again"), number(last, "charged_again")
     if again >= 400 and charged > 0 and served(last) and number(last, "charged") > 0:
-        title = f"{last.asked}, sent a second time, costs {charged} wei more and is refused with {again}"
+        title = f"{agent(last)} costs {amount(charged)} the second time although refused with {again}"
         yield observed(title, f"paid-refusal again {again}", "charged_again")
 
 
@@ -74,7 +75,8 @@ def overcharged(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]
     if charged <= price and 200 <= number(last, "status_again") < 300:
         charged, how = number(last, "charged_again"), "sent a second time"
     if charged > price:
-        title = f"{last.asked}, {how}, is charged {charged} wei; the price is {price} wei"
+        when = {AGAIN: ", asked again,", "sent a second time": ", sent twice,"}.get(how, "")
+        title = f"{agent(last)}{when} costs {amount(charged)}, not {amount(price)}"
         kind = "stream" if last.args.get("stream") else "whole"
         key = f"overcharged {how} {kind} {'its own word' if price == said_itself else PRICE}"
         times = "twice" if charged == 2 * price else "more"  # a charge made twice is another defect
@@ -99,14 +101,14 @@ def empty_reply(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation
         return
     if reason.lower().replace("finish_reason_", "") in _ENDED:
         charged = number(last, "charged")
-        cost = f", for {charged} wei" if charged > 0 else ""
+        cost = f" for {amount(charged)}" if charged > 0 else ""
         # one defect has one signature, however it is asked for
         long, script = len(words) > 200, "text" if words.isascii() else "multi-byte text"
         first = "" if long else template(words.split()[0].casefold())
         kind = "help" if _HELP.search(words) else f"{'long' if long else 'short'} {script} {first}".strip()
         again = any(not one.result.get("empty") for one in _earlier(seen))
-        title = f"{last.asked}{f', {AGAIN},' if again else ''} is answered with an empty reply"
-        title = f"{title} (finish reason {reason or 'none'}){cost}: {line(words, 60)!r}"
+        when = ", asked again" if again else ""
+        title = f'{agent(last)} answers nothing to "{line(words, 20)}"{when}{cost} ({reason or "no reason"})'
         key = f"empty-reply {'again ' if again else ''}{kind}"
         yield observed(title, key, "reply", "empty")
 
@@ -135,5 +137,5 @@ def stream_broken(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observatio
     if last.args.get("raw"):
         return
     kind = template(fault).partition(":")[0]
-    title = f"{last.asked} is answered with a broken event stream: {line(fault, 100)}"
+    title = f"{agent(last)}: {line(fault, 100)}"
     yield observed(title, f"stream-broken {kind}", "stream_ok", "stream_error")

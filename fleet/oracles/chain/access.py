@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fleet.chain.signing.never import NEVER, RELEASE
+from fleet.findings.field_words import shown
 from fleet.findings.severity import Severity
 from fleet.oracles.chain import fourbyte
 from fleet.oracles.chain.simulated import NARROW, STRANGER, ZERO, Simulated, WatchReading, account, number, of
@@ -61,7 +62,7 @@ def _offence(call: Simulated, one: WatchReading) -> tuple[Severity, str] | None:
         if now < was and not _mine(call, one):
             return Severity.HIGH, moved
         if now - was >= HUGE and _mine(call, one) and now - was in {number(arg) for arg in call.args}:
-            return Severity.HIGH, f"gives its caller {now - was} of {one.name} for nothing"
+            return Severity.HIGH, f"gives its caller {shown(now - was)} of {one.name} for nothing"
     if one.keys or one.after is None:
         return None
     if fourbyte.ROLE.fullmatch(one.name) and account(one.before):
@@ -84,7 +85,9 @@ def _show(value: object) -> str:
         return "a revert"
     found = "" if value == "0x" + "0" * 64 else account(value)
     plain = found or (number(value) if isinstance(value, str) and len(value) == 66 else value)
-    return line(repr(plain) if isinstance(value, str | list) and not found else str(plain), 60)
+    if isinstance(plain, str) and not plain.startswith("0x"):
+        return f'"{line(plain, 60)}"'
+    return "nothing" if plain == "0x" else shown(plain)
 
 
 def _simulated(selector: str, given: Sequence[Any], watch: str, *values: object) -> tuple[Exchange, ...]:
@@ -115,6 +118,6 @@ def open_to_strangers(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obser
     if not offences:
         return
     severity, words = max(offences, key=lambda one: one[0].weight)
-    title = f"{call.spoken}, called by a stranger, {words}"
+    title = f"{call.spoken} {words}"
     fields = frozenset({"succeeded", "before", "after", "events"})
     yield observed(title, f"stranger {call.selector}", *fields, severity=severity)

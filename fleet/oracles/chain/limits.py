@@ -79,9 +79,9 @@ def limit_not_held(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
     if (control := next(short, None)) is None:
         return
     if size == limit + 1 and call.succeeded:
-        words = f"{call.spoken} accepts {size} bytes, and {stated.shown} is {limit}"
+        words = f"{call.spoken} accepts {size} bytes; {stated.shown} is {limit}"
     elif size == limit and not call.succeeded and call.reverted != "no reason given":
-        words = f"{call.spoken} refuses {size} bytes ({call.reverted}), and {stated.shown} is {limit}"
+        words = f"{call.spoken} refuses {size} bytes; {stated.shown} is {limit}"
     else:
         return
     yield observed(
@@ -111,8 +111,6 @@ def ghost_name(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     names = (at for at, name in _accepted(seen, REGISTER) if _LABEL.fullmatch(name) and len(name) < 33)
     if (control := next(names, None)) is None:
         return
-    how = (
-        "an empty name" if not text else f"a name of {len(text.encode())} bytes that is not a label of a host"
-    )
+    how = "an empty name" if not text else f"a name of {len(text.encode())} bytes that no host can have"
     kind = "empty" if not text else "long" if len(text) > 63 else "spelling"
     yield observed(f"{found[0].spoken} accepts {how}", f"ghost-name {kind}", "succeeded", led=(control,))

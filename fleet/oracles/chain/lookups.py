@@ -67,10 +67,9 @@ def _inverse(tables: Mapping[str, Mapping[str, str]]) -> Iterator[Observation]:
             ]
             if len(right) >= FEW and wrong:
                 key, found = wrong[0]
-                words = (
-                    f"{view}({int(key, 16)}) is 0x{labels[key][:64]}, for which {back} gives {int(found, 16)}"
-                )
-                yield observed(f"at one block, {words}", f"views {view} {back}", "before")
+                label = _label(labels[key])
+                words = f"{view}({int(key, 16)}) is {label}, but {back}({label}) is {int(found, 16)}"
+                yield observed(words, f"views {view} {back}", "before")
 
 
 def _aliases(
@@ -88,10 +87,12 @@ def _aliases(
             agree = {a for a, b in pairs.values() if a == b and a.strip("0")}
             if len(agree) >= FEW and (apart := [key for key, (a, b) in pairs.items() if a != b]):
                 a, b = (f"{name}({int(apart[0], 16)})" for name in (view, other))
-                words = f"{a} is 0x{pairs[apart[0]][0][:64]} and {b} is 0x{pairs[apart[0]][1][:64]}"
-                yield observed(
-                    f"at one block, {words}; both read the same variable",
-                    f"views {view} {other}",
-                    "before",
-                    led=(at,),
-                )
+                first, second = map(_label, pairs[apart[0]])
+                key = f"views {view} {other}"
+                yield observed(f"{a} is {first}, but {b} is {second}", key, "before", led=(at,))
+
+
+def _label(word: str) -> str:
+    """The first word of a view's value: a small number, or hex."""
+    value = int(word[:64] or "0", 16)
+    return str(value) if value < 1 << 64 else f"0x{word[:64]}"

@@ -36,7 +36,7 @@ def lost_publish(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
     result = seen[-1].result
     if result.get("published") and not result.get("app_read_back"):
         yield observed(
-            "a publish is reported, and the app does not read back", "lost-publish", "app_read_back"
+            "an app that is reported as published does not read back", "lost-publish", "app_read_back"
         )
 
 
@@ -60,7 +60,7 @@ def gas_misquoted(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
     else:
         return
     size = last.result.get("size", 0)
-    title = f"publishing {size} bytes is quoted at {quoted} gas and uses {used}"
+    title = f"publishing {size} bytes uses {used} gas, quoted {quoted}"
     yield observed(title, f"gas-quote {kind}", "gas_quote", "gas_used", led=led)
 
 

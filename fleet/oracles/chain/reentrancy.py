@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from fleet.findings.field_words import amount
 from fleet.findings.severity import Severity
 from fleet.oracles.chain import fourbyte
 from fleet.oracles.chain.simulated import Simulated, number, of
@@ -53,7 +54,7 @@ def re_entry(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
         once = _paid(of(exchange)) if exchange.args.get("code") == {"sender": TAKES} and same else None
         if once is not None and once[0] == attack[0] and 0 < once[1] < attack[1]:
             selector = str(last.args.get("simulate"))
-            words = f"pays {attack[1]} wei to a caller that calls it again while it is paid"
-            title = f"{fourbyte.spoken(selector)} {words}, and {once[1]} to one that does not"
+            paid, due = (amount(wei).replace("credits", "ether") for wei in (attack[1], once[1]))
+            title = f"{fourbyte.spoken(selector)} pays {paid} when re-entered, not {due}"
             yield observed(title, f"re-entry {selector}", "before", "after", led=(at,))
             return

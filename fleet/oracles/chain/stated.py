@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from fleet.findings.field_words import shown
 from fleet.findings.severity import Severity
 from fleet.oracles.chain.fourbyte import selector_of
 from fleet.oracles.chain.interfaces import StatedFunction, functions
@@ -80,10 +81,8 @@ def reserved_open(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
         if one is None or not one.reserved or one.reads or (one.of and not _anothers(call, known)):
             continue
         whom = f"{one.reserved} of the {one.of}" if one.of else one.reserved
-        title = (
-            f"{one.signature}, called by a stranger, succeeds; {route(page.args)} states that it is for the"
-        )
-        yield observed(f"{title} {whom} only", f"stranger {call.selector}", "succeeded", led=(at,))
+        title = f"{one.signature} works; {route(page.args)} says {whom} only"
+        yield observed(title, f"stranger {call.selector}", "succeeded", led=(at,))
         return
 
 
@@ -138,11 +137,11 @@ def stated_range(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
         if low is None or high is None or not low < high or low <= value <= high or not within:
             continue
         limits = " to ".join(
-            text if text.isdigit() else f"{text} ({bound})"
+            text if text.isdigit() else f"{text} ({shown(bound)})"
             for text, bound in zip(one.range, (low, high), strict=True)
         )
         kind = "below" if value < low else "above"
-        title = f"{one.signature} accepts {value}, {kind} the limit that {route(page.args)} states: {limits}"
+        title = f"{one.signature} accepts {shown(value)}; {route(page.args)} states {limits}"
         yield observed(
             title, f"range {call.selector} {kind}", "succeeded", "before", led=tuple(sorted({at, within[-1]}))
         )
@@ -165,12 +164,11 @@ def _but_the_last(call: Exchange) -> tuple[str, Mapping[str, Any], Sequence[Any]
 def stated_views(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """[a document, views that speak of the same things by it, read at one block]."""
     values = {one.spelled: one.before for one in watched(seen[-1])}
-    for at, page, known in _documents(seen[:-1]) if values else ():
+    for at, _page, known in _documents(seen[:-1]) if values else ():
         kinds = dict.fromkeys(one.owner for one in known.values() if one.owner)
         clash = next((words for kind in kinds for words in _clashes(kind, known, values)), None)
         if clash:
-            title = f"views disagree: {clash[1]}; {route(page.args)} states what they are"
-            yield observed(title, f"stated-views {clash[0]}", "before", led=(at,))
+            yield observed(clash[1], f"stated-views {clash[0]}", "before", led=(at,))
             return
 
 
@@ -190,7 +188,7 @@ def _clashes(
             one, two = read[first][key], read[other][key]
             if one != two:
                 names = (_spoken(known[first], key), _spoken(known[other], key))
-                yield f"{first} {other}", f"{names[0]} is {one}, by {names[1]} it is {two}"
+                yield f"{first} {other}", f"{names[0]} is {one}, but {names[1]} is {two}"
     if first:
         yield from _counts(kind, known, values, read[first])
 
@@ -206,7 +204,7 @@ def _counts(
     there = [key for key, owner in owners.items() if owner != ZERO]
     name = known[selector].signature
     if len(there) > total or (known[selector].ids and total and owners[total] == ZERO):
-        yield selector, f"{name} is {total}, and {len(there)} of the ids up to {max(owners)} have an owner"
+        yield selector, f"{name} is {total}, but {len(there)} of the ids up to {max(owners)} have an owner"
         return
     if len(there) != total:
         return  # some may be further away
@@ -215,7 +213,7 @@ def _counts(
             who = "0x" + spelled[11:-1][-40:] if spelled.startswith(f"{key}(") else ""
             held = sum(owner == who for owner in owners.values())
             if who and number(value) not in (None, held):
-                yield key, f"the count of {who} by {one.signature} is {number(value)}, and it owns {held}"
+                yield key, f"{one.signature.partition('(')[0]}({who}) is {number(value)}, but it owns {held}"
 
 
 def _spoken(one: StatedFunction, key: int) -> str:

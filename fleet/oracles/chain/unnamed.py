@@ -119,7 +119,7 @@ def held_by_another(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observa
         rests = _overwritten(seen[:-1], last, one) if key_of(one.spelled) == key_of(held.spelled) else None
         part = _part_of_it(seen[:-1], guard[1], held, one)
         if rests is not None and part is not None:
-            words = f"writes {_shown(one)}, which {account(held.before)} holds by {_shown(held)}"
+            words = f"writes {_shown(one)}, held by {account(held.before)} in {_shown(held)}"
             yield _seen(last, words, (*guard, rests, part))
             return
 
@@ -184,7 +184,7 @@ def _shown(one: WatchReading) -> str:
 
 
 def _seen(last: Simulated, words: str, led: Sequence[int]) -> Observation:
-    title = f"{last.spoken}, called by a stranger, {words}; other functions for it refuse a stranger"
+    title = f"{last.spoken} {words}"
     return observed(
         title, f"stranger {last.selector}", "succeeded", "before", "after", led=tuple(sorted(set(led)))
     )
@@ -226,7 +226,7 @@ def constant_exceeded(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obser
     sized = LEAST <= limit <= (MOST_NUMBER if numeric else MOST_TEXT)
     if constant and small >= 0 and refused >= 0 and sized:
         accepted = str(size) if numeric else f"{size} bytes"
-        title = f"{last.spoken} accepts {accepted} and refuses {size + 1}; {stated.spelled}() is {limit}"
+        title = f"{last.spoken} accepts {accepted}; {stated.spelled}() is {limit}"
         yield observed(
             title, f"range {last.selector} above", "succeeded", "before", led=(constant[0], small, refused)
         )

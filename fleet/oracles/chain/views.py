@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fleet.findings.field_words import shown
 from fleet.findings.severity import Severity
 from fleet.oracles.chain.simulated import ZERO, account, number, watched
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
-from fleet.text import line
 
 INTERFACES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "0x7f5828d0": ("ERC-173", ("0x8da5cb5b", "0xf2fde38b")),
@@ -50,7 +50,7 @@ class Snapshot:
 
 
 def _show(value: object) -> str:
-    return "reverts" if value is None else f"is {line(str(value), 60)}"
+    return "reverts" if value is None else f"is {shown(value)}"
 
 
 def _owners(at: Snapshot) -> Iterator[Clash]:
@@ -132,13 +132,13 @@ def _entries(at: Snapshot) -> Iterator[Clash]:
             continue
         wanted = max(0, min(most, total - first))
         if columns is None or any(len(one) != wanted for one in columns):
-            words = f"feedbackCount is {total}, and feedbackRange({text}) does not give {wanted} entries"
+            words = f"feedbackCount is {total}, but feedbackRange({text}) does not give {wanted} entries"
             yield Clash("feedbackRange feedbackCount", words)
             continue
         for index, entry in enumerate(zip(*columns, strict=True)):
             single = f"feedbackAt({first + index})"
             if at.has(single) and at.values[single] != list(entry):
-                words = f"entry {index} of feedbackRange({text}) {_show(list(entry))}, {single} differs"
+                words = f"entry {index} of feedbackRange({text}) is not that of {single}"
                 yield Clash("feedbackRange feedbackAt", words)
 
 
@@ -218,4 +218,4 @@ def views_disagree(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
             if clash.kind in reported:
                 continue
             reported.add(clash.kind)
-            yield observed(f"at one block, {clash.words}", f"views {clash.kind}", "before", severity=severity)
+            yield observed(clash.words, f"views {clash.kind}", "before", severity=severity)

@@ -74,7 +74,7 @@ def described_answer(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
         where = line(one.where, 90)
         if kind and kind not in media:
             said = line(", ".join(sorted(media)), 60)
-            title = f"the description says that {where} answers {said}; it answers {kind}"
+            title = f"{where}: {line(kind, 40)}, not {said}"
             yield _differs(title, f"described-type {one.where} {kind}", "content_type", at, route=one.where)
         answer = parsed(str(last.result.get("text", "")))
         if answer is None or not isinstance(media.get(kind), dict):
@@ -83,11 +83,11 @@ def described_answer(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
         lacks = sorted({place for place, expected in found if expected == REQUIRED})
         if lacks:
             said = line(", ".join(place.lstrip("/") for place in lacks), 80)
-            title = f"the description requires the fields {said} of {where}; they are missing"
+            title = f"{where} answers without {said}"
             yield _differs(title, f"described-fields {one.where} {lacks}", "text", at, route=one.where)
         if wrong := next((each for each in found if each[1] != REQUIRED), None):
             place, expected = line(wrong[0] or "/", 60), line(wrong[1], 60)
-            title = f"the description says that {where} answers {expected} in {place}; it does not"
+            title = f"{where} answers in {place} what is not {expected}"
             yield _differs(title, f"described-value {one.where}", "text", at, route=one.where)
 
 
@@ -105,7 +105,7 @@ def described_status(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
         return
     for at, one in _described(seen):
         if one.statuses and not one.states(status) and "DEFAULT" not in one.statuses:
-            title = f"{line(one.where, 90)} answers {status}, which its description does not list"
+            title = f"{line(one.where, 90)} answers {status}, which is not described"
             yield _differs(title, f"described-status {one.where} {status}", "status", at, route=one.where)
 
 
@@ -123,7 +123,7 @@ def described_required(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obse
     for at, one in _described(seen):
         if lacks := sorted(set(_lacks(one, seen[-1].args))):
             where = line(one.where, 90)
-            title = f"the description of {where} requires {lacks[0]}; without it, it answers {status}"
+            title = f"{where} answers {status} without {lacks[0]}"
             key = f"described-required {one.where}"
             yield _differs(title, key, "status", at, route=one.where, field=lacks[0])
 

@@ -79,8 +79,8 @@ def disagreement(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation
 
 
 def _observed(where: str, one: Statement, there: str, two: Statement, led: tuple[int, ...]) -> Observation:
-    what = one.fact if not one.fact.startswith("sentence ") else "what is the same sentence"
-    title = f"{what}: {where} states {line(one.shown, 50)}, {there} states {line(two.shown, 50)}"
+    what = line(one.fact, 40) if not one.fact.startswith("sentence ") else "one sentence"
+    title = f"{what} is {line(one.shown, 50)} in {where}, {line(two.shown, 50)} in {there}"
     return observed(title, f"disagree {one.fact[:120]}", "text", led=led, where={"fact": one.fact[:120]})
 
 

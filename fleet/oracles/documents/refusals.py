@@ -65,6 +65,6 @@ def refused_in_range(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
     plain = _NUMBER.fullmatch(hit[2]) and _ENDED.match(text, hit.end())
     value = dict(given)[name]
     if plain and re.fullmatch(r"-?[1-9]\d{0,14}|0", value) and least <= int(value) <= most:
-        title = f"{last.asked} is refused, though the refusal says that {name} is from {least} to {most}"
+        title = f"{last.asked} is refused; its refusal allows {name} from {least} to {most}"
         key = f"refused-in-range {family(last.args)} {name}"
         yield observed(title, key, "status", "text", where={"field": name})

@@ -146,7 +146,7 @@ def documented_route(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observa
             absent = _absent_route(seen, at) if thing else ()
             if absent or (not stated and (status != 404 or (plain and not _THING.search(path)))):
                 said = line(f"{call.method} {call.path}", 90)
-                title = f"{route(source.args)} documents {said}; it answers {status}"
+                title = f"{said} of {route(source.args)} answers {status}"
                 key = f"documented {call.method} {call.path} {status}"
                 where = None if call.exact else {"route": f"{call.method} {call.path}".removeprefix("GET ")}
                 yield observed(title, key, "status", led=(at, *nowhere, *absent), where=where)

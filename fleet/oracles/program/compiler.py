@@ -44,6 +44,11 @@ def _shaped(title: str, last: Exchange, key: str, *, whole: bool) -> Sighting:
     return Sighting(title, f"{key} of {form}", whole=True, former=((key, whole),))
 
 
+def _size(last: Exchange) -> int:
+    """Bytes of the input."""
+    return len(str(last.args.get("source", "")).encode()) or len(str(last.args.get("module_hex", ""))) // 2
+
+
 def _error(last: Exchange) -> str:
     return line(str(last.result.get("error", "")), 140)
 
@@ -84,9 +89,7 @@ def compiler_interferes(seen: Sequence[Exchange], facts: Facts) -> Iterator[Obse
     if last.result.get("outcome") != "interference":
         return
     said = _error(last) or line(str(last.result.get("said", "")), 140)
-    title = (
-        f"{last.asked} interferes with its test runner: on this input it {said}; on its sample it does not"
-    )
+    title = f"{last.asked} {said}"
     yield Observation(_sighting(title, last, facts, f"compiler-interferes {last.asked}"), _SHOWN)
 
 
@@ -104,7 +107,7 @@ def compiler_internal_error(seen: Sequence[Exchange], facts: Facts) -> Iterator[
     if last.result.get("kind") != "internal-error" or last.result.get("outcome") in ("panic", "crash"):
         return
     said = _error(last) or line(str(last.result.get("said", "")), 140)
-    how = f"{last.asked} fails with an internal error (status {last.result.get('exit_code')}): {said}"
+    how = f"{last.asked}, status {last.result.get('exit_code')}: {said}"
     prefix = f"compiler-internal-error {last.asked}"
     yield Observation(_sighting(how.rstrip(": "), last, facts, prefix), frozenset({"kind"}))
 
@@ -118,8 +121,9 @@ def compiler_internal_error(seen: Sequence[Exchange], facts: Facts) -> Iterator[
 )
 def compiler_endless(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
-    if last.result.get("outcome") == "hang" and float(last.args.get("timeout_s", 5.0)) >= SHORTEST_S:
-        title = f"{last.asked} does not end on this input"
+    limit = float(last.args.get("timeout_s", 5.0))
+    if last.result.get("outcome") == "hang" and limit >= SHORTEST_S:
+        title = f"{last.asked} runs for more than {limit:.3g} s on {_size(last)} bytes"
         yield Observation(_shaped(title, last, f"compiler-endless {last.asked}", whole=False), _SHOWN)
 
 
@@ -132,9 +136,9 @@ def compiler_endless(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
 )
 def compiler_memory(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
-    size = len(str(last.args.get("source", "")).encode()) or len(str(last.args.get("module_hex", ""))) // 2
+    size = _size(last)
     if last.result.get("outcome") == "memory" and size < SMALL:
-        how = f"{last.asked} uses up its memory on an input of {size} bytes; its control did not"
+        how = f"{last.asked} runs out of memory on {size} bytes"
         key = _sighting(how, last, facts, f"compiler-memory {last.asked}").signature
         yield Observation(_shaped(how, last, key, whole=False), _SHOWN)
 
@@ -152,8 +156,8 @@ def module_invalid(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observati
         if result.get("kind") == "internal-error":
             return
         said = line(str(result.get("said", "")), 140)
-        what = f"an output of {result.get('size', 0)} bytes that does not validate"
-        title = f"a program is accepted and becomes {what}: {said}".rstrip(": ")
+        what = f"the compiler's output of {result.get('size', 0)} bytes does not validate"
+        title = f"{what}: {said}".rstrip(": ")
         key = _sighting(title, seen[-1], facts, "module-invalid").signature
         found = _shaped(title, seen[-1], key, whole=False)
         yield Observation(found, frozenset({"valid"}))
@@ -176,7 +180,7 @@ def missing_entry(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observatio
     result = seen[-1].result
     if result.get("outcome") == "accepted" and result.get("kind") == "missing-entry":
         said = line(str(result.get("said", "")), 140)
-        title = f"a program that defines an entry is accepted, and its module {said}"
+        title = f"the compiler's module {said}"
         key = _sighting(title, seen[-1], facts, "missing-entry").signature
         found = _shaped(title, seen[-1], key, whole=True)
         yield Observation(found, frozenset({"kind", "has_entry"}))

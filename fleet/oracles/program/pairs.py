@@ -70,7 +70,7 @@ def compiler_nondeterministic(seen: Sequence[Exchange], facts: Facts) -> Iterato
         same = one.args["source"] == last.args["source"] and _way(one) == _way(last)
         digests = one.result.get("sha256"), last.result.get("sha256")
         if same and all(digests) and digests[0] != digests[1]:
-            title = "the compiler makes two different outputs of one program"
+            title = "the compiler makes two outputs of one source"
             yield Observation(
                 _named(title, "compiler-nondeterministic", facts), frozenset({"sha256"}), led=(at,)
             )
@@ -90,7 +90,7 @@ def compiler_metamorphic(seen: Sequence[Exchange], facts: Facts) -> Iterator[Obs
         if _way(one) or _way(last) or not _behave_apart(one, last):
             continue
         if relation := related(str(one.args["source"]), str(last.args["source"])):
-            title = f"two programs that differ in {relation} only compile to modules that behave differently"
+            title = f"the compiler, on two programs alike but for {relation}"
             sighting = _named(title, f"compiler-metamorphic {relation}", facts)
             yield Observation(sighting, frozenset({"behaviour"}), led=(at,))
             return
@@ -108,7 +108,7 @@ def compiler_differential(seen: Sequence[Exchange], facts: Facts) -> Iterator[Ob
     for at, one in _sources(seen):
         twins = one.args["source"] == last.args["source"] and {_way(one), _way(last)} == {"", "other"}
         if twins and _behave_apart(one, last):
-            title = "two compilers of one language make modules of one program that behave differently"
+            title = "two compilers of one language, on the same program"
             yield Observation(
                 _named(title, "compiler-differential", facts), frozenset({"behaviour"}), led=(at,)
             )
@@ -141,7 +141,7 @@ def compiler_round_trip(seen: Sequence[Exchange], facts: Facts) -> Iterator[Obse
             what, read = "compiles to another output", "sha256"
         else:
             continue
-        title = f"what the printer makes of an accepted program's output {what}"
+        title = f"the compiler's printed source {what}"
         yield Observation(_named(title, "compiler-round-trip", facts), frozenset({read}), led=(at,))
         return
 

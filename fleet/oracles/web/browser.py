@@ -18,7 +18,7 @@ from fleet.oracles.echoes import OWN, gave, route
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.oracles.web.pages import ELSEWHERE
 from fleet.oracles.web.variations import Place, Variation
-from fleet.text import line
+from fleet.text import counted, line
 
 GRAVE = ("critical", "serious")
 RENDERED = frozenset({"color-contrast", "target-size", "link-in-text-block", "scrollable-region-focusable"})
@@ -119,7 +119,7 @@ def script_executed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observa
             kind, name = point
             place = f"part {name} of its path" if kind == "path" else f"its parameter {name}"
             page = route(twin.args).replace(canary, "…")
-            title = f"{page} runs what {line(place, 80)} holds as script"
+            title = f"{page}, {line(place.removeprefix('its '), 80)}: a script sent there runs in a browser"
             key = f"script {_page({'url': page})} {place}"
             where = Variation(point, ()).parts(twin)
             yield observed(title, key, "canary_ran", led=(at,), where=where)
@@ -160,7 +160,8 @@ def accessibility(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
     grave = [one for one in last.result.get("violations", ()) if one.get("impact") in GRAVE]
     for one in grave:
         if (rule := line(str(one.get("id", "")), 40)) not in skipped:
-            title = f"{route(last.args)} breaks the accessibility rule {rule} ({one.get('nodes', 0)} x)"
+            elements = counted(int(one.get("nodes", 0)), "element")
+            title = f"{route(last.args)} breaks the rule {rule} at {elements}"
             # one template breaks it on many pages: a rule is one finding of a site
             yield observed(title, f"axe {_origin(last.args)} {rule}", "violations", where={"rule": rule})
 
@@ -180,7 +181,7 @@ def page_exception(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
     for one in last.result.get("exceptions", ()):
         text = str(one.get("text", ""))
         if text and _own(one.get("url"), last) and not _OURS.search(text) and not gave(last.args, text):
-            title = f"{route(last.args)} throws an uncaught exception: {line(text, 100)}"
+            title = f"{route(last.args)} throws {line(text, 100)}"
             key = f"exception {_page(last.args)} {template(text)}"
             yield observed(title, key, "exceptions", where={"script": _script(one, text)})
 
@@ -202,7 +203,7 @@ def console_error(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
         text = str(one.get("text", ""))
         own = one.get("kind") == "error" and _own(one.get("url"), last)
         if text and own and not _OURS.search(text) and not gave(last.args, text):
-            title = f"{route(last.args)} writes an error to the console: {line(text, 100)}"
+            title = f'{route(last.args)} logs the error "{line(text, 100)}"'
             key = f"console {_page(last.args)} {template(text)}"
             yield observed(title, key, "console", where={"script": _script(one, text)})
 

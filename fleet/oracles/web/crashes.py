@@ -33,4 +33,5 @@ def ends_server(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation
     both = (seen[0], last)
     found = (varied(both) or below(both)) if len(seen) > 1 else None
     place = found.spot(last) if found and found.place[0] in OF_PAGE else host(last.args)
-    yield observed(f"{last.asked} ends the server", f"ends {place}", "ended", where={"crash": place})
+    title = f"{last.asked}: after it no caller is answered"
+    yield observed(title, f"ends {place}", "ended", where={"crash": place})

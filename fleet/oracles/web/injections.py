@@ -33,7 +33,7 @@ def _read(seen: Sequence[Exchange]) -> Variation | None:
 
 
 def _observed(seen: Sequence[Exchange], found: Variation, what: str, key: str, *fields: str) -> Observation:
-    title = f"{where(seen[-1], found.place)}: {what} in {found.named}"
+    title = f"{where(seen[-1], found.place)}, {found.named}: {what}"
     where_ = found.parts(seen[-1])
     return observed(title, f"{key} {found.spot(seen[-1])}", *fields, led=(0,), where=where_)
 
@@ -92,8 +92,7 @@ def script_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
         return
     first, last = seen[0].result, seen[-1].result
     if last.get("canary_executable") and (not first.get("canary_executable") or _runs(last, canary)):
-        sent = line(found.values[-1], 80)
-        yield _observed(seen, found, f"{sent!r} becomes a program of the page", "script", "canary_executable")
+        yield _observed(seen, found, "a script sent there runs", "script", "canary_executable")
 
 
 @oracle(
@@ -120,7 +119,9 @@ def quote_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observa
     errors = [one is not None and one.table == "databases" for one in leaks]
     fails = (one >= 500 and one not in ELSEWHERE) or errors[1]
     if fails and max(first, two, last) < 500 and first == last and not (errors[0] or errors[2] or errors[3]):
-        what = f"a quote {mark} answers {one}, a doubled one {two}, without it {first}"
+        name = "quote" if mark == "'" else "double quote"
+        answers = f"a {name} answers {one}, two of them {two}"
+        what = f"a {name} gives a database error" if errors[1] else answers
         at = _observed(seen, found, what, "quote", "status", "text")
         yield Observation(at.sighting, at.fields, led=(0, 1, 2))
 
@@ -152,7 +153,7 @@ def condition_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obs
     wide = " or " in found.values[1].lower()
     same, other = (false, true) if wide else (true, false)
     if true == true_again and false == false_again and same == plain and other != plain:
-        what = "a condition that is true answers one thing and one that is false another"
+        what = "true and false conditions answer differently"
         at = _observed(seen, found, what, "condition", "status", "text", "sha256")
         yield Observation(at.sighting, at.fields, led=(0, 1, 2, 3))
 
@@ -172,8 +173,8 @@ def expression_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Ob
     product = str(int(factors[1]) * int(factors[2]))
     given = "".join(found.values)
     if product not in given and product in _all(seen[-1]) and product not in _all(seen[0]):
-        sent = line(found.values[-1], 60)
-        yield _observed(seen, found, f"{sent!r} is computed ({product})", "expression", "text")
+        what = f"{line(found.values[-1], 40)} is computed to {product}"
+        yield _observed(seen, found, what, "expression", "text")
 
 
 @oracle(
@@ -191,7 +192,7 @@ def path_climb(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]
         if content.search(str(seen[-1].result.get("text", ""))) and not content.search(
             str(seen[0].result.get("text", ""))
         ):
-            yield _observed(seen, found, f"a climbed path reads {name}", "climb", "text")
+            yield _observed(seen, found, f"it reads {name}", "climb", "text")
 
 
 @oracle(
@@ -209,7 +210,7 @@ def header_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
     name, value = header[1].lower(), header[2]
     headers = [dict(each.result.get("headers", {})) for each in (seen[0], seen[-1])]
     if value in str(headers[1].get(name, "")) and name not in headers[0]:
-        yield _observed(seen, found, "a line break becomes a header of the answer", "header", "headers")
+        yield _observed(seen, found, f"a line break adds the header {line(name, 40)}", "header", "headers")
 
 
 @oracle(
@@ -225,7 +226,7 @@ def json_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
     found = _read(seen)
     key = _JSON_KEY.search(found.values[-1]) if found else None
     if found and key and key[1] in _keys(parsed(str(seen[-1].result.get("text", "")))):
-        yield _observed(seen, found, "a quoted text becomes a field of the answer", "json-field", "text")
+        yield _observed(seen, found, "a quoted text adds a field", "json-field", "text")
 
 
 def _all(call: Exchange) -> str:

@@ -59,9 +59,9 @@ def foreign_origin(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observati
         return  # said at the stranger's own answer
     by_rule = bool(strangers) and not _unrelated(last, facts)
     severity: Severity = Severity.HIGH if trusting else Severity.MEDIUM
-    what = "which resembles one that it trusts" if by_rule else "which is foreign"
-    with_ = ", with credentials" if trusting else ""
-    title = f"GET {route(last.args)} allows the origin {origin}, {what}{with_}"
+    like = ", like its own" if by_rule else ""
+    with_ = " with credentials" if trusting else ""
+    title = f"GET {route(last.args)} allows {origin}{with_}{like}"
     page = urlsplit(route(last.args))
     where = f"{page.scheme}{page.netloc}{page.path.partition('/')[0]}"
     key = f"origin {where} {'null' if origin == 'null' else 'like' if by_rule else 'any'}"

@@ -68,7 +68,8 @@ def trace(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     found, text = leaked.trace, leaked.text
     mild = found.kind in traces.MILD and status < 500
     severity: Severity = Severity.LOW if mild else Severity.MEDIUM
-    title = f"{last.asked} answers {status} with {found.kind}: {line(found.words, 80)}"
+    words = "" if found.words == traces.HEADING else f": {line(found.words, 80)}"
+    title = f"{last.asked} answers {status} with {found.kind}{words}"
     anywhere = found.table == "pages" or status in REFUSED_ANYWHERE
     where = "call" if called else "any" if anywhere else family(last.args)
     stacks, paged = found.table == "stacks", where not in ("call", "any")
@@ -110,7 +111,7 @@ def header_place(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
     for name in OF_SERVER:
         found = traces.find(str(dict(last.result.get("headers", {})).get(name, "")))
         if found is not None and not gave(last.args, found.words):
-            title = f"{last.asked} names {found.kind} in its header {name}: {line(found.words, 80)}"
+            title = f"{last.asked}, header {name}: {line(found.words, 80)}"
             yield observed(title, f"header {host(last.args)} {name} {found.kind}", "headers")
             return
 

@@ -39,7 +39,7 @@ def open_redirect(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observatio
     if last == asked and first != asked:
         page = where(seen[-1], found.place)
         yield observed(
-            f"{page} redirects to the foreign host {asked} that {found.named} names",
+            f"{page}, {found.named}: it leads to {asked}",
             f"redirect {found.spot(seen[-1])}",
             "location",
             led=(0,),

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from json import JSONDecodeError
 from typing import Any
 
 from fleet.findings.severity import Severity
@@ -84,7 +85,7 @@ def content_type(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
     elif kind in ("text/css", "text/javascript", "application/javascript") and _PAGE.match(text):
         body = "HTML"
     if body:
-        title = f"{last.asked} answers with {body}, declared as {kind}"
+        title = f"{last.asked} answers {body}, declared as {kind}"
         yield observed(title, f"content-type {family(last.args)} {body} {kind}", "content_type")
 
 
@@ -111,7 +112,8 @@ def malformed_json(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
     except RecursionError:
         return
     except ValueError as error:
-        title = f"{last.asked} answers with JSON that does not parse: {line(str(error), 80)}"
+        at = f", at line {error.lineno}, column {error.colno}" if isinstance(error, JSONDecodeError) else ""
+        title = f"{last.asked} answers what no reader parses{at}"
         yield observed(title, f"malformed-json {family(last.args)} {template(str(error))}", "text")
 
 
@@ -126,7 +128,7 @@ def directory_listing(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obser
     last = seen[-1]
     text = str(last.result.get("text", ""))
     if last.result.get("status") == 200 and _LISTING.search(text) and "<a " in text.lower():
-        yield observed(f"{last.asked} lists a folder of the server", f"listing {host(last.args)}", "text")
+        yield observed(f"{last.asked} shows an index of files", f"listing {host(last.args)}", "text")
 
 
 @oracle(
@@ -148,7 +150,7 @@ def version_header(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
         value = str(_headers(last).get(name, ""))
         bare = name.endswith("version") and re.search(r"\d\.\d", value)
         if (bare or _VERSION.search(value)) and not gave(last.args, value):
-            title = f"the header {name} of {last.asked} names a version: {line(value, 60)}"
+            title = f"{last.asked}, header {name}: {line(value, 60)}"
             led = tuple(hidden[:1]) if name == "server" else ()
             yield observed(title, f"version {host(last.args)} {name} {template(value)}", "headers", led=led)
 
@@ -176,7 +178,7 @@ def cookie_flags(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation
         if str(facts.site).startswith("https:") and "secure" not in words:
             lacks.append("Secure")
         if lacks and not (len(str(_headers(last)["set-cookie"])) >= 300):
-            title = f"{last.asked} sets the cookie {line(name, 40)} without {' or '.join(lacks)}"
+            title = f"{last.asked} sets {line(name, 40)} without {' or '.join(lacks)}"
             severe: Severity = Severity.MEDIUM if "HttpOnly" in lacks else Severity.LOW
             key = f"cookie {line(name, 40)} {' '.join(lacks)}"
             yield observed(title, key, "headers", severity=severe, where={"cookie": name})
@@ -205,7 +207,7 @@ def header_regression(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obser
         return
     for name in _HARDENING:
         if name not in _headers(last) and all(name in _headers(each) for each in others):
-            title = f"{last.asked} lacks the header {name}, which {len(others)} other pages have"
+            title = f"{last.asked} lacks {name}, unlike {len(others)} other pages"
             led = tuple(range(len(others)))
             key = f"hardening {family(last.args)} {name}"
             yield observed(title, key, "headers", led=led)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from urllib.parse import urlsplit
 
+from fleet.findings.field_words import in_words
 from fleet.findings.severity import Severity
 from fleet.findings.sighting import Sighting
 from fleet.oracles.echoes import route
@@ -135,9 +136,8 @@ def slow_regression(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observat
             p = ranks.more_often(own, beside, limit) if ranks.bursts(own, limit) >= FEW_BURSTS else 1.0
         if p <= ranks.SHARE:
             title = (
-                f"{seen[-1].asked} takes {_ms(now)} ({words}) where it took at most"
-                f" {_ms(max(ranks.quantile(one.own, rank) for one in best))} in"
-                f" {len(best)} earlier runs; its control did not move"
+                f"{seen[-1].asked} takes {_ms(now)} ({words}), at most"
+                f" {_ms(max(ranks.quantile(one.own, rank) for one in best))} in {len(best)} earlier runs"
             )
             return (yield _slow(seen[-1], title))
 
@@ -172,8 +172,8 @@ def slow_page(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     far = [ranks.above(own, values) for values in others.values()]
     if all(one.p <= ranks.SHARE and one.delta >= APART for one in far):
         title = (
-            f"{seen[-1].asked} takes {_ms(statistics.median(own))} where {len(others)} other pages take"
-            f" at most {_ms(usual)} in the same minutes (medians)"
+            f"{seen[-1].asked} takes {_ms(statistics.median(own))} (median), {len(others)} other pages"
+            f" at most {_ms(usual)}"
         )
         yield _slow(seen[-1], title, led=tuple(range(len(seen) - 1)))
 
@@ -199,9 +199,8 @@ def slow_share(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]
         return
     if ranks.more_often(own, beside, limit) <= ranks.SHARE:
         title = (
-            f"{seen[-1].asked}: {slow} of {len(own)} requests take {_ms(ranks.quantile(own, 0.95))} (p95)"
-            f" where the others take {_ms(statistics.median(own))}; its control stays within"
-            f" {_ms(ranks.quantile(beside, 0.95))}"
+            f"{seen[-1].asked}: {slow} of {len(own)} take {_ms(ranks.quantile(own, 0.95))} (p95), the others"
+            f" {_ms(statistics.median(own))}"
         )
         yield _slow(seen[-1], title)
 
@@ -221,10 +220,8 @@ def cost_regression(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observat
         before = [one.own[0] for one in facts.past.get(row.measure, ()) if len(one.own) == 1]
         field = row.measure.partition(" ")[0]
         if len(before) >= COUNTED and row.own[0] >= MORE * max(before) and row.own[0] >= max(before) + 2:
-            title = (
-                f"{seen[-1].asked}: {field} is {row.own[0]:.6g} where it was at most {max(before):.6g} in"
-                f" {len(before)} earlier runs"
-            )
+            now, most = (in_words(field, int(value)) for value in (row.own[0], max(before)))
+            title = f"{seen[-1].asked} {now}, at most {most.removeprefix('takes ')} in {len(before)} runs"
             found = Sighting(title, f"regression {field}", where={"fact": field})
             yield Observation(found, frozenset({field}))
 

@@ -1,0 +1,187 @@
+"""What a field of a tool's result says in a title, in words and units that people use. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from fleet.text import counted, line
+
+CREDIT = 10**18
+"""Wei of one credit, as of one ether."""
+VALUE_CHARS = 60
+_IN_WEI = frozenset({"charged", "charged_again", "charged_claimed", "advertised_wei", "credit"})
+
+FIELD_WORDS: Mapping[str, str | tuple[str, str]] = MappingProxyType(
+    {
+        # of every tool
+        "ok": ("succeeds", "fails"),
+        "latency_ms": "takes {} ms",
+        "error": ('error "{}"', "no error"),
+        "error_class": ("fails: {}", "no failure"),
+        "hint": ("hints at {}", "without a hint"),
+        # of a page
+        "status": "answers {}",
+        "content_type": ("content type {}", "no content type"),
+        "bytes": "{} bytes",
+        "sha256": ("hash {}", "no output"),
+        "headers": ("{}", "no headers"),
+        "allow_origin": ("allows the origin {}", "allows no origin"),
+        "location": ("redirects to {}", "redirects nowhere"),
+        "text": ('text "{}"', "no text"),
+        "canary_executable": ("the sent script runs", "the sent script does not run"),
+        "a11y": ("breaks the rules {}", "breaks no rule"),
+        "secrets": ("shows {}", "shows no secret"),
+        "links": ("links to {}", "no links"),
+        "paths": ("names the paths {}", "names no paths"),
+        "forms": ("forms: {}", "no forms"),
+        "routes": ("names the routes {}", "names no routes"),
+        "unjudged": ("not judged: {}", "all of it judged"),
+        "p50_ms": "median {} ms",
+        "p95_ms": "p95 {} ms",
+        "max_ms": "at most {} ms",
+        "samples": "{} samples",
+        "control_p50_ms": "its control's median {} ms",
+        "control_p95_ms": "its control's p95 {} ms",
+        "ratio": "{} times its control",
+        "samples_ms": "times {}",
+        "control_ms": "its control's times {}",
+        "ended": ("ends the server", "the server goes on"),
+        "locked_out": ("locks its caller out", "locks no caller out"),
+        "silent_ms": "silent for {} ms",
+        # of a page in a browser
+        "final_url": ("ends at {}", "ends nowhere"),
+        "title": ('title "{}"', "no title"),
+        "fragment": ("a part of a page", "a whole page"),
+        "canary_ran": ("the sent script runs", "the sent script does not run"),
+        "canary_by": ("shown by {}", "shown by nothing"),
+        "canary_at": ("sent script in {}", "sent script nowhere"),
+        "console": ("console: {}", "console empty"),
+        "exceptions": ("exceptions: {}", "no exceptions"),
+        "failed": ("failed requests: {}", "no failed requests"),
+        "refused": ("refused requests: {}", "no refused requests"),
+        "violations": ("accessibility: {}", "no accessibility violations"),
+        "focusable": "{} controls",
+        "reached": "{} reached by keyboard",
+        "trap": ("traps the keyboard at {}", "no keyboard trap"),
+        "requests": "{} requests",
+        "screenshot": ("with a screenshot", "no screenshot"),
+        "screenshot_bytes": "screenshot of {} bytes",
+        "start_ms": "browser started in {} ms",
+        # of a call of an agent
+        "reply": ('replies "{}"', "replies nothing"),
+        "charged": "costs {}",
+        "caller": ("answers as to {}", "names no caller"),
+        "tool_calls": ("runs {}", "runs no tool"),
+        "finish_reason": ("finish reason {}", "no finish reason"),
+        "turns": "takes {} turns",
+        "stream_ok": ("whole stream", "broken stream"),
+        "stream_error": ("stream: {}", "no stream error"),
+        "events": ("events: {}", "no events"),
+        "address": ("signed by {}", "not signed"),
+        "empty": ("empty reply", "a reply with content"),
+        "claimed": ("claims to be {}", "claims no sender"),
+        "charged_claimed": "costs the claimed sender {}",
+        "status_again": "answers {} the second time",
+        "error_again": ('second error "{}"', "no second error"),
+        "charged_again": "costs {} the second time",
+        "advertised_wei": "advertises {}",
+        "terms": ("terms: {}", "no terms"),
+        "credit": ("credit of {}", "no credit"),
+        # of a compiler, and of a search on one
+        "outcome": ("ends in {}", "does not end"),
+        "exit_code": "exit status {}",
+        "size": "{} bytes",
+        "entry": ("entry point {}", "no entry point"),
+        "has_entry": ("an entry point", "no entry point"),
+        "valid": ("valid module", "invalid module"),
+        "span_start": "error from byte {}",
+        "span_end": "error to byte {}",
+        "cpu_ms": "{} ms of processor time",
+        "control_cpu_ms": "its control {} ms of processor time",
+        "kind": ("judged {}", "not judged"),
+        "said": ('says "{}"', "says nothing"),
+        "place": ("at {}", "place unknown"),
+        "behaviour": ("behaviour {}", "no behaviour"),
+        "runner": ("runner {}", "no runner"),
+        "stopped": ("stopped by {}", "not stopped"),
+        "executions": "{} executions",
+        "accepted": "{} accepted",
+        "lost": "{} lost",
+        "shrinking": "{} spent on shrinking",
+        "behaviours": "{} new behaviours",
+        "unstable": "{} unstable",
+        "seeds_done": "{} seeds done",
+        "seconds": "{} s",
+        "cpu_s": "{} s of processor time",
+        "defects": ("defects: {}", "no defects"),
+        "corpus": ("new inputs: {}", "no new inputs"),
+        # of the chain
+        "value": ("value {}", "no value"),
+        "block": "at block {}",
+        "how": ("by {}", "by no way known"),
+        "by": ("called by {}", "no caller"),
+        "succeeded": ("the call succeeds", "the call reverts"),
+        "reverted": ('reverts with "{}"', "does not revert"),
+        "returned": ("returns {}", "returns nothing"),
+        "before": ("before: {}", "nothing before"),
+        "after": ("after: {}", "nothing after"),
+        "gas_used": "uses {} gas",
+        "gas_estimate": "estimated at {} gas",
+        "gas_quote": "quoted at {} gas",
+        "gas_limit": "limited to {} gas",
+        "tx": ("transaction {}", "no transaction"),
+        "name": ("name {}", "no name"),
+        "owner": ("owned by {}", "no owner"),
+        "agent_id": "id {}",
+        "main_unset": ("no main name", "a main name"),
+        "published": ("published", "not published"),
+        "code": ("code {}", "no code"),
+        "app_read_back": ("the app reads back", "the app does not read back"),
+        "face_read_back": ("the face reads back", "the face does not read back"),
+        "index": "entry {}",
+        "read_back": ("reads back", "does not read back"),
+        # of a row of requests by accounts
+        "answers": ("answers: {}", "no answers"),
+        "brief": ("tokens end soon", "tokens do not end soon"),
+    }
+)
+"""By field: the words around its value; of a yes or no, and of what may be empty, the words of each case."""
+
+
+def in_words(field: str, value: object) -> str:
+    """A field with its value."""
+    words = FIELD_WORDS.get(field, field.replace("_", " ") + " {}")
+    filled, empty = words if isinstance(words, tuple) else (words, words)
+    if isinstance(value, bool):
+        return filled if value else empty
+    if value is None or value in ("", [], (), {}):
+        return empty.format("none")
+    return filled.format(amount(int(str(value))) if _is_wei(field, value) else shown(value))
+
+
+def shown(value: object) -> str:
+    """A value without the spelling of a language; a number of more than twelve digits in short."""
+    if value is None or value in ("", [], (), {}):
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        short = abs(value) >= 10**13 or isinstance(value, float)
+        return f"{value:.3g}".replace("e+", "e") if short else str(value)
+    if isinstance(value, list | tuple):
+        if any(isinstance(one, Mapping | list | tuple) for one in value):
+            return str(len(value))
+        return ", ".join(map(shown, value[:4])) + (", …" if len(value) > 4 else "")
+    if isinstance(value, Mapping):
+        return counted(len(value), "field")
+    return line(str(value), VALUE_CHARS)
+
+
+def amount(wei: int) -> str:
+    """A price, in credits unless it is a few wei."""
+    return f"{wei / CREDIT:.6g} credits" if wei >= 10**12 else f"{wei} wei"
+
+
+def _is_wei(field: str, value: object) -> bool:
+    return field in _IN_WEI and str(value).isascii() and str(value).isdecimal()
