@@ -19,12 +19,23 @@ from fleet.oracles.chain.fourbyte import spoken
 from fleet.oracles.model import Exchange, Oracle
 from fleet.oracles.table import ORACLES
 from fleet.personas.load import LoadedPersona
-from fleet.personas.model import Persona, Step
+from fleet.personas.model import BudgetSection, Persona, Step
 from fleet.runs.proof.candidates import answered
 from sandbox.tools import TOOLS
 
 PERSONA = LoadedPersona(
-    persona=Persona.model_construct(name="qa-ux"), body="", sha256="0" * 64, path=Path("qa-ux.md")
+    persona=Persona.model_construct(
+        name="qa-ux",
+        surface="ux",
+        tools=(),
+        probe=(),
+        driver="auto",
+        budget=BudgetSection(calls=5),
+        triggers=(),
+    ),
+    body="",
+    sha256="0" * 64,
+    path=Path("qa-ux.md"),
 )
 FIELDS = sorted({field.name for spec in TOOLS.values() for field in fields(spec.result)})
 PYTHON = re.compile(r"\['|'\]|\bTrue\b|\bFalse\b|\bNone\b|\{'|\bb'|', '")
