@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
+from fleet.findings.instances import ALSO, Instance, read_line
 from fleet.findings.repro import ReproCall, ReproError, parse_repro
 from fleet.findings.severity import ON_THE_LOG, UNKNOWN
 from fleet.text import clean, cut_bytes, line
@@ -81,6 +82,9 @@ class ParsedEntry:
     rate: tuple[int, int] | None = None
     ev: str = ""
     former: tuple[str, ...] = ()
+    also: tuple[Instance, ...] = ()
+    """Where else the same was met; `more` such places are not listed."""
+    more: int = 0
     body: str = ""
     repro: tuple[ReproCall, ...] = ()
     repro_state: ReproState = "none"
@@ -148,10 +152,9 @@ def _keyed(fields: dict[str, str], tail: str, rest: str) -> ParsedEntry | None:
         was=fields.get("was", ""),
         rate=rate,  # type: ignore[arg-type]  # two numbers by _RULES
         ev=fields.get("ev", "").removeprefix("sha256:"),
-        former=former_of(body),
-        body=clean(_FORMERLY.sub("", body), newlines=True).strip(),
         repro=calls,
         repro_state=state,
+        **_below(body)._asdict(),
     )
 
 
@@ -173,10 +176,9 @@ def _usual(fields: tuple[str, ...]) -> ParsedEntry | None:
         was=was,
         rate=rate,
         ev=ev,
-        former=former_of(said[1]),
-        body=clean(_FORMERLY.sub("", said[1]), newlines=True).strip(),
         repro=said[2],
         repro_state=said[3],
+        **_below(said[1])._asdict(),
     )
 
 
@@ -185,6 +187,23 @@ def _said(text: str, *, last_only: bool) -> tuple[str, str, tuple[ReproCall, ...
     text, repro = _split_repro(text, last_only=last_only)
     title, _, body = text.strip().partition("\n")
     return (title, body, *_repro(repro)) if title.strip() else None
+
+
+class _Below(NamedTuple):
+    former: tuple[str, ...]
+    also: tuple[Instance, ...]
+    more: int
+    body: str
+
+
+def _below(text: str) -> _Below:
+    """What stands between title and repro: former fingerprints, other places, and words."""
+    former = former_of(text)
+    words = clean(_FORMERLY.sub("", text), newlines=True).strip()
+    head, _, last = words.rpartition("\n")
+    if last.startswith(ALSO) and (found := read_line(last)):
+        return _Below(former, *found, head.strip())
+    return _Below(former, (), 0, words)
 
 
 def former_of(text: str) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from fleet.findings.kinds import Part, kinds
-from fleet.findings.sighting import Sighting
+from fleet.findings.sighting import Sighting, lead
 from fleet.oracles.echoes import family
 from fleet.oracles.model import Exchange, Facts
 
@@ -55,6 +55,11 @@ def own(url: str, facts: Facts) -> str:
     if before:
         url = re.sub(rf"^{re.escape(before)}[a-z0-9-]{{1,63}}{re.escape(after)}", "{face}", url)
     return facts.folded(url if url.endswith("/") else url + "/").rstrip("/") if url[:1] == "{" else url
+
+
+def met_at(tool: str, args: Mapping[str, Any]) -> str:
+    """Where a call met something, for a person: the page without its values, or the call in a few words."""
+    return family(args) if "url" in args else lead(tool, args)
 
 
 def values(

@@ -143,4 +143,4 @@ async def test_one_defect_on_many_pages_is_one_finding_that_lists_them(tmp_path:
         (found,) = await journal.findings(RUN)
     assert (found.state, found.times, found.data["oracle"]) == ("confirmed", 5, "trace")
     assert found.title.startswith("Internal error is shown: GET /a answers 500 with a Python traceback")
-    assert "the same at: {site}/tasks/{n}, {site}/b" in found.envelope
+    assert "also at: {site}/tasks/{n} (2 times, 20" in found.envelope

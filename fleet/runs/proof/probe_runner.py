@@ -19,13 +19,14 @@ from fleet.drivers.template import Bindings, wants_name
 from fleet.events.model import FindingRaised, ProbeSkipped
 from fleet.events.stream import Stream
 from fleet.files import write_atomic
+from fleet.findings.instances import noted
 from fleet.findings.proof import MOST_LOOKS, TRIES
 from fleet.findings.repro import ReproCall, write_repro
-from fleet.findings.severity import SEVERITIES
+from fleet.findings.severity import SEVERITIES, weight
 from fleet.findings.sighting import titled
-from fleet.oracles.echoes import family
 from fleet.oracles.measures import latency_of, measured, samples
 from fleet.oracles.model import Exchange, Facts
+from fleet.oracles.place import met_at
 from fleet.oracles.statistics import charts, ranks
 from fleet.oracles.web.quotations import ShownWords
 from fleet.oracles.web.timing import unsettled
@@ -46,8 +47,8 @@ from fleet.store.rows import FindingRow, SampleRow
 from sandbox.tools import TOOLS
 
 _LOG = logging.getLogger("fleet.plots")
-PLACES = 12
-"""Pages at most that a finding lists beside its own."""
+NAMES = 8
+"""Fingerprints of version 2 that a finding keeps at most."""
 
 
 def draw(
@@ -307,22 +308,31 @@ class ProbeRunner:
         row = found.row(self.run, self.persona, claim, platform=world.platform.name, mask=world.redactor.text)
         row = replace(row, data=row.data | {"minimal": True}) if minimal else row
         if not await world.journal.add_finding(row):
-            await self._note_place(row, found)
+            await self._note_again(row)
         recorded = await self._recorded(row.fingerprint)
         times = recorded.times if recorded else 1
         event = FindingRaised(fingerprint=row.fingerprint, probe=row.probe, title=row.title, times=times)
         self.stream.emit(event)
 
-    async def _note_place(self, row: FindingRow, found: Candidate) -> None:
-        """Keep where else the same is seen: pages that differ in more than a value."""
+    async def _note_again(self, row: FindingRow) -> None:
+        """Keep where else the same is met, and what version 2 called it there; the graver sighting leads, and
+        one that needs no person before one that does."""
         first = await self._recorded(row.fingerprint)
-        page = _page(found.probe)
-        if first is None or not page or page == _page(kept(first)):
+        if first is None:
             return
-        places = [str(one) for one in first.data.get("places", ())]
-        if page not in places and len(places) < PLACES:
-            data = {**first.data, "places": [*places, self.world.redactor.text(page)]}
-            await self.world.journal.set_finding(self.run, row.fingerprint, data=data)
+        leads = first.state == "raised" and _lead(row) > _lead(first)
+        lead, other = (row, first) if leads else (first, row)
+        at, here = iso(self.world.clock.now()), _met_at(other)
+        data = {**lead.data, "places": first.data.get("places", ())}
+        data["known_as"] = [*dict.fromkeys((*lead.names[1:], *other.names[1:]))][:NAMES]
+        if here and here != _met_at(lead):
+            data["places"] = noted(first.data, self.world.redactor.text(here), at)
+        data["places"] = [one for one in data["places"] if not leads or one["where"] != _met_at(lead)]
+        changes: dict[str, Any] = {"data": data} if data != first.data else {}
+        if leads:
+            changes |= {name: getattr(row, name) for name in ("severity", "title", "repro")}
+        if changes:
+            await self.world.journal.set_finding(self.run, row.fingerprint, **changes)
 
     async def _recorded(self, fingerprint: str) -> FindingRow | None:
         rows = await self.world.journal.findings(self.run)
@@ -344,10 +354,13 @@ class ProbeRunner:
                 self.stream.emit(ProbeSkipped(probe=probe.id, reason=f"note {metric}: {error}"))
 
 
-def _page(probe: Probe | None) -> str:
-    """The page that a question ends at, without its values; "" for a question that ends elsewhere."""
-    last = probe.steps[-1].args if probe else {}
-    return family(last) if "url" in last else ""
+def _met_at(row: FindingRow) -> str:
+    probe = kept(row)
+    return met_at(probe.steps[-1].tool, probe.steps[-1].args) if probe and probe.steps else ""
+
+
+def _lead(row: FindingRow) -> tuple[bool, float]:
+    return "claim" not in row.data, weight(row.severity)
 
 
 async def _ready(exchanges: Iterable[Exchange]) -> None:

@@ -15,6 +15,7 @@ from fleet.events.model import FindingVerified
 from fleet.events.stream import Stream
 from fleet.findings.envelope import compose, write
 from fleet.findings.evidence import Bundle, EvidenceStep, save, seal
+from fleet.findings.instances import recorded, written
 from fleet.findings.proof import MOST_LOOKS, TRIES, is_confirmed
 from fleet.findings.repro import ReproCall
 from fleet.findings.severity import weight
@@ -192,8 +193,6 @@ def _sealed(
     calls = tuple(ReproCall(one["tool"], dict(one["args"])) for one in shown.asked)
     oracle = row.data.get("oracle", "")
     often = f"seen {row.times} times in this run" if row.times > 1 else ""
-    places = ", ".join(str(one) for one in row.data.get("places", ()))
-    elsewhere = f"the same at: {places}" if places else ""
     steps = tuple(
         EvidenceStep(tool=call["tool"], args=call["args"], result=result)
         for call, result in zip(shown.calls, shown.results, strict=True)
@@ -217,7 +216,7 @@ def _sealed(
         rate=rate,
         ev=evidence,
         title=row.title,
-        body="\n".join(filter(None, (str(row.data.get("body", "")), often, elsewhere))),
+        body="\n".join(filter(None, (str(row.data.get("body", "")), often, written(recorded(row.data))))),
         repro=calls,
         was=str(row.data.get("before", "")),
         former=row.names[1:],

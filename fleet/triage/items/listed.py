@@ -7,7 +7,10 @@ from datetime import date
 from types import MappingProxyType
 
 from fleet.clock import iso_seconds
+from fleet.findings.instances import MOST, Instance, merged, minute
+from fleet.findings.reader import ParsedEntry, read
 from fleet.findings.repro import write_repro
+from fleet.oracles.place import met_at
 from fleet.text import line
 from fleet.triage.items.cluster import Cluster, ReadReport
 from fleet.triage.items.life import BEGIN, Life
@@ -47,6 +50,7 @@ def item_of(one: RankedCluster, place: int, life: Life | None = None) -> Worklis
     life = life or facts.life or Life(BEGIN[one.proof], iso_seconds(first.at))
     figures, factors = facts.figures if trusted else None, one.factors
     days = {day_of(report.at) for report in own}
+    also, more = _also(own, entry) if trusted else ((), 0)
     return WorklistItem(
         rank=place,
         fingerprint=one.cluster.fingerprint,
@@ -78,11 +82,32 @@ def item_of(one: RankedCluster, place: int, life: Life | None = None) -> Worklis
         epoch=one.lead.epoch,
         source=entry.source,
         names=tuple(sorted(one.cluster.keys)),
+        also=also,
+        more=more,
         severity_by=facts.severity_by,
         stages=life.stages,
         factors=factors,
         links=facts.links,
     )
+
+
+def _also(reports: Iterable[ReadReport], lead: ParsedEntry) -> tuple[tuple[Instance, ...], int]:
+    """Where else the entries of an item have it: their own places, and those that they list."""
+    found: list[Instance] = []
+    more, here = lead.more, _met_at(lead)
+    for report in reports:
+        if report.parsed is lead:
+            found += lead.also
+        elif report.text:
+            entry, at = read(report.text), minute(iso_seconds(report.at))
+            found += (*entry.also, Instance(_met_at(entry), 1, at, at))
+            more = max(more, entry.more)
+    known = [one for name, one in merged(found).items() if name not in ("", here)]
+    return tuple(known[:MOST]), more + max(0, len(known) - MOST)
+
+
+def _met_at(entry: ParsedEntry) -> str:
+    return met_at(entry.repro[-1].tool, entry.repro[-1].args) if entry.repro else ""
 
 
 def _why(one: RankedCluster, factors: tuple[RankFactor, ...]) -> str:

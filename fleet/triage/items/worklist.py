@@ -10,6 +10,7 @@ from typing import Literal
 
 from pydantic_core import to_json
 
+from fleet.findings.instances import Instance
 from fleet.store.rows import LinkKind
 from fleet.triage.items.life import ItemState, Stage
 
@@ -97,6 +98,9 @@ class WorklistItem:
     epoch: int = 0
     source: str = ""
     names: tuple[str, ...] = ()
+    also: tuple[Instance, ...] = ()
+    """Where else it was met, how often, first and last; `more` such places are not listed."""
+    more: int = 0
     severity_by: str = ""
     stages: tuple[Stage, ...] = ()
     factors: tuple[RankFactor, ...] = ()
