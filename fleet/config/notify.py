@@ -17,6 +17,7 @@ NoticeEvent = Literal[
     "regression",
     "platform-down",
     "platform-up",
+    "locked-out",
     "persona-refused",
     "budget-spent",
     "degraded",

@@ -30,7 +30,7 @@ from fleet.runs.call.targets import granted
 from fleet.runs.context import FleetContext
 from fleet.runs.desk import brief
 from fleet.runs.desk.desk import EXPLORING, RunDesk
-from fleet.runs.desk.exit_codes import BLIND
+from fleet.runs.desk.exit_codes import BLIND, LOCK_OUT
 from fleet.runs.desk.state import StateFile
 from fleet.runs.desk.stop_conditions import HANDED_OVER, PROVABLE, fails_fast, limit_of, summary
 from fleet.runs.driver_choice import EXPLORER_PATIENCE, PLAYBOOK, RETEST, DriverChoice
@@ -169,7 +169,10 @@ class Drive:
         desk.leave(Left("probes", f"{why}; raise {key}" if key else why, "cut"))
 
     def _limited(self) -> None:
-        """Record how much of what was asked the platform refused for its rate."""
+        """Record what the platform refused: everything for a while, or a share for its rate."""
+        if self.desk is not None and (why := self.runner.session.contacts.locked_out):
+            then = "if it stays silent, the next run looks for an outage"
+            self.desk.leave(Left(LOCK_OUT, f"{why}; {then}", "left"))
         answered, refused = self.runner.session.answered, self.runner.session.limited
         if self.desk is None or refused < FEW_REFUSED or refused < answered * REPORTED_REFUSED:
             return

@@ -16,6 +16,7 @@ from fleet.cli.operate.notify import app
 from fleet.clock import iso
 from fleet.config import FleetConfig
 from fleet.errors import ConfigError
+from fleet.runs.desk.exit_codes import LEFT, LOCK_OUT
 from fleet.service.notify.receivers import receivers_of
 from fleet.service.notify.state import NoticeMessage
 from fleet.service.notify.watch import NoticeWatch
@@ -223,3 +224,28 @@ def test_the_commands(tmp_path: Path, inbox: Inbox, monkeypatch: pytest.MonkeyPa
     }
     assert "not delivered to nosuch" in str(said.exception)
     assert sorted(inbox.paths()) == ["/chat", "/ping"]
+
+
+@pytest.mark.anyio
+async def test_a_lock_out_of_a_last_run_is_said_once_and_again_when_there_is_another(
+    tmp_path: Path, inbox: Inbox
+) -> None:
+    async with await Journal.open(tmp_path / "fleet.db") as journal:
+        here = bench(journal, tmp_path, inbox)
+        runs: list[list[tuple[str, str]]] = [
+            [("explorer web", "asked 2 of 9"), (LOCK_OUT, "locked out: 9.1 s")],
+            [(LOCK_OUT, "locked out: 9.1 s")],
+            [],
+            [(LOCK_OUT, "locked out: 2.0 s")],
+        ]
+        for parts in runs:
+            rows = [{"part": part, "reason": reason, "cut": False} for part, reason in parts]
+            await journal.put(f"{LEFT}acme:qa-security", json.dumps(rows))
+            await journal.put(f"{LEFT}other:qa-security", json.dumps([{"part": LOCK_OUT, "reason": "x"}]))
+            await here.later(here.watch())
+        told = [json.loads(body) for _, _, body in inbox.came]
+    assert [one["events"] for one in told] == [["locked-out"]] * 2
+    assert [one["text"].partition(" ")[2] for one in told] == [
+        "acme, qa-security: locked out: 9.1 s",
+        "acme, qa-security: locked out: 2.0 s",
+    ]

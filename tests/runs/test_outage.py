@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from fleet.drivers.session import RunOver
 from fleet.errors import ConfigError, Unreachable
 from fleet.findings.outage import WORD, Outage, OutageBook, fingerprint_of, lasted, read_book
 from fleet.runs.call.targets import Contacts, Reach, has_name, reach_of, targets_of
+from fleet.runs.desk.coverage import coverage
+from fleet.runs.desk.exit_codes import LOCK_OUT
 from fleet.runs.outage.book import answered, book_of, key_of, noticed, settle
 from fleet.runs.outage.decide import (
     Control,
@@ -494,3 +497,34 @@ async def test_a_platform_that_locked_us_out_is_not_down(tmp_path: Path) -> None
         (failed,) = table.said("check.failed")
     assert failed.reason == "its silence is not an outage: locked out: no answer"
     assert table.said("outage.noticed") == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "word", ["there is no other way to ask: it may have ended", "another caller had one"]
+)
+async def test_a_lock_out_is_reported_and_is_an_outage_if_the_next_run_finds_it_silent(
+    tmp_path: Path, word: str
+) -> None:
+    """One remote address that dies has no witness: a run cannot tell and says so, the next one can."""
+    why = f"locked out: no answer to us for 9.1 s; {word}"
+
+    async def ended(tool: str, args: dict[str, Any]) -> dict[str, Any]:
+        if "alive" in args:
+            return {"ok": False, "error_class": "busy", "error": why, "locked_out": True}
+        return LOST if "//site" in args["url"] else await well(tool, args)
+
+    attack = look("attack", url="{site}/%", alive="{site}/")
+    async with seated(tmp_path, persona(attack, look("a")), platform=QUICK, answer=ended) as table:
+        with suppress(RunOver):
+            await table.drive()
+        assert not table.said("outage.noticed")
+        (left,) = coverage(table.folder, RUN, "done")["left"]
+    assert left["part"] == LOCK_OUT
+    assert left["reason"] == f"{why}; if it stays silent, the next run looks for an outage"
+    async with seated(tmp_path, persona(look("a")), platform=QUICK, answer=ended, run="laterrun") as table:
+        with suppress(RunOver):
+            await table.drive()
+        (noticed_,) = table.said("outage.noticed")
+        assert noticed_.targets == ("site",)
+        assert coverage(table.folder, "laterrun", "done")["left"] == []

@@ -109,6 +109,16 @@ def of_outages(state: NoticeState, outages: OutageBook, platform: str, now: str)
     return state.noting(found, outage=outages.open.fp if outages.open else "", ended=ended)
 
 
+def of_lock_outs(state: NoticeState, lock_outs: Mapping[str, str], platform: str, now: str) -> NoticeState:
+    """Lock-outs of the last runs, by persona, each once: bans of ours, or crashes that nothing else shows."""
+    found = [
+        Notice(event="locked-out", text=inert(f"{platform}, {persona}: {why}"), at=now)
+        for persona, why in sorted(lock_outs.items())
+        if state.lock_outs.get(persona) != why
+    ]
+    return state.noting(found, lock_outs=dict(lock_outs))
+
+
 def of_budgets(
     state: NoticeState,
     left: Mapping[str, Mapping[Unit, int]],

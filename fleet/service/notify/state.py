@@ -30,6 +30,7 @@ GROUPS: Mapping[NoticeEvent, str] = MappingProxyType(
         "regression": "items",
         "platform-down": "platform",
         "platform-up": "platform",
+        "locked-out": "platform",
         "persona-refused": "personas",
         "budget-spent": "budget",
         "degraded": "daemon",
@@ -88,14 +89,16 @@ class NoticeState(_NoticePart):
 
     `items` is what was last reported of each item, `proposals` of each proposal, None before the first look:
     what was there before is not news. `outage` is the open outage (fingerprint) and `ended` those known to be
-    over; `spent` are the day and the budgets reported as spent. `sent` is when each group had its last
-    message. `sender` holds the turn to send until `until`, where several daemons share the journal.
+    over; `lock_outs` are their reasons by persona, `spent` the day and the budgets reported as spent. `sent`
+    is when each group had its last message. `sender` holds the turn to send until `until`, where several
+    daemons share the journal.
     """
 
     items: dict[str, str] | None = None
     proposals: dict[str, str] | None = None
     outage: str = ""
     ended: tuple[str, ...] = ()
+    lock_outs: dict[str, str] = {}
     spent: tuple[str, ...] = ()
     hosts: dict[str, HostState] = {}
     waiting: tuple[Notice, ...] = ()

@@ -7,6 +7,7 @@ No run waits for it.
 
 from __future__ import annotations
 
+import json
 import logging
 import socket
 from collections.abc import Callable, Mapping, Sequence
@@ -21,8 +22,17 @@ from fleet.errors import FleetError
 from fleet.events.outbound import WarnOnce
 from fleet.findings.redact import Redactor
 from fleet.gate.budget import Unit, left_today
+from fleet.runs.desk.exit_codes import LEFT, LOCK_OUT
 from fleet.runs.outage.book import book_of
-from fleet.service.notify.news import of_budgets, of_host, of_items, of_lost, of_outages, of_proposals
+from fleet.service.notify.news import (
+    of_budgets,
+    of_host,
+    of_items,
+    of_lock_outs,
+    of_lost,
+    of_outages,
+    of_proposals,
+)
 from fleet.service.notify.receivers import Receivers, ping
 from fleet.service.notify.state import (
     FACTS,
@@ -119,6 +129,7 @@ class NoticeWatch:
         refused = {name: self._redactor.text(why) for name, why in news.refused.items()}
         outages = await book_of(self._journal, self._platform)
         proposals = await self._journal.proposals(self._platform)
+        lock_outs = await self._lock_outs()
         left = await left_today(self._journal, news.limits)
 
         def step(before: NoticeState) -> NoticeState:
@@ -129,12 +140,24 @@ class NoticeWatch:
                 state = of_items(state, masked, at)
             state = of_proposals(state, proposals, at)
             state = of_outages(state, outages, self._platform, at)
+            state = of_lock_outs(state, lock_outs, self._platform, at)
             state = of_budgets(state, left, news.limits, at)
             state = wanted(state, before, section.events, silenced, now)
             return due(state, section, receivers, self._platform, now)
 
         await self._change(step)
         self._read = digest
+
+    async def _lock_outs(self) -> dict[str, str]:
+        """By persona, why its last run was locked out."""
+        prefix = f"{LEFT}{self._platform}:"
+        rows = {key: json.loads(text) for key, text in (await self._journal.facts(prefix)).items()}
+        return {
+            key.removeprefix(prefix): str(row["reason"])
+            for key, parts in rows.items()
+            for row in parts
+            if row["part"] == LOCK_OUT
+        }
 
     async def send(self, to: Receivers) -> None:
         """Send what is due, if it is this daemon's turn; each receiver is marked as soon as it has it."""
