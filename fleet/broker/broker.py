@@ -95,26 +95,21 @@ class EgressSession(JailSession):
             entry.host = target[:100]
             raise Denied("tunnel", f"egress denied by broker: CONNECT {target[:100]}")
         elif target.startswith("/"):
-            await self._serve_own(wire, request, target, entry)
+            service = self._services.by_path.get(target)
+            if service is None or request.method != b"POST":
+                raise Denied("service", f"no such service: {entry.verb} {target[:60]}", status=404)
+            entry.verb = target[1:].upper()
+            async with asyncio.timeout(self._policy.request_s):
+                body = await wire.body()
+            entry.sent = len(body)
+            entry.status, payload = await service(body, entry)
+            raw = wire.encode(payload)
+            if target == "/rpc":  # a transaction's outcome is never withheld
+                self._meter(entry)(len(raw))
+            await wire.answer(entry.status, raw)
         else:
             async with asyncio.timeout(self._policy.request_s):
                 await self._forward(wire, request, target, entry)
-
-    async def _serve_own(
-        self, wire: JailConnection, request: h11.Request, path: str, entry: EgressEntry
-    ) -> None:
-        service = self._services.by_path.get(path)
-        if service is None or request.method != b"POST":
-            raise Denied("service", f"no such service: {entry.verb} {path[:60]}", status=404)
-        entry.verb = path[1:].upper()
-        async with asyncio.timeout(self._policy.request_s):
-            body = await wire.body()
-        entry.sent = len(body)
-        entry.status, payload = await service(body, entry)
-        raw = wire.encode(payload)
-        if path == "/rpc":  # a transaction's outcome is never withheld
-            self._meter(entry)(len(raw))
-        await wire.answer(entry.status, raw)
 
     async def _forward(
         self, wire: JailConnection, request: h11.Request, text: str, entry: EgressEntry

@@ -68,7 +68,21 @@ class RunKeys:
             return 0
         names = [name for name in os.listdir(self.folder) if name not in keep]
         for name in names:
-            _shred(self.folder / name)
+            path = self.folder / name
+            try:
+                fd = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            except OSError:
+                pass  # a link or device that is not ours: remove only its name
+            else:
+                try:
+                    info = os.fstat(fd)
+                    # one link: do not overwrite another user's file through a hard link
+                    if stat.S_ISREG(info.st_mode) and info.st_nlink == 1:
+                        os.write(fd, bytes(info.st_size))
+                        os.fsync(fd)
+                finally:
+                    os.close(fd)
+            path.unlink()
         if not keep:
             self.folder.rmdir()
         sync_folder(self.folder.parent)
@@ -85,20 +99,3 @@ class RunKeys:
         if not _LABEL.fullmatch(label):
             raise Refused("a key label is 1-63 of a-z, 0-9 and '-'", rule="key")
         return self.folder / label
-
-
-def _shred(path: Path) -> None:
-    try:
-        fd = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        pass  # a link or device that is not ours: remove only its name
-    else:
-        try:
-            info = os.fstat(fd)
-            # one link: do not overwrite another user's file through a hard link
-            if stat.S_ISREG(info.st_mode) and info.st_nlink == 1:
-                os.write(fd, bytes(info.st_size))
-                os.fsync(fd)
-        finally:
-            os.close(fd)
-    path.unlink()

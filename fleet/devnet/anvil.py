@@ -116,7 +116,21 @@ class Anvil:
         self.state.parent.mkdir(parents=True, exist_ok=True)
         self._lock = await _lock(self.state.with_suffix(".lock"), self.lock_wait_s)
         try:
-            await self._start(binary)
+            kept, draft = self.state.with_suffix(".kept"), self.state.with_suffix(".draft")
+            loaded = await anyio.to_thread.run_sync(_copy, self.state, draft)
+            try:
+                await self._launch(binary)
+            except FleetError as error:
+                if _TORN not in str(error) or not kept.exists():
+                    raise
+                self.state.replace(self.state.with_suffix(".torn"))
+                await anyio.to_thread.run_sync(_copy, kept, self.state)
+                await self._launch(binary)
+            else:
+                if loaded:
+                    draft.replace(kept)
+                else:
+                    kept.unlink(missing_ok=True)  # of a chain that was removed
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await self._stop()
@@ -130,23 +144,6 @@ class Anvil:
     ) -> None:
         with anyio.CancelScope(shield=True):
             await self._stop()
-
-    async def _start(self, binary: Path) -> None:
-        kept, draft = self.state.with_suffix(".kept"), self.state.with_suffix(".draft")
-        loaded = await anyio.to_thread.run_sync(_copy, self.state, draft)
-        try:
-            await self._launch(binary)
-        except FleetError as error:
-            if _TORN not in str(error) or not kept.exists():
-                raise
-            self.state.replace(self.state.with_suffix(".torn"))
-            await anyio.to_thread.run_sync(_copy, kept, self.state)
-            await self._launch(binary)
-        else:
-            if loaded:
-                draft.replace(kept)
-            else:
-                kept.unlink(missing_ok=True)  # of a chain that was removed
 
     async def _launch(self, binary: Path) -> None:
         assert self._lock is not None

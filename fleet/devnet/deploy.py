@@ -47,7 +47,14 @@ async def deploy_or_load(rpc: Rpc, path: Path, *, registration_cost: int = 0) ->
     Args:
         registration_cost: in wei of the token; only a new deployment looks at it.
     """
-    deployment = _load(path)
+    try:
+        deployment = Deployment(**json.loads(path.read_text("utf-8")))
+    except FileNotFoundError:
+        deployment = None
+    except (ValueError, TypeError):
+        raise ConfigError(
+            f"{path}: not a record of a deployment", remedy="remove the file to deploy the contracts again"
+        ) from None
     is_there = deployment is not None and all(
         [await node.has_code(rpc, contract) for contract in (deployment.diamond, deployment.token)]
     )
@@ -108,14 +115,3 @@ async def create_diamond(
 async def grant(rpc: Rpc, deployment: Deployment, address: str, amount: int) -> None:
     """Gives `amount` wei of the token to `address`, from the deployer's."""
     await node.invoke(rpc, deployment.deployer, deployment.token, "transfer", address, amount)
-
-
-def _load(path: Path) -> Deployment | None:
-    try:
-        return Deployment(**json.loads(path.read_text("utf-8")))
-    except FileNotFoundError:
-        return None
-    except (ValueError, TypeError):
-        raise ConfigError(
-            f"{path}: not a record of a deployment", remedy="remove the file to deploy the contracts again"
-        ) from None

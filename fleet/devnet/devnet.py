@@ -101,7 +101,10 @@ class Devnet:
             rpc = await stack.enter_async_context(Rpc(self.chain.url))
             deployment = await self._deploy(rpc)
             for name in ("identity", "sponsor"):
-                await fund(rpc, _own_key(self.keys / name), INITIAL_WEI)
+                path = self.keys / name
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                address = address_of(load_key(path)) if path.exists() else create_key(path)
+                await fund(rpc, address, INITIAL_WEI)
             stack.callback(self.profile.unlink, missing_ok=True)
             self.url = await self._serve(stack, deployment)
             self.profile.write_text(self._describe(deployment), "utf-8")
@@ -188,12 +191,6 @@ no_entry_code = "LH0302"
 too_large_code = "LH0303"
 
 {STATED}"""
-
-
-def _own_key(path: Path) -> str:
-    """The address of a key of the fleet, made when missing."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return address_of(load_key(path)) if path.exists() else create_key(path)
 
 
 async def _end(process: Process) -> None:

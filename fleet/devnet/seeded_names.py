@@ -53,17 +53,13 @@ async def register_seeded_names(rpc: Rpc, diamond: str, token: str, owner: str) 
             if cost:
                 await node.invoke(rpc, owner, token, "approve", diamond, cost)
             await node.invoke(rpc, owner, diamond, "register", seeded.name)
-        await _describe(rpc, diamond, owner, seeded)
-
-
-async def _describe(rpc: Rpc, diamond: str, owner: str, seeded: SeededName) -> None:
-    ident = await rpc.view(diamond, "idOfName", seeded.name)
-    wanted = {
-        "localharness.persona": seeded.persona,
-        "localharness.public.html": seeded.html,
-        "localharness.public_face": "html",
-    }
-    for label, text in wanted.items():
-        key = metadata_key(label)
-        if await rpc.view(diamond, "metadata", ident, key) != text.encode():
-            await node.invoke(rpc, owner, diamond, "setMetadata", ident, key, text.encode())
+        ident = await rpc.view(diamond, "idOfName", seeded.name)
+        wanted = {
+            "localharness.persona": seeded.persona,
+            "localharness.public.html": seeded.html,
+            "localharness.public_face": "html",
+        }
+        for label, text in wanted.items():
+            key = metadata_key(label)
+            if await rpc.view(diamond, "metadata", ident, key) != text.encode():
+                await node.invoke(rpc, owner, diamond, "setMetadata", ident, key, text.encode())

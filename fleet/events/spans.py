@@ -99,7 +99,11 @@ def fold(spans: Spans, event: Event) -> tuple[Spans, tuple[Signal, ...]]:
         case ToolRequested():
             return _open_tool(spans, event, event.args)
         case ToolResponded():
-            return _responded(spans, event)
+            key = f"tool:{event.call}"
+            if key not in spans.tools:
+                return spans, ()
+            close = CloseSpan(key=key, output=event.result, is_error=event.is_error)
+            return replace(spans, tools=tuple(one for one in spans.tools if one != key)), (close,)
         case GateDenied():
             return _denied(spans, event)
         case MessageStarted() | MessageDelta() | MessageDone() | MessageSaid():
@@ -169,14 +173,6 @@ def _open_tool(
     given = {"call_id": event.call_id, "args": args}
     opened = OpenSpan(key=key, kind="tool", name=event.tool, parent=spans.top, input=given)
     return replace(spans, tools=(*spans.tools, key)), (opened,)
-
-
-def _responded(spans: Spans, event: ToolResponded) -> tuple[Spans, tuple[Signal, ...]]:
-    key = f"tool:{event.call}"
-    if key not in spans.tools:
-        return spans, ()
-    close = CloseSpan(key=key, output=event.result, is_error=event.is_error)
-    return replace(spans, tools=tuple(one for one in spans.tools if one != key)), (close,)
 
 
 def _denied(spans: Spans, event: GateDenied) -> tuple[Spans, tuple[Signal, ...]]:

@@ -48,8 +48,16 @@ class TrajectoryFile:
         self._path, self._largest = path, largest
         with self._disk():
             self._file = RecordFile(path, sync=sync)
-        whole, self.started, self.ended = _survey(path)
+        whole = 0
+        self.started = self.ended = False
         """Whether header and footer are on disk."""
+        for line in lines(path):
+            if line.torn:
+                break
+            whole = line.end
+            kind = kind_of(line.text)
+            self.started |= kind == "header"
+            self.ended |= kind == "footer"
         self._file.truncate(whole)
         if sync and not whole:
             try:
@@ -104,19 +112,6 @@ class TrajectoryFile:
 
     def close(self) -> None:
         self._file.close()
-
-
-def _survey(path: Path) -> tuple[int, bool, bool]:
-    """Bytes of whole lines, and whether header and footer are among them."""
-    size, started, ended = 0, False, False
-    for line in lines(path):
-        if line.torn:
-            break
-        size = line.end
-        kind = kind_of(line.text)
-        started |= kind == "header"
-        ended |= kind == "footer"
-    return size, started, ended
 
 
 def read(path: Path) -> Iterator[Event]:

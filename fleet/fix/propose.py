@@ -142,22 +142,19 @@ class Proposer:
             )
 
         async with self.parts.jails(task, folder) as inner:
+            clock, ledger = self.world.clock, self.run.ledger
+            section = self.world.config.model
+            price: Price = partial(cost, section.prices) if section else unpriced
+            ends = clock.monotonic() + ledger.budget.wall_s
+            budget = RunFixBudget(ledger, clock, ends, self.permit.fences, price)
             return await self.parts.gate(
                 task,
                 trees=self.parts.trees(task, folder),
-                jails=PaidJails(inner, self.run.ledger, self.permit.fences),
-                fixer=self.parts.fixer(task, self._budget()),
+                jails=PaidJails(inner, ledger, self.permit.fences),
+                fixer=self.parts.fixer(task, budget),
                 note=note,
                 question=question,
             )
-
-    def _budget(self) -> RunFixBudget:
-        clock, ledger = self.world.clock, self.run.ledger
-        section = self.world.config.model
-        price: Price = partial(cost, section.prices) if section else unpriced
-        return RunFixBudget(
-            ledger, clock, clock.monotonic() + ledger.budget.wall_s, self.permit.fences, price
-        )
 
     async def _held(self, task: FixTask, report: GateReport) -> str:
         """The gate held it. An item of which a build of the base is clean needs a better repro; of one that

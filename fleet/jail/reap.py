@@ -66,7 +66,10 @@ def reap_stale(spool: Path) -> int:
             ended += _end(record)
         path.unlink(missing_ok=True)
     for path in sorted([*spool.glob(f"{_CHECK}*"), *spool.glob(f"{DOOR}*")]):
-        if not _is_at_work(path.name):
+        # whether the process that made this folder is alive; a daemon and `fleet doctor` share the spool
+        pid, _, rest = path.name.partition("-")[2].partition("-")
+        start = rest.partition("-")[0]
+        if not (pid.isdecimal() and start.isdecimal() and is_process(int(pid), int(start), boot_id())):
             with suppress(JailError):  # the next start tries again
                 rmtree(spool, path.name)
     return ended
@@ -76,13 +79,6 @@ def leftover_prefix(kind: str = _CHECK) -> str:
     """Prefix of a folder of this process: a killed process leaves it for the next start."""
     own = proc_stat(os.getpid())
     return f"{kind}{os.getpid()}-{own.start if own else 0}-"
-
-
-def _is_at_work(name: str) -> bool:
-    """Whether the process that made this folder is alive; a daemon and `fleet doctor` share the spool."""
-    pid, _, rest = name.partition("-")[2].partition("-")
-    start = rest.partition("-")[0]
-    return pid.isdecimal() and start.isdecimal() and is_process(int(pid), int(start), boot_id())
 
 
 def _end(record: Record) -> int:

@@ -76,7 +76,11 @@ def _clear(top: int) -> bool:
         try:
             for below in map(os.fsencode, os.listdir(inner)):
                 if not _unlink(inner, below):
-                    _hoist(inner, below, top)
+                    with suppress(FileNotFoundError, NotADirectoryError):
+                        # a directory of mode 0 cannot be moved: its `..` changes
+                        os.close(_open(inner, below))
+                        with suppress(FileNotFoundError):
+                            os.rename(below, secrets.token_hex(16).encode(), src_dir_fd=inner, dst_dir_fd=top)
         finally:
             os.close(inner)
         with suppress(OSError):  # not empty any more, or exchanged: the next round sees it
@@ -95,13 +99,6 @@ def _unlink(directory: int, name: bytes) -> bool:
     except IsADirectoryError:
         return False
     return False
-
-
-def _hoist(inner: int, name: bytes, top: int) -> None:
-    with suppress(FileNotFoundError, NotADirectoryError):
-        os.close(_open(inner, name))  # a directory of mode 0 cannot be moved: its `..` changes
-        with suppress(FileNotFoundError):
-            os.rename(name, secrets.token_hex(16).encode(), src_dir_fd=inner, dst_dir_fd=top)
 
 
 def _open(directory: int, name: bytes) -> int:

@@ -158,7 +158,16 @@ class FeedbackLog:
         outcomes = await self._signer.submit_many(requests)
         for outcome in outcomes:
             self.seen(outcome.block if isinstance(outcome, Receipt) else 0)
-        places = await self._places(before)
+        # indices at or after `since` of our own entries, by text, oldest first
+        sender = self._signer.address(Role.IDENTITY) if self._signer else ""
+        total = await self.count()
+        start = before if before <= total else 0  # the log was cleared: indices restarted
+        places: defaultdict[bytes, deque[int]] = defaultdict(deque)
+        while start < total and (entries := await self.range(start, PAGE)):
+            for index, entry in enumerate(entries, start):
+                if entry.sender == sender:
+                    places[entry.text.encode()].append(index)
+            start += len(entries)
         return [
             _posted(outcome, places[text.encode()]) for text, outcome in zip(texts, outcomes, strict=True)
         ]
@@ -167,40 +176,26 @@ class FeedbackLog:
         """The transaction that would post this text."""
         return entry_request(self._diamond, self._gas, text, run=run, charge=charge)
 
-    async def _places(self, since: int) -> defaultdict[bytes, deque[int]]:
-        """Indices at or after `since` of our own entries, by text, oldest first."""
-        sender = self._signer.address(Role.IDENTITY) if self._signer else ""
-        total = await self.count()
-        start = since if since <= total else 0  # the log was cleared: indices restarted
-        places: defaultdict[bytes, deque[int]] = defaultdict(deque)
-        while start < total and (entries := await self.range(start, PAGE)):
-            for index, entry in enumerate(entries, start):
-                if entry.sender == sender:
-                    places[entry.text.encode()].append(index)
-            start += len(entries)
-        return places
-
     async def _block(self) -> str:
         """The newest block that counts; a node behind a known block is waited for, then Unreachable."""
         patience = NodePatience(_LAG if self._step_back_s > NODE_BEHIND.total_s else {})
         while True:
             try:
-                return await self._block_now()
+                if not self._confirmations and not self._floor:
+                    return "latest"
+                head = await self.head()
+                if self._confirmations and head + self._confirmations < self._head:
+                    self._below(head, f"the node is at block {head}, but has been at {self._head} before")
+                self._head = max(head, self._head)
+                block = max(head - self._confirmations, 0)
+                if block < self._floor:
+                    self._below(
+                        head, f"the node is at block {block}, an entry of ours was mined in {self._floor}"
+                    )
+                return hex(block)
             except Unreachable as error:
                 if not await patience.wait(error):
                     raise
-
-    async def _block_now(self) -> str:
-        if not self._confirmations and not self._floor:
-            return "latest"
-        head = await self.head()
-        if self._confirmations and head + self._confirmations < self._head:
-            self._below(head, f"the node is at block {head}, but has been at {self._head} before")
-        self._head = max(head, self._head)
-        block = max(head - self._confirmations, 0)
-        if block < self._floor:
-            self._below(head, f"the node is at block {block}, an entry of ours was mined in {self._floor}")
-        return hex(block)
 
     def _below(self, head: int, why: str) -> None:
         """Unreachable, until the node has stayed at `head` so long that its chain has stepped back."""
@@ -217,7 +212,9 @@ class FeedbackLog:
         while True:
             asked = min(count, self._size.entries)
             try:
-                answer = await self._call(start, asked, block)
+                # the answer as bytes: web3's formatters take longer than everything else here (mark B7)
+                call = {"to": self._diamond, "data": "0x" + _RANGE.encode(start, asked).hex()}
+                answer = await self._rpc.call_bytes("eth_call", [call, block])
                 break
             except (RpcError, Unreachable) as error:
                 if not is_too_much(error):
@@ -236,11 +233,6 @@ class FeedbackLog:
         if len(entries) == asked:
             self._size.came_whole(asked)
         return entries
-
-    async def _call(self, start: int, count: int, block: str) -> bytes:
-        """The answer as bytes: web3's formatters take longer than everything else here (mark B7)."""
-        call = {"to": self._diamond, "data": "0x" + _RANGE.encode(start, count).hex()}
-        return await self._rpc.call_bytes("eth_call", [call, block])
 
 
 def entry_request(diamond: str, gas: GasSection, text: str, *, run: str, charge: Charge) -> TxRequest:

@@ -114,19 +114,16 @@ class NodeProvider(AsyncJSONBaseProvider):
         """Answers in the order of the requests, each with its own result or error; an element that met
         trouble of the node is asked again alone."""
         if self._floor and time.monotonic() < self._floor_until and any(map(_reads_latest, requests)):
-            return await self._after_ours(requests)
+            # answers of a node that has the block of our last transaction; in the end those that it gives
+            patience = NodePatience({Meaning.BEHIND: OWN_BLOCK})
+            while True:
+                *answers, head = await self._answers([*requests, (RPCEndpoint("eth_blockNumber"), [])])
+                if isinstance(newest := self.outcome(head), RpcError) or as_int(newest) >= self._floor:
+                    return answers
+                if not await patience.wait(RpcError("header not found")):
+                    self._floor = 0  # its chain has stepped back
+                    return answers
         return await self._answers(requests)
-
-    async def _after_ours(self, requests: Sequence[tuple[RPCEndpoint, Any]]) -> list[RPCResponse]:
-        """Answers of a node that has the block of our last transaction; in the end those that it gives."""
-        patience = NodePatience({Meaning.BEHIND: OWN_BLOCK})
-        while True:
-            *answers, head = await self._answers([*requests, (RPCEndpoint("eth_blockNumber"), [])])
-            if isinstance(newest := self.outcome(head), RpcError) or as_int(newest) >= self._floor:
-                return answers
-            if not await patience.wait(RpcError("header not found")):
-                self._floor = 0  # its chain has stepped back
-                return answers
 
     def seen(self, block: int) -> None:
         """Note that a transaction of ours is in this block: a replica without it is not believed."""
@@ -277,7 +274,14 @@ class NodeProvider(AsyncJSONBaseProvider):
         """Status and body of an answer that is one; Unreachable without."""
         try:
             with anyio.fail_after(self._timeout_s):
-                status, asked_s, raw = await self._post(content)
+                if self._client is None:
+                    self._client = _client(self._url)
+                try:
+                    status, asked_s, raw = await self._stream(self._client, content)
+                except _STALE:
+                    # The node had closed a kept-alive connection. Sending the same bytes again is safe for
+                    # every method used here: a raw transaction has one hash however often it is sent.
+                    status, asked_s, raw = await self._stream(self._client, content)
         except TimeoutError:
             raise _silent(f"{self._url}: no whole answer within {self._timeout_s:g} s", TIMED_OUT) from None
         except _FAILED as error:
@@ -293,20 +297,18 @@ class NodeProvider(AsyncJSONBaseProvider):
         return status, raw
 
     def _answer(self, raw: bytes, status: int) -> Any:  # noqa: ANN401  JSON of any shape
-        answer = self._json(raw, status)
+        try:
+            answer = strict_json.loads(raw)
+        except ValueError:
+            kind = "an HTML page" if raw.lstrip()[:1] == b"<" else "no JSON"
+            if status != 200:
+                raise _final(f"{self._url}: HTTP {status}") from None
+            raise Unreachable(
+                f"{self._url}: {kind} where a JSON-RPC answer was expected", remedy=_REMEDY
+            ) from None
         if status != 200 and not (isinstance(answer, dict) and "error" in answer):
             raise _final(f"{self._url}: HTTP {status}")
         return answer
-
-    async def _post(self, content: bytes) -> tuple[int, float, bytes]:
-        if self._client is None:
-            self._client = _client(self._url)
-        try:
-            return await self._stream(self._client, content)
-        except _STALE:
-            # The node had closed a kept-alive connection. Sending the same bytes again is safe for every
-            # method used here: a raw transaction has one hash however often it is sent.
-            return await self._stream(self._client, content)
 
     async def _stream(self, client: httpx.AsyncClient, content: bytes) -> tuple[int, float, bytes]:
         """Status, the pause that the node asks for (Retry-After, seconds), and the body."""
@@ -322,17 +324,6 @@ class NodeProvider(AsyncJSONBaseProvider):
                     raise _final(f"{self._url}: an answer larger than {self._max_bytes} bytes")
                 parts.append(part)
             return response.status_code, retry_after(response.headers), b"".join(parts)
-
-    def _json(self, raw: bytes, status: int) -> Any:  # noqa: ANN401  JSON of any shape
-        try:
-            return strict_json.loads(raw)
-        except ValueError:
-            kind = "an HTML page" if raw.lstrip()[:1] == b"<" else "no JSON"
-            if status != 200:
-                raise _final(f"{self._url}: HTTP {status}") from None
-            raise Unreachable(
-                f"{self._url}: {kind} where a JSON-RPC answer was expected", remedy=_REMEDY
-            ) from None
 
     def _response(self, answer: dict[str, Any]) -> RPCResponse:
         """The answer in the form that web3 accepts: a result, or an error with a code and a message."""

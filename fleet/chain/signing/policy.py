@@ -54,7 +54,18 @@ class SigningFacts:
 
 def check(tx: TxRequest, facts: SigningFacts) -> None:
     """Return if this may be signed; raise Refused with the name of the rule if not."""
-    _basics(tx, facts)
+    if facts.node_chain_id != facts.chain_id:
+        raise Refused(
+            f"the node is on chain {facts.node_chain_id}, the profile says {facts.chain_id}", rule="chain"
+        )
+    if not is_address(tx.to) or not is_address(facts.sender):
+        raise Refused("a transaction needs a recipient; contracts are never created", rule="to")
+    if not 21_000 <= tx.gas <= MAX_GAS:
+        raise Refused(f"gas limit {tx.gas} is outside 21000..{MAX_GAS}", rule="gas")
+    if not 0 <= tx.tip <= facts.max_fee <= facts.fee_cap:
+        raise Refused(f"fee of {facts.max_fee} wei per gas is above the cap of {facts.fee_cap}", rule="fee")
+    if tx.value < 0:
+        raise Refused("a negative value", rule="value")
     name, args = _decode(tx, facts)
     if name == RELEASE and not is_disposable(facts.minted.get(args[0], ""), facts.prefix):
         raise Refused(f"id {args[0]} was not minted by this run", rule="never")
@@ -80,21 +91,6 @@ def check_text(text: str) -> bytes:
     if len(blob) > MAX_TEXT:
         raise Refused(f"an entry of {len(blob)} bytes; the log takes {MAX_TEXT}", rule="text")
     return blob
-
-
-def _basics(tx: TxRequest, facts: SigningFacts) -> None:
-    if facts.node_chain_id != facts.chain_id:
-        raise Refused(
-            f"the node is on chain {facts.node_chain_id}, the profile says {facts.chain_id}", rule="chain"
-        )
-    if not is_address(tx.to) or not is_address(facts.sender):
-        raise Refused("a transaction needs a recipient; contracts are never created", rule="to")
-    if not 21_000 <= tx.gas <= MAX_GAS:
-        raise Refused(f"gas limit {tx.gas} is outside 21000..{MAX_GAS}", rule="gas")
-    if not 0 <= tx.tip <= facts.max_fee <= facts.fee_cap:
-        raise Refused(f"fee of {facts.max_fee} wei per gas is above the cap of {facts.fee_cap}", rule="fee")
-    if tx.value < 0:
-        raise Refused("a negative value", rule="value")
 
 
 def _decode(tx: TxRequest, facts: SigningFacts) -> tuple[str, tuple[Any, ...]]:

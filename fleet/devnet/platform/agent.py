@@ -48,43 +48,33 @@ def answer(site: Site, call: AgentCall) -> AgentReply:
     reply = AgentReply()
     while reply.turns <= MAX_CONTINUATIONS:
         reply.turns += 1
-        _turn(site, call, reply)
+        message = call.message.strip()
+        if found := _COUNT.fullmatch(message):
+            # A third of the numbers in each turn, so three turns at most
+            last = int(found[1])
+            done = len(reply.text.split())
+            step = max(1, -(-last // 3))
+            reply.text = " ".join(str(number) for number in range(1, min(last, done + step) + 1))
+            reply.finished = done + step >= last and "continuation-loop" not in site.defects
+        elif found := _TOOL.fullmatch(message):
+            tool = found[1]
+            remote = call.caller != call.owner
+            if tool not in DESTRUCTIVE | HARMLESS:
+                reply.text = f"I have no tool named {tool}."
+            elif tool in DESTRUCTIVE and remote and "destructive-tool" not in site.defects:
+                reply.text = f"I will not run {tool} for a remote caller: only my owner can ask for that."
+            else:
+                reply.tools.append((tool, found[2] or ""))
+                reply.text = f"I ran {tool}."
+        elif found := _SET_GREETING.fullmatch(message):
+            if "lying-success" not in site.defects:
+                site.greetings.put(call.agent, call.caller, found[1].strip())
+            reply.text = f"Done: your greeting is saved. {call.agent} will greet you with: {found[1].strip()}"
+        else:
+            reply.text = _small_talk(site, call, message)
         if reply.finished:
             break
     return reply
-
-
-def _turn(site: Site, call: AgentCall, reply: AgentReply) -> None:
-    message = call.message.strip()
-    if found := _COUNT.fullmatch(message):
-        _count(site, int(found[1]), reply)
-    elif found := _TOOL.fullmatch(message):
-        _use_tool(site, call, found[1], found[2] or "", reply)
-    elif found := _SET_GREETING.fullmatch(message):
-        if "lying-success" not in site.defects:
-            site.greetings.put(call.agent, call.caller, found[1].strip())
-        reply.text = f"Done: your greeting is saved. {call.agent} will greet you with: {found[1].strip()}"
-    else:
-        reply.text = _small_talk(site, call, message)
-
-
-def _count(site: Site, last: int, reply: AgentReply) -> None:
-    """A third of the numbers in each turn, so three turns at most."""
-    done = len(reply.text.split())
-    step = max(1, -(-last // 3))
-    reply.text = " ".join(str(number) for number in range(1, min(last, done + step) + 1))
-    reply.finished = done + step >= last and "continuation-loop" not in site.defects
-
-
-def _use_tool(site: Site, call: AgentCall, tool: str, argument: str, reply: AgentReply) -> None:
-    remote = call.caller != call.owner
-    if tool not in DESTRUCTIVE | HARMLESS:
-        reply.text = f"I have no tool named {tool}."
-    elif tool in DESTRUCTIVE and remote and "destructive-tool" not in site.defects:
-        reply.text = f"I will not run {tool} for a remote caller: only my owner can ask for that."
-    else:
-        reply.tools.append((tool, argument))
-        reply.text = f"I ran {tool}."
 
 
 def _small_talk(site: Site, call: AgentCall, message: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from fleet.devnet.platform.agent import DEFAULT_PERSONA, AgentCall, AgentReply, answer
+from fleet.devnet.platform.agent import DEFAULT_PERSONA, AgentCall, answer
 from fleet.devnet.platform.auth import BadToken, verify
 from fleet.devnet.platform.chain import PERSONA
 from fleet.devnet.platform.names import clean_text, is_name
@@ -36,44 +36,40 @@ class ProxyRefusal(Exception):
 async def call(request: Request) -> Response:
     """`POST /v1beta/models/<model>:<method>`; every refusal comes before the debit."""
     try:
-        return await _call(site_of(request), request)
+        site = site_of(request)
+        if request.method != "POST":
+            raise ProxyRefusal(405, "method not allowed")
+        found = _PATH.fullmatch(request.path_params["rest"])
+        if found is None:
+            raise ProxyRefusal(400, "unsupported path")
+        method = found[1]
+        raw = await _body(request, site.settings.max_body)
+        payer = _authenticate(site, request)
+        if "charge-before-validate" in site.defects:
+            await _require_credit(site, payer)
+            await _debit(site, payer)
+        try:
+            body = json.loads(raw)
+        except (ValueError, RecursionError):
+            raise ProxyRefusal(400, "invalid JSON") from None
+        if not isinstance(body, dict):
+            raise ProxyRefusal(400, "invalid JSON: an object is expected")
+        message = _message(body)
+        caller = str(body.get("from") or payer).lower() if "spoofed-from" in site.defects else payer
+        turn = await _addressed(site, body, caller, message)
+        await _require_credit(site, payer)
+        reply = answer(site, turn)
+        if (reply.text or reply.tools) and "charge-before-validate" not in site.defects:
+            await _debit(site, payer)
+        if method == "generateContent":
+            return JSONResponse(document(reply, turn.caller, turn.message))
+        cut = "stream-edge" in site.defects
+        stream = events(reply, turn.caller, turn.message, cut_inside_characters=cut)
+        return StreamingResponse(
+            stream, media_type="text/event-stream", headers={"cache-control": "no-store"}
+        )
     except ProxyRefusal as denied:
         return denied.response()
-
-
-async def _call(site: Site, request: Request) -> Response:
-    method = _method(request)
-    raw = await _body(request, site.settings.max_body)
-    payer = _authenticate(site, request)
-    if "charge-before-validate" in site.defects:
-        await _require_credit(site, payer)
-        await _debit(site, payer)
-    body = _parsed(raw)
-    message = _message(body)
-    caller = str(body.get("from") or payer).lower() if "spoofed-from" in site.defects else payer
-    turn = await _addressed(site, body, caller, message)
-    await _require_credit(site, payer)
-    reply = answer(site, turn)
-    if (reply.text or reply.tools) and "charge-before-validate" not in site.defects:
-        await _debit(site, payer)
-    return _response(site, method, reply, turn)
-
-
-def _response(site: Site, method: str, reply: AgentReply, turn: AgentCall) -> Response:
-    if method == "generateContent":
-        return JSONResponse(document(reply, turn.caller, turn.message))
-    cut = "stream-edge" in site.defects
-    stream = events(reply, turn.caller, turn.message, cut_inside_characters=cut)
-    return StreamingResponse(stream, media_type="text/event-stream", headers={"cache-control": "no-store"})
-
-
-def _method(request: Request) -> str:
-    if request.method != "POST":
-        raise ProxyRefusal(405, "method not allowed")
-    found = _PATH.fullmatch(request.path_params["rest"])
-    if found is None:
-        raise ProxyRefusal(400, "unsupported path")
-    return found[1]
 
 
 async def _body(request: Request, limit: int) -> bytes:
@@ -98,16 +94,6 @@ def _authenticate(site: Site, request: Request) -> str:
     if wait := site.limiter.retry_after(caller):
         raise ProxyRefusal(429, "rate limit: too many calls from this address", {"retryAfterSeconds": wait})
     return caller
-
-
-def _parsed(raw: bytes) -> dict[str, Any]:
-    try:
-        body = json.loads(raw)
-    except (ValueError, RecursionError):
-        raise ProxyRefusal(400, "invalid JSON") from None
-    if not isinstance(body, dict):
-        raise ProxyRefusal(400, "invalid JSON: an object is expected")
-    return body
 
 
 def _message(body: dict[str, Any]) -> str:

@@ -87,18 +87,14 @@ def write_brief(
         way=" but the way to your model" if model else "",
         seconds=int(seconds),
     )
-    return FixBrief(instructions, _material(task, failed))
+    parts = [f"title: {line(task.item.title, 300)}", f"repro: {_cut(write_repro(task.calls), _REPRO)}"]
+    for one in failed:
+        parts.append(f"an earlier attempt failed at `{one.step}`: {_words(one)}")
+    return FixBrief(instructions, _cut(_MASKED.text("\n".join(parts)), MOST))
 
 
 def _command(argv: Sequence[str], python: str, path: str) -> str:
     return shlex.join(word.replace("{python}", python).replace("{path}", path) for word in argv)
-
-
-def _material(task: FixTask, failed: Sequence[StepResult]) -> str:
-    parts = [f"title: {line(task.item.title, 300)}", f"repro: {_cut(write_repro(task.calls), _REPRO)}"]
-    for one in failed:
-        parts.append(f"an earlier attempt failed at `{one.step}`: {_words(one)}")
-    return _cut(_MASKED.text("\n".join(parts)), MOST)
 
 
 def _words(result: StepResult) -> str:

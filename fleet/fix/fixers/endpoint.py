@@ -125,7 +125,22 @@ class _EndpointSession(JailSession):
             await wire.go_on(0.0)
             body = await wire.body()
             entry.sent = len(body)
-            await self._exchange(wire, self._asked(request, path, body), body, entry)
+            # the request in our own words
+            kept = [(k, v) for k, v in request.headers if k in _SENT or k.startswith(_SENT_FAMILIES)]
+            own = [
+                (b"host", self._target.origin.authority.encode()),
+                (b"connection", b"close"),
+                (b"accept-encoding", b"identity"),
+                *self._own,
+            ]
+            if request.method == b"POST" or body:
+                own.append((b"content-length", b"%d" % len(body)))
+            await self._exchange(
+                wire,
+                h11.Request(method=request.method, target=path.encode(), headers=own + kept),
+                body,
+                entry,
+            )
 
     def _checked(self, request: h11.Request, entry: EgressEntry) -> str:
         """The path and query to ask for; Denied for anything that is not a request to the endpoint."""
@@ -154,19 +169,6 @@ class _EndpointSession(JailSession):
         """Raise Denied unless a request may leave at this moment."""
         if self._rung is not None and (rung := self._rung()) != "propose":
             raise Denied("stop" if rung == "stop" else "dial", f"the dial is at {rung}: nothing is sent")
-
-    def _asked(self, request: h11.Request, path: str, body: bytes) -> h11.Request:
-        """The request in our own words."""
-        kept = [(k, v) for k, v in request.headers if k in _SENT or k.startswith(_SENT_FAMILIES)]
-        own = [
-            (b"host", self._target.origin.authority.encode()),
-            (b"connection", b"close"),
-            (b"accept-encoding", b"identity"),
-            *self._own,
-        ]
-        if request.method == b"POST" or body:
-            own.append((b"content-length", b"%d" % len(body)))
-        return h11.Request(method=request.method, target=path.encode(), headers=own + kept)
 
     async def _exchange(
         self, wire: JailConnection, asked: h11.Request, body: bytes, entry: EgressEntry

@@ -140,7 +140,12 @@ class _FixTalk:
             for position, call in enumerate(asked[:CALLS]):
                 args = arguments(call.args)
                 content = await self.tools.call(call.tool_name, args)
-                self.notes.append(f"turn {turn}: {_said(call.tool_name, args, content)}")
+                shown = (
+                    args if isinstance(args, str) else json.dumps(dict(args), ensure_ascii=False, default=str)
+                )
+                end = content.get("error") or f"{content.get('how', 'ok')} {content.get('code', '')}"
+                did = f"{line(call.tool_name, 40)} {line(shown, 160)}"
+                self.notes.append(f"turn {turn}: {did} -> {line(str(end), 160)}")
                 replies[position] = Reply(call.tool_call_id, call.tool_name, content, "error" in content)
                 if call.tool_name == FINISH and "error" not in content:
                     return f"the model finished: {line(str(content.get('detail', '')), 200)}"
@@ -231,9 +236,3 @@ class TreeTools:
 def _shown(output: bytes) -> str:
     text = clean(output.decode("utf-8", "replace"), len(output) + 1, newlines=True)
     return text if len(text) <= 2 * SHOWN else f"{text[:SHOWN]}\n[…]\n{text[-SHOWN:]}"
-
-
-def _said(tool: str, args: Mapping[str, Any] | str, content: Mapping[str, Any]) -> str:
-    shown = args if isinstance(args, str) else json.dumps(dict(args), ensure_ascii=False, default=str)
-    end = content.get("error") or f"{content.get('how', 'ok')} {content.get('code', '')}"
-    return f"{line(tool, 40)} {line(shown, 160)} -> {line(str(end), 160)}"

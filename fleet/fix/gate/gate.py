@@ -152,7 +152,9 @@ class _Rounds:
                 patch = await self._round(failed)
             except StepHeld as held:
                 self.course.held(self.at, held)
-                failed.append(_told(self.course.steps[-1]))
+                # what a fixer learns of a step: of the neighbours, only that they failed
+                step = self.course.steps[-1]
+                failed.append(replace(step, evidence={}) if step.step is GateStep.VARIANTS else step)
                 continue
             return GateReport(tuple(self.course.steps), patch, number)
         return GateReport(tuple(self.course.steps), None, most)
@@ -227,11 +229,6 @@ class _Rounds:
             await tree.put(self.test.path, self.test.text.encode())
             await self.bench.build(tree)
             return await steps.test_fails_again(self.bench, tree, self.test)
-
-
-def _told(step: StepResult) -> StepResult:
-    """What a fixer learns of a step: of the neighbours, only that they failed."""
-    return replace(step, evidence={}) if step.step is GateStep.VARIANTS else step
 
 
 def _rule(error: FixError) -> dict[str, str]:

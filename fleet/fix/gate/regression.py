@@ -55,7 +55,10 @@ def regression_test(
     """The test of a task's item, which `results` of the base have shown to `oracle`, or, where that is "",
     not to be as `expected` (CEL); FixError when a template has no test for that. A template of the operator's
     own is a path."""
-    section, name = task.repository.regression, _name(task.item.title)
+    # the name of the test function, from words of the title
+    words = re.findall(r"[a-z0-9]+", task.item.title.lower())
+    section = task.repository.regression
+    name = f"test_{'_'.join(words[:10])[:70].rstrip('_') or 'the_defect'}"
     path = section.path.replace("{item}", task.item.fingerprint)
     if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
         raise FixError(f"the regression test would be written outside of the tree: {line(path, 120)}")
@@ -175,12 +178,6 @@ def _words(check: str, args: Mapping[str, Any], path: str, result: Mapping[str, 
             raise FixError("what was sent is not a parameter: a template of your own is needed")
         return sent[0] if check == "markup" else re.sub(r"^[a-z]*:?[/\\]*", "", sent[0])
     return ""
-
-
-def _name(title: str) -> str:
-    """The name of the test function, from words of the title."""
-    words = re.findall(r"[a-z0-9]+", title.lower())
-    return f"test_{'_'.join(words[:10])[:70].rstrip('_') or 'the_defect'}"
 
 
 def _check(task: FixTask, template: str, oracle: str) -> str:

@@ -106,7 +106,14 @@ async def reproduce(bench: GateBench, base: TreePort) -> tuple[StepResult, Resul
     looked = all(one.verdict != "unsure" for one in seen)
     told: dict[str, Any] = {"shown": times, "of": TRIES, "looked": looked, "looks": looks}
     if times == TRIES:
-        told |= {"answered": _answered(results[-1]), "expected": _expected(bench.judge, seen[-1])}
+        # what the base has answered, for people
+        result = results[-1]
+        text = str(result.get("text") or result.get("error") or "")
+        head = result.get("status") or result.get("outcome") or ""
+        told |= {
+            "answered": line(f"{head} {text}".strip(), 300),
+            "expected": _expected(bench.judge, seen[-1]),
+        }
         step = StepResult(
             GateStep.REPRODUCE, True, f"shown {times} of {TRIES}: {line(seen[-1].words, 200)}", told
         )
@@ -278,13 +285,6 @@ async def _answers(
         broke = len(own) < len(calls) or any(cause_of(one) in OUR_FAILURES for one in own)
         found.append(await bench.ask(tree, calls) if broke and again else own)
     return found
-
-
-def _answered(result: Mapping[str, Any]) -> str:
-    """What the base has answered, for people."""
-    text = str(result.get("text") or result.get("error") or "")
-    head = result.get("status") or result.get("outcome") or ""
-    return line(f"{head} {text}".strip(), 300)
 
 
 def _expected(judge: ItemJudge, seen: BuildVerdict) -> str:

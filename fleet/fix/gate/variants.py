@@ -53,32 +53,33 @@ def others(value: Any, chance: Random) -> list[Any]:  # noqa: ANN401  any JSON
 
 def _texts(text: str, chance: Random) -> Iterator[str]:
     if whole := _WHOLE.match(text):
-        yield from _of_number(whole[1], whole[2])
+        sign, digits = whole.groups()
+        number = int(digits)
+        minus = "-" if sign == "-" else ""
+        yield from (f"{minus}0{digits}", f"{minus}00{digits}")
+        yield from (f"+{digits}", f"-{digits}") if number == 0 or not minus else (digits,)
+        yield from (f"{sign}{digits}.0", f"{sign}{digits}e0", f" {sign}{digits}", f"{sign}{digits} ")
+        yield from (f"{minus}{number:#x}", f"{minus}{number:#b}")
+        yield "".join(chr(0xFF10 + int(digit)) for digit in digits)  # digits of another script
+        yield from (f"{minus}{number + 1}", f"{minus}{digits}0")
     elif _DECIMAL.match(text):
         yield from (f"{text}0", f"0{text}", f"+{text}", f"-{text}", f" {text}", f"{text} ", f"{text}e0")
     else:
-        yield from _of_text(text, chance)
-
-
-def _of_number(sign: str, digits: str) -> Iterator[str]:
-    number = int(digits)
-    minus = "-" if sign == "-" else ""
-    yield from (f"{minus}0{digits}", f"{minus}00{digits}")
-    yield from (f"+{digits}", f"-{digits}") if number == 0 or not minus else (digits,)
-    yield from (f"{sign}{digits}.0", f"{sign}{digits}e0", f" {sign}{digits}", f"{sign}{digits} ")
-    yield from (f"{minus}{number:#x}", f"{minus}{number:#b}")
-    yield "".join(chr(0xFF10 + int(digit)) for digit in digits)  # digits of another script
-    yield from (f"{minus}{number + 1}", f"{minus}{digits}0")
-
-
-def _of_text(text: str, chance: Random) -> Iterator[str]:
-    yield from (text.upper(), text.lower(), text.swapcase(), f" {text}", f"{text} ", f"\t{text}", text * 2)
-    if not text:
-        yield from (" ", "\t", "%00")
-    elif _WORD.search(text):  # its signs stay, its words do not
-        yield from (_WORD.sub(lambda _: _word(chance), text) for _ in range(3))
-    else:
-        yield from (f"{text}{_word(chance)}", f"{_word(chance)}{text}")
+        yield from (
+            text.upper(),
+            text.lower(),
+            text.swapcase(),
+            f" {text}",
+            f"{text} ",
+            f"\t{text}",
+            text * 2,
+        )
+        if not text:
+            yield from (" ", "\t", "%00")
+        elif _WORD.search(text):  # its signs stay, its words do not
+            yield from (_WORD.sub(lambda _: _word(chance), text) for _ in range(3))
+        else:
+            yield from (f"{text}{_word(chance)}", f"{_word(chance)}{text}")
 
 
 def _word(chance: Random) -> str:

@@ -120,10 +120,19 @@ class GitHubApi:
         self, operation: GitHubOperation, status: int, headers: Mapping[str, str], said: str
     ) -> FleetError:
         what = f"GitHub answered {status} ({operation.words})" + (f": {said}" if said else "")
-        if status == 429 or (status == 403 and _limited(headers, said)):
-            return RateLimited(
-                f"{what}; it asks for a pause of {_pause_s(headers)} s", remedy="try again then"
+        if status == 429 or (
+            status == 403
+            and (
+                "retry-after" in headers
+                or headers.get("x-ratelimit-remaining") == "0"
+                or "rate limit" in said.lower()
             )
+        ):
+            # 60 seconds for anything but a number, as GitHub advises
+            asked = headers.get("retry-after", "")
+            known = asked.isascii() and asked.isdigit() and len(asked) <= 18
+            pause_s = min(int(asked), WAIT_S) if known else 60
+            return RateLimited(f"{what}; it asks for a pause of {pause_s} s", remedy="try again then")
         if status == 401:
             return FixError(f"{what}; the token in {self._token.path} is not valid (any more)", remedy=REMEDY)
         if status in (403, 404, 410):
@@ -158,18 +167,3 @@ def _shown(text: str, token: str) -> str:
     if len(text) > WORDS:  # it may end in less than a piece of it
         shown = shown[:-PIECE]
     return line(shown, 300)
-
-
-def _limited(headers: Mapping[str, str], said: str) -> bool:
-    return (
-        "retry-after" in headers
-        or headers.get("x-ratelimit-remaining") == "0"
-        or "rate limit" in said.lower()
-    )
-
-
-def _pause_s(headers: Mapping[str, str]) -> int:
-    """Seconds that `Retry-After` names, 60 for anything but a number as GitHub advises, at most `WAIT_S`."""
-    asked = headers.get("retry-after", "")
-    known = asked.isascii() and asked.isdigit() and len(asked) <= 18
-    return min(int(asked), WAIT_S) if known else 60

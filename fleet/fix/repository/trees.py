@@ -47,7 +47,15 @@ def put_file(tree: Path, path: str, text: bytes) -> None:
     try:
         folder = _folder(top, parts[:-1])
         try:
-            _write(folder, parts[-1], text)
+            draft = b".qa-" + secrets.token_hex(8).encode()
+            try:
+                with os.fdopen(os.open(draft, _NEW, 0o644, dir_fd=folder), "wb") as handle:
+                    handle.write(text)
+                _give(draft, folder)
+                os.rename(draft, parts[-1], src_dir_fd=folder, dst_dir_fd=folder)
+            except BaseException:
+                os.unlink(draft, dir_fd=folder)
+                raise
         finally:
             os.close(folder)
     except OSError as error:
@@ -81,18 +89,6 @@ def _folder(top: int, parts: list[bytes]) -> int:
             os.close(here)
         here = inner
     return here
-
-
-def _write(folder: int, name: bytes, text: bytes) -> None:
-    draft = b".qa-" + secrets.token_hex(8).encode()
-    try:
-        with os.fdopen(os.open(draft, _NEW, 0o644, dir_fd=folder), "wb") as handle:
-            handle.write(text)
-        _give(draft, folder)
-        os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
-        os.unlink(draft, dir_fd=folder)
-        raise
 
 
 def _give(name: bytes, folder: int) -> None:
@@ -260,7 +256,8 @@ class GitTrees:
     async def open(self, task: FixTask) -> AsyncIterator[TreePort]:
         mirror = RepositoryMirror(self._git, self._state, task.name, task.repository)
         base = await mirror.fetch(self._token(task))
-        holder = self._state / "trees" / f"{_plain(task.run)}-{secrets.token_hex(4)}"
+        name = re.sub(r"[^A-Za-z0-9-]", "-", task.run)[:60] or "tree"
+        holder = self._state / "trees" / f"{name}-{secrets.token_hex(4)}"
         with disk_errors(holder):
             holder.mkdir(mode=0o700, parents=True)
             lock = os.open(holder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -285,19 +282,12 @@ class GitTrees:
         hits = []
         for record in log.split("\0"):
             commit, _, message = record.strip().partition("\n")
-            word = next((word for word in words if word and _names(message, word)), None)
-            if word is not None:
-                why = f"its message names {line(word, 80)}"
-                hits.append(TrackerHit("commit", commit, line(message.partition("\n")[0]), "merged", why))
+            for word in filter(None, words):
+                if re.search(rf"(?<!\w){re.escape(word)}(?!\w)", message, re.IGNORECASE):
+                    why = f"its message names {line(word, 80)}"
+                    hits.append(TrackerHit("commit", commit, line(message.partition("\n")[0]), "merged", why))
+                    break
         return hits
-
-
-def _names(message: str, word: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", message, re.IGNORECASE) is not None
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9-]", "-", name)[:60] or "tree"
 
 
 def _listed(output: bytes) -> tuple[dict[bytes, TreeEntry], list[bytes]]:

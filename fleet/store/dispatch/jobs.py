@@ -66,7 +66,13 @@ class Jobs:
         with _reached():
             await self._app.open_async()
         try:
-            await self._make_tables()
+            # create them in one transaction under a lock, which ends with its connection
+            with _reached():
+                async with self._connector.pool.connection() as connection, connection.transaction():
+                    await connection.execute(_ONE_AT_A_TIME)
+                    found = await (await connection.execute(_THERE)).fetchone()
+                    if found is None or found[0] is None:
+                        await connection.execute(self._app.schema_manager.get_schema())
             with _reached():
                 self._worker = await self._manager.register_worker()
             yield self
@@ -157,15 +163,6 @@ class Jobs:
             found = await self._manager.get_stalled_jobs(task_name=_TASK, seconds_since_heartbeat=seconds)
         ours = [job for job in found if job.queue in (self._queue(), self._queue(run_of(job)))]
         return [job for job in ours if job.worker_id != self._worker]
-
-    async def _make_tables(self) -> None:
-        """Create them in one transaction under a lock, which ends with its connection."""
-        with _reached():
-            async with self._connector.pool.connection() as connection, connection.transaction():
-                await connection.execute(_ONE_AT_A_TIME)
-                found = await (await connection.execute(_THERE)).fetchone()
-                if found is None or found[0] is None:
-                    await connection.execute(self._app.schema_manager.get_schema())
 
     def _queue(self, hand: str = "") -> str:
         return f"{self._platform}:{hand}" if hand else self._platform

@@ -152,7 +152,16 @@ class Database(ABC):
             raise
         task = asyncio.ensure_future(transaction)
         with anyio.CancelScope(shield=True):
-            await _finished(task)
+            # wait for the end, also while being cancelled; then continue the cancellation
+            cancelled: asyncio.CancelledError | None = None
+            while not task.done():
+                try:
+                    await asyncio.wait([task])
+                except asyncio.CancelledError as error:
+                    cancelled = error
+            if cancelled is not None:
+                task.exception()  # mark as retrieved: no caller is left to raise it to
+                raise cancelled
         return task.result()
 
     async def faults(self) -> list[str]:
@@ -162,16 +171,3 @@ class Database(ABC):
     async def aclose(self) -> None:
         with anyio.CancelScope(shield=True):
             await self._engine.dispose()
-
-
-async def _finished(task: asyncio.Future[Any]) -> None:
-    """Wait for the end, also while being cancelled; then continue the cancellation."""
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        task.exception()  # mark as retrieved: no caller is left to raise it to
-        raise cancelled

@@ -8,7 +8,7 @@ ends during COMMIT. Only a server that stays away after that leaves a doubt, whi
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from typing import Any, NamedTuple, Self, TypeVar
@@ -67,12 +67,6 @@ RECEIPTS_KEPT = 250
 _OLD = text("now() - interval '1 hour'")  # far longer than any write is retried
 
 
-async def _make_receipts(connection: AsyncConnection) -> None:
-    """Create the table if missing, under a lock."""
-    await connection.run_sync(_RECEIPTS.create, checkfirst=True)
-    await _clear_receipts(connection)
-
-
 async def _put_down(connection: AsyncConnection, receipt: UUID) -> bool:
     """False when an earlier attempt with this receipt is committed. By the driver: it is a hot path."""
     raw: Any = (await connection.get_raw_connection()).driver_connection
@@ -128,7 +122,13 @@ class PostgresDatabase(Database):
             use_native_hstore=False,
             connect_args=link(parsed.query),
         )
-        event.listen(engine.sync_engine, "connect", _prepare(busy_s))
+
+        def prepare(connection: psycopg.Connection[Any], _record: object) -> None:
+            with closing(connection.cursor()) as cursor:
+                cursor.execute(SESSION.encode(), (f"{max(1, int(busy_s * 1000))}ms",))
+            connection.commit()
+
+        event.listen(engine.sync_engine, "connect", prepare)
         database = cls(engine, _where(parsed), busy_s)
         try:
             await database._recorded(
@@ -179,7 +179,9 @@ class PostgresDatabase(Database):
                 remedy="create the database with ENCODING 'UTF8'",
             )
         await connection.run_sync(settle_version, self._where, alone=False)
-        await _make_receipts(connection)
+        # create the table if missing, under a lock
+        await connection.run_sync(_RECEIPTS.create, checkfirst=True)
+        await _clear_receipts(connection)
 
     async def _insist(self, engine: AsyncEngine, work: Work[T]) -> T:
         """Start over while the failure may pass and time is left."""
@@ -247,12 +249,3 @@ def _where(url: URL) -> str:
     """The URL without user, password and options."""
     port = f":{url.port}" if url.port else ""
     return f"postgresql://{url.host or url.query.get('host', '')}{port}/{url.database or ''}"
-
-
-def _prepare(busy_s: float) -> Callable[[psycopg.Connection[Any], object], None]:
-    def prepare(connection: psycopg.Connection[Any], _record: object) -> None:
-        with closing(connection.cursor()) as cursor:
-            cursor.execute(SESSION.encode(), (f"{max(1, int(busy_s * 1000))}ms",))
-        connection.commit()
-
-    return prepare

@@ -160,7 +160,12 @@ class Spending(TableGroup):
             limit = min(limits.get(scope, {}).get(unit, 0 if scope == "run" else INT_MAX), INT_MAX)
             owner, now = spent.get(scope, ("", INT_MAX))
             if max(count, now) > limit or scope not in spent:
-                raise _exceeded(scope, owner, unit, count, limit)
+                what = limited(scope, unit, limit, owner)
+                more = number(unit, count)
+                wait = "" if scope == "run" else NEXT_DAY
+                raise BudgetExceeded(
+                    f"{what} does not cover {more} more", remedy=f"raise {key_of(scope, unit)}{wait}"
+                )
             left = min(left, limit - now)
         return left
 
@@ -222,13 +227,6 @@ class Spending(TableGroup):
 def _scope(owner: str | None) -> Scope:
     """Owner of a row's count; None for a run's."""
     return "run" if owner is None else "persona" if owner != FLEET else "fleet"
-
-
-def _exceeded(scope: Scope, owner: str, unit: str, count: int, limit: int) -> BudgetExceeded:
-    what = limited(scope, unit, limit, owner)
-    more = number(unit, count)
-    wait = "" if scope == "run" else NEXT_DAY
-    return BudgetExceeded(f"{what} does not cover {more} more", remedy=f"raise {key_of(scope, unit)}{wait}")
 
 
 def _check(amounts: Mapping[str, int], limits: Limits) -> None:

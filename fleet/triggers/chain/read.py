@@ -78,7 +78,19 @@ class DiamondReader:
         while start <= end:
             stop = min(start + self._page - 1, end)
             try:
-                found += await self._range(start, stop)
+                query = {
+                    "address": self._diamond,
+                    "fromBlock": hex(start),
+                    "toBlock": hex(stop),
+                    "topics": [list(TOPICS)],
+                }
+                answer = await self._node.call("eth_getLogs", [query])
+                if not isinstance(answer, list):
+                    raise Unreachable("invalid answer of the node: expected events")
+                lines = [line for line in map(_line, answer) if line is not None]
+                if any(not start <= line.block.number <= stop for line in lines):
+                    raise Unreachable("the node answered with events of other blocks")
+                found += sorted(lines, key=lambda line: (line.block.number, line.index))
             except (RpcError, Unreachable) as error:
                 if error.retryable or start == stop:  # a node that does not answer has not hit a limit
                     raise
@@ -87,21 +99,6 @@ class DiamondReader:
             start = stop + 1
             self._page = min(self._page * 2, PAGE)
         return tuple(found)
-
-    async def _range(self, start: int, end: int) -> list[DiamondLog]:
-        query = {
-            "address": self._diamond,
-            "fromBlock": hex(start),
-            "toBlock": hex(end),
-            "topics": [list(TOPICS)],
-        }
-        answer = await self._node.call("eth_getLogs", [query])
-        if not isinstance(answer, list):
-            raise Unreachable("invalid answer of the node: expected events")
-        lines = [line for line in map(_line, answer) if line is not None]
-        if any(not start <= line.block.number <= end for line in lines):
-            raise Unreachable("the node answered with events of other blocks")
-        return sorted(lines, key=lambda line: (line.block.number, line.index))
 
     def _view(self, name: str, block: BlockRef) -> tuple[str, list[Any]]:
         call = {"to": self._diamond, "data": "0x" + abi.FUNCTIONS[name].encode().hex()}

@@ -121,7 +121,13 @@ class ChainWatch:
             await self._look()
 
     async def _look(self) -> None:
-        seen = await self._load()
+        text = await self._facts.get(self._key)
+        self._stored = text or ""
+        try:
+            seen = WatchState.loads(text) if text else None
+        except ValueError as error:
+            await tell(self._sink, Skip(EVERYONE, f"{EVERYONE}@chain:0", f"starting over: {error}"))
+            seen = None
         if seen is not None and seen.outbox:
             seen = await self._deliver(seen)
         genesis, block = await self._newest(seen)
@@ -210,15 +216,6 @@ class ChainWatch:
             reason = f"{counts[name]} events at once: those after the first {CROWD} do not fire"
             key = event_key(EVERYONE, name, first.block, first.mark)
             await tell(self._sink, Skip(EVERYONE, key, reason))
-
-    async def _load(self) -> WatchState | None:
-        text = await self._facts.get(self._key)
-        self._stored = text or ""
-        try:
-            return WatchState.loads(text) if text else None
-        except ValueError as error:
-            await tell(self._sink, Skip(EVERYONE, f"{EVERYONE}@chain:0", f"starting over: {error}"))
-            return None
 
     async def _say(self, problems: dict[str, str]) -> None:
         """Record a problem when it appears or changes, not at every look."""

@@ -97,7 +97,15 @@ class _Provider(WebSocketProvider):
 
     async def _next(self) -> dict[str, Any]:
         while True:
-            message = await self._message()
+            assert self._ws is not None
+            try:
+                message: Any = strict_json.loads(await self._ws.recv())
+            except ConnectionClosed as error:
+                raise Unreachable(_words(error)) from None
+            except ValueError:
+                raise Unreachable("the server sent a message that is not JSON") from None
+            if not isinstance(message, dict):
+                raise Unreachable("the server sent a message that is not a JSON object")
             if message.get("method") != "eth_subscription":
                 if self._answer.done():
                     raise Unreachable("the server sent an unexpected answer")
@@ -106,18 +114,6 @@ class _Provider(WebSocketProvider):
             await asyncio.sleep(PACE_S)
             if self._answer.done():  # before that, nothing consumes messages, and they would pile up
                 return message
-
-    async def _message(self) -> dict[str, Any]:
-        assert self._ws is not None
-        try:
-            message: Any = strict_json.loads(await self._ws.recv())
-        except ConnectionClosed as error:
-            raise Unreachable(_words(error)) from None
-        except ValueError:
-            raise Unreachable("the server sent a message that is not JSON") from None
-        if not isinstance(message, dict):
-            raise Unreachable("the server sent a message that is not a JSON object")
-        return message
 
 
 async def _close(provider: _Provider) -> None:

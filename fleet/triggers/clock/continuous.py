@@ -134,16 +134,13 @@ class Continuous:
         here = self._clock.monotonic()
         for persona, turn in [(name, turn) for name, turn in self._turns.items() if turn.at <= here]:
             turn.at = here + max(turn.pace.longest, AGAIN_S)
-            await self._fire(persona, turn)
+            rounds = turn.rounds
+            why = f"continuous, pause {turn.pace.pause(rounds.quiet):g} s"
+            firing = Firing(round_key(persona, rounds.count), persona, why, self._clock.now())
+            if problem := await deliver(self._sink, firing):
+                turn.at = self._clock.monotonic() + turn.pace.pause(rounds.quiet)
+                await tell(self._sink, Skip(persona, firing.key, problem))
         return max(min((turn.at for turn in self._turns.values()), default=here + WAKE_S) - here, 0.0)
-
-    async def _fire(self, persona: str, turn: _Turn) -> None:
-        rounds = turn.rounds
-        why = f"continuous, pause {turn.pace.pause(rounds.quiet):g} s"
-        firing = Firing(round_key(persona, rounds.count), persona, why, self._clock.now())
-        if problem := await deliver(self._sink, firing):
-            turn.at = self._clock.monotonic() + turn.pace.pause(rounds.quiet)
-            await tell(self._sink, Skip(persona, firing.key, problem))
 
     def _wait(self, persona: str, pace: Pace, rounds: Rounds) -> None:
         at = self._clock.monotonic() + pace.wait(rounds, self._clock.now())

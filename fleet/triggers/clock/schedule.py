@@ -223,29 +223,26 @@ class Clockwork:
                 if scope.deadline - now < self._sink_s or scope.deadline == math.inf:
                     scope.deadline = now + 1.5 * self._sink_s
                 due.clear()
-                await self._take(due)
+                # move the longest due firings to `due`, by job; record missed ticks as Skips
+                room = 1 if self._fire_all is None or self._alone else CROWD
+                self._alone = max(0, self._alone - 1)
+                while self._due and len(due) < room:
+                    job, (first, tick) = self._due.popitem(last=False)
+                    planned = self._planned.get(job)
+                    if planned is None:
+                        continue
+                    persona, ticks = planned.persona, planned.schedule.ticks
+                    due[job] = Firing(tick_key(persona, tick), persona, planned.why, tick)
+                    if first < tick:
+                        late = f"missed {named(ticks, first, tick)}: the clock or the machine stood still"
+                        reason = f"{late}; only {iso(tick)} runs"
+                        await tell(self._sink, Skip(persona, tick_key(persona, first), reason))
                 await self._fire(due)
         if scope.cancelled_caught and len(due) > 1:
             self._one_by_one(due, TOO_LONG)
         elif scope.cancelled_caught:
             for firing in due.values():
                 await tell(self._sink, Skip(firing.persona, firing.key, TOO_LONG))
-
-    async def _take(self, due: dict[str, Firing]) -> None:
-        """Move the longest due firings to `due`, by job; record missed ticks as Skips."""
-        room = 1 if self._fire_all is None or self._alone else CROWD
-        self._alone = max(0, self._alone - 1)
-        while self._due and len(due) < room:
-            job, (first, tick) = self._due.popitem(last=False)
-            planned = self._planned.get(job)
-            if planned is None:
-                continue
-            persona, ticks = planned.persona, planned.schedule.ticks
-            due[job] = Firing(tick_key(persona, tick), persona, planned.why, tick)
-            if first < tick:
-                late = f"missed {named(ticks, first, tick)}: the clock or the machine stood still"
-                reason = f"{late}; only {iso(tick)} runs"
-                await tell(self._sink, Skip(persona, tick_key(persona, first), reason))
 
     async def _fire(self, due: dict[str, Firing]) -> None:
         if self._fire_all is not None and len(due) > 1:

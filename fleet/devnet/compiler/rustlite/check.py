@@ -54,7 +54,9 @@ def collect(items: list[n.Item]) -> CheckedProgram:
             program.functions[item.name] = item
             if item.result is not None:
                 item.returns = sized(program.resolve(item.result), item.result.span)
-            _signature(item)
+            if len(item.params) > PARAMS:
+                raise CompileError("LH0213", f"more than {PARAMS} parameters", item.span)
+            _distinct([(p.name, p.span) for p in item.params])
         elif isinstance(item, n.Const):
             _define(item, item.name in program.consts)
             program.consts[item.name] = item
@@ -75,12 +77,6 @@ def _distinct(names: list[tuple[str, Span]]) -> None:
         if name in seen:
             raise CompileError("LH0201", f"{name} is defined more than once", span)
         seen.add(name)
-
-
-def _signature(item: n.Function) -> None:
-    if len(item.params) > PARAMS:
-        raise CompileError("LH0213", f"more than {PARAMS} parameters", item.span)
-    _distinct([(p.name, p.span) for p in item.params])
 
 
 def sized(kind: str, span: Span) -> str:

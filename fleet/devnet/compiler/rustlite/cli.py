@@ -26,19 +26,9 @@ def main(argv: list[str]) -> int:
     if options.entry:
         print(entry(sys.stdin.buffer.read(MODULE_CAP + 1)[:MODULE_CAP], options.defects))
         return 0
-    return _compile(sys.stdin.buffer.read(SOURCE_CAP + 1), options.defects)
-
-
-def _defects(text: str) -> frozenset[str]:
-    chosen = frozenset(filter(None, text.split(",")))
-    if unknown := chosen - DEFECTS:
-        raise argparse.ArgumentTypeError(f"{', '.join(sorted(unknown))}: not in {', '.join(sorted(DEFECTS))}")
-    return chosen
-
-
-def _compile(source: bytes, defects: frozenset[str]) -> int:
+    source = sys.stdin.buffer.read(SOURCE_CAP + 1)
     try:
-        return _report(source, defects)
+        return _report(source, options.defects)
     except ImportError as error:  # incomplete installation: not an answer about a source
         print(f"rustlite: {error}: run `make setup`", file=sys.stderr)
         return 127
@@ -48,6 +38,13 @@ def _compile(source: bytes, defects: frozenset[str]) -> int:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         print(f"thread 'main' panicked at {frame.name}:{frame.lineno}:\n{error}", file=sys.stderr)
         return 101
+
+
+def _defects(text: str) -> frozenset[str]:
+    chosen = frozenset(filter(None, text.split(",")))
+    if unknown := chosen - DEFECTS:
+        raise argparse.ArgumentTypeError(f"{', '.join(sorted(unknown))}: not in {', '.join(sorted(DEFECTS))}")
+    return chosen
 
 
 def _report(source: bytes, defects: frozenset[str]) -> int:

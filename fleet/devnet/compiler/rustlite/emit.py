@@ -101,7 +101,16 @@ class Emitter:
     def binary(self, node: n.Binary) -> None:
         self.expr(node.left)
         if node.op in ("&&", "||"):
-            self._short_circuit(node)
+            self.code.append("if (result i32)")
+            self.frames.append("logic")
+            for node_or_value in (node.right, 0) if node.op == "&&" else (1, node.right):
+                if isinstance(node_or_value, int):
+                    self.code.append(f"i32.const {node_or_value}")
+                else:
+                    self.expr(node_or_value)
+                self.code.append("else")
+            self.code[-1] = "end"
+            self.frames.pop()
             return
         self.expr(node.right)
         kind = node.right.type if node.left.type == n.NEVER else node.left.type
@@ -112,18 +121,6 @@ class Emitter:
     def _operate(self, op: str, kind: str) -> None:
         name = wasm(kind) or "i32"
         self.code.append(f"{name}.{(FLOAT_OPS if name == 'f32' else INT_OPS)[op]}")
-
-    def _short_circuit(self, node: n.Binary) -> None:
-        self.code.append("if (result i32)")
-        self.frames.append("logic")
-        for node_or_value in (node.right, 0) if node.op == "&&" else (1, node.right):
-            if isinstance(node_or_value, int):
-                self.code.append(f"i32.const {node_or_value}")
-            else:
-                self.expr(node_or_value)
-            self.code.append("else")
-        self.code[-1] = "end"
-        self.frames.pop()
 
     def _convert(self, kind: str, to: str) -> None:
         pair = (wasm(kind), wasm(to))
@@ -193,21 +190,18 @@ class Emitter:
         self.code += [f"local.set {node.temp.slot}", f"block{result(node.type)}"]
         self.frames.append("match")
         for arm in node.arms:
-            self._arm(arm, node.temp)
+            self.code.append("block")
+            self.frames.append("arm")
+            for index, pattern in enumerate(arm.patterns):
+                self.code.append(f"local.get {node.temp.slot}")
+                self.expr(pattern)
+                self.code += [f"{wasm(node.temp.type)}.eq"] + ["i32.or"] * (index > 0)
+            if arm.patterns:
+                self.code += ["i32.eqz", "br_if 0"]
+            self.expr(arm.body)
+            self.code += ["br 1", "end"]
+            self.frames.pop()
         self.code += ["unreachable", "end"]
-        self.frames.pop()
-
-    def _arm(self, arm: n.Arm, subject: n.Local) -> None:
-        self.code.append("block")
-        self.frames.append("arm")
-        for index, pattern in enumerate(arm.patterns):
-            self.code.append(f"local.get {subject.slot}")
-            self.expr(pattern)
-            self.code += [f"{wasm(subject.type)}.eq"] + ["i32.or"] * (index > 0)
-        if arm.patterns:
-            self.code += ["i32.eqz", "br_if 0"]
-        self.expr(arm.body)
-        self.code += ["br 1", "end"]
         self.frames.pop()
 
     def return_(self, node: n.Return) -> None:
@@ -216,16 +210,13 @@ class Emitter:
         self.code.append("return")
 
     def jump(self, node: n.Jump) -> None:
-        self.code.append(f"br {self._depth(node.kind)}")
-
-    def _depth(self, kind: str) -> int:
-        """How many open blocks lie between here and the innermost `kind`."""
+        # how many open blocks lie between here and the innermost `kind`
         depth = 0
-        while self.frames[-1 - depth] != kind:
-            if "compiler-hang" in self.defects and (kind, self.frames[-1 - depth]) == ("break", "if"):
+        while self.frames[-1 - depth] != node.kind:
+            if "compiler-hang" in self.defects and (node.kind, self.frames[-1 - depth]) == ("break", "if"):
                 continue  # seeded defect: does not step over an `if`
             depth += 1
-        return depth
+        self.code.append(f"br {depth}")
 
 
 RULES: dict[type, Callable[[Emitter, Any], None]] = {

@@ -15,7 +15,15 @@ def literal(token: Token) -> Literal:
     """The node of one literal token. Raises CompileError LH0005 (ill-formed) and LH0006 (out of range)."""
     span = (token.start_pos, token.end_pos)
     if token.type == "INT":
-        return _integer(token)
+        digits, suffix = str(token), ""
+        if digits.endswith(("i32", "i64")):
+            digits, suffix = digits[:-3], digits[-3:]
+        digits = digits.replace("_", "")
+        bits = digits.startswith(("0x", "0b"))
+        if len(digits) > 66:  # longer than any 64-bit literal; int() of a long text is quadratic
+            raise CompileError("LH0006", "literal out of range for i64", (token.start_pos, token.end_pos))
+        value: Value = int(digits, 0) if bits else int(digits, 10)
+        return Literal((token.start_pos, token.end_pos), value, suffix, bits)
     if token.type == "FLOAT":
         return Literal(span, to_f32(float(token.replace("_", "").removesuffix(F32)), span), F32)
     if token.type in ("TRUE", "FALSE"):
@@ -34,18 +42,6 @@ def to_f32(value: float, span: Span) -> float:
         return float(struct.unpack("<f", struct.pack("<f", value))[0])
     except OverflowError:
         raise CompileError("LH0006", "out of range for f32", span) from None
-
-
-def _integer(token: Token) -> Literal:
-    digits, suffix = str(token), ""
-    if digits.endswith(("i32", "i64")):
-        digits, suffix = digits[:-3], digits[-3:]
-    digits = digits.replace("_", "")
-    bits = digits.startswith(("0x", "0b"))
-    if len(digits) > 66:  # longer than any 64-bit literal; int() of a long text is quadratic
-        raise CompileError("LH0006", "literal out of range for i64", (token.start_pos, token.end_pos))
-    value: Value = int(digits, 0) if bits else int(digits, 10)
-    return Literal((token.start_pos, token.end_pos), value, suffix, bits)
 
 
 def _unescape(token: Token) -> str:

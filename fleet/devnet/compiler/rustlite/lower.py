@@ -70,7 +70,9 @@ def _block(tree: Tree, depth: int) -> n.Block:
     tail: n.Expr | None = None
     for child in tree.children:
         if child.data == "let_stmt":
-            stmts.append(_let(child, depth + 1))
+            mutable, name, declared, _, value = child.children
+            kind = _type(declared) if declared is not None else None
+            stmts.append(n.Let(_span(name), str(name), mutable is not None, kind, expr(value, depth + 1)))
         elif child.data in ("expr_stmt", "block_stmt"):
             semi = child.data == "expr_stmt" or len(child.children) == 2
             stmts.append(n.ExprStmt(_span(child), expr(child.children[0], depth + 1), semi))
@@ -86,12 +88,6 @@ def _block(tree: Tree, depth: int) -> n.Block:
     return n.Block(_span(tree), stmts, tail)
 
 
-def _let(tree: Tree, depth: int) -> n.Let:
-    mutable, name, declared, _, value = tree.children
-    kind = _type(declared) if declared is not None else None
-    return n.Let(_span(name), str(name), mutable is not None, kind, expr(value, depth))
-
-
 def _paren(tree: Tree, depth: int) -> n.Expr:
     inner = expr(tree.children[0], depth)
     inner.span = _span(tree)
@@ -101,13 +97,14 @@ def _paren(tree: Tree, depth: int) -> n.Expr:
 def _unary(tree: Tree, depth: int) -> n.Expr:
     operand = expr(tree.children[1], depth)
     op = str(tree.children[0])
-    if op == "-" and isinstance(operand, n.Literal) and _is_number(operand):
+    if (
+        op == "-"
+        and isinstance(operand, n.Literal)
+        and not operand.bits
+        and not isinstance(operand.value, (bool, bytes))
+    ):
         return n.Literal(_span(tree), -cast(float, operand.value), operand.suffix)
     return n.Unary(_span(tree), op, operand)
-
-
-def _is_number(node: n.Literal) -> bool:
-    return not node.bits and not isinstance(node.value, (bool, bytes))
 
 
 def _binary(tree: Tree, depth: int) -> n.Expr:

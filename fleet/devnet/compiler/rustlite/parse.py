@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from ._parser import Lark, Lark_StandAlone, Tree, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
-from .diagnostic import CompileError, Span
+from .diagnostic import CompileError
 
 CAP = 65_536
 """Largest source, in bytes."""
@@ -48,11 +48,7 @@ def _translated(error: UnexpectedInput, source: bytes) -> CompileError:
         return CompileError("LH0004", "unterminated string", (at, len(source)))
     if source[at] == ord("'"):
         return CompileError("LH0004", "unterminated or ill-formed char literal", (at, at + 1))
-    return CompileError("LH0003", "unexpected character", _character(source, at))
-
-
-def _character(source: bytes, at: int) -> Span:
     end = at + 1
     while end < len(source) and source[end] & 0xC0 == 0x80:
         end += 1
-    return at, end
+    return CompileError("LH0003", "unexpected character", (at, end))
