@@ -109,7 +109,14 @@ def fold(spans: Spans, event: Event) -> tuple[Spans, tuple[Signal, ...]]:
         case MessageStarted() | MessageDelta() | MessageDone() | MessageSaid():
             return _message(spans, event)
         case Footer():
-            return _footer(spans, event)
+            after, signals = flush(replace(spans, run=False))
+            if not spans.run:
+                return after, signals
+            output = event.model_dump(include={"outcome", "detail", "calls", "turns", "seconds"})
+            if event.usage is not None:
+                output["usage"] = event.usage.model_dump(exclude_none=True)
+            close = CloseSpan(key=RUN, output=output, is_error=True if event.outcome == "failed" else None)
+            return after, (*signals, close)
     return spans, ()
 
 
@@ -225,17 +232,6 @@ def _cut(spans: Spans) -> tuple[Spans, tuple[Signal, ...]]:
     tools = [CloseSpan(key=key, is_complete=False) for key in spans.tools]
     thoughts = [_close_reasoning(spans, index, is_complete=False) for index in sorted(spans.reasoning)]
     return replace(spans, tools=(), reasoning={}), (*tools, *thoughts)
-
-
-def _footer(spans: Spans, event: Footer) -> tuple[Spans, tuple[Signal, ...]]:
-    after, signals = flush(replace(spans, run=False))
-    if not spans.run:
-        return after, signals
-    output = event.model_dump(include={"outcome", "detail", "calls", "turns", "seconds"})
-    if event.usage is not None:
-        output["usage"] = event.usage.model_dump(exclude_none=True)
-    close = CloseSpan(key=RUN, output=output, is_error=True if event.outcome == "failed" else None)
-    return after, (*signals, close)
 
 
 class Observer:

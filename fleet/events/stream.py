@@ -218,7 +218,22 @@ class Stream:
     def emit(self, event: Event) -> None:
         """Emit one event; raises FleetError when it cannot be written."""
         if isinstance(event, LIVE):
-            self._live(event)
+            match event:
+                case MessageStarted():
+                    records, belongs = self._messages.started(event)
+                    self._all(records)
+                    if belongs:
+                        held = self._held[event.index] = Holdback(self._mask, self._reach)
+                        self._readers.publish(self._stamped(event, held.add(event.text)))
+                case MessageDelta() if self._messages.more(event):
+                    self._piece(event.index, self._held[event.index].add(event.text))
+                case MessageDone():
+                    records, belongs = self._messages.done(event)
+                    if belongs:
+                        self._piece(event.index, self._held.pop(event.index).rest())
+                    self._all(records)
+                    if belongs:
+                        self._readers.publish(self._stamped(event))
         elif isinstance(event, MessageSaid):
             self._all(self._messages.said(event))
         else:
@@ -226,24 +241,6 @@ class Stream:
                 self._all(self._messages.end())
                 self._held.clear()
             self._record(event)
-
-    def _live(self, event: MessageStarted | MessageDelta | MessageDone) -> None:
-        match event:
-            case MessageStarted():
-                records, belongs = self._messages.started(event)
-                self._all(records)
-                if belongs:
-                    held = self._held[event.index] = Holdback(self._mask, self._reach)
-                    self._readers.publish(self._stamped(event, held.add(event.text)))
-            case MessageDelta() if self._messages.more(event):
-                self._piece(event.index, self._held[event.index].add(event.text))
-            case MessageDone():
-                records, belongs = self._messages.done(event)
-                if belongs:
-                    self._piece(event.index, self._held.pop(event.index).rest())
-                self._all(records)
-                if belongs:
-                    self._readers.publish(self._stamped(event))
 
     def _piece(self, index: int | None, text: str) -> None:
         if text:

@@ -19,7 +19,7 @@ from fleet.events.model import FixStepTaken, ProposalMoved
 from fleet.files import disk_errors, write_atomic
 from fleet.fix.fixers.budget import RunFixBudget
 from fleet.fix.jails.paid_jails import PaidJails
-from fleet.fix.model import CheckedPatch, FixTask, GateReport, GateStep, StepResult, TrackerHit
+from fleet.fix.model import FixTask, GateReport, GateStep, StepResult, TrackerHit
 from fleet.fix.parts import WORK, FixParts, FixRun, FixWorld, ProposalTexts
 from fleet.fix.permission.guard import FenceClosed
 from fleet.fix.permission.permit import ProposePermit, unlike
@@ -116,7 +116,17 @@ class Proposer:
             await self._move(task, "held", {HELD_AT: "secret"}, why="the patch holds a secret of this fleet")
             raise RunOver("refused", "secret: the patch holds a secret of this fleet")
         texts = self._masked(self.parts.texts(task, report, patch))
-        await self._checked(task, report, patch, texts)
+        data = {
+            **asdict(texts),
+            "files": list(patch.files),
+            "added": patch.added,
+            "removed": patch.removed,
+            "test": patch.test.path,
+            "fixes": patch.fixes,
+            "rounds": report.rounds,
+            "steps": [{"step": str(one.step), "passed": one.passed} for one in report.steps],
+        }
+        await self._move(task, "checked", data, base=patch.base)
         publishing = Publishing(
             self.world,
             self.permit,
@@ -168,21 +178,6 @@ class Proposer:
             owed |= {OWED: record_text(self.world, task, "needs-repro", reason, self.run.persona)}
         await self._move(task, "held", owed, why=why)
         return f"held at {why}"
-
-    async def _checked(
-        self, task: FixTask, report: GateReport, patch: CheckedPatch, texts: ProposalTexts
-    ) -> None:
-        data = {
-            **asdict(texts),
-            "files": list(patch.files),
-            "added": patch.added,
-            "removed": patch.removed,
-            "test": patch.test.path,
-            "fixes": patch.fixes,
-            "rounds": report.rounds,
-            "steps": [{"step": str(one.step), "passed": one.passed} for one in report.steps],
-        }
-        await self._move(task, "checked", data, base=patch.base)
 
     async def _keep(self, task: FixTask, report: GateReport) -> None:
         """The steps with what each has seen, and the patch, in the run's evidence."""

@@ -101,15 +101,11 @@ class Cors:
             await send(message)
 
         if request.method == "OPTIONS":
-            await _preflight()(scope, receive, send_with_origin)
+            headers = {
+                "access-control-allow-methods": "GET, POST, OPTIONS",
+                "access-control-allow-headers": "content-type, x-goog-api-key",
+                "access-control-max-age": "600",
+            }
+            await Response(status_code=204, headers=headers)(scope, receive, send_with_origin)
             return
         await self._app(scope, receive, send_with_origin)
-
-
-def _preflight() -> Response:
-    headers = {
-        "access-control-allow-methods": "GET, POST, OPTIONS",
-        "access-control-allow-headers": "content-type, x-goog-api-key",
-        "access-control-max-age": "600",
-    }
-    return Response(status_code=204, headers=headers)

@@ -40,34 +40,30 @@ class RpcChain:
         if self._key is None:
             raise TxFailed("no meter key", kind="not_mined")
         async with self._nonces:
-            sent = await self._send(self._key, abi.FUNCTIONS["meter"].encode(address, wei))
+            sender = address_of(self._key)
+            if not self._chain_id:
+                self._chain_id = as_int(await self._rpc.call("eth_chainId"))
+            nonce = as_int(await self._rpc.call("eth_getTransactionCount", [sender, "pending"]))
+            price = as_int(await self._rpc.call("eth_gasPrice"))
+            unsigned = tx.UnsignedTx(
+                chain_id=self._chain_id,
+                nonce=nonce,
+                tip=0,
+                max_fee=2 * price,
+                gas=METER_GAS,
+                to=self._diamond,
+                data=abi.FUNCTIONS["meter"].encode(address, wei),
+            )
+            try:
+                raw = "0x" + tx.sign(unsigned, self._key).raw.hex()
+                sent = str(await self._rpc.call("eth_sendRawTransaction", [raw]))
+            except RpcError as error:
+                raise TxFailed(f"the node refused the debit: {error}", kind="not_mined") from None
         if await self._status(sent) != 1:
             raise TxFailed("the debit was reverted", kind="reverted", tx=sent)
 
     async def aclose(self) -> None:
         await self._rpc.aclose()
-
-    async def _send(self, key: Secret, data: bytes) -> str:
-        sender = address_of(key)
-        if not self._chain_id:
-            self._chain_id = as_int(await self._rpc.call("eth_chainId"))
-        nonce = as_int(await self._rpc.call("eth_getTransactionCount", [sender, "pending"]))
-        price = as_int(await self._rpc.call("eth_gasPrice"))
-        unsigned = tx.UnsignedTx(
-            chain_id=self._chain_id,
-            nonce=nonce,
-            tip=0,
-            max_fee=2 * price,
-            gas=METER_GAS,
-            to=self._diamond,
-            data=data,
-        )
-        try:
-            return str(
-                await self._rpc.call("eth_sendRawTransaction", ["0x" + tx.sign(unsigned, key).raw.hex()])
-            )
-        except RpcError as error:
-            raise TxFailed(f"the node refused the debit: {error}", kind="not_mined") from None
 
     async def _status(self, sent: str) -> int:
         looks = 0

@@ -56,7 +56,25 @@ class GitRemotePublisher:
         if not await branch.ours(head):
             raise FixError(f"{task.branch} holds commits of others", remedy="look at the branch there")
         await self._ask()
-        await self._write(branch, task, head, f"{line(title)}\n\n{clean(body, 60_000, newlines=True)}\n")
+        # patches first, the request last: a request that is there is complete
+        words = f"{line(title)}\n\n{clean(body, 60_000, newlines=True)}\n"
+        mirror = branch.mirror
+        base = (await mirror.ask("merge-base", await mirror.base(), head)).strip()
+        drafts = branch.folder / "patches"
+        with disk_errors(drafts):
+            shutil.rmtree(drafts, ignore_errors=True)
+            drafts.mkdir(mode=0o700, parents=True)  # a peer that settles has pushed nothing itself
+        where = ("--output-directory", str(drafts), "--no-color", "--no-signature", "--no-renames")
+        await mirror.ask("format-patch", "--quiet", *where, "--full-index", "--binary", f"{base}..{head}")
+        ask = ("request-pull", base, mirror.url, f"{head}:refs/heads/{task.branch}")
+        asked = await self._git.run(*ask, place=mirror.place, token=self._token(task))
+        with disk_errors(branch.folder):
+            for old in branch.folder.glob("[0-9]*.patch"):
+                old.unlink()
+            for patch in sorted(drafts.iterdir()):
+                patch.rename(branch.folder / patch.name)
+            drafts.rmdir()
+            write_atomic(branch.folder / _REQUEST, words.encode() + b"\n" + asked)
         return Published(task.branch, task.branch, head, "open")
 
     async def close(self, task: FixTask, why: str) -> Published | None:
@@ -96,23 +114,3 @@ class GitRemotePublisher:
         ours = state == "merged" or await branch.ours(head)
         conflicts = state in ("pushed", "open") and ours and await branch.conflicts(head)
         return Published(task.branch, task.branch, head, state, ours, conflicts)
-
-    async def _write(self, branch: ProposalBranch, task: FixTask, head: str, words: str) -> None:
-        """Patches first, the request last: a request that is there is complete."""
-        mirror = branch.mirror
-        base = (await mirror.ask("merge-base", await mirror.base(), head)).strip()
-        drafts = branch.folder / "patches"
-        with disk_errors(drafts):
-            shutil.rmtree(drafts, ignore_errors=True)
-            drafts.mkdir(mode=0o700, parents=True)  # a peer that settles has pushed nothing itself
-        where = ("--output-directory", str(drafts), "--no-color", "--no-signature", "--no-renames")
-        await mirror.ask("format-patch", "--quiet", *where, "--full-index", "--binary", f"{base}..{head}")
-        ask = ("request-pull", base, mirror.url, f"{head}:refs/heads/{task.branch}")
-        asked = await self._git.run(*ask, place=mirror.place, token=self._token(task))
-        with disk_errors(branch.folder):
-            for old in branch.folder.glob("[0-9]*.patch"):
-                old.unlink()
-            for patch in sorted(drafts.iterdir()):
-                patch.rename(branch.folder / patch.name)
-            drafts.rmdir()
-            write_atomic(branch.folder / _REQUEST, words.encode() + b"\n" + asked)

@@ -92,6 +92,13 @@ def _host_config(shape: ContainerShape, processors: int, door: Path) -> dict[str
     limits = shape.limits
     memory = limits.memory + limits.tmp + limits.shm + _SPARE_MEMORY + (limits.box if shape.own_box else 0)
     mounts = [*shape.mounts, ContainerMount(source=str(door), target=shape.layout.inside("/opt/start"))]
+    # PID 1 ends a jail with more than `inodes`; the file system stops a little above
+    uid, gid = shape.user
+    inodes = shape.limits.inodes + _SPARE_INODES
+    common = f"nosuid,nodev,nr_inodes={inodes},uid={uid},gid={gid}"
+    sizes = {"/tmp": (shape.limits.tmp, "1777"), "/dev/shm": (shape.limits.shm, "1777")}
+    if shape.own_box:
+        sizes[shape.layout.box] = (shape.limits.box, "0700")
     return {
         "NetworkMode": "none",
         "ReadonlyRootfs": True,
@@ -105,7 +112,7 @@ def _host_config(shape: ContainerShape, processors: int, door: Path) -> dict[str
         "MemorySwap": memory,
         "PidsLimit": limits.processes,
         "NanoCpus": min(PROCESSORS, processors) * 10**9,
-        "Tmpfs": _tmpfs(shape),
+        "Tmpfs": {path: f"rw,exec,{common},size={size},mode={mode}" for path, (size, mode) in sizes.items()},
         "Mounts": [
             {
                 "Type": "bind",
@@ -121,14 +128,3 @@ def _host_config(shape: ContainerShape, processors: int, door: Path) -> dict[str
         "Init": False,
         **({"Runtime": shape.runtime} if shape.runtime else {}),
     }
-
-
-def _tmpfs(shape: ContainerShape) -> dict[str, str]:
-    """PID 1 ends a jail with more than `inodes`; the file system stops a little above."""
-    uid, gid = shape.user
-    inodes = shape.limits.inodes + _SPARE_INODES
-    common = f"nosuid,nodev,nr_inodes={inodes},uid={uid},gid={gid}"
-    sizes = {"/tmp": (shape.limits.tmp, "1777"), "/dev/shm": (shape.limits.shm, "1777")}
-    if shape.own_box:
-        sizes[shape.layout.box] = (shape.limits.box, "0700")
-    return {path: f"rw,exec,{common},size={size},mode={mode}" for path, (size, mode) in sizes.items()}

@@ -191,7 +191,12 @@ class Dispatcher:
 
         It takes no lock, so that a daemon that stops midway does not block the others.
         """
-        await self._put_back_strays()
+        # requeue jobs assigned to us in an answer that never arrived
+        async with self._fetching:
+            known = {job.id for job in (*self._held.values(), *self._over, self._fetched) if job}
+            for job in await self._jobs.own():
+                if job.id not in known:
+                    await self._jobs.put_back(job)
         for job in await self._jobs.stalled(self._stalled_s):
             failpoints.point("queue.rescue")
             await self._jobs.rescue(job)
@@ -202,14 +207,6 @@ class Dispatcher:
                 await self._journal.finish(run_id, "cancelled", "the process ended before it began")
                 await self._jobs.drop(run_id)
         await self._defer_jobless()
-
-    async def _put_back_strays(self) -> None:
-        """Requeue jobs assigned to us in an answer that never arrived."""
-        async with self._fetching:
-            known = {job.id for job in (*self._held.values(), *self._over, self._fetched) if job}
-            for job in await self._jobs.own():
-                if job.id not in known:
-                    await self._jobs.put_back(job)
 
     async def _defer_jobless(self) -> None:
         """Add jobs for runs without one; a second job for a run finds it ended."""

@@ -98,20 +98,16 @@ def translate(error: BaseException, where: str) -> BaseException:
     """Known conditions become FleetErrors with a remedy; anything else is our bug and stays unchanged."""
     state = getattr(error, "sqlstate", None)
     if state is None:
-        return _connecting(error, where)
+        text = str(error)
+        for words, kind, (what, remedy) in _SAID:
+            if words in text:
+                return kind(f"{where}: {what}", remedy=remedy)
+        away = type(error).__name__ in _TRANSPORT
+        return TryAgain(f"{where}: {_AWAY[0]}", remedy=_AWAY[1]) if away else error
     for prefix, kind, (what, remedy) in _STATES:
         if state.startswith(prefix):
             return kind(f"{where}: {what}", remedy=remedy)
     return error
-
-
-def _connecting(error: BaseException, where: str) -> BaseException:
-    text = str(error)
-    for words, kind, (what, remedy) in _SAID:
-        if words in text:
-            return kind(f"{where}: {what}", remedy=remedy)
-    away = type(error).__name__ in _TRANSPORT
-    return TryAgain(f"{where}: {_AWAY[0]}", remedy=_AWAY[1]) if away else error
 
 
 _TRANSPORT = frozenset({"OperationalError", "ConnectionTimeout", "InterfaceError"})

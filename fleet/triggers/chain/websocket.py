@@ -52,7 +52,10 @@ async def follow_heads(
     except Exception as error:  # web3 raises any type on a hostile answer
         raise Unreachable(_words(error)) from None
     finally:
-        await _close(provider)
+        with anyio.move_on_after(CLOSE_S, shield=True):
+            for _ in range(2):  # the first call raises the reader task's error and leaves the socket open
+                with suppress(Exception):
+                    await provider.disconnect()
     raise Unreachable("the server closed the connection")
 
 
@@ -114,13 +117,6 @@ class _Provider(WebSocketProvider):
             await asyncio.sleep(PACE_S)
             if self._answer.done():  # before that, nothing consumes messages, and they would pile up
                 return message
-
-
-async def _close(provider: _Provider) -> None:
-    with anyio.move_on_after(CLOSE_S, shield=True):
-        for _ in range(2):  # the first call raises the reader task's error and leaves the socket open
-            with suppress(Exception):
-                await provider.disconnect()
 
 
 def _words(error: Exception) -> str:

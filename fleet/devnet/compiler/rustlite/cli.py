@@ -28,7 +28,16 @@ def main(argv: list[str]) -> int:
         return 0
     source = sys.stdin.buffer.read(SOURCE_CAP + 1)
     try:
-        return _report(source, options.defects)
+        # measured: the loader answers without paying 70 ms for the parser
+        from .compile import compile_source
+
+        try:
+            module = compile_source(source, options.defects)
+        except CompileError as error:
+            print(render(error, source, options.defects), file=sys.stderr)
+            return 1
+        sys.stdout.buffer.write(module)
+        return 0
     except ImportError as error:  # incomplete installation: not an answer about a source
         print(f"rustlite: {error}: run `make setup`", file=sys.stderr)
         return 127
@@ -45,15 +54,3 @@ def _defects(text: str) -> frozenset[str]:
     if unknown := chosen - DEFECTS:
         raise argparse.ArgumentTypeError(f"{', '.join(sorted(unknown))}: not in {', '.join(sorted(DEFECTS))}")
     return chosen
-
-
-def _report(source: bytes, defects: frozenset[str]) -> int:
-    from .compile import compile_source  # measured: the loader answers without paying 70 ms for the parser
-
-    try:
-        module = compile_source(source, defects)
-    except CompileError as error:
-        print(render(error, source, defects), file=sys.stderr)
-        return 1
-    sys.stdout.buffer.write(module)
-    return 0

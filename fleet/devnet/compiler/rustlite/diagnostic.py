@@ -29,15 +29,11 @@ def render(error: CompileError, source: bytes, defects: frozenset[str]) -> str:
         line = 1 + text[:start].count("\n")
     else:
         line = 1 + source.count(b"\n", 0, start)
-    quoted = _snippet(source, start, end)
+    # the refused text, cut between characters and made printable
+    text = source[start : min(end, start + SNIPPET)].decode("utf-8", "ignore")
+    quoted = "".join(c if c.isprintable() else " " for c in text)
     where = f"line {line}" + (f", at `{quoted}`" if quoted else "")
     return f"{error.code}: {error.message} ({where}) [{start}..{end}]"
-
-
-def _snippet(source: bytes, start: int, end: int) -> str:
-    """The refused text, cut between characters and made printable."""
-    text = source[start : min(end, start + SNIPPET)].decode("utf-8", "ignore")
-    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def slice_str(source: bytes, start: int, end: int) -> str:
