@@ -24,7 +24,7 @@ from fleet.store.journal import Journal
 from fleet.store.rows import UNLIKE, ProposalRow, ProposalState
 from fleet.triage.outputs.document import LogPosition, WorklistHeader
 from fleet.triage.outputs.files import save
-from tests.fix.homes import FP, item
+from tests.fix.tasks import FP, item
 
 PROFILE = """
 name = "p"

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fleet.config.platform import Platform
-from fleet.config.propose import ProposeSection, RegressionSection, RepositorySection, TreeCompilerSection
+from fleet.config.propose import ProposeSection
 from fleet.drivers.session import RunOver
 from fleet.errors import PatchRefused
 from fleet.events.model import TurnUsage
 from fleet.findings.fingerprint import identity
-from fleet.findings.repro import ReproCall, write_repro
 from fleet.fix.build_calls import facts_of
 from fleet.fix.gate.gate import fix_gate
 from fleet.fix.gate.variants import make_variants
@@ -26,7 +24,8 @@ from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.model import Image, Jail, Limits
 from fleet.oracles.model import Exchange
 from fleet.oracles.table import judge
-from fleet.triage.items.worklist import WorklistItem
+from tests.fix import tasks
+from tests.fix.repositories import git
 
 ITEM = "c0ffee12ab34"
 CANARY = "canary-7d1f-token-of-the-publisher"
@@ -90,48 +89,26 @@ def make_repository(folder: Path, **changed: str) -> str:
     for path, text in (FILES | changed).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
-    quiet = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", "HOME": str(folder)}
-    who = ["-c", "user.name=A", "-c", "user.email=a@a.example"]
-    for words in (["init", "-q", "-b", "main"], ["add", "-A"], [*who, "commit", "-q", "-m", "first"]):
-        subprocess.run(["git", *words], cwd=folder, env=quiet, check=True)
+    for words in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-q", "-m", "first"]):
+        git(folder, *words)
     return folder.as_uri()
 
 
 def task(url: str, limits: ProposeSection, *, title: str = "an enum without variants panics") -> FixTask:
-    calls = (ReproCall("qa_compile", {"source": "enum E{}"}),)
-    item = WorklistItem(
-        rank=1,
-        fingerprint=ITEM,
-        severity="high",
-        surface="compiler",
-        title=title,
-        count=3,
-        verified=True,
-        repro=write_repro(calls),
-        evidence="ab" * 32,
-        score=1.0,
-        why="",
-        first_seen="2026-01-01T00:00:00Z",
-        last_seen="2026-01-02T00:00:00Z",
-        senders=("0x" + "5e" * 20,),
-        trusted=True,
-        proof="verified",
-        state="confirmed",
-    )
-    repository = RepositorySection(
-        url=url,
-        surfaces=("compiler",),
-        test=("{python}", "-m", "unittest", "-q", "tests.test_own"),
+    on = tasks.repository(
+        url,
+        test=["{python}", "-m", "unittest", "-q", "tests.test_own"],
         timeout_s=10,
-        paths=("src/**", "tests/**"),
-        regression=RegressionSection(
-            path="tests/test_qa_{item}.py",
-            template="pytest-compiler",
-            command=("{python}", "-m", "pytest", "-q", "-p", "no:cacheprovider", "{path}"),
-        ),
-        compiler=TreeCompilerSection(command=("{python}", "-I", "-S", "{tree}/src/compiler.py")),
+        regression={
+            "path": "tests/test_qa_{item}.py",
+            "template": "pytest-compiler",
+            "command": ["{python}", "-m", "pytest", "-q", "-p", "no:cacheprovider", "{path}"],
+        },
+        compiler={"command": ["{python}", "-I", "-S", "{tree}/src/compiler.py"]},
     )
-    return FixTask(item, calls, "sample", repository, limits, "run1", f"qa-fleet/{ITEM}", "0x" + "5e" * 20)
+    sender = "0x" + "5e" * 20
+    one = tasks.item(ITEM, title=title, senders=(sender,))
+    return tasks.task(on, one, limits=limits, run="run1", sender=sender)
 
 
 TEST = RegressionTest(f"tests/test_qa_{ITEM}.py", "def test(): pass\n", f"QA-FLEET {ITEM} SHOWN:")

@@ -1,4 +1,4 @@
-"""GitHub's stand-in, a token file for it, a task on it, and its publisher."""
+"""The home of a fleet that proposes; GitHub's stand-in, a token file for it, a task on it, its publisher."""
 
 from __future__ import annotations
 
@@ -10,9 +10,18 @@ import pytest
 from fleet.fix.model import FixTask
 from fleet.fix.publish.github import GitHubPublisher
 from tests.fix.branches import MemoryBranches
-from tests.fix.github_place import made
 from tests.fix.github_server import TOKEN, GitHubServer, served
-from tests.fix.published_task import github, repository, task
+from tests.fix.homes import FixHome, home
+from tests.fix.published_task import github, made, task
+from tests.fix.repositories import ProposalPlace, make_remote
+from tests.fix.repositories import task as on_remote
+from tests.fix.tasks import repository
+
+
+@pytest.fixture
+async def here(tmp_path: Path) -> AsyncIterator[FixHome]:
+    async with home(tmp_path) as one:
+        yield one
 
 
 @pytest.fixture
@@ -38,3 +47,10 @@ def of(server: GitHubServer) -> FixTask:
 @pytest.fixture
 def publisher(server: GitHubServer, of: FixTask, token: Path) -> GitHubPublisher:
     return made(of, token, MemoryBranches(server.heads))
+
+
+@pytest.fixture
+def near(tmp_path: Path) -> ProposalPlace:
+    """A task on a remote by file://."""
+    remote = make_remote(tmp_path)
+    return ProposalPlace(remote=remote, task=on_remote(remote.url), state=tmp_path / "state")

@@ -19,8 +19,8 @@ from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.model import Image
 from fleet.oracles.model import Exchange
 from fleet.oracles.table import judge
-from fleet.triage.items.worklist import WorklistItem
 from tests.fix import sample
+from tests.fix.tasks import item, task
 
 RUN = "fixtest1"
 Change = Callable[[TreePort, TreeJailPort], Awaitable[None]]
@@ -41,38 +41,17 @@ def task_of(
     """The task of a sample's defect; `name` is its item's fingerprint."""
     section = sample.repository(one)
     calls = parse_repro(defect.repro)
-    return FixTask(
-        item=item_of(defect, name=name, title=title),
+    return task(
+        section if calls[-1].tool == "qa_compile" else sample.for_service(section),
+        item(
+            name or "0" * 12,
+            surface=defect.surface,
+            title=title or f"{defect.name}: an item of the sample",
+            repro=defect.repro,
+        ),
         calls=calls,
-        name="sample",
-        repository=section if calls[-1].tool == "qa_compile" else sample.for_service(section),
         limits=sample.limits(rounds=rounds),
         run=RUN,
-        branch="qa-fleet/x",
-    )
-
-
-def item_of(defect: sample.SampleDefect, *, name: str, title: str = "") -> WorklistItem:
-    """An item of the worklist, as triage would list it."""
-    return WorklistItem(
-        rank=1,
-        fingerprint=name or "0" * 12,
-        severity="high",
-        surface=defect.surface,
-        title=title or f"{defect.name}: an item of the sample",
-        count=1,
-        verified=True,
-        repro=defect.repro,
-        evidence="",
-        score=1.0,
-        why="",
-        first_seen="",
-        last_seen="",
-        senders=(),
-        trusted=True,
-        proof="verified",
-        state="confirmed",
-        names=(name or "0" * 12,),
     )
 
 

@@ -13,7 +13,6 @@ from typing import Any
 from fleet.chain.node.codec import Entry
 from fleet.clock import SystemClock
 from fleet.config import FleetConfig
-from fleet.config.propose import RepositorySection
 from fleet.events.model import Event, FixStepTaken, ProposalMoved
 from fleet.findings.redact import Redactor
 from fleet.fix.model import GateStep, StepResult
@@ -29,47 +28,11 @@ from fleet.store.journal import Journal
 from fleet.store.rows import NewRun, ProposalRow
 from fleet.triage.items.worklist import WorklistItem
 from tests.doubles.fix import MemoryParts
+from tests.fix.tasks import FP, item, repository
 
-FP = "0123456789ab"
-REPRO = 'qa_compile(source="fn f() {}")'
 PASSED = tuple(StepResult(step, True, "as it should") for step in GateStep)
-REPOSITORY = RepositorySection.model_validate(
-    {
-        "url": "/nowhere",
-        "surfaces": ["compiler"],
-        "test": ["true"],
-        "paths": ["src/**"],
-        "regression": {"path": "tests/test_{item}.py", "template": "pytest-compiler", "command": ["true"]},
-        "compiler": {"command": ["true"]},
-    }
-)
 CLOCK = SystemClock()
 WEB = SimpleNamespace(face="", site="", proxy="")
-
-
-def item(fingerprint: str = FP, **changes: Any) -> WorklistItem:
-    """A confirmed, verified item of ours."""
-    known: dict[str, Any] = {
-        "rank": 1,
-        "fingerprint": fingerprint,
-        "severity": "high",
-        "surface": "compiler",
-        "title": "compile panics",
-        "count": 1,
-        "verified": True,
-        "repro": REPRO,
-        "evidence": "",
-        "score": 1.0,
-        "why": "",
-        "first_seen": "",
-        "last_seen": "",
-        "senders": ("0x1",),
-        "trusted": True,
-        "proof": "verified",
-        "state": "confirmed",
-        "names": (fingerprint,),
-    }
-    return WorklistItem(**known | changes)
 
 
 @dataclass
@@ -100,13 +63,14 @@ class FixHome:
     journal: Journal
     parts: MemoryParts = field(default_factory=lambda: MemoryParts(steps=PASSED))
     log: MemoryFeedback = field(default_factory=MemoryFeedback)
-    config: FleetConfig = field(default_factory=lambda: FleetConfig(repositories={"sample": REPOSITORY}))
+    config: FleetConfig = field(default_factory=lambda: FleetConfig(repositories={"sample": repository()}))
     platform: Any = field(default_factory=lambda: SimpleNamespace(name="p", targets={}, web=WEB))
     redactor: Redactor = field(default_factory=Redactor)
     clock: SystemClock = CLOCK
     personas: Any = field(default_factory=dict)
     item: str = ""
     owned: bool = True
+    me: str = ""
     events: list[Event] = field(default_factory=list)
 
     @property
@@ -150,7 +114,7 @@ class FixHome:
         """An open run with a ledger and an event stream."""
         started = {"persona": "qa-fix", "platform": "p", "trigger": "t", "rung": "propose", "budget": {}}
         await self.journal.trigger(NewRun(run_id=run, key=f"k:{run}", **started))  # type: ignore[arg-type]
-        await self.journal.claim(run, pid=os.getpid(), pid_start=1)
+        await self.journal.claim(run, pid=os.getpid(), pid_start=1, daemon=self.me)
         budget = Budget(calls=calls, writes=0, reports=0, wall_s=600.0, acts=False, tokens=1000)
         emit = SimpleNamespace(emit=self.events.append)
         return SimpleNamespace(

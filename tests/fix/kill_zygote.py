@@ -29,16 +29,16 @@ from fleet.fix.publish.token import TokenFile
 from fleet.fix.remains import clear_remains
 from fleet.fix.repository.git import Git, GitToken
 from fleet.fix.repository.trees import GitTrees
-from fleet.gate.budget import Budget, Ledger
 from fleet.runs.proof.item_questions import ItemQuestion
 from fleet.store.failpoints import about, step
 from fleet.store.journal import Journal
-from fleet.store.rows import OPEN_PROPOSALS, NewRun
+from fleet.store.rows import OPEN_PROPOSALS
 from tests.crash.forking import serve
 from tests.doubles.fix import MemoryParts
-from tests.fix.homes import FP, PASSED, FixHome, MemoryFeedback, item
+from tests.fix.homes import PASSED, FixHome, MemoryFeedback
 from tests.fix.published_task import github
 from tests.fix.repositories import FIXED, checked, task
+from tests.fix.tasks import FP, item
 
 CANARY = "github_pat_canary7Qx0000000000000000000000000000"
 CALLS = 20
@@ -138,8 +138,6 @@ def _token(task: FixTask) -> GitToken:
 class KilledHome(FixHome):
     """A FixWorld of one process on a journal that may be shared; `me` is its daemon's name."""
 
-    me = ""
-
     @property
     def source(self) -> Any:
         async def mine(run: str) -> bool:
@@ -150,16 +148,6 @@ class KilledHome(FixHome):
     @property
     def tokens(self) -> Path:
         return self.log.path.parent / "allow"  # type: ignore[attr-defined,no-any-return]
-
-    async def begin(self, run: str, *, calls: int = CALLS) -> SimpleNamespace:
-        started = {"persona": "qa-fix", "platform": "p", "trigger": "t", "rung": "propose", "budget": {}}
-        await self.journal.trigger(NewRun(run_id=run, key=f"k:{run}", **started))  # type: ignore[arg-type]
-        await self.journal.claim(run, pid=os.getpid(), pid_start=1, daemon=self.me)
-        budget = Budget(calls=calls, writes=0, reports=0, wall_s=600.0, acts=False, tokens=1000)
-        emit = SimpleNamespace(emit=self.events.append)
-        return SimpleNamespace(
-            run=run, persona="qa-fix", ledger=Ledger(self.journal, run, budget), stream=emit
-        )
 
 
 async def settle(state: Path) -> None:
@@ -199,9 +187,7 @@ def _home(state: Path, life: Life, journal: Journal) -> KilledHome:
     config = FleetConfig(repositories={"sample": repository}, store=StoreSection(stalled_s=STALLED_S))
     parts = RealParts(steps=PASSED, state=state, life=life)
     log = FileFeedback(path=Path(life.shared) / "log.jsonl")
-    here = KilledHome(state, journal, parts, log, config)
-    here.me = life.me
-    return here
+    return KilledHome(state, journal, parts, log, config, me=life.me)
 
 
 if __name__ == "__main__":

@@ -19,9 +19,9 @@ from fleet.jail.process import proc_stat
 from fleet.store.journal import Journal
 from tests.crash.farm import Zygotes
 from tests.fix.github_server import GitHubServer
-from tests.fix.homes import FP
 from tests.fix.kill_zygote import CALLS, CANARY, Life
 from tests.fix.repositories import Remote, git, make_remote
+from tests.fix.tasks import FP
 
 BRANCH = f"qa-fleet/{FP}"
 LEFT = ("trees/*", "runs/*/fix", "proposals/**/index-*", "proposals/**/patches")

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from fleet.config.propose import GitHubSection, ProposeSection, RegressionSection, RepositorySection
-from fleet.config.propose import TreeCompilerSection as Compiler
+from fleet.config.propose import GitHubSection, RepositorySection
 from fleet.findings.repro import ReproCall
-from fleet.fix.model import CheckedPatch, FixTask, GateReport, GateStep, RegressionTest, StepResult
-from fleet.triage.items.worklist import WorklistItem
+from fleet.fix.model import CheckedPatch, FixTask, GateReport, GateStep, Published, RegressionTest, StepResult
+from fleet.fix.ports import by_hand
+from fleet.fix.publish.body import commit_message, proposal_body, proposal_title
+from fleet.fix.publish.github import GitHubPublisher
+from fleet.fix.publish.github_api import GitHubApi
+from fleet.fix.publish.token import TokenFile
+from tests.fix import tasks
+from tests.fix.branches import MemoryBranches
+from tests.fix.tasks import CALLS
 
 BASE = "b" * 40
 FINGERPRINT = "00c0ffee1234"
@@ -21,8 +27,6 @@ index 1111111111111111111111111111111111111111..22222222222222222222222222222222
 -old
 +new
 """
-TITLE = "the compiler panics on an empty enum"
-CALLS = (ReproCall("qa_compile", {"source": "enum E{}"}),)
 TEST = RegressionTest(f"tests/test_{FINGERPRINT}.py", "def test_it():\n    assert True\n", "QA-1")
 
 
@@ -30,56 +34,15 @@ def github(api: str = "https://api.github.com", **more: Any) -> GitHubSection:
     return GitHubSection(repository="acme/widget", api=api, **more)
 
 
-def repository(**more: Any) -> RepositorySection:
-    return RepositorySection(
-        url=more.pop("url", "https://github.com/acme/widget.git"),
-        surfaces=("compiler",),
-        test=("make", "test"),
-        paths=("src/**",),
-        regression=RegressionSection(
-            path="tests/test_{item}.py", template="pytest-compiler", command=("pytest",)
-        ),
-        compiler=Compiler(command=("./cc",)),
-        **more,
-    )
-
-
-def item(**more: Any) -> WorklistItem:
-    made = WorklistItem(
-        rank=1,
-        fingerprint=FINGERPRINT,
-        severity="high",
-        surface="compiler",
-        title=TITLE,
-        count=3,
-        verified=True,
-        repro='qa_compile(source="enum E{}")',
-        evidence="e" * 64,
-        score=9.5,
-        why="severity high",
-        first_seen="2026-11-01T10:00:00Z",
-        last_seen="2026-11-20T10:00:00Z",
-        senders=("0x" + "ab" * 20,),
-        trusted=True,
-        proof="verified",
-        state="confirmed",
-        entry=17,
-        epoch=1,
-    )
-    return replace(made, **more)
-
-
 def task(
     *, on: RepositorySection | None = None, calls: tuple[ReproCall, ...] = CALLS, **more: Any
 ) -> FixTask:
-    return FixTask(
-        item=item(**more),
+    return tasks.task(
+        on or tasks.repository("https://github.com/acme/widget.git"),
+        tasks.item(FINGERPRINT, entry=17, epoch=1, **more),
         calls=calls,
         name="widget",
-        repository=on or repository(),
-        limits=ProposeSection(),
         run="r-1",
-        branch=f"qa-fleet/{FINGERPRINT}",
         sender="0x" + "ab" * 20,
         posted="2026-11-20T10:05:00Z",
     )
@@ -94,3 +57,18 @@ def report(checked: CheckedPatch | None = None, words: str = "exit 1: QA-1", **e
     steps = tuple(StepResult(step, True, words, evidence) for step in GateStep)
     failed = StepResult(GateStep.OWN_TESTS, False, "2 of 40 failed", {"code": 1})
     return GateReport((*steps[:5], failed, *steps[2:]), checked or patch(), rounds=2)
+
+
+BODY, TEXT = proposal_body(task(), report()), proposal_title(task(), report())
+MESSAGE = commit_message(task(), report())
+
+
+def made(of: FixTask, token: Path, branches: MemoryBranches) -> GitHubPublisher:
+    section = of.repository.github
+    assert section is not None
+    return GitHubPublisher(section, GitHubApi(section, TokenFile(token), deadline_s=5, ask=by_hand), branches)
+
+
+async def published(publisher: GitHubPublisher, of: FixTask) -> Published:
+    await publisher.push(of, patch(), MESSAGE)
+    return await publisher.open(of, TEXT, BODY)

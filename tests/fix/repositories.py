@@ -10,24 +10,21 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from fleet.config.propose import (
-    ProposeSection,
-    RegressionSection,
-    RepositorySection,
-    TreeCompilerSection,
-)
+from fleet.config.propose import ProposeSection
 from fleet.fix.model import CheckedPatch, FixTask, RegressionTest
+from fleet.fix.ports import by_hand
+from fleet.fix.publish.git_remote import GitRemotePublisher
+from fleet.fix.repository.git import Git
 from fleet.fix.repository.patch_rules import check_patch
-from fleet.triage.items.worklist import WorklistItem
+from fleet.fix.repository.trees import GitTrees
+from tests.fix import tasks
+from tests.fix.tasks import FP
 
-FINGERPRINT = "0123456789abcdef"
 _PLACE = "@where the remote is@"
-BRANCH = f"qa-fleet/{FINGERPRINT}"
+BRANCH = f"qa-fleet/{FP}"
 SOURCE = "def double(number):\n    return number + number + 1\n"
 FIXED = "def double(number):\n    return number + number\n"
-TEST = RegressionTest(
-    f"tests/qa/test_{FINGERPRINT}.py", "assert double(2) == 4, 'QA-MARKER-1'\n", "QA-MARKER-1"
-)
+TEST = RegressionTest(f"tests/qa/test_{FP}.py", "assert double(2) == 4, 'QA-MARKER-1'\n", "QA-MARKER-1")
 FILES = {
     "src/double.py": SOURCE,
     "src/other.py": "OTHER = 1\n",
@@ -35,25 +32,6 @@ FILES = {
     ".gitignore": "*.pyc\n__pycache__/\nbuild/\n",
     "README.md": "A sample.\n",
 }
-ITEM = WorklistItem(
-    rank=1,
-    fingerprint=FINGERPRINT,
-    severity="high",
-    surface="compiler",
-    title="double adds one",
-    count=3,
-    verified=True,
-    repro="{}",
-    evidence="ab" * 32,
-    score=1.0,
-    why="",
-    first_seen="2026-01-01T00:00:00Z",
-    last_seen="2026-01-01T00:00:00Z",
-    senders=(),
-    trusted=True,
-    proof="verified",
-    state="confirmed",
-)
 
 
 def git(folder: Path, *words: str, name: str = "A Person", email: str = "person@example.org") -> str:
@@ -141,18 +119,9 @@ def task(
     url: str, *, run: str = "run-1", branch: str = BRANCH, limits: ProposeSection | None = None
 ) -> FixTask:
     """A task on the repository at a URL; a fix may change `src/**`."""
-    repository = RepositorySection(
-        url=url,
-        surfaces=("compiler",),
-        test=("true",),
-        paths=("src/**", "tests/**"),
-        regression=RegressionSection(
-            path="tests/qa/test_{item}.py", template="pytest-compiler", command=("true",)
-        ),
-        compiler=TreeCompilerSection(command=("true",)),
-    )
+    on = tasks.repository(url, test_path="tests/qa/test_{item}.py")
     chosen = limits or ProposeSection()
-    return FixTask(ITEM, (), "sample", repository, chosen, run=run, branch=branch)
+    return tasks.task(on, calls=(), limits=chosen, run=run, branch=branch)
 
 
 def checked(given: FixTask, text: bytes, base: str, test: RegressionTest = TEST) -> CheckedPatch:
@@ -163,3 +132,24 @@ def checked(given: FixTask, text: bytes, base: str, test: RegressionTest = TEST)
 def of_run(given: FixTask, run: str) -> FixTask:
     """The same task in another run."""
     return replace(given, run=run)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProposalPlace:
+    """A remote, a task on it, and the state directory of the fleet that proposes."""
+
+    remote: Remote
+    task: FixTask
+    state: Path
+
+    def publisher(self, state: str = "state") -> GitRemotePublisher:
+        return GitRemotePublisher(Git(), self.state.parent / state, ask=by_hand)
+
+    async def patch(self, text: str = FIXED) -> CheckedPatch:
+        async with GitTrees(Git(), self.state).open(self.task) as tree:
+            await tree.put("src/double.py", text.encode())
+            return checked(self.task, await tree.diff(), tree.base)
+
+    @property
+    def folder(self) -> Path:
+        return self.state / "proposals" / "sample" / BRANCH

@@ -28,7 +28,8 @@ from fleet.fix.publish.body import (
     proposal_body,
     proposal_title,
 )
-from tests.fix.published_task import FINGERPRINT, patch, report, repository, task
+from tests.fix.published_task import FINGERPRINT, patch, report, task
+from tests.fix.tasks import repository
 from tests.triage.hostile import ESCAPES, MARKUP
 
 GOLDEN = Path(__file__).parent / "golden"

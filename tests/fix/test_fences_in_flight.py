@@ -25,10 +25,11 @@ from fleet.fix.publish.token import TokenFile
 from fleet.fix.repository.git import Git, GitToken
 from tests.fix.git_http import GitHttp, serve_git
 from tests.fix.github_server import TOKEN, GitHubServer, served
-from tests.fix.homes import FENCES, FP, FixHome, home, item
+from tests.fix.homes import FENCES, FixHome, home
 from tests.fix.published_task import github
 from tests.fix.publisher_stands import fixing
 from tests.fix.repositories import Remote, checked, make_remote, task
+from tests.fix.tasks import FP, item
 
 pytestmark = pytest.mark.anyio
 SLOW_S = 10.0

@@ -16,6 +16,8 @@ from fleet.fix.gate.gate import fix_gate
 from fleet.fix.gate.variants import make_variants
 from fleet.fix.model import FixTask, GateReport, GateStep, StepResult
 from fleet.fix.ports import TreeCommand
+from fleet.fix.repository.git import Git
+from fleet.fix.repository.trees import GitTrees
 from tests.fix import sample
 from tests.fix.gate_world import (
     ScriptedFixer,
@@ -26,7 +28,6 @@ from tests.fix.gate_world import (
     task_of,
     tree_jails,
 )
-from tests.fix.plain_trees import PlainTree, PlainTrees
 
 FULL = bool(os.environ.get("QA_FIX_FULL"))
 pytestmark = [
@@ -61,10 +62,9 @@ class ExplorerContext:
 
     async def gate(self, task: FixTask, fixer: ScriptedFixer) -> tuple[GateReport, list[StepResult]]:
         noted: list[StepResult] = []
-        trees = PlainTrees(self.folder)
         report = await fix_gate(
             task,
-            trees=trees,
+            trees=GitTrees(Git(), self.folder),
             jails=tree_jails(self.spool),
             fixer=fixer,
             platform=sample.PROFILE,
@@ -72,7 +72,7 @@ class ExplorerContext:
             make_variants=make_variants,
             note=noted.append,
         )
-        assert trees.open_now == 0
+        assert list((self.folder / "trees").iterdir()) == []
         return report, noted
 
 
@@ -82,13 +82,13 @@ async def ground(tmp_path_factory: pytest.TempPathFactory) -> ExplorerContext:
     for name in ("spool", "trees"):
         (folder / name).mkdir()
     one = sample.build(folder / "repository")
-    jails, base = tree_jails(folder / "spool"), PlainTree(folder / "base", one.path)
-    for command in sample.repository(one).build:
-        assert (await jails.run(base.path, TreeCommand(command, deadline_s=60, keep=True))).passed
-    names = {}
-    for defect in one.defects:
-        task = task_of(one, defect)
-        names[defect.name] = named(defect, await jails.ask(base.path, task, task.calls))
+    jails, names = tree_jails(folder / "spool"), {}
+    async with GitTrees(Git(), folder).open(task_of(one, one.defects[0])) as base:
+        for command in sample.repository(one).build:
+            assert (await jails.run(base.path, TreeCommand(command, deadline_s=60, keep=True))).passed
+        for defect in one.defects:
+            task = task_of(one, defect)
+            names[defect.name] = named(defect, await jails.ask(base.path, task, task.calls))
     return ExplorerContext(one, folder / "trees", folder / "spool", names)
 
 

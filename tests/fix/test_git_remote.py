@@ -14,12 +14,12 @@ from fleet.fix.publish.git_remote import GitRemotePublisher
 from fleet.fix.repository.git import Git, GitToken
 from fleet.fix.repository.trees import GitTrees
 from tests.fix.git_http import serve_git
-from tests.fix.proposal_place import ProposalPlace, near_place
 from tests.fix.repositories import (
     BRANCH,
     FIXED,
     SOURCE,
     TEST,
+    ProposalPlace,
     checked,
     git,
     make_remote,
@@ -37,11 +37,6 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ProposalPl
     with serve_git(tmp_path) as served:
         url = remote.url if request.param == "file" else f"{served.url}/remote.git"
         yield ProposalPlace(remote=remote, task=task(url), state=tmp_path / "state")
-
-
-@pytest.fixture
-def near(tmp_path: Path) -> ProposalPlace:
-    return near_place(tmp_path)
 
 
 async def test_a_plain_remote_has_no_comments_to_answer(tmp_path: Path) -> None:

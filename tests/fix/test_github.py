@@ -9,9 +9,8 @@ from fleet.errors import FixError, TryAgain
 from fleet.fix.model import FixTask, GateStep, Published, StepResult
 from fleet.fix.publish.body import closing_comment, is_marked
 from fleet.fix.publish.github import GitHubPublisher
-from tests.fix.github_place import BODY, MESSAGE, TEXT, published
 from tests.fix.github_server import GitHubServer
-from tests.fix.published_task import patch
+from tests.fix.published_task import BODY, MESSAGE, TEXT, patch, published
 
 pytestmark = pytest.mark.anyio
 STEPS = (StepResult(GateStep.OWN_TESTS, True, "its own tests pass"),)

@@ -16,9 +16,9 @@ from fleet.fix.publish.github import GitHubPublisher
 from fleet.fix.publish.github_api import LIMIT, GitHubApi
 from fleet.fix.publish.token import TokenFile
 from tests.fix.branches import MemoryBranches
-from tests.fix.github_place import BODY, MESSAGE, TEXT, made, published
 from tests.fix.github_server import TOKEN, GitHubServer
-from tests.fix.published_task import github, patch, repository, task
+from tests.fix.published_task import BODY, MESSAGE, TEXT, github, made, patch, published, task
+from tests.fix.tasks import repository
 from tests.sandbox.doubles import Server, http_answer
 
 pytestmark = pytest.mark.anyio

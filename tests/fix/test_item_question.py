@@ -19,7 +19,8 @@ from fleet.runs.proof.item_questions import ItemQuestion
 from fleet.store.rows import FindingRow
 from tests.doubles.fix import MemoryParts
 from tests.fix import sample
-from tests.fix.homes import FP, PASSED, FixHome, home, item
+from tests.fix.homes import PASSED, FixHome, home
+from tests.fix.tasks import FP, item
 
 pytestmark = pytest.mark.anyio
 

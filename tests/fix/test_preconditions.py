@@ -11,7 +11,7 @@ from fleet.config.propose import ProposeSection
 from fleet.fix.permission.allow_git import GitPermission
 from fleet.fix.permission.preconditions import RULES, ProposeFacts, ProposeRefusal, refusal, table
 from fleet.gate.model import Rung
-from tests.fix.homes import FP, item
+from tests.fix.tasks import FP, item
 
 GOOD = ProposeFacts(
     asked=FP,

@@ -11,21 +11,16 @@ from fleet.errors import FixError
 from fleet.fix.ports import by_hand
 from fleet.fix.publish.git_remote import GitRemotePublisher
 from fleet.fix.repository.git import Git
-from tests.fix.proposal_place import ProposalPlace, near_place
 from tests.fix.repositories import (
     BRANCH,
     FIXED,
     TEST,
+    ProposalPlace,
     git,
 )
 
 pytestmark = pytest.mark.anyio
 TOKEN = "github_pat_" + "Zq7" * 12
-
-
-@pytest.fixture
-def near(tmp_path: Path) -> ProposalPlace:
-    return near_place(tmp_path)
 
 
 async def test_a_branch_of_others_is_left_alone(near: ProposalPlace) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
 
@@ -22,17 +21,12 @@ from fleet.fix.recovery import EVIDENCE
 from fleet.gate.model import Rung
 from fleet.gate.stop import resume
 from tests.doubles.fix import MemoryPublisher, MemoryTreeJails
-from tests.fix.homes import FENCES, FP, PASSED, FixHome, home, item
+from tests.fix.homes import FENCES, PASSED, FixHome
+from tests.fix.tasks import FP, item
 
 pytestmark = pytest.mark.anyio
 HIT = TrackerHit("issue", "https://example.org/issues/7", "compile panics", "open", "names the fingerprint")
 WAY = ["begun", "checked", "pushing", "opening", "open"]
-
-
-@pytest.fixture
-async def here(tmp_path: Path) -> AsyncIterator[FixHome]:
-    async with home(tmp_path) as made:
-        yield made
 
 
 async def test_a_checked_patch_becomes_an_open_draft(here: FixHome) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -16,19 +14,14 @@ from fleet.fix.permission.permit import say_unlike, unlike
 from fleet.fix.permission.preconditions import refusal
 from fleet.store.rows import DecisionKind, DecisionRow, ItemRow
 from fleet.triage.items.worklist import WorklistItem
-from tests.fix.homes import FP, PASSED, FixHome, home, item
+from tests.fix.homes import PASSED, FixHome
+from tests.fix.tasks import FP, item
 
 pytestmark = pytest.mark.anyio
 HIT = TrackerHit("issue", "https://example.org/issues/7", "compile panics", "open", "says the same")
 HELD = (*PASSED[:5], StepResult(GateStep.OWN_TESTS, False, "3 failed"))
 ROW = ("fingerprint", "state", "severity", "surface", "title", "repro", "names", "since", "trusted")
 """What an item of the worklist and its row share."""
-
-
-@pytest.fixture
-async def here(tmp_path: Path) -> AsyncIterator[FixHome]:
-    async with home(tmp_path) as made:
-        yield made
 
 
 async def test_what_the_gate_held_waits_until_it_changes_or_a_person_reopens_it(here: FixHome) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -13,16 +12,10 @@ from fleet.fix.publish.body import proposal_body
 from fleet.fix.publish.github_api import GitHubApi
 from fleet.fix.publish.token import TokenFile
 from fleet.fix.publish.tracker import GitHubTracker, NoTracker
-from tests.fix.github_server import TOKEN, GitHubServer, served
+from tests.fix.github_server import TOKEN, GitHubServer
 from tests.fix.published_task import FINGERPRINT, github, report, task
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[GitHubServer]:
-    async with served(GitHubServer()) as one:
-        yield one
 
 
 @pytest.fixture

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import anyio
 import pytest
@@ -21,17 +19,12 @@ from fleet.gate.model import Rung
 from fleet.service.proposal_watch import ProposalWatch
 from fleet.store.rows import ProposalState
 from tests.doubles.fix import patch_of
-from tests.fix.homes import FP, PASSED, FixHome, MemoryFeedback, home, item
+from tests.fix.homes import PASSED, FixHome, MemoryFeedback
+from tests.fix.tasks import FP, item
 
 pytestmark = pytest.mark.anyio
 BRANCH = f"qa-fleet/{FP}"
 WAY: tuple[ProposalState, ...] = ("checked", "pushing", "opening")
-
-
-@pytest.fixture
-async def here(tmp_path: Path) -> AsyncIterator[FixHome]:
-    async with home(tmp_path) as made:
-        yield made
 
 
 async def left_at(here: FixHome, state: ProposalState, *, pushed: bool, opened: bool) -> None:

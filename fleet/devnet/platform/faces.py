@@ -43,19 +43,18 @@ async def face(request: Request) -> Response:
     if "latency-regression" in site.defects and name == "docs" and site.face_hits[name] % 5 == 0:
         await anyio.sleep(0.4)
     kind = await chosen_face(site, found)
-    # the visitor's search text as the page shows it again; templates escape every plain string
-    query = request.query_params.get("q", "")[:200]
-    context = {
-        "name": name,
-        "agent_id": found,
-        "kind": kind,
-        "query": (Markup(query) if "script-in-face" in site.defects else query),
-    }
+    context = {"name": name, "agent_id": found, "kind": kind, "query": _shown_query(site, request)}
     if kind == "html":
         context["page"] = await text_of(site, found, PUBLIC_HTML)
     elif kind == "directory":
         context["persona"] = (await text_of(site, found, PERSONA) or DEFAULT_PERSONA)[:500]
     return TEMPLATES.TemplateResponse(request, "face.html", context)
+
+
+def _shown_query(site: Site, request: Request) -> str:
+    """The visitor's search text as the page shows it again; templates escape every plain string."""
+    query = request.query_params.get("q", "")[:200]
+    return Markup(query) if "script-in-face" in site.defects else query
 
 
 async def app_wasm(request: Request) -> Response:
