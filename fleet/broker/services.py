@@ -65,7 +65,7 @@ class Services:
     def __init__(self, policy: EgressPolicy, tx: TxPort | None) -> None:
         self._policy, self._tx = policy, tx
         self._tokens = 0
-        self._rpc = RpcUpstream(policy.rpc, max_response=policy.max_response)
+        self._rpc: RpcUpstream | None = None  # most calls never ask the node
         self._floor = 0
         """Block of the last transaction of this call: what a replica without it says is not passed on."""
         self._acts: set[asyncio.Task[dict[str, Any]]] = set()
@@ -77,16 +77,18 @@ class Services:
             _, late = await asyncio.wait(self._acts, timeout=SETTLE_S)
             for task in late:
                 task.cancel()
-        await self._rpc.aclose()
+        if self._rpc is not None:
+            await self._rpc.aclose()
 
     async def rpc(self, body: bytes, entry: EgressEntry) -> Answer:
         clean, methods = rewrite(body, methods=self._policy.methods, max_log_range=self._policy.max_log_range)
         entry.what = ",".join(methods)[:200]
         self._policy.ask()
+        node = self._rpc = self._rpc or RpcUpstream(self._policy.rpc, max_response=self._policy.max_response)
         async with asyncio.timeout(self._policy.request_s):
             if self._floor and clean.startswith(b"{"):
-                return await self._rpc.post_from(clean, methods, self._floor)
-            return await self._rpc.post(clean, methods)
+                return await node.post_from(clean, methods, self._floor)
+            return await node.post(clean, methods)
 
     async def tx(self, body: bytes, entry: EgressEntry) -> Answer:
         asked = {"value": "0"} | _object(body, {"key", "to", "data", "gas", "value"})

@@ -111,7 +111,8 @@ class Gate:
 
     async def malformed(self, tool: str, reason: str) -> Verdict:
         """Charge a call whose arguments could not be read, and refuse it: a parse error is not free."""
-        calls = max(1, self._cost(tool).calls)
+        spec = self._tools.get(tool)
+        calls = max(1, spec.cost.calls) if spec else 1
         return await self._charge("calls", calls, Verdict(permit=False, rule="arguments", reason=reason))
 
     def dial(self) -> DialReading:
@@ -132,10 +133,6 @@ class Gate:
             return Verdict(permit=False, rule="budget", reason=str(spent), ends_run=True)
         return verdict
 
-    def _cost(self, tool: str) -> Cost:
-        spec = self._tools.get(tool)
-        return spec.cost if spec else Cost()
-
     async def _facts(self, action: Action) -> GateFacts:
         rooms = self._rooms or await self._ledger.room()
         owed = self._owed or Counter[Unit]()
@@ -145,12 +142,12 @@ class Gate:
         while self._times[0] <= now - self._rate.seconds:
             self._times.popleft()
         recent = len(self._times)
-        dial = self.dial()
+        dial = read_dial(self._state / DIAL)
         if not dial.trusted:
             if self._distrusted is not None and dial.why not in self._reported:
                 self._reported.add(dial.why)
                 await self._distrusted(dial.why)
-            dial = self.dial()
+            dial = read_dial(self._state / DIAL)
         pause = stopped(self._state)
         return GateFacts(
             run=self._run,
@@ -158,7 +155,7 @@ class Gate:
             rung=dial.rung,
             grant=self._grant,
             effect=spec.effect_of(action.args) if spec else None,
-            cost=self._cost(action.tool),
+            cost=spec.cost if spec else Cost(),
             acts_on=spec.acts_on if spec else None,
             acts_at=spec.acts_at if spec else "",
             points_at=spec.points_at if spec else None,

@@ -9,7 +9,7 @@ does not know when a run ends.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -39,7 +39,7 @@ class Skip:
 
 
 class FiringSink(Protocol):
-    """Accepts firings and skips: the journal and the queue in the daemon, `FiringRecorder` in tests.
+    """Accepts firings and skips: the journal and the queue in the daemon.
 
     Both methods return once it is recorded, and never wait for a run. An exception costs that one firing
     (with a Skip), never the schedule.
@@ -64,43 +64,6 @@ class FactStore(Protocol):
     async def get(self, key: str) -> str | None: ...
     async def put(self, key: str, value: str) -> None: ...
     async def swap(self, key: str, old: str | None, value: str) -> bool: ...
-
-
-@dataclass
-class FiringRecorder:
-    """A sink that keeps firings and skips, each key once, like the journal."""
-
-    fired: list[Firing] = field(default_factory=list)
-    skips: list[Skip] = field(default_factory=list)
-    repeats: list[Firing] = field(default_factory=list)
-
-    async def fire(self, firing: Firing) -> bool:
-        new = firing.key not in self.keys
-        (self.fired if new else self.repeats).append(firing)
-        return new
-
-    async def skip(self, skip: Skip) -> None:
-        self.skips.append(skip)
-
-    @property
-    def keys(self) -> list[str]:
-        return [firing.key for firing in self.fired]
-
-
-class MemoryFacts(dict[str, str]):
-    """Facts that live as long as the test."""
-
-    async def get(self, key: str) -> str | None:  # type: ignore[override]
-        return super().get(key)
-
-    async def put(self, key: str, value: str) -> None:
-        self[key] = value
-
-    async def swap(self, key: str, old: str | None, value: str) -> bool:
-        if await self.get(key) != old:
-            return False
-        await self.put(key, value)
-        return True
 
 
 def tick_key(persona: str, tick: datetime) -> str:

@@ -17,7 +17,7 @@ from fleet.personas.model import Persona, Trigger
 from fleet.service.triggers import FIRST_S, SPREAD_S, Triggers
 from fleet.store.journal import Journal
 from fleet.store.rows import NewRun
-from fleet.triggers.model import FiringRecorder
+from tests.doubles.triggers import FiringRecorder
 from tests.runs.table import PLATFORM
 from tests.triggers.conftest import START, FakeClock
 

@@ -17,8 +17,8 @@ from fleet.triage.outputs.document import WorklistHeader
 from fleet.triage.outputs.html_page import to_html
 from fleet.triage.outputs.json_file import to_json
 from fleet.triage.outputs.markdown import to_markdown
-from fleet.triggers.model import FiringRecorder
 from tests.cli.test_worklist_command import own
+from tests.doubles.triggers import FiringRecorder
 from tests.triggers.conftest import FakeClock
 
 AT = "2026-11-21T10:00:00Z"

@@ -14,7 +14,8 @@ import pytest
 
 from fleet.personas.model import Trigger
 from fleet.triggers.clock.schedule import Clockwork
-from fleet.triggers.model import Firing, FiringRecorder
+from fleet.triggers.model import Firing
+from tests.doubles.triggers import FiringRecorder
 
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -21,7 +21,7 @@ from fleet.personas.model import EVENTS
 from fleet.triggers.chain.state import WatchState
 from fleet.triggers.chain.subscription import HeadSubscription
 from fleet.triggers.chain.watch import KEY, ChainWatch
-from fleet.triggers.model import FiringRecorder, MemoryFacts
+from tests.doubles.triggers import FiringRecorder, MemoryFacts
 from tests.triggers.conftest import running, until
 from tests.triggers.servers import HOSTILE, Relay, relay, server
 

@@ -16,7 +16,7 @@ import pytest
 from fleet.config import ChainSection, Platform, WebSection
 from fleet.http_client import HttpFailure
 from fleet.triggers.build import BuildWatch
-from fleet.triggers.model import FiringRecorder, MemoryFacts
+from tests.doubles.triggers import FiringRecorder, MemoryFacts
 from tests.triggers.conftest import FakeClock, Refusing
 
 pytestmark = pytest.mark.anyio

@@ -16,7 +16,7 @@ from fleet.devnet.anvil import Anvil
 from fleet.devnet.deploy import Deployment, deploy
 from fleet.personas.model import EVENTS
 from fleet.triggers.chain.watch import ChainWatch
-from fleet.triggers.model import FiringRecorder, MemoryFacts
+from tests.doubles.triggers import FiringRecorder, MemoryFacts
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet]
 

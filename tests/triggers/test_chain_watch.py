@@ -12,7 +12,8 @@ from fleet.errors import RpcError, Unreachable, UsageError
 from fleet.personas.model import EVENTS
 from fleet.triggers.chain import watch as chain
 from fleet.triggers.chain.watch import KEY, ChainWatch
-from fleet.triggers.model import EVERYONE, Firing, FiringRecorder, MemoryFacts
+from fleet.triggers.model import EVERYONE, Firing
+from tests.doubles.triggers import FiringRecorder, MemoryFacts
 from tests.triggers.conftest import FakeClock, Refusing, running, turns, until
 from tests.triggers.fakenode import DIAMOND, FACETS, SPONSOR, FakeNode
 

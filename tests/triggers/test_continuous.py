@@ -12,7 +12,7 @@ from fleet.clock import SystemClock
 from fleet.errors import UsageError
 from fleet.personas.model import Trigger
 from fleet.triggers.clock.continuous import AGAIN_S, Continuous, Pace, Rounds
-from fleet.triggers.model import FiringRecorder
+from tests.doubles.triggers import FiringRecorder
 from tests.triggers.conftest import START, FakeClock, Refusing, running, until
 
 TRIGGER = Trigger(continuous="30s", backoff="2h")

@@ -9,7 +9,8 @@ import pytest
 
 from fleet.errors import TryAgain
 from fleet.triggers.clock.schedule import CROWD, Clockwork
-from fleet.triggers.model import Firing, FiringRecorder
+from fleet.triggers.model import Firing
+from tests.doubles.triggers import FiringRecorder
 from tests.triggers.conftest import FakeClock, every, running, turns
 
 pytestmark = pytest.mark.anyio

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from fleet.errors import TryAgain, UsageError
 from fleet.triggers.files import GONE, KEY, NO_FILE, Change, FileWatch, Settling, Stat, watch_personas
-from fleet.triggers.model import FiringRecorder, MemoryFacts
+from tests.doubles.triggers import FiringRecorder, MemoryFacts
 from tests.triggers.conftest import Refusing, running, until
 
 STATS: st.SearchStrategy[Stat] = st.tuples(st.integers(1, 2), st.integers(0, 1), st.just(1), st.just(1))

@@ -8,7 +8,8 @@ import pytest
 
 from fleet.store.rows import ItemRow
 from fleet.triggers.items import ItemWatch, asked_ident, item_asked, item_key, item_of
-from fleet.triggers.model import FiringRecorder, MemoryFacts, manual_key
+from fleet.triggers.model import manual_key
+from tests.doubles.triggers import FiringRecorder, MemoryFacts
 
 pytestmark = pytest.mark.anyio
 A, B = "aaaaaaaaaaaa", "bbbbbbbbbbbb"

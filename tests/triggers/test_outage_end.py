@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fleet.findings.outage import FACTS, Outage, OutageBook, OutageEnd
-from fleet.triggers.model import FiringRecorder, MemoryFacts
 from fleet.triggers.outage_end import OutageEndWatch
+from tests.doubles.triggers import FiringRecorder, MemoryFacts
 from tests.triggers.conftest import FakeClock, Refusing, running, until
 
 pytestmark = pytest.mark.anyio

@@ -13,7 +13,8 @@ from fleet.errors import UsageError
 from fleet.personas.model import Trigger
 from fleet.triggers.clock.schedule import Clockwork
 from fleet.triggers.clock.ticks import Every
-from fleet.triggers.model import EVERYONE, Firing, FiringRecorder, Skip
+from fleet.triggers.model import EVERYONE, Firing, Skip
+from tests.doubles.triggers import FiringRecorder
 from tests.triggers.conftest import (
     START,
     FakeClock,

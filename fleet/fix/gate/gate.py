@@ -7,7 +7,8 @@ to which that patch is applied. A fixer learns which step failed and why, never 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -22,7 +23,6 @@ from fleet.fix.gate.steps import GateBench, StepHeld
 from fleet.fix.gate.variants import Variants
 from fleet.fix.model import CheckedPatch, FixTask, GateReport, GateStep, RegressionTest, StepResult
 from fleet.fix.ports import Fixer, TreeJailPort, TreePort, Trees
-from fleet.personas.model import Probe
 from fleet.runs.proof.item_questions import ItemQuestion
 from fleet.text import line
 
@@ -90,14 +90,17 @@ async def fix_gate(  # noqa: PLR0913  the ports of one task
     at = GateStep.REPRODUCE
     async with trees.open(task) as base:
         try:
-            bench = _bench(task, platform, jails, question)
+            with _held_by(FixError):
+                bench = GateBench(task, jails, item_judge(task, platform, question))
             await bench.build(base)
             step, results, shown = await steps.reproduce(bench, base)
             bench.judge.own.update(shown.seen)
             course.done(step)
             at = GateStep.TEST_FAILS
-            oracle = min(name for name, _ in shown.seen)
-            test = _made(task, platform, oracle, results, bench.judge.question.probe)
+            oracle, probe = min(name for name, _ in shown.seen), bench.judge.question.probe
+            with _held_by(FixError, "no regression test: "):
+                expected = "" if probe.control else probe.expect
+                test = regression_test(task, platform, oracle, results, expected=expected)
             course.done(await steps.test_fails(bench, base, test))
         except StepHeld as held:
             course.held(at, held)
@@ -108,23 +111,14 @@ async def fix_gate(  # noqa: PLR0913  the ports of one task
         return await rounds.go()
 
 
-def _bench(
-    task: FixTask, platform: Platform, jails: TreeJailPort, question: ItemQuestion | None
-) -> GateBench:
+@contextmanager
+def _held_by(kind: type[FixError], words: str = "") -> Iterator[None]:
+    """Turn an error within into the reason for which the step holds, with the rule of a refused patch."""
     try:
-        return GateBench(task, jails, item_judge(task, platform, question))
-    except FixError as error:
-        raise StepHeld(str(error)) from None
-
-
-def _made(
-    task: FixTask, platform: Platform, oracle: str, results: steps.Results, probe: Probe
-) -> RegressionTest:
-    expected = "" if probe.control else probe.expect
-    try:
-        return regression_test(task, platform, oracle, results, expected=expected)
-    except FixError as error:
-        raise StepHeld(f"no regression test: {error}") from None
+        yield
+    except kind as error:
+        rule = {"rule": error.rule} if isinstance(error, PatchRefused) else {}
+        raise StepHeld(f"{words}{error}", rule) from None
 
 
 @dataclass(slots=True)
@@ -163,15 +157,18 @@ class _Rounds:
         patch = await self._attempt(failed)
         async with self.trees.open(self.bench.task) as patched:
             self.at = GateStep.TEST_PASSES
-            try:
+            with _held_by(FixError, "the patch does not apply to the base: "):
                 await patched.apply(patch.text)
-            except FixError as error:
-                raise StepHeld(f"the patch does not apply to the base: {error}") from None
             await patched.put(self.test.path, self.test.text.encode())
             await self.bench.build(patched)
             self.course.done(await steps.test_passes(self.bench, patched, self.test))
             self.at = GateStep.TEST_FAILS_AGAIN
-            self.course.done(await self._reverted(patch))
+            async with self.trees.open(self.bench.task) as tree:
+                await tree.apply(patch.text)
+                await tree.restore()
+                await tree.put(self.test.path, self.test.text.encode())
+                await self.bench.build(tree)
+                self.course.done(await steps.test_fails_again(self.bench, tree, self.test))
             self.at = GateStep.OWN_TESTS
             self.course.done(await steps.own_tests(self.bench, patched))
             self.at = GateStep.VARIANTS
@@ -193,11 +190,9 @@ class _Rounds:
         task = self.bench.task
         async with self.trees.open(task) as tree:
             await tree.put(self.test.path, self.test.text.encode())
-            try:
+            with _held_by(FixError, "no patch: "):
                 said = await self.fixer.fix(task, tree, self.bench.jails, tuple(failed))
                 text = await tree.diff(without=[self.test.path])
-            except FixError as error:
-                raise StepHeld(f"no patch: {error}", _rule(error)) from None
         if not text.strip():
             raise StepHeld("the fixer changed nothing", {"said": line(said.words, 300)})
         patch = self._checked(text)
@@ -206,12 +201,10 @@ class _Rounds:
 
     def _checked(self, text: bytes) -> CheckedPatch:
         task = self.bench.task
-        try:
+        with _held_by(PatchRefused, "the patch is refused: "):
             return self.check_patch(
                 text, base=self.base.base, test=self.test, repository=task.repository, limits=task.limits
             )
-        except PatchRefused as refused:
-            raise StepHeld(f"the patch is refused: {refused}", _rule(refused)) from None
 
     def _within(self, patch: CheckedPatch, words: str) -> StepResult:
         told = {
@@ -221,15 +214,3 @@ class _Rounds:
             "patch": f"sha256:{hashlib.sha256(patch.text).hexdigest()}",
         }
         return StepResult(GateStep.LIMITS, True, words, told)
-
-    async def _reverted(self, patch: CheckedPatch) -> StepResult:
-        async with self.trees.open(self.bench.task) as tree:
-            await tree.apply(patch.text)
-            await tree.restore()
-            await tree.put(self.test.path, self.test.text.encode())
-            await self.bench.build(tree)
-            return await steps.test_fails_again(self.bench, tree, self.test)
-
-
-def _rule(error: FixError) -> dict[str, str]:
-    return {"rule": error.rule} if isinstance(error, PatchRefused) else {}
