@@ -115,7 +115,8 @@ class Proposer:
         if self.world.redactor.text(text := patch.text.decode("utf-8", "replace")) != text:
             await self._move(task, "held", {HELD_AT: "secret"}, why="the patch holds a secret of this fleet")
             raise RunOver("refused", "secret: the patch holds a secret of this fleet")
-        texts = self._masked(self.parts.texts(task, report, patch))
+        raw, mask = self.parts.texts(task, report, patch), self.world.redactor.text
+        texts = ProposalTexts(mask(raw.title), mask(raw.body), mask(raw.message))
         data = {
             **asdict(texts),
             "files": list(patch.files),
@@ -194,10 +195,6 @@ class Proposer:
                     write_atomic(folder / PATCH, report.patch.text)
 
         await to_thread.run_sync(write)
-
-    def _masked(self, texts: ProposalTexts) -> ProposalTexts:
-        mask = self.world.redactor.text
-        return ProposalTexts(mask(texts.title), mask(texts.body), mask(texts.message))
 
     async def _move(
         self, task: FixTask, state: ProposalState, data: dict[str, Any] | None = None, **changes: str

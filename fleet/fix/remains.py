@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 from anyio import to_thread
@@ -29,15 +28,10 @@ def _clear(state: Path) -> int:
     count = 0
     try:
         count += clear_trees(state)
-        for path in list(_left(state)):
+        scratch = (state / "proposals").rglob
+        for path in [*state.glob(f"runs/*/{WORK}"), *scratch("index-*"), *scratch("patches")]:
             rmtree(path.parent, path.name)
             count += 1
     except (FleetError, OSError) as error:
         _LOG.warning("what proposals have left behind stays: %s", error)
     return count
-
-
-def _left(state: Path) -> Iterator[Path]:
-    yield from state.glob(f"runs/*/{WORK}")
-    for name in ("index-*", "patches"):
-        yield from (state / "proposals").rglob(name)

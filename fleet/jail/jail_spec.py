@@ -140,7 +140,10 @@ def open_shape(image: Image, *, bwrap: str, work: Path | None = None) -> Shape:
         else:
             staging, executable, environment = None, bwrap, {}
             places = {name: str(existing(path)) for path, name in sources}
-            box = _box_by_descriptor(stack, work, shared, layout.box) if work else None
+            box = None
+            if work:
+                shared.append(_open_path(stack, work, os.O_NOFOLLOW | os.O_DIRECTORY))
+                box = ("--bind-fd", str(shared[-1]), layout.box)
         return Shape(
             executable=executable,
             environment=environment,
@@ -189,11 +192,6 @@ def _open_path(stack: ExitStack, path: Path, flags: int = 0) -> int:
         raise _unseen(path, error) from error
     stack.callback(os.close, fd)
     return fd
-
-
-def _box_by_descriptor(stack: ExitStack, work: Path, shared: list[int], box: str) -> tuple[str, str, str]:
-    shared.append(_open_path(stack, work, os.O_NOFOLLOW | os.O_DIRECTORY))
-    return "--bind-fd", str(shared[-1]), box
 
 
 def existing(path: Path) -> Path:

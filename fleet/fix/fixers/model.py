@@ -211,9 +211,14 @@ class TreeTools:
     async def _run(self, argv: object) -> Mapping[str, Any]:
         if not isinstance(argv, list) or not all(isinstance(word, str) for word in argv):
             return {"error": "argv: expected a list of texts"}
-        if why := refusal(argv, own=self._own()):
+        # the repository's own commands, as the brief shows them
+        repository, python = self.task.repository, find_interpreter().inside
+        path = repository.regression.path.replace("{item}", self.task.item.fingerprint)
+        named = (repository.test, repository.regression.command, *repository.build)
+        own = [[w.replace("{python}", python).replace("{path}", path) for w in words] for words in named]
+        if why := refusal(argv, own=own):
             return {"error": f"refused: {why}"}
-        end = await self._jailed(argv, self.task.repository.timeout_s, b"")
+        end = await self._jailed(argv, repository.timeout_s, b"")
         return {"how": end.how, "code": end.code, "stdout": _shown(end.stdout), "stderr": _shown(end.stderr)}
 
     async def _jailed(self, argv: Sequence[str], seconds: float, stdin: bytes) -> CommandEnd:
@@ -224,13 +229,6 @@ class TreeTools:
             why = clean(end.stderr.decode("utf-8", "replace"), 300)
             raise JailError(f"the jail of the model's tools broke: {why}")
         return end
-
-    def _own(self) -> list[list[str]]:
-        """The repository's own commands, as the brief shows them."""
-        repository, python = self.task.repository, find_interpreter().inside
-        path = repository.regression.path.replace("{item}", self.task.item.fingerprint)
-        found = (repository.test, repository.regression.command, *repository.build)
-        return [[w.replace("{python}", python).replace("{path}", path) for w in argv] for argv in found]
 
 
 def _shown(output: bytes) -> str:

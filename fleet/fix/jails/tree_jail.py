@@ -107,7 +107,10 @@ class TreeJails:
 
         FixError for a call that no build answers; JailError when the jail broke.
         """
-        layout = _other_layout() if elsewhere else Layout()
+        layout = Layout()
+        if elsewhere:  # places and names that no fixer knows: they are of this jail alone
+            word = f"{secrets.choice(_WORDS)}-{secrets.token_hex(3)}"
+            layout = Layout(box=f"/srv/{word}", opt=f"/var/{secrets.token_hex(4)}", host=word, user="app")
         specs = [applicable(task.repository, one) for one in calls]
         asked = [resolved(self._platform, one) for one in calls]
         for spec, one in zip(specs, asked, strict=True):
@@ -185,12 +188,6 @@ class TreeJails:
 
 def _placed(command: Sequence[str], layout: Layout) -> tuple[str, ...]:
     return tuple(word.replace("{tree}", layout.box) for word in command)
-
-
-def _other_layout() -> Layout:
-    """Places and names that no fixer knows: they are of this jail alone."""
-    word = f"{secrets.choice(_WORDS)}-{secrets.token_hex(3)}"
-    return Layout(box=f"/srv/{word}", opt=f"/var/{secrets.token_hex(4)}", host=word, user="app")
 
 
 def _hand_over(tree: Path) -> None:

@@ -51,8 +51,11 @@ class GitHubTracker:
         hits: dict[str, TrackerHit] = {}
         for kind in _KINDS:
             for issue in await self._asked(kind, f'"{task.item.fingerprint}" in:body'):
-                if why := _names(issue, task):
-                    hits[issue.html_url] = _hit(issue, why)
+                body = issue.body or ""
+                if is_marked(body, task):
+                    hits[issue.html_url] = _hit(issue, "a proposal of the fleet for this item")
+                elif task.item.fingerprint in body:
+                    hits[issue.html_url] = _hit(issue, "names the item's fingerprint")
         words = _words(task.item.title)
         for kind in _KINDS if words else ():
             for issue in await self._asked(kind, f"in:title ({' OR '.join(words)})"):
@@ -70,12 +73,6 @@ class GitHubTracker:
         if found.incomplete_results:
             raise TryAgain("GitHub's search ended before it had looked everywhere")
         return found.items
-
-
-def _names(issue: GitHubIssue, task: FixTask) -> str:
-    if is_marked(issue.body or "", task):
-        return "a proposal of the fleet for this item"
-    return "names the item's fingerprint" if task.item.fingerprint in (issue.body or "") else ""
 
 
 def _alike(task: FixTask, issues: Sequence[GitHubIssue]) -> list[TrackerHit]:

@@ -6,7 +6,7 @@ import fcntl
 import hashlib
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import anyio
@@ -101,7 +101,8 @@ class RepositoryMirror:
             descriptor = os.open(self.folder.with_suffix(".lock"), flags, 0o600)
         try:
             for _ in range(_TURNS):
-                if _locked(descriptor):
+                with suppress(BlockingIOError):
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     break
                 await anyio.sleep(_TURN_S)
             else:
@@ -109,14 +110,6 @@ class RepositoryMirror:
             yield
         finally:
             os.close(descriptor)
-
-
-def _locked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _unlock(folder: Path) -> None:
