@@ -17,10 +17,9 @@ from fleet.drivers.session import RunOver
 from fleet.errors import FleetError, LostRun
 from fleet.events.model import FixStepTaken, ProposalMoved
 from fleet.files import disk_errors, write_atomic
-from fleet.fix.fixers.budget import RunFixBudget
-from fleet.fix.jails.paid_jails import PaidJails
 from fleet.fix.model import FixTask, GateReport, GateStep, StepResult, TrackerHit
 from fleet.fix.parts import WORK, FixParts, FixRun, FixWorld, ProposalTexts
+from fleet.fix.paying import PaidJails, RunFixBudget
 from fleet.fix.permission.guard import FenceClosed
 from fleet.fix.permission.permit import ProposePermit, unlike
 from fleet.fix.permission.preconditions import ProposeRefusal, refusal

@@ -7,10 +7,8 @@ from typing import Any
 
 from . import nodes as n
 from .check import LOG, CheckedProgram, collect, exhaustive, fit_literal, sized
-from .consts import evaluate
 from .diagnostic import CompileError, Span
-from .operators import INTS, NUMBERS, SHIFTS, result_type
-from .scope import LocalScope
+from .operators import INTS, NUMBERS, SHIFTS, convert, fit, fold, result_type
 
 
 def check(items: list[n.Item]) -> CheckedProgram:
@@ -25,6 +23,34 @@ def check(items: list[n.Item]) -> CheckedProgram:
         if isinstance(item, n.Function):
             Body(program, known, item.returns).function(item)
     return program
+
+
+class LocalScope:
+    """Nested scopes over one flat list of variables; a shadowed variable keeps its own slot."""
+
+    def __init__(self) -> None:
+        self.locals: list[n.Local] = []
+        self._open: list[dict[str, n.Local]] = [{}]
+
+    def open(self) -> None:
+        self._open.append({})
+
+    def close(self) -> None:
+        self._open.pop()
+
+    def find(self, name: str) -> n.Local | None:
+        return next((names[name] for names in reversed(self._open) if name in names), None)
+
+    def define(self, name: str, kind: str, mutable: bool) -> n.Local:
+        local = self.hidden(kind, name, mutable)
+        self._open[-1][name] = local
+        return local
+
+    def hidden(self, kind: str, name: str = "", mutable: bool = False) -> n.Local:
+        """A variable that no name reaches."""
+        local = n.Local(name, kind, mutable, len(self.locals))
+        self.locals.append(local)
+        return local
 
 
 class Body:
@@ -297,3 +323,25 @@ RULES: dict[type, Callable[[Body, Any, str | None], str]] = {
     n.Return: Body.return_,
     n.Jump: Body.jump,
 }
+
+
+def evaluate(node: n.Expr) -> n.Value:
+    """The value of a typed const initialiser. Raises CompileError LH0210, LH0211 (does not fit)."""
+    match node:
+        case n.Literal():
+            return node.value
+        case n.Path():
+            return node.value
+        case n.Name(target=n.Const() as const):
+            return const.value
+        case n.Unary(op="!"):
+            value = evaluate(node.operand)
+            return not value if isinstance(value, bool) else ~int(value)
+        case n.Unary():
+            return fit(-evaluate(node.operand), node.type, node.span)  # type: ignore[operator]
+        case n.Binary():
+            left, right = evaluate(node.left), evaluate(node.right)
+            return fold(node.op, left, right, node.type, node.span)
+        case n.Cast():
+            return convert(evaluate(node.operand), node.type)
+    raise CompileError("LH0210", "a const needs a constant expression", node.span)
