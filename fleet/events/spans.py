@@ -15,9 +15,9 @@ or of no open one. A second start of reasoning under an open index closes the fi
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from fleet.events.model import (
     Event,
@@ -64,10 +64,8 @@ class CloseSpan:
 Signal = OpenSpan | CloseSpan
 
 
-class Tracer(Protocol):
-    """A receiver of signals: any object with this method."""
-
-    def __call__(self, signal: Signal, /) -> None: ...
+Tracer = Callable[[Signal], None]
+"""A receiver of signals."""
 
 
 @dataclass(frozen=True, slots=True)
