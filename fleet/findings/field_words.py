@@ -26,12 +26,12 @@ FIELD_WORDS: Mapping[str, str | tuple[str, str]] = MappingProxyType(
         "bytes": "{} bytes",
         "sha256": ("hash {}", "no output"),
         "headers": ("{}", "no headers"),
-        "allow_origin": ("allows the origin {}", "allows no origin"),
+        "allow_origin": ("allows {}", "allows no origin"),
         "location": ("redirects to {}", "redirects nowhere"),
         "text": ('text "{}"', "no text"),
         "canary_executable": ("the sent script runs", "the sent script does not run"),
         "a11y": ("breaks the rules {}", "breaks no rule"),
-        "secrets": ("shows {}", "shows no secret"),
+        "secrets": ("shows a {}", "shows no secret"),
         "links": ("links to {}", "no links"),
         "paths": ("names the paths {}", "names no paths"),
         "forms": ("forms: {}", "no forms"),
@@ -71,7 +71,7 @@ FIELD_WORDS: Mapping[str, str | tuple[str, str]] = MappingProxyType(
         # of a call of an agent
         "reply": ('replies "{}"', "replies nothing"),
         "charged": "costs {}",
-        "caller": ("answers as to {}", "names no caller"),
+        "caller": ("taken for {}", "no caller"),
         "tool_calls": ("runs {}", "runs no tool"),
         "finish_reason": ("finish reason {}", "no finish reason"),
         "turns": "takes {} turns",
@@ -154,10 +154,13 @@ def in_words(field: str, value: object) -> str:
     words = FIELD_WORDS.get(field, field.replace("_", " ") + " {}")
     filled, empty = words if isinstance(words, tuple) else (words, words)
     if isinstance(value, bool):
-        return filled if value else empty
+        return (filled if value else empty).format(shown(value))
     if value is None or value in ("", [], (), {}):
         return empty.format("none")
-    return filled.format(amount(int(str(value))) if _is_wei(field, value) else shown(value))
+    if field in _IN_WEI and str(value).isascii() and str(value).isdecimal():
+        return filled.format(amount(int(str(value))))
+    text = shown(value)
+    return filled.format(text.replace("-", " ") if field == "secrets" else text)
 
 
 def shown(value: object) -> str:
@@ -167,8 +170,9 @@ def shown(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
-        short = abs(value) >= 10**13 or isinstance(value, float)
-        return f"{value:.3g}".replace("e+", "e") if short else str(value)
+        size = abs(value)
+        whole = isinstance(value, int) or size >= 1000
+        return f"{value:.3g}".replace("e+", "e") if size >= 10**13 or not whole else f"{value:.0f}"
     if isinstance(value, list | tuple):
         if any(isinstance(one, Mapping | list | tuple) for one in value):
             return str(len(value))
@@ -181,7 +185,3 @@ def shown(value: object) -> str:
 def amount(wei: int) -> str:
     """A price, in credits unless it is a few wei."""
     return f"{wei / CREDIT:.6g} credits" if wei >= 10**12 else f"{wei} wei"
-
-
-def _is_wei(field: str, value: object) -> bool:
-    return field in _IN_WEI and str(value).isascii() and str(value).isdecimal()

@@ -20,8 +20,8 @@ from sandbox import tools
 SEEN_CHARS = 220
 TITLE_CHARS = 100
 """A title that begins with what is wrong fits a line of a terminal with its rank, severity and age."""
-NAME_CHARS = 60
-"""Of what is wrong, so that the place and the observation have the rest: the longest name of a kind."""
+NAME_CHARS = 52
+"""What is wrong has this many characters of it, more where the place and the observation leave some."""
 WORD_CHARS = 16
 """A longer word is cut in its middle before a title is cut at its end: a path keeps both of its ends."""
 QUERY_CHARS = 24
@@ -36,6 +36,7 @@ _PLACE = re.compile(r"([\w./-]{1,120}\.[a-z]{1,4}):(\d{1,7})(?::\d{1,7})?")
 _NAME = re.compile(r"\bqa-[a-z0-9]{4,40}-\d{1,4}\b")
 _HEX = re.compile(r"\b0x[0-9a-fA-F]+\b|\b[0-9a-f]{16,}\b")
 _QUOTED = re.compile(r"\"[^\"\n]{0,200}\"|'[^'\n]{0,200}'|`[^`\n]{0,200}`")
+_LITERAL = re.compile(r"[\"']([^\"'\n]{3,40})[\"']")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _ARGUMENT = re.compile(r"\{([a-z_]+)(?::([^{}]+))?\}")
 _BLANKS = re.compile(r"\s+")
@@ -70,7 +71,9 @@ def titled(name: str, seen: str) -> str:
     if not name:
         return seen
     sentence = re.split(r"[;,] [^;,]{0,60}\bexpected\b", name, maxsplit=1)[0].rstrip(". ")
-    text = f"{line(sentence[:1].upper() + sentence[1:], NAME_CHARS)}: {line(spelled(seen), 2 * SEEN_CHARS)}"
+    observed = line(spelled(seen), 2 * SEEN_CHARS)
+    room = max(NAME_CHARS, TITLE_CHARS - len(": ") - len(observed))
+    text = f"{line(sentence[:1].upper() + sentence[1:], room)}: {observed}"
     while len(text) > TITLE_CHARS and len(word := max(text.split(), key=len)) > WORD_CHARS:
         kept = max(WORD_CHARS, len(word) - (len(text) - TITLE_CHARS)) - 1
         text = text.replace(word, f"{word[: kept - kept // 2]}…{word[-(kept // 2) :]}", 1)
@@ -121,25 +124,20 @@ def mentioned(expect: str) -> tuple[str, ...]:
 def of_probe(
     expect: str, calls: Sequence[Mapping[str, Any]], results: Sequence[Mapping[str, Any]], intent: str
 ) -> Sighting:
-    """Sighting of an attempt whose expectation failed: each call with the fields in question."""
+    """Of an attempt whose expectation failed: the fields in question of each call, the last first."""
     fields = mentioned(expect)
-    seen = [
-        (
-            lead(call["tool"], call["args"]),
-            state(call["tool"], result).replace("_", " "),
-            _values(call["tool"], result, fields),
-        )
-        for call, result in zip(calls, results, strict=True)
-    ]
-    # the last step, and earlier ones with the fields in question
-    relevant = [one for one in seen[:-1] if one[2]] + seen[-1:]
-    shown = [
-        ": ".join(filter(None, (where, ", ".join(filter(None, (how, values))))))
-        for where, how, values in relevant
-    ]
+    shown: list[tuple[bool, str]] = []
+    for call, result in zip(reversed(calls), reversed(results), strict=True):
+        values = _values(call["tool"], result, fields, expect)
+        if values or not shown:  # the last step, and earlier ones with the fields in question
+            ended = state(call["tool"], result).replace("_", " ")
+            how = ", ".join(filter(None, (ended, values)))
+            where = lead(call["tool"], call["args"])
+            shown.append((not result.get("error_class"), ": ".join(filter(None, (where, how)))))
+    shown.sort(key=lambda one: one[0])  # what failed comes first
     keys = [_key(call, result, fields) for call, result in zip(calls, results, strict=True)]
     return Sighting(
-        title=line("; ".join(shown), SEEN_CHARS),
+        title=line("; ".join(text for _, text in shown), SEEN_CHARS),
         signature="probe " + " | ".join(keys),
         body=f"intent: {line(intent, 300)}",
     )
@@ -169,12 +167,20 @@ def state(tool: str, result: Mapping[str, Any]) -> str:
     )
 
 
-def _values(tool: str, result: Mapping[str, Any], fields: Iterable[str]) -> str:
+def _values(tool: str, result: Mapping[str, Any], fields: Iterable[str], expect: str) -> str:
     spec = tools.TOOLS.get(tool)
     told = {"status", "outcome", "ok", spec.ends_in if spec else ""}
-    return ", ".join(
-        in_words(field, result[field]) for field in fields if field in result and field not in told
-    )
+    told |= {"error", "error_class"} if not (spec and result.get(spec.ends_in)) else set()
+    shown = []
+    for name in fields:
+        if name in result and name not in told:
+            value = result[name]
+            asked = [one for one in _LITERAL.findall(expect) if isinstance(value, str) and one in value]
+            if len(str(value)) > ARGUMENT_CHARS and asked:
+                shown.append(f'{name} with "{asked[0]}"')
+            elif name not in _FREE or len(str(value)) <= ARGUMENT_CHARS:
+                shown.append(in_words(name, value))
+    return ", ".join(shown)
 
 
 def _key(call: Mapping[str, Any], result: Mapping[str, Any], fields: Iterable[str]) -> str:

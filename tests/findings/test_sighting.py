@@ -162,7 +162,7 @@ def test_a_title_says_what_is_wrong_where_and_what_was_seen(name: str, shown: st
         ("charged", 10**16, "costs 0.01 credits"),
         ("a11y", ["button-name", "html-has-lang"], "breaks the rules button-name, html-has-lang"),
         ("a11y", [], "breaks no rule"),
-        ("allow_origin", "http://a.test", "allows the origin http://a.test"),
+        ("allow_origin", "http://a.test", "allows http://a.test"),
         ("stream_ok", False, "broken stream"),
         ("control_p95_ms", 12.34567, "its control's p95 12.3 ms"),
     ],

@@ -13,13 +13,15 @@ from typing import Any
 
 import pytest
 
+from fleet.config import ROOT
 from fleet.findings.field_words import FIELD_WORDS, in_words
-from fleet.findings.kinds import kind_of
+from fleet.findings.kinds import kind_of, kinds
+from fleet.findings.sighting import mentioned, of_probe, titled
 from fleet.oracles.chain.fourbyte import spoken
 from fleet.oracles.model import Exchange, Oracle
 from fleet.oracles.table import ORACLES
-from fleet.personas.load import LoadedPersona
-from fleet.personas.model import BudgetSection, Persona, Step
+from fleet.personas.load import LoadedPersona, load_all
+from fleet.personas.model import BudgetSection, Persona, Probe, Step
 from fleet.runs.proof.candidates import answered
 from sandbox.tools import TOOLS
 
@@ -124,6 +126,46 @@ def test_a_long_path_keeps_its_ends_and_the_observation() -> None:
             assert re.search(r"/han\S*…", other), other
             assert other.endswith("…") or one.split()[-1].rpartition("/")[2] in other.split()[-1], other
     assert looked > 25
+
+
+SHIPPED, _ = load_all(ROOT / "personas", tools=TOOLS, bad_args=lambda *_: None, bad_expectation=lambda *_: ())
+PROBES = [
+    pytest.param(probe, id=f"{one.persona.name}/{probe.id}") for one in SHIPPED for probe in one.persona.probe
+]
+FAILED: Mapping[str, object] = {
+    "tool_calls": ["delete_file"],
+    "a11y": ["button-name", "html-has-lang"],
+    "secrets": ["private-key"],
+    "allow_origin": "http://localhost.evil.test",
+    "caller": "0x" + "0" * 36 + "51de",
+    "charged": 10**16,
+    "outcome": "clean_error",
+    "canary_executable": True,
+    "text": "word " * 100,
+    "p95_ms": 812.34,
+}
+
+
+@pytest.mark.parametrize("probe", PROBES)
+def test_a_probe_that_fails_is_titled_by_the_same_rule(probe: Probe) -> None:
+    """Answers that break something: what is not in `FAILED` is 0, empty or false."""
+    results = []
+    for step in probe.steps:
+        names = {field.name for field in fields(TOOLS[step.tool].result)}
+        asked = {name: FAILED.get(name, 0) for name in mentioned(probe.expect) if name in names}
+        results.append(
+            {"ok": False, "error_class": ""} | asked | ({"status": 200} if "status" in names else {})
+        )
+    calls = [{"tool": step.tool, "args": step.args} for step in probe.steps]
+    seen = of_probe(probe.expect, calls, results, probe.finding).title
+    title = titled(
+        kinds()[probe.kind].name if probe.kind else probe.finding, re.sub(r"\{target:([^}]+)\}", r"\1", seen)
+    )
+    assert len(title) <= 100
+    assert re.match(r"[A-Z][^_{}]+: \S+", title), title
+    assert not set(re.findall(r"\b[a-z]+_[a-z_0-9]+\b", title)) - {"delete_file"}, title
+    for pattern in (PYTHON, PLACEHOLDER, r"\d{13,}", r"%[0-9a-fA-F]{2}", r"0x\w{12,}"):
+        assert not re.search(pattern, title), title
 
 
 @pytest.mark.parametrize("name", FIELDS)

@@ -16,6 +16,7 @@ from pydantic import Field, StringConstraints
 
 from fleet.config import Section
 from fleet.findings.severity import Severity
+from fleet.findings.sighting import NAME_CHARS
 
 SUBJECTS = ("web", "agent", "chain", "account", "program", "documents", "operation")
 Sentence = Annotated[str, StringConstraints(min_length=12, max_length=200, pattern=r"^[A-Z][\s\S]*\.$")]
@@ -47,7 +48,7 @@ class Kind(Section):
 
     id: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{2,39}$")]
     subject: str
-    name: Annotated[str, StringConstraints(min_length=8, max_length=60, pattern=r"^[A-Z].*[^.]$")]
+    name: Annotated[str, StringConstraints(min_length=8, max_length=NAME_CHARS, pattern=r"^[A-Z].*[^.]$")]
     """What people call it; begins the title of a finding."""
     wrong: Sentence
     why: Sentence

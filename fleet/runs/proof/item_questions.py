@@ -20,7 +20,7 @@ from fleet.findings.fingerprint import fingerprint, normalise_repro
 from fleet.findings.outage import WORD
 from fleet.findings.repro import ReproCall, ReproError, parse_repro
 from fleet.findings.severity import SEVERITIES, Severity
-from fleet.findings.sighting import lead, spelled
+from fleet.findings.sighting import WORD_CHARS, lead, spelled
 from fleet.oracles.model import Facts
 from fleet.personas.model import Probe, Step, Surface
 from fleet.runs.call.guest_protocol import bad_args
@@ -42,7 +42,8 @@ UNKNOWN = "its question is not known here"
 STRANGER = "only strangers report it, and a stranger's repro never runs by itself"
 NO_PAST = "it compares with earlier runs, and what they measured is not known here"
 _RUN_NAME = re.compile(r"\bqa-[a-z2-7]{8}-[0-9]{1,4}\b")
-_STATE = re.compile(rf"\d{{1,3}}(?:[,;]|$)|(?:{'|'.join(filter(None, CLASSES))}) ")
+_CLASSES = "|".join(filter(None, CLASSES))
+_STATE = re.compile(rf"\d{{1,3}}(?:[,;]|$)|(?:{_CLASSES}|{_CLASSES.replace('_', ' ')}) ")
 _MASKED = "[redacted"
 
 
@@ -226,12 +227,20 @@ def _expected(title: str, calls: Sequence[ReproCall]) -> bool:
         where = clean(lead(call.tool, call.args))
         if where.startswith(whole) or spelled(where).startswith(whole.partition(": ")[2] or whole):
             return True
-        for asked in (f"{where}: ", f": {spelled(where)}: "):
-            before, found, after = title.partition(asked)
-            if found and (not before or asked.startswith(": ")):
+        cut = "".join(_shortened(word) for word in re.split(r"( )", spelled(where)))
+        for asked in (re.compile(f"^{re.escape(where)}: "), re.compile(f": {cut}: ")):
+            if found := asked.search(title):
                 ends_in = TOOLS[call.tool].ends_in if call.tool in TOOLS else ""
-                return ends_in != "status" or _STATE.match(after) is not None
+                return ends_in != "status" or _STATE.match(title, found.end()) is not None
     return False
+
+
+def _shortened(word: str) -> str:
+    """The pattern of a word that a title may have cut in its middle (`sighting.titled`)."""
+    half = WORD_CHARS // 2 - 1
+    if len(word) <= WORD_CHARS:
+        return re.escape(word)
+    return rf"(?:{re.escape(word)}|{re.escape(word[:half])}\S*…\S*{re.escape(word[-half:])})"
 
 
 def bundled_repros(runs: Path) -> dict[str, str]:
