@@ -145,7 +145,8 @@ class Desk(Protocol):
     def turn(self) -> AbstractAsyncContextManager[Turn]:
         """Begin the next turn, under its own deadline.
 
-        Entering checks the stop conditions in order and raises RunOver; leaving writes the record.
+        Entering checks the stop conditions in order and raises RunOver; leaving writes the record, then
+        what was seen is proven and posted, the gravest first, before the next one.
         TimeoutError and RunOver reach the caller; after a timeout only the turn's record is
         written.
         """
@@ -159,9 +160,6 @@ class Desk(Protocol):
 
     async def room(self) -> Allowance:
         """What an explorer may still ask; no calls when its run should end."""
-
-    async def prove(self) -> None:
-        """Prove and post what is critical or high of what was seen so far, before anything new is asked."""
 
     def leave(self, left: Left) -> None:
         """Record what the run did not look at; the latest record of a part counts."""

@@ -18,19 +18,32 @@ FIXED = "verified-fixed"
 """Begins the title of a resolve record."""
 DAYS = 60
 """The latest days on which an item was seen that are kept."""
+RECENT = 8
+"""The latest runs that are remembered as counted: several may see one item at the same time."""
 _PREFIX = "item."
 
 
 class Recurrence(BaseModel):
-    """Sightings of one item by runs and days (UTC dates); `clean_*` is empty while it is not known clean."""
+    """Sightings of one item by runs and days (UTC dates); `clean_*` is empty while it is not known clean.
+
+    Only what is new raises `runs`, and with it the item's place: otherwise the fleet's own schedule would
+    lift what is asked every hour above what is grave and was just seen.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     runs: Annotated[int, Field(ge=0)] = 0
+    """Runs that reported it: the first, the first of each further persona, the first since it was clean."""
+    again: Annotated[int, Field(ge=0)] = 0
+    """All other runs that saw it: they confirmed it again."""
+    by: tuple[str, ...] = ()
+    """The personas that reported it."""
     days: tuple[str, ...] = ()
     last: str = ""
     run: str = ""
-    """The run that saw it last: counted once."""
+    """The run that saw it last."""
+    recent: tuple[str, ...] = ()
+    """The latest runs that saw it: each is counted once."""
     clean_at: str = ""
     clean_run: str = ""
     clean_why: str = ""
@@ -47,17 +60,22 @@ class Recurrence(BaseModel):
     """When it was last clean before it was seen again: a fix that the log may have no record of."""
     cleaned_run: str = ""
 
-    def shown(self, at: str, run: str) -> Recurrence:
-        """Seen (again) by a run: no longer clean."""
-        if run == self.run:
+    def shown(self, at: str, run: str, by: str = "") -> Recurrence:
+        """Seen (again) by a run of the persona `by`, or of none that asked by itself: no longer clean."""
+        if run in (self.run, *self.recent):
             return self
         days = tuple(sorted({*self.days, at[:10]}))[-DAYS:]
-        opened = run if self.clean_at or not self.runs else self.opened
+        begins = bool(self.clean_at) or not self.runs
+        new = begins or (by != "" and by not in self.by)
+        opened = run if begins else self.opened
         return Recurrence(
-            runs=self.runs + 1,
+            runs=self.runs + new,
+            again=self.again + (not new),
+            by=tuple(sorted({*self.by, by} - {""})),
             days=days,
             last=at,
             run=run,
+            recent=(*self.recent, run)[-RECENT:],
             looked=at,
             opened=opened,
             cleaned_at=self.clean_at or self.cleaned_at,

@@ -197,9 +197,9 @@ class RunContext:
     ledger: Ledger
     stream: Stream
 
-    async def can_post(self, unit: Literal["reports", "closing"]) -> bool:
-        """Whether one more report of this kind fits every budget: the run's and the day's."""
-        return (await self.ledger.left())[unit] > 0
+    async def can_post(self, unit: Literal["reports", "closing"], kept: int = 0) -> bool:
+        """Whether one more report of this kind fits the budgets of run and day; `kept` are left then."""
+        return (await self.ledger.left())[unit] > kept
 
     async def has_paid(self, unit: Literal["reports", "closing"]) -> bool:
         """Whether the run itself has spent all its reports of this kind, regardless of the day."""

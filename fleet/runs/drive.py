@@ -144,7 +144,6 @@ class Drive:
             except RunOver as over:  # they ended an earlier run: they do not end this one as well
                 if over.outcome not in OF_ONE_PROOF:
                     raise
-            await self.runner.post()
 
     async def _prove(self, watch: Watch) -> None:
         """Prove what was raised; what stays unproven is recorded, and is proven first by the next run."""
@@ -158,6 +157,8 @@ class Drive:
         finally:
             self._limited()
             await self._unproven()
+        if self.desk is not None and self.desk.lost is not None:
+            raise self.desk.lost
 
     def _not_tried(self, desk: RunDesk, over: RunOver) -> None:
         """Record what a spent budget left of the plan, and what to raise for it."""

@@ -8,7 +8,7 @@ import os
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ from fleet.runs.desk.coverage import coverage
 from fleet.runs.desk.exit_codes import LEFT, MODEL_ENDED, UNDECIDED, UNEXPLORED
 from fleet.runs.drive import Drive, counts, with_learned
 from fleet.runs.driver_choice import PLAYBOOK, DriverChoice, choose_driver
-from fleet.runs.proof.probe_runner import ProbeRunner
+from fleet.runs.proof.probe_runner import ProbeRunner, at_the_end
 from fleet.runs.settlement.lost_runs import take_back
 from fleet.runs.settlement.outbox import close_over_budget, report_proven
 from fleet.runs.settlement.settle import owes, settle, transactions, waits_key
@@ -204,7 +204,8 @@ class ActiveRun:
         if row.state == "running":
             self.world.chain.signer.open_run(self.wallet.scope)
             try:
-                await until_stopped(self.world.state, self.drive.runner.prove_raised)
+                proving = replace(self.drive.runner, post=at_the_end)  # its transactions are not settled yet
+                await until_stopped(self.world.state, proving.prove_raised)
             except (RunOver, FleetError) as error:
                 detail += f"; not everything was proven: {error}"
         return await self.finish(outcome, detail)

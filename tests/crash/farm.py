@@ -25,9 +25,9 @@ from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
 from tests.store.cluster import Cluster
 
-CALLS = 12
+CALLS = 20
 WRITES = 4
-PROBES = 2
+PROBES = 3
 """Each is one turn."""
 PERSONA = f"""+++
 name = "qa-crash"
@@ -37,10 +37,10 @@ budget = {{ calls = {CALLS}, writes = {WRITES}, wall = "2m" }}
 
 [[probe]]
 id = "wrong-method"
-severity = "low"
+severity = "critical"
 steps = [{{ tool = "qa_fetch", args = {{ url = "{{site}}/v1beta/models/x:generateContent" }} }}]
 expect = "result.status != 405"
-finding = "always seen: this address wants another method"
+finding = "always seen, and posted while the run goes on: this address wants another method"
 
 [[probe]]
 id = "mint"
@@ -48,6 +48,13 @@ severity = "low"
 steps = [{{ tool = "qa_create", args = {{ name = "{{name}}" }} }}]
 expect = "result.ok"
 finding = "never seen: a name cannot be minted"
+
+[[probe]]
+id = "no-page"
+severity = "low"
+steps = [{{ tool = "qa_fetch", args = {{ url = "{{site}}/absent" }} }}]
+expect = "result.status != 404"
+finding = "always seen, and posted at the end of the run: this page is missing"
 +++
 You die often.
 """

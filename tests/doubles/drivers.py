@@ -139,9 +139,6 @@ class MemoryDesk:
     async def room(self) -> Allowance:
         return Allowance(0 if self.stop or self._over else self.calls, acts=self.calls)
 
-    async def prove(self) -> None:
-        pass
-
     def leave(self, left: Left) -> None:
         self.left[left.part] = left
 

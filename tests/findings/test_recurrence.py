@@ -12,12 +12,37 @@ from fleet.findings.recurrence import DAYS, Recurrence, is_fixed, key_of, read_r
 def test_a_run_counts_once_and_a_day_once() -> None:
     one = Recurrence().shown("2026-11-22T10:00:00Z", "a").shown("2026-11-22T10:01:00Z", "a")
     assert (one.runs, one.days, one.last) == (1, ("2026-11-22",), "2026-11-22T10:00:00Z")
-    two = one.shown("2026-11-22T11:00:00Z", "b").shown("2026-11-23T11:00:00Z", "c")
+    two = one.shown("2026-11-22T11:00:00Z", "b", "qa-x").shown("2026-11-23T11:00:00Z", "c", "qa-y")
     assert (two.runs, two.days) == (3, ("2026-11-22", "2026-11-23"))
     many = two
     for day in range(DAYS + 5):
         many = many.shown(f"2027-{1 + day // 28:02}-{1 + day % 28:02}T00:00:00Z", str(day))
-    assert (len(many.days), many.runs) == (DAYS, 3 + DAYS + 5)
+    assert (len(many.days), many.runs, many.again) == (DAYS, 3, DAYS + 5)
+
+
+def test_what_is_seen_again_on_schedule_is_confirmed_again_and_no_new_report() -> None:
+    """Asked every hour for a day, it would stand above anything grave that was just seen."""
+    at = "2026-11-22T10:00:00Z"
+    one = Recurrence().shown(at, "r0", "qa-x")
+    for hour in range(24):
+        one = one.shown(at, f"r{hour + 1}", "qa-x" if hour % 2 else "")  # its persona's run, or a re-run
+    assert (one.runs, one.again, one.by) == (1, 24, ("qa-x",))
+    other = one.shown(at, "s", "qa-y")
+    assert (other.runs, other.again, other.by) == (2, 24, ("qa-x", "qa-y"))
+    back = other.clean(at, "c").shown(at, "t", "qa-x")
+    assert (back.runs, back.again) == (3, 24)
+
+
+def test_runs_that_see_it_at_the_same_time_are_counted_once_each() -> None:
+    at = "2026-11-22T10:00:00Z"
+    one = (
+        Recurrence()
+        .shown(at, "a", "qa-x")
+        .shown(at, "b", "qa-y")
+        .shown(at, "a", "qa-x")
+        .shown(at, "b", "qa-y")
+    )
+    assert (one.runs, one.again) == (2, 0)
 
 
 def test_clean_holds_until_it_is_seen_again_and_unreached_is_not_clean() -> None:

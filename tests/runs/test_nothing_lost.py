@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -57,8 +57,8 @@ async def breaks(tool: str, args: dict[str, Any]) -> dict[str, Any]:
 
 
 async def raised(table: Table, *steps: Step) -> list[FindingRow]:
-    async with table.desk.turn() as turn:
-        await turn.pose([Question((step,)) for step in steps])
+    """Seen, and not proven yet: a turn would prove what is grave at its end."""
+    await table.desk._pose([Question((step,)) for step in steps])
     return await table.world.journal.findings(table.run)
 
 
@@ -211,6 +211,79 @@ async def test_a_grave_candidate_is_proven_and_posted_before_exploring_goes_on(
     assert asked.index("new-2") < len(asked) - asked[::-1].index("bad-low")
 
 
+async def test_a_grave_candidate_of_a_probe_is_proven_and_posted_before_the_next_probe(
+    tmp_path: Path,
+) -> None:
+    grave = look("bad-b").model_copy(update={"severity": Severity.CRITICAL})
+    async with seated(tmp_path, persona(look("bad-a"), grave, look("c")), answer=breaks) as table:
+        posted: list[tuple[str, list[str]]] = []
+
+        async def post() -> None:
+            rows = await table.world.journal.findings(RUN, ["confirmed"])
+            posted.append((pages(table)[-1], [row.severity for row in rows]))
+
+        table.drive.runner = replace(table.drive.runner, post=post)
+        await table.drive()
+        asked = pages(table)
+    assert asked[asked.index("bad-b") : asked.index("c")] == ["bad-b"] * 4
+    assert posted == [("bad-b", ["critical"]), ("bad-a", ["medium", "critical"])]
+
+
+async def test_what_is_grave_is_posted_before_the_first_try_of_the_rest(tmp_path: Path) -> None:
+    async with seated(tmp_path, persona(), hand=ANY, answer=breaks) as table:
+        await raised(table, fetch("bad-a"), fetch("leak-b"), fetch("bad-c"))
+        found: list[dict[str, str]] = []
+
+        async def post() -> None:
+            found.append(await states(table))
+
+        await replace(table.drive.runner, post=post).prove_raised()
+    assert found == [
+        {"bad-a": "raised", "leak-b": "confirmed", "bad-c": "raised"},
+        {"bad-a": "confirmed", "leak-b": "confirmed", "bad-c": "confirmed"},
+    ]
+
+
+@pytest.mark.parametrize(("waits_s", "state"), [(60, "raised"), (0, "confirmed")])
+async def test_what_is_not_grave_waits_for_others_but_not_for_the_end_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits_s: int, state: str
+) -> None:
+    monkeypatch.setattr("fleet.runs.proof.probe_runner.LESSER_WAITS", timedelta(seconds=waits_s))
+    async with seated(tmp_path, persona(), hand=ANY, answer=breaks) as table:
+        await raised(table, fetch("bad-a"))
+        async with table.desk.turn():
+            pass
+        assert await states(table) == {"bad-a": state}
+
+
+async def test_what_the_budget_refused_is_not_tried_again_at_each_turn(tmp_path: Path) -> None:
+    async with seated(tmp_path, persona(), hand=ANY, answer=breaks) as table:
+        await raised(table, fetch("leak-a"))
+        (row,) = await table.world.journal.findings(RUN)
+        await table.world.journal.set_finding(RUN, row.fingerprint, data={**row.data, "why": "spent"})
+        async with table.desk.turn():
+            pass
+        assert (await states(table), pages(table)) == ({"leak-a": "raised"}, ["leak-a"])
+        await table.drive.runner.prove_raised()
+        assert await states(table) == {"leak-a": "confirmed"}
+
+
+async def test_a_proof_between_turns_that_kills_its_jails_ends_the_run_at_its_end(tmp_path: Path) -> None:
+    probes = [look("leak-a").model_copy(update={"severity": Severity.CRITICAL}), look("bad-b")]
+    async with seated(tmp_path, persona(*probes), answer=breaks) as table:
+        call = table.drive.runner.session.call
+
+        async def dies(tool: str, args: Mapping[str, Any], **more: Any) -> Any:
+            if str(args["url"]).endswith("leak-a") and pages(table):
+                raise RunOver("jail_lost", "3 times in a row")
+            return await call(tool, args, **more)
+
+        table.drive.runner.session.call = dies  # type: ignore[method-assign]
+        with pytest.raises(RunOver, match="jail_lost"):
+            await table.drive()
+        assert await states(table) == {"leak-a": "unverified", "bad-b": "confirmed"}
+
+
 # -- what was left is proven first --------------------------------------------------------------------------
 
 
@@ -311,7 +384,7 @@ async def test_what_this_persona_may_not_ask_now_waits(tmp_path: Path) -> None:
         await ended(table)
     calm = seated(tmp_path, persona(), answer=breaks, platform=CART, run=LATER, rung=Rung.OBSERVE)
     async with calm as table:
-        await table.drive.seat().prove()
+        table.drive.seat()
         with anyio.fail_after(30):
             await table.drive._leftovers()
         assert await states(table) == {"bad-b": "confirmed"}

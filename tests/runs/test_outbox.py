@@ -19,9 +19,11 @@ from fleet.chain.signing.tx import UnsignedTx, sign
 from fleet.clock import SystemClock
 from fleet.config import FleetConfig
 from fleet.errors import Unreachable
+from fleet.findings.reader import read
 from fleet.findings.records import ItemRecord, write_record
+from fleet.gate.budget import LOOK_ONLY, Ledger
 from fleet.runs.context import FleetContext, RunContext
-from fleet.runs.settlement.outbox import report_all
+from fleet.runs.settlement.outbox import report_all, report_proven
 from fleet.store.journal import MEMORY, Journal
 from fleet.store.rows import FindingRow, NewRun
 
@@ -30,6 +32,7 @@ pytestmark = pytest.mark.anyio
 FP = "0123456789ab"
 HEADER = f"qa/v1 source=qa-a sev=low surface=ux run=old fp={FP} rate=3/3\na title\n"
 US = "0x" + "11" * 20
+NOTHING = cast(Any, SimpleNamespace(emit=lambda event: None))
 
 
 class Log:
@@ -39,6 +42,8 @@ class Log:
         self.texts: list[str] = []
         self.silent = 0
         self.floor = 0
+        self.ledger: Ledger | None = None
+        """What pays for a post."""
 
     def seen(self, block: int) -> None:
         self.floor = max(self.floor, block)
@@ -56,6 +61,8 @@ class Log:
         return self.texts.index(text) if text in self.texts else None
 
     async def post(self, text: str, *, run: str, charge: str) -> PostedEntry:
+        if self.ledger is not None:
+            await self.ledger.spend("reports")
         self.texts.append(text)
         return PostedEntry(tx="0x1", index=len(self.texts) - 1)
 
@@ -83,12 +90,16 @@ class Rig:
         await self.journal.add_finding(row)
 
     async def report_all(self, run: str) -> None:
-        async def yes(unit: str) -> bool:
+        async def yes(unit: str, kept: int = 0) -> bool:
             return True
 
         stream = SimpleNamespace(emit=_nothing)
         parts = SimpleNamespace(fleet=self.world, run=run, stream=stream, can_post=yes, has_paid=yes)
         await report_all(cast(RunContext, parts))
+
+    def severities(self) -> list[str]:
+        """In the order of the log."""
+        return [read(text).severity for text in self.log.texts]
 
     async def report(self, run: str) -> str:
         await self.report_all(run)
@@ -116,6 +127,32 @@ async def test_a_node_that_is_silent_after_the_claim_is_asked_again_before_anyth
         assert [row.state for row in await rig.journal.findings("second")] == ["posting"]
         assert await rig.report("second") == "repeated"
         assert rig.log.texts == [f"{FP} by first"]
+
+    await _with(scene)
+
+
+@pytest.mark.parametrize(
+    ("reports", "during"),
+    [(8, "critical high medium low"), (4, "critical high medium"), (3, "critical high"), (1, "critical")],
+)
+async def test_the_gravest_is_posted_first_and_a_share_of_the_reports_is_kept_for_it(
+    reports: int, during: str
+) -> None:
+    async def scene(rig: Rig) -> None:
+        await rig.confirmed("r")
+        for name, severity in (("a" * 12, "medium"), ("b" * 12, "critical"), ("c" * 12, "high")):
+            envelope = HEADER.replace("low", severity).replace(FP, name)
+            row = FindingRow(run_id="r", fingerprint=name, state="confirmed", envelope=envelope)
+            await rig.journal.add_finding(replace(row, severity=severity))
+        await rig.journal.set_finding("r", FP, envelope=HEADER, severity="low")
+        rig.log.ledger = ledger = Ledger(rig.journal, "r", replace(LOOK_ONLY, reports=reports))
+        context = RunContext(
+            fleet=rig.world, run="r", persona="qa-a", gate=NOTHING, ledger=ledger, stream=NOTHING
+        )
+        await report_proven(context)
+        assert rig.severities() == during.split()
+        await report_all(context)
+        assert rig.severities() == ["critical", "high", "medium", "low"][:reports]
 
     await _with(scene)
 

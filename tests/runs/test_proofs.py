@@ -62,14 +62,14 @@ async def test_the_verdict(seen: str, state: str) -> None:
     assert judge([words[one] for one in seen]).state == state
 
 
-async def test_candidates_are_proven_in_rounds_the_gravest_first(tmp_path: Path) -> None:
+async def test_a_grave_one_is_proven_before_the_next_probe_and_the_others_in_rounds(tmp_path: Path) -> None:
     grave = look("b").model_copy(update={"severity": Severity.CRITICAL})
     answer = saying(lambda page, count: {"status": 404})
-    async with seated(tmp_path, persona(look("a"), grave), hand=ANY, answer=answer) as table:
-        rows = await proven(table, "a", "b")
-        assert [row.state for row in rows] == ["confirmed", "confirmed"]
+    async with seated(tmp_path, persona(look("a"), grave, look("c")), hand=ANY, answer=answer) as table:
+        rows = await proven(table, "a", "b", "c")
+        assert [row.state for row in rows] == ["confirmed"] * 3
         asked = [args["url"].rpartition("/")[2] for _, args in table.jail.calls]
-        assert asked == ["a", "b", "b", "a", "b", "a", "b", "a"]
+        assert asked == ["a", "b", *("b" * 3), "c", *("ac" * 3)]
 
 
 @pytest.mark.parametrize(

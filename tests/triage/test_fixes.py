@@ -41,7 +41,7 @@ def test_a_clean_item_leaves_the_list_and_its_record_is_due_once() -> None:
 
 
 def test_what_was_only_seen_or_not_reached_stays_and_counts() -> None:
-    seen = Recurrence().shown("2026-11-22T10:00:00Z", "r1").shown("2026-11-23T10:00:00Z", "r2")
+    seen = Recurrence().shown("2026-11-22T10:00:00Z", "r1").shown("2026-11-23T10:00:00Z", "r2", "qa-x")
     (item,), texts = listed(log(finding(seen=FP)), seen.unreached("2026-11-23T11:00:00Z"))
     assert (item.count, item.last_seen, texts) == (2, "2026-11-23T10:00:00Z", ())
 

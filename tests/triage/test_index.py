@@ -244,7 +244,7 @@ def test_figures_are_posted_once_in_a_period_and_then_are_the_logs() -> None:
     fp = "a" * 12
     seen = Recurrence()
     for number in range(9):
-        seen = seen.shown(f"2026-06-{13 + number}T10:00:00Z", f"r{number}")
+        seen = seen.shown(f"2026-06-{13 + number}T10:00:00Z", f"r{number}", f"qa-{number}")
     now = datetime(2026, 6, 21, 12, tzinfo=UTC)
     known = PassInputs(now=now, figures={fp: seen})
     entries = log(finding(seen=fp))
@@ -266,7 +266,7 @@ def test_figures_that_moved_change_only_their_item_and_as_a_new_fold_would() -> 
     fold.add(entries)
     once = Recurrence().shown("2026-06-13T10:00:00Z", "r8")
     counts = []
-    for figures in ({}, {"a" * 12: once}, {"a" * 12: once.shown("2026-06-14T10:00:00Z", "r9")}, {}):
+    for figures in ({}, {"a" * 12: once}, {"a" * 12: once.shown("2026-06-14T10:00:00Z", "r9", "qa-x")}, {}):
         known = PassInputs(now=now, figures=figures)
         items = fold.decide(known).items
         assert items == decide(entries, TRUSTED, known).items

@@ -199,7 +199,9 @@ def _print(row: FindingRow, data: dict[str, Any], *, whole: bool) -> None:
     print(f"{row.fingerprint}  {row.state} {row.confirmed}/{row.tries}  by {row.persona} in run {row.run_id}")
     print(f"{where}\nrepro: {row.repro}")
     if seen.runs:
-        print(f"seen by {counted(seen.runs, 'run')} on {counted(len(seen.days), 'day')}, last {seen.last}")
+        again = f", confirmed again by {seen.again}" if seen.again else ""
+        days = counted(len(seen.days), "day")
+        print(f"reported by {counted(seen.runs, 'run')}{again}, on {days}, last {seen.last}")
     if seen.clean_at:
         how = f"and {clean(seen.clean_why)}" if seen.clean_why else "and did not see it"
         print(f"clean since {seen.clean_at}: run {seen.clean_run} ran it again {how}")

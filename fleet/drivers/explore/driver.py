@@ -137,7 +137,6 @@ async def _rounds(desk: Desk, known: Mapping[str, ExplorerTurns], notebook: Note
     waiting, why = list(known), ""
     endings, lockout = Endings(), Lockout()
     while waiting:
-        await desk.prove()
         room = await desk.room()
         if room.calls <= 0:
             return room.why
@@ -161,7 +160,6 @@ async def _rounds(desk: Desk, known: Mapping[str, ExplorerTurns], notebook: Note
             found = zip(unanswered, await _turn(desk, unanswered), strict=False)
             endings.answered([(question, results or ()) for question, results in found])
             one.asked += len(unanswered)
-        await desk.prove()  # before its question counts as asked
         notebook.hold(one.name, one.held)
         notebook.write(one.name, one.explorer.state())
         if endings.lockouts >= LOCKOUTS:

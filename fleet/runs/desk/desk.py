@@ -26,7 +26,6 @@ from fleet.drivers.session import OUR_FAILURES, RunOver, cause_of
 from fleet.drivers.template import wants_name
 from fleet.events.model import TurnStarted, TurnUsage
 from fleet.findings.proof import ALL, MOST_LOOKS
-from fleet.findings.severity import GRAVE
 from fleet.gate.budget import Ledger, Unit
 from fleet.personas.model import Step
 from fleet.runs.call.batch import QuestionRound
@@ -44,6 +43,7 @@ from fleet.runs.proof.attempt import Attempt
 from fleet.runs.proof.claims import MAX_CLAIMS, ReportFinding, claimed
 from fleet.runs.proof.probe_runner import ProbeRunner
 from fleet.runs.proof.rerun import WRITES
+from fleet.runs.proof.verify import JAIL_LOST
 from fleet.store.tables.units import key_of
 from fleet.text import line
 from sandbox.spec import Effect
@@ -91,6 +91,8 @@ class RunDesk:
     progress: RunProgress = field(init=False)
     explored: int = field(default=0, init=False)
     """Questions asked by explorers."""
+    lost: RunOver | None = field(default=None, init=False)
+    """A proof between turns that killed its jails: the run goes on, and this is how it ends."""
     _lock: anyio.Lock = field(default_factory=anyio.Lock, init=False)
     _model_budget: ModelBudget = field(init=False)
     _acts: RepeatGuard = field(init=False)
@@ -170,6 +172,12 @@ class RunDesk:
             self.progress.count_turn(record)
         if self.over is not None:  # even if the driver caught it
             raise self.over
+        try:
+            await self.runner.prove_seen()  # before anything new is asked
+        except RunOver as over:
+            if over.outcome != JAIL_LOST:
+                raise self.progress.end(over) from None
+            self.lost = over
 
     async def more(self) -> str:
         self._check_files()
@@ -200,13 +208,6 @@ class RunDesk:
         if day is not None and not day.left:
             return Allowance(0, acts, f"{day.limit} is spent")
         return Allowance(room if day is None else min(room, day.left), acts)
-
-    async def prove(self) -> None:
-        try:
-            await self.runner.prove_raised(GRAVE)
-            await self.runner.post()
-        except RunOver as over:
-            raise self.progress.end(over) from None
 
     async def _kept_for_proofs(self) -> dict[Unit, int]:
         """What explorers may not spend: a share of the budget, or what raised findings need if it is more."""

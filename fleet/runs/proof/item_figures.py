@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import methodcaller
 
 from fleet.clock import iso
 from fleet.findings import audit
@@ -30,12 +31,11 @@ async def count(world: FleetContext, item: str, change: Callable[[Recurrence], R
 async def count_shown(world: FleetContext, run: str) -> None:
     """Count what a run has proven, posted or not: once for each run, however often this is called."""
     at = iso(world.clock.now())
-    rows = await world.journal.findings(run, PROVEN)
-    for name in {row.fingerprint for row in rows}:
-        await count(world, name, lambda before: before.shown(at, run))
-    for name in {name for row in rows for name in row.names[1:]}:  # an item whose entries are older
-        if await world.journal.get(key_of(world.platform.name, name)) is not None:
-            await count(world, name, lambda before: before.shown(at, run))
+    for row in await world.journal.findings(run, PROVEN):
+        await count(world, row.fingerprint, methodcaller("shown", at, run, row.persona))
+        for name in row.names[1:]:  # an item whose entries are older
+            if await world.journal.get(key_of(world.platform.name, name)) is not None:
+                await count(world, name, methodcaller("shown", at, run, row.persona))
 
 
 async def keep_audit(world: FleetContext, result: audit.AuditResult) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import statistics
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from fleet.files import write_atomic
 from fleet.findings.instances import noted
 from fleet.findings.proof import MOST_LOOKS, TRIES
 from fleet.findings.repro import ReproCall, write_repro
-from fleet.findings.severity import SEVERITIES, weight
+from fleet.findings.severity import GRAVE, weight
 from fleet.findings.sighting import titled
 from fleet.oracles.measures import latency_of, measured, samples
 from fleet.oracles.model import Exchange, Facts
@@ -39,16 +40,20 @@ from fleet.runs.context import FleetContext
 from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt
 from fleet.runs.proof.candidates import NEW, Candidate, answered, candidates, covering, showing
 from fleet.runs.proof.claims import kept
+from fleet.runs.proof.grades import needs_review
 from fleet.runs.proof.item_figures import PROVEN, count_shown
 from fleet.runs.proof.minimise import FEW, MOST, minimise, retold
 from fleet.runs.proof.quoted import quoted_on_request
-from fleet.runs.proof.verify import OF_ONE_PROOF, Proof, gravest_first, prove_all
+from fleet.runs.proof.verify import JAIL_LOST, OF_ONE_PROOF, Proof, gravest_first, prove_all
 from fleet.store.rows import FindingRow, SampleRow
 from sandbox.tools import TOOLS
 
 _LOG = logging.getLogger("fleet.plots")
 NAMES = 8
 """Fingerprints of version 2 that a finding keeps at most."""
+LESSER_WAITS = timedelta(seconds=60)
+"""How long what is not grave waits at most for its proof while a run goes on: a proof pauses between its
+tries, so several are proven together, and something graver of the same place may cover it."""
 
 
 def draw(
@@ -165,38 +170,56 @@ class ProbeRunner:
             await self._keep(row for one in settled for row in measured(one))
         self._draw(found, exchanges)
 
-    async def prove_raised(self, severities: Collection[str] = SEVERITIES) -> None:
-        """Minimise, prove and count what was raised with one of these severities; if its persona has changed,
-        it stays unverified. What could not be told on the way is tried again when all are proven. RunOver
-        `jail_lost`, when all were tried, for one that kills its jails.
+    async def prove_seen(self) -> None:
+        """Prove and post what was seen so far, while the run goes on: what is grave at once, the rest once it
+        has waited for `LESSER_WAITS`. What the budget refused, what could not be told, and what a person
+        reviews before it is posted, waits for the end of the run. RunOver as below.
         """
-        proofs, on_the_way = [], severities is not SEVERITIES
-        for row in await self.world.journal.findings(self.run, ["raised"]):
+        raised = await self.world.journal.findings(self.run, ["raised"])
+        rows = [row for row in raised if not row.data.get("why") and not needs_review(row)]
+        late = iso(self.world.clock.now() - LESSER_WAITS)
+        if not any(row.at <= late for row in rows):
+            rows = [row for row in rows if row.severity in GRAVE]
+        if rows:
+            await self._prove(rows, again=True)
+
+    async def prove_raised(self) -> None:
+        """Prove and post whatever was raised. RunOver `jail_lost`, when all were tried, for a candidate that
+        kills its jails."""
+        await self._prove(await self.world.journal.findings(self.run, ["raised"]))
+
+    async def _prove(self, rows: Sequence[FindingRow], *, again: bool = False) -> None:
+        """Minimise, prove, count and post, the gravest first: nothing grave waits for the tries of the rest.
+
+        What a graver one may cover comes last. If its persona has changed, a candidate stays unverified.
+        `again`: what cannot be told now is tried again later.
+        """
+        proofs = []
+        for row in rows:
             probe = kept(row)
-            if row.severity not in severities or (on_the_way and row.data.get("why")):
-                continue
             if probe is not None and row.data.get("persona_sha256") == self.persona.sha256:
-                proofs.append(Proof(row, probe, again=on_the_way))
+                proofs.append(Proof(row, probe, again=again))
             else:
                 await self.world.journal.set_finding(self.run, row.fingerprint, state="unverified")
-        if not proofs and on_the_way:
-            return
         proofs = [one for one in proofs if not await self._quoted(one)]
         raised = [one.row for one in proofs]
         last = [one for one in proofs if covering(one.row, raised)]
-        ends = await self._prove([one for one in proofs if one not in last])
-        proven = await self.world.journal.findings(self.run, PROVEN)  # an older one may be fixed by now
-        ends += await self._prove([one for one in last if not await self._covered(one.row, proven)])
-        if not self.world.trial:
-            for row in await self.world.journal.findings(self.run, ["confirmed"]):
-                self._learn(row)
-            await count_shown(self.world, self.run)
-        if lost := [one for one in ends if one.outcome == "jail_lost"]:
+        first = [one for one in proofs if one not in last]
+        groups = [[one for one in first if one.row.severity == grave] for grave in GRAVE]
+        groups += [[one for one in first if one.row.severity not in GRAVE], last]
+        ends: list[RunOver] = []
+        for group in filter(None, groups):
+            proven = await self.world.journal.findings(self.run, PROVEN)  # an older one may be fixed by now
+            open_ = [one for one in group if not await self._covered(one.row, proven)]
+            await self._minimise(open_)
+            ends += await prove_all(self.world, self.session, self.stream, open_, self.persona, self.facts)
+            if not self.world.trial:
+                for row in await self.world.journal.findings(self.run, ["confirmed"]):
+                    self._learn(row)
+                await count_shown(self.world, self.run)
+            await self.post()
+        if lost := [one for one in ends if one.outcome == JAIL_LOST]:
             raise lost[-1]
-
-    async def _prove(self, proofs: Sequence[Proof]) -> list[RunOver]:
-        await self._minimise(proofs)
-        return await prove_all(self.world, self.session, self.stream, proofs, self.persona, self.facts)
 
     async def _quoted(self, proof: Proof) -> bool:
         """Whether the words that a finding rests on are only quoted; then it is dropped, with the reason."""

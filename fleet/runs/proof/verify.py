@@ -31,7 +31,8 @@ from sandbox.spec import Effect
 from sandbox.tools import TOOLS
 
 BUDGET = "budget_exceeded"
-OF_ONE_PROOF = frozenset({"jail_lost", BUDGET})
+JAIL_LOST = "jail_lost"
+OF_ONE_PROOF = frozenset({JAIL_LOST, BUDGET})
 """Outcomes of a proof that say nothing of the others: those without an act need no writes."""
 
 State = Literal["confirmed", "flaky", "dropped", "unverified"]

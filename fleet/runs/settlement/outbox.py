@@ -18,21 +18,27 @@ from fleet.findings.envelope import compose, read, write
 from fleet.findings.fingerprint import fingerprint
 from fleet.findings.records import fixed_record, write_record
 from fleet.findings.recurrence import key_of, read_recurrence
-from fleet.findings.severity import Severity
+from fleet.findings.severity import GRAVE, Severity, weight
 from fleet.runs.context import FleetContext, RunContext
 from fleet.runs.settlement.finality import PostingSide, claimed, look_at_posts
 from fleet.runs.settlement.turn import posting
 from fleet.store.rows import CLOSING, FindingRow, FindingState, ItemRow
 
 _LOG = logging.getLogger("fleet.runs")
+KEPT_REPORTS = 0.25
+"""The share of a run's reports that is kept, while it goes on, for what is critical or high."""
 HIDDEN = frozenset({"dismissed", "snoozed"})
 """States that a person set: what happens meanwhile is not shown, and gets no record."""
 
 
 async def report_proven(context: RunContext) -> None:
-    """Post this run's confirmed findings while it goes on; what fails is left to its end."""
+    """Post this run's confirmed findings while it goes on; what fails is left to its end.
+
+    What is not grave leaves a share of the reports for what is, and may still come.
+    """
     try:
-        await report_all(context, ["confirmed"])
+        kept = max(1, int(context.ledger.budget.reports * KEPT_REPORTS))
+        await report_all(context, ["confirmed"], kept=kept)
     except LostRun:
         raise
     except FleetError as error:
@@ -40,9 +46,11 @@ async def report_proven(context: RunContext) -> None:
 
 
 async def report_all(
-    context: RunContext, states: Collection[FindingState] = ("posting", "confirmed")
+    context: RunContext, states: Collection[FindingState] = ("posting", "confirmed"), *, kept: int = 0
 ) -> None:
-    """Post this run's confirmed findings, and finish what a crash left in the outbox.
+    """Post this run's confirmed findings, the gravest first, and finish what a crash left in the outbox.
+
+    `kept` reports are left for grave ones.
 
     Every transaction of this run is settled before this call: what is not on the log now will not appear
     there later. If a daemon presumed dead still holds one of them, it has the same nonce as the one signed
@@ -50,12 +58,13 @@ async def report_all(
     """
     world, run, stream = context.fleet, context.run, context.stream
     await _seen(world, run)
-    for row in await world.journal.findings(run, states):
+    rows = await world.journal.findings(run, states)
+    for row in sorted(rows, key=lambda one: -weight(one.severity)):
         if row.data.get("held"):
             continue  # an outage of the node: the run that sees it answer posts it (outage/watch.py)
         await _nothing_on_its_way(world, row)
         unit: Literal["reports", "closing"] = "closing" if row.probe == CLOSING else "reports"
-        affordable = await context.can_post(unit)
+        affordable = await context.can_post(unit, 0 if row.severity in GRAVE else kept)
         # Only paid findings enter the outbox: if no budget is left, the crash came after the charge.
         paid = row.state == "posting" and await context.has_paid(unit)
         if row.state == "posting":

@@ -97,7 +97,8 @@ def seen_text(
     seen = [one for one in records if one.kind == "seen"]
     last = seen[-1].at if seen else iso_seconds(max(report.at for report in reports if report.trusted))
     runs = seen[-1].runs if seen else recurrence(reports)
-    if own.runs <= runs or last > iso(now - every):
+    moved = own.runs > runs or own.last > (seen[-1].last if seen else last)
+    if not moved or last > iso(now - every):
         return None
     at = max(own.looked, own.last) or iso(now)
     record = ItemRecord(

@@ -60,9 +60,9 @@ class WorklistItem:
     """One cluster of findings and the reason for its rank.
 
     `rank` is 0 for an item that is not open. `proof` is how well it is proven, `state` where it is in its
-    life, `since` when that began, `stages` how it came there. `count` is runs that saw it, `days` the days
-    on which they did. `names` are all its fingerprints, `source` the persona (or what else) that reported it.
-    `entry` is the index of its leading entry on the log.
+    life, `since` when that began, `stages` how it came there. `count` is runs that reported something new of
+    it (findings/recurrence.py), `days` those on which it was seen. `names` are all its fingerprints, `source`
+    the persona (or what else) that reported it. `entry` is the index of its leading entry on the log.
 
     `repro` is empty for untrusted items: a stranger's is shown only to a person who asks. `evidence` is the
     SHA-256 of the bundle. Times are ISO 8601; `resolved_at` is set when `regression` is.
