@@ -50,7 +50,10 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The public facts a guest needs. Nothing here is secret: code in a jail can read all of it."""
+    """The public facts a guest needs: code in a jail can read all of it.
+
+    Only `accounts` holds secrets, of test accounts, and is there for the one tool that signs in with them.
+    """
 
     run: str
     prefix: str  # "qa-<run>-": the only names this run may act on
@@ -72,6 +75,9 @@ class Context:
     publish_cap: int = 16_384  # bytes (platform-facts 1.10)
     deadline_s: float = 30.0
     lacks: tuple[str, ...] = ()  # functions of contract.py that this diamond is known not to offer
+    accounts: dict[str, dict[str, str]] = field(
+        default_factory=dict
+    )  # user and secret by label, for qa_account
 
 
 @dataclass(frozen=True, slots=True)

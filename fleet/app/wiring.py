@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from fleet.app.account_secrets import account_secrets
 from fleet.app.bootstrap import Bootstrap, fenced
 from fleet.broker.broker import EgressPolicy
 from fleet.chain.keys import load_key
@@ -122,7 +123,9 @@ async def wired(  # noqa: PLR0913  the composition root
         tier = await fence.proven()
         never = NeverList(live.never)
         held = [key.reveal() for key in (keys.identity, keys.sponsor) if key]
-        redactor = Redactor(filter(None, (*held, model_key(config, state))))  # every secret of this process
+        accounts = account_secrets(profile, state)
+        secrets = [model_key(config, state), *(one["secret"] for one in accounts.values())]
+        redactor = Redactor(filter(None, (*held, *secrets)))  # every secret of this process
         sinks = {} if alone else config.sinks
         readers = await stack.enter_async_context(_readers(config, sinks, redactor, state, clock))
         chain, tx = profile.chain, JournalledTx(journal)
@@ -146,6 +149,7 @@ async def wired(  # noqa: PLR0913  the composition root
             personas=personas,
             watch=(*watch, *readers),
             model=configured_model(config, state),
+            accounts=accounts,
             checks=checks_of(rpc, profile, tier, tried),
             search_start=partial(read_start, profile.compiler, fence.profile),
         )

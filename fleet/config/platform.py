@@ -9,19 +9,13 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
+from fleet.config.accounts import AccountsSection
 from fleet.config.compiler import CompilerSection
-from fleet.config.section import Address, HttpUrl, Section
+from fleet.config.section import ActPath, Address, HttpUrl, Section, UrlPath
 
 Role = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
-UrlPath = Annotated[str, StringConstraints(pattern=r"^/[!-~]{0,500}$")]
 MetadataName = Annotated[str, StringConstraints(pattern=r"^[!-~]{0,100}$")]
 Fact = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
-ActPath = Annotated[
-    str,
-    StringConstraints(
-        pattern=r"^(\{site\}|\{proxy\}|https?://[a-z0-9.:\[\]-]{1,253})(/[A-Za-z0-9._~!$&'()*+,=:@-]*)+$"
-    ),
-]
 _WS_URL = re.compile(r"wss?://[^\s/?#@]+(/[^\s?#]*)?")
 
 
@@ -125,16 +119,14 @@ class WebSection(Section):
     @property
     def acted_on(self) -> tuple[str, ...]:
         """`act_paths` as URLs."""
-        bases = {"{site}": self.site.rstrip("/"), "{proxy}": self.proxy.rstrip("/")}
-        return tuple(_filled(path, bases) for path in self.act_paths)
+        return tuple(map(self.filled, self.act_paths))
 
     @property
     def version_url(self) -> str:
         """`version` as a URL; without one the site; "" without a site."""
         if not self.version:
             return self.site
-        bases = {"{site}": self.site.rstrip("/"), "{proxy}": self.proxy.rstrip("/")}
-        return _filled(self.version if self.version[0] == "{" else "{site}" + self.version, bases)
+        return self.filled(self.version if self.version[0] == "{" else "{site}" + self.version)
 
     @property
     def unstated(self) -> tuple[str, ...]:
@@ -152,6 +144,12 @@ class WebSection(Section):
                 raise ValueError(f"{url} is the platform itself: name a page of another host")
         return controls
 
+    def filled(self, path: str) -> str:
+        """A path that begins with `{site}` or `{proxy}`, as a URL."""
+        for word, base in (("{site}", self.site), ("{proxy}", self.proxy)):
+            path = path.replace(word, base.rstrip("/"))
+        return path
+
     @model_validator(mode="after")
     def _acts_at_home(self) -> Self:
         own = {urlsplit(url).netloc for url in (self.site, self.proxy)} | set(self.hosts)
@@ -161,12 +159,6 @@ class WebSection(Section):
             if {".", ".."} & set(urlsplit(url).path.split("/")):
                 raise ValueError(f"act_paths: {path} climbs: write the path itself")
         return self
-
-
-def _filled(path: str, bases: dict[str, str]) -> str:
-    for word, base in bases.items():
-        path = path.replace(word, base)
-    return path
 
 
 class MetadataSection(Section):
@@ -225,6 +217,8 @@ class Platform(Section):
     """The chain and the contracts on it."""
     web: WebSection = WebSection()
     """Its public documents, faces and proxy."""
+    accounts: AccountsSection | None = None
+    """Two accounts to sign in with; without them the fleet signs up its own, where a platform lets it."""
     compiler: CompilerSection = CompilerSection()
     """Its compiler, if it has one that runs here."""
     metadata: MetadataSection = MetadataSection()

@@ -10,6 +10,13 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
 Address = Annotated[str, StringConstraints(pattern=r"^0x[0-9a-fA-F]{40}$")]
+ActPath = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^(\{site\}|\{proxy\}|https?://[a-z0-9.:\[\]-]{1,253})(/[A-Za-z0-9._~!$&'()*+,=:@-]*)+$"
+    ),
+]
+UrlPath = Annotated[str, StringConstraints(pattern=r"^/[!-~]{0,500}$")]
 HttpUrl = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$")]
 
 

@@ -16,7 +16,7 @@ from fleet.findings.known_secrets import PIECE, KnownSecrets
 from sandbox import tools
 from sandbox.secrets.mnemonics import bip39_words
 from sandbox.secrets.patterns import ISSUED, SECRETS, SecretPattern, hide_all
-from sandbox.sites.accounts import PHRASE
+from sandbox.sites.accounts import PHRASE, SECRET, SHAPED
 
 MAX_DEPTH = 32
 
@@ -135,7 +135,7 @@ class Redactor:
 
     def _string(self, value: str, key: str) -> str:
         if key and _PRIVATE_KEY_NAMES.search(key):
-            return value if value == PHRASE else mask("private")
+            return value if value in (PHRASE, SECRET) or SHAPED.fullmatch(value) else mask("private")
         if key.lower() in _HASH_KEYS and _HASH_VALUE.match(value):
             return self._known.masked(value, mask("secret"))
         return self.text(value)

@@ -136,6 +136,8 @@ class FleetContext:
     model: Callable[[LoadedPersona], DriverChoice] | None = None
     """Makes a model's driver, if a model is configured."""
     checks: Checks = field(default_factory=Checks)
+    accounts: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    """User and secret of the accounts that the profile names, by label."""
     search_start: Callable[[], SearchStart] = SearchStart
     """Reads what the profile names for a search of its compiler. ConfigError, BadGrammar."""
     spread_s: float = 2.0

@@ -30,7 +30,14 @@ _KEY = re.compile(r"( *)((?:- +)*)([\"']?)([\w$./<>][^\s\"':]{0,200})\3 *:(?: +(
 """A line of YAML that begins with a key: blanks, dashes, quote, name, and what follows on it."""
 _BLOCK = re.compile(r"^(?:[&!]\S+ +)*[|>][-+0-9]{0,2} *(?:#.*)?$")
 """A text of several lines follows."""
-_WHOLE = ("openapi", "swagger", "servers", "host", "basePath", "consumes", "produces", "security")
+_WHOLE = (
+    *("openapi", "swagger", "servers", "host", "basePath", "consumes", "produces", "security"),
+    "securityDefinitions",
+)
+_ENTRY = re.compile(
+    r"(?i)regist|sign|log-?_?[io]n|auth|session|token|/(?:users|accounts|members|customers)/?$"
+)
+"""Paths without which nothing is asked as an account: they are kept first."""
 
 
 def condensed(text: str, most: int) -> str:
@@ -117,9 +124,13 @@ class _Part:
     def document(self) -> dict[str, Any]:
         paths = self.whole["paths"]
         self.made = {key: self.whole[key] for key in _WHOLE if key in self.whole}
+        parts = self.whole.get("components")
+        if isinstance(parts, dict) and "securitySchemes" in parts:
+            self.made["components"] = {"securitySchemes": parts["securitySchemes"]}
         self.made |= {"paths": {}, OPERATIONS: sum(method != "delete" for _, method in _operations(paths))}
         self.room -= len(_written(self.made))
-        for (path, method), _ in zip(_operations(paths), range(MAX_OPERATIONS), strict=False):
+        known = sorted(_operations(paths), key=lambda one: not (one[1] == "post" and _ENTRY.search(one[0])))
+        for path, method in known[:MAX_OPERATIONS]:
             self._take(path, method, paths[path])
         return self.made
 

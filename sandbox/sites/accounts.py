@@ -10,11 +10,16 @@ from html import unescape
 from typing import Any
 
 from sandbox.http import HttpReply
+from sandbox.sites.likeness import like
 from sandbox.text import clean, decode, mask
 
 ACCOUNTS = ("one", "other")
 PHRASE = "{phrase}"
 """Stands for a passphrase that is made in the jail: a repro keeps it."""
+SHAPED = re.compile(r"\{(handle|email|phrase):(.{1,200})\}")
+"""A word of an account in a form that a platform asks for: its name, and a pattern that it must fit."""
+USER, SECRET = "{user}", "{secret}"
+"""Stand for an account that the operator names, and its passphrase or key."""
 READ, QUOTED = 16_000, 160
 """Characters of a refusal that are read, and quoted."""
 _MARKUP = re.compile(r"(?is)<(script|style|title|template)\b.*?</\1\s*>|<!--.*?-->|<[^<>]{0,2000}>")
@@ -71,21 +76,37 @@ class AccountAnswer:
     """Its forms."""
 
 
-def words() -> dict[str, str]:
-    """What one account is called, and what it writes."""
+def words(known: Mapping[str, str] | None = None) -> dict[str, str]:
+    """What one account is called, and what it writes; `known` are user and secret of one that is there."""
     handle = "qa" + os.urandom(5).hex()
-    return {
+    made = {
         "{handle}": handle,
         "{email}": f"{handle}@example.com",
         PHRASE: f"Qa1!{os.urandom(8).hex()}",
         "{mark}": "qam" + os.urandom(6).hex(),
     }
+    if known:
+        made |= {
+            "{handle}": known["user"],
+            PHRASE: known["secret"],
+            USER: known["user"],
+            SECRET: known["secret"],
+        }
+    return made
 
 
-def replaced(value: Any, known: dict[str, str]) -> Any:  # noqa: ANN401  any JSON
-    """A value with the words in its texts filled in; of a list, in each of its members."""
+def replaced(value: Any, known: Mapping[str, str]) -> Any:  # noqa: ANN401  any JSON
+    """A value with the words in its texts filled in; of a list or a table, in each of its members."""
     if isinstance(value, list | tuple):
         return [replaced(one, known) for one in value]
+    if isinstance(value, dict):
+        return {name: replaced(one, known) for name, one in value.items()}
+    if isinstance(value, str) and (shaped := SHAPED.fullmatch(value)):
+        # with the same secret as the plain word, so that it is the same wherever it stands
+        return (
+            like(shaped[2], known[PHRASE if shaped[1] == "phrase" else "{handle}"])
+            or known[f"{{{shaped[1]}}}"]
+        )
     for word, text in known.items() if isinstance(value, str) else ():
         value = value.replace(word, text)
     return value
@@ -98,14 +119,20 @@ def quoted(reply: HttpReply, known: Mapping[str, str]) -> str:
     `known` are words of ours by placeholder; they stay in the jail, as does what looks like a token.
     """
     text = decode(reply.body)[:READ]
-    if "html" in reply.content_type.lower():
-        lines = [" ".join(one.split()) for one in unescape(_spaced(text)).split("\0")]
-        text = next((one for one in lines if _REASON.search(one)), " ".join(lines))
+    if len(said := lines(text, reply.content_type)) > 1:
+        text = next((one for one in said if _REASON.search(one)), " ".join(said))
     for word, value in sorted(known.items(), key=lambda pair: -len(pair[1])):
         text = text.replace(value, word)
     text = _TOKEN.sub("[hidden]", mask(text)[0])
-    said = clean(" ".join(text.split()), QUOTED)
-    return f": {said}" if said else ""
+    quote = clean(" ".join(text.split()), QUOTED)
+    return f": {quote}" if quote else ""
+
+
+def lines(text: str, content_type: str) -> list[str]:
+    """The lines of a page as a person sees them; any other text is one."""
+    if "html" not in content_type.lower():
+        return [text]
+    return [" ".join(one.split()) for one in unescape(_spaced(text)).split("\0")]
 
 
 def _spaced(page: str) -> str:

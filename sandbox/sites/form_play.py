@@ -14,7 +14,7 @@ from sandbox import http
 from sandbox.browser.devtools import installed
 from sandbox.errors import Deadline
 from sandbox.pages.forms import PageForm, ReadPage, encoded
-from sandbox.sites.accounts import ACCOUNTS, AccountAnswer
+from sandbox.sites.accounts import ACCOUNTS, SECRET, AccountAnswer
 from sandbox.sites.play_words import PlayWords
 from sandbox.sites.site_visitor import ELSEWHERE, SiteVisitor, led, own, targets
 from sandbox.spec import Mistake
@@ -44,11 +44,13 @@ class FormStart(Protocol):
 class FormPlay:
     """The two accounts while they last."""
 
-    def __init__(self, start: FormStart, deadline: Deadline) -> None:
+    def __init__(
+        self, start: FormStart, accounts: Mapping[str, Mapping[str, str]], deadline: Deadline
+    ) -> None:
         split = urlsplit(start.url)
         self._start, self._deadline = start, deadline
         self._origin = f"{split.scheme}://{split.netloc}"
-        self._words = PlayWords(self._origin)
+        self._words = PlayWords(self._origin, accounts)
         self._visitors: dict[str, SiteVisitor] = {}
         self._landed: dict[str, list[str]] = {}
         """URLs of the first page of each account."""
@@ -58,7 +60,8 @@ class FormPlay:
     def enter(self, label: str) -> str:
         """Sign up and log in; what was refused, or ""."""
         start = self._start
-        ways = [("sign-up", start.url[len(self._origin) :], start.fields, start.page)]
+        first = "log-in" if SECRET in str(start.fields) else "sign-up"
+        ways = [(first, start.url[len(self._origin) :], start.fields, start.page)]
         ways += [("log-in", start.login, start.login_fields, start.login_page)] if start.login else []
         for what, path, given, page in ways:
             visitor = self._visitors[label] = self._visitor(label)
@@ -67,9 +70,9 @@ class FormPlay:
                 return f"the {what} answers {reply.status}{self._words.quoted(label, reply)}"
             visitor.before = visitor.kept
         last, where = visitor.follow(reply, self._words.url(path, label))
-        first = visitor.read(last, where)
-        self._words.meet_titles(first)
-        self._landed[label] = targets(where, first)
+        landed = visitor.read(last, where)
+        self._words.meet_titles(landed)
+        self._landed[label] = targets(where, landed)
         if len(self._landed) == len(ACCOUNTS):
             self._words.name_accounts(*self._landed.values())
         return "" if visitor.jar.held else f"the log-in sets no cookie{self._words.quoted(label, last)}"

@@ -22,14 +22,14 @@ _OWN = frozenset(("my", "mine", "your", "yours", "private", "personal"))
 class PlayWords:
     """`ident` is what the site calls the thing last made, `idents` what it calls each account."""
 
-    def __init__(self, origin: str) -> None:
+    def __init__(self, origin: str, accounts: Mapping[str, Mapping[str, str]] | None = None) -> None:
         self.origin, self.ident = origin, ""
         self.canary = "qac" + os.urandom(6).hex()
         self.idents: dict[str, str] = {}
         self._prefixes, self._met = frozenset[str](), frozenset[Part]()
         self._everywhere = set(_OWN)
         """Words of one's own that stand in the title of every page: they say nothing of one."""
-        self._words = {label: words() for label in ACCOUNTS}
+        self._words = {label: words((accounts or {}).get(label)) for label in ACCOUNTS}
         self._confirmed: set[str] = set()
         """What stands before an id in paths where `one` read its mark."""
 

@@ -1,4 +1,4 @@
-"""Bearer tokens in a jail: found in the answer to a log-in, sent, and forged. None leaves the jail."""
+"""Sessions in a jail: a token or cookie found in the answer to a log-in, sent, and forged. None leaves it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import json
 import re
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import unquote
 
 from sandbox import strict_json
 from sandbox.http import HttpReply
+from sandbox.pages.cookies import CookieStore, SiteCookie
 
 FORGED = ("garbage", "cut", "altered", "unsigned", "no-algorithm", "guessed")
 """`cut` is half of it, `altered` has another end of its signature, `unsigned` has none, `no-algorithm` says
@@ -24,21 +27,126 @@ GUESSES = (
 BRIEF_S = 86_400
 """Seconds for which a token that is checked by its signature alone may outlast its session: providers of such
 tokens give them minutes to a day."""
-_TOKEN = re.compile(
-    r"(?i)^(?:access|auth|bearer|id|session|api)?[_-]?(?:token|jwt)$|^sessionid$|^session_id$"
+_NAMES = tuple(
+    re.compile(rf"(?i)^(?:{names})$")
+    for names in (
+        r"access[_-]?token|token[_-]?access",
+        r"(?:auth|bearer|session|api|user|login|personal)?[_-]?(?:token|jwt)|authorization",
+        r"session[_-]?(?:id|key)?|sid|ticket",
+        r"(?:api|access|secret|app|client|auth)?[_-]?key|api[_-]?secret|credential|id[_-]?token|bearer",
+    )
 )
+"""What a token is called, the likeliest first."""
+_NO_TOKEN = re.compile(
+    r"(?i)refresh|csrf|xsrf|verif|confirm|reset|device|uuid|hash|e-?mail|user|url|date|_at$|^id$|_id$"
+)
+_CSRF = re.compile(r"(?i)(?:csrf|xsrf)")
+_CSRF_HEADERS = ("x-csrf-token", "x-csrftoken", "x-xsrf-token")
+"""Where Rails and Laravel, Django, and Angular and Spring look for it."""
 _SENDABLE = re.compile(r"[!-~]{8,4000}", re.ASCII)
-_COOKIE = re.compile(r"^\s*([!#$%&'*+.^_`|~0-9A-Za-z-]{1,64})=([!#-+\--:<-\[\]-~]{8,3000})", re.ASCII)
+_LONG = re.compile(r"(?=[^0-9]{0,400}[0-9])[\w+/=.:~|-]{20,4000}", re.ASCII)
+_UUID = re.compile(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_HEADER = re.compile(r"(?i)(?:x-)?(?:auth|access|session|api)[\w-]{0,30}|authorization")
 _HASHES = {"HS256": "sha256", "HS384": "sha384", "HS512": "sha512"}
 
 
-def held(reply: HttpReply) -> dict[str, str]:
-    """The headers that a session sends with each request, by what began it; {} where it began none."""
-    token = next((value for name, value in _texts(document(reply)) if _TOKEN.match(name)), "")
-    if _SENDABLE.fullmatch(token):
-        return {"authorization": f"Bearer {token}"}
-    cookie = _COOKIE.match(reply.headers.get("set-cookie", ""))
-    return {"cookie": f"{cookie[1]}={cookie[2]}"} if cookie else {}
+@dataclass(slots=True)
+class Session:
+    """What goes with each request of an account; `token` is the part of it that is forged, "" for none."""
+
+    headers: dict[str, str] = field(default_factory=dict)
+    query: dict[str, str] = field(default_factory=dict)
+    jar: CookieStore = field(default_factory=CookieStore)
+    token: str = ""
+    csrf: str = ""
+    """A token that an answer gave besides, for requests that change something."""
+
+    def sent(self, path: str, *, acts: bool) -> dict[str, str]:
+        """The headers of a request for a path."""
+        cookie = self.jar.header(path)
+        found = self.headers | ({"cookie": cookie} if cookie else {})
+        held = (one.value for (name, _), one in self.jar.held.items() if _CSRF.search(name))
+        proof = unquote(next(held, "")) or self.csrf
+        return found | (dict.fromkeys(_CSRF_HEADERS, proof) if acts and _SENDABLE.fullmatch(proof) else {})
+
+    def learn(self, reply: HttpReply, carried: str, path: str) -> bool:
+        """Take what the answer to a sign-up or log-in gives; whether a session is there now.
+
+        `carried`: `header NAME`, `query NAME` or `cookie NAME` for a key, with a word that stands before it
+        as a third; "" for a bearer token, or cookies.
+        """
+        self.jar.take(reply.headers.get("set-cookie", ""), path)
+        read = document(reply)
+        self.csrf = next((text for name, text in _texts(read) if _CSRF.search(name)), self.csrf)
+        token = _token(reply, read, key=bool(carried))
+        if _SENDABLE.fullmatch(token):
+            self.carry(token, carried)
+        elif not self.token:
+            held = ((name, one.value) for (name, _), one in self.jar.held.items())
+            self.token = next(
+                (value for name, value in held if len(value) > 7 and not _CSRF.search(name)), ""
+            )
+        return bool(self.token)
+
+    def carry(self, token: str, carried: str) -> None:
+        """Send a token with each request from now on."""
+        where, name, before = (*carried.split(" ", 2), "", "", "")[:3]
+        self.token = token
+        match where:
+            case "header":
+                self.headers[name.lower()] = f"{before} {token}".strip()
+            case "query":
+                self.query[name] = token
+            case "cookie":
+                self.jar.held[name, "/"] = SiteCookie(token)
+            case _:
+                self.headers["authorization"] = f"Bearer {token}"
+
+    def forged(self, how: str) -> Session | None:
+        """The same with the token forged in one way; None where it has no such form."""
+        plain = {"garbage": "not-a-token-of-anybody", "cut": self.token[: len(self.token) // 2]}
+        text = plain[how] if how in plain else _signed(self.token, how)
+        if not text or not self.token:
+            return None
+        headers = {name: value.replace(self.token, text) for name, value in self.headers.items()}
+        query = {name: value.replace(self.token, text) for name, value in self.query.items()}
+        held = {
+            at: replace(one, value=one.value.replace(self.token, text)) for at, one in self.jar.held.items()
+        }
+        return Session(headers, query, CookieStore(held), text)
+
+    @property
+    def brief(self) -> bool:
+        """Whether its token states its own end, at most `BRIEF_S` away."""
+        parts = self.token.split(".")
+        claims = _read(parts[1]) if len(parts) == 3 else None
+        ends = claims.get("exp") if isinstance(claims, dict) else None
+        return isinstance(ends, int | float) and ends - time.time() <= BRIEF_S
+
+
+def basic(user: str, phrase: str) -> Session:
+    """HTTP basic: its credentials go with each request, and nothing of them is forged."""
+    sent = base64.b64encode(f"{user}:{phrase}".encode()).decode()
+    return Session({"authorization": f"Basic {sent}"})
+
+
+def _token(reply: HttpReply, read: Any, *, key: bool) -> str:  # noqa: ANN401  any JSON
+    """The token in an answer, by its name or as the one text that looks like one; "" for none."""
+    texts = [(name, text.removeprefix("Bearer ")) for name, text in _texts(read)]
+    texts = [(name, text) for name, text in texts if _SENDABLE.fullmatch(text)]
+    for form in sorted(_NAMES, key=lambda one: key and one is not _NAMES[-1]):
+        if found := next((text for name, text in texts if form.fullmatch(name)), ""):
+            return found
+    headers = [(name, text.removeprefix("Bearer ")) for name, text in reply.headers.items()]
+    if found := next(
+        (text for name, text in headers if _HEADER.fullmatch(name) and _LONG.fullmatch(text)), ""
+    ):
+        return found
+    if isinstance(read, str) and _LONG.fullmatch(read):
+        return read
+    others = [text for name, text in texts if not _NO_TOKEN.search(name)]
+    plain = [text for text in others if _LONG.fullmatch(text) and not _UUID.fullmatch(text)]
+    return plain[0] if len(plain) == 1 else ""
 
 
 def document(reply: HttpReply) -> Any:  # noqa: ANN401  any JSON
@@ -47,29 +155,6 @@ def document(reply: HttpReply) -> Any:  # noqa: ANN401  any JSON
         return strict_json.loads(reply.body)
     except (ValueError, RecursionError):
         return None
-
-
-def forged(headers: Mapping[str, str], how: str) -> dict[str, str] | None:
-    """The headers of a session with its token forged in one way; None where it has no such form."""
-    name, before, token = _parts(headers)
-    plain = {"garbage": "not-a-token-of-anybody", "cut": token[: len(token) // 2]}
-    text = plain[how] if how in plain else _signed(token, how)
-    return {name: before + text} if text else None
-
-
-def brief(headers: Mapping[str, str]) -> bool:
-    """Whether a session's token states its own end, at most `BRIEF_S` away."""
-    parts = _parts(headers)[2].split(".")
-    claims = _read(parts[1]) if len(parts) == 3 else None
-    ends = claims.get("exp") if isinstance(claims, dict) else None
-    return isinstance(ends, int | float) and ends - time.time() <= BRIEF_S
-
-
-def _parts(headers: Mapping[str, str]) -> tuple[str, str, str]:
-    """The name of a session's one header, what stands before its token, and the token."""
-    ((name, sent),) = headers.items()
-    lead, mark, token = sent.partition(" " if name == "authorization" else "=")
-    return name, lead + mark, token
 
 
 def _signed(token: str, how: str) -> str:
@@ -107,8 +192,10 @@ def _text(raw: bytes) -> str:
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
-def _texts(value: Any, depth: int = 3) -> Iterator[tuple[str, str]]:  # noqa: ANN401  any JSON
+def _texts(value: Any, depth: int = 6) -> Iterator[tuple[str, str]]:  # noqa: ANN401  any JSON
     """The texts of a document with their names, the outer ones first."""
+    if isinstance(value, list):
+        value = {"": value[0]} if len(value) == 1 else {}
     if isinstance(value, dict) and depth:
         yield from ((name, text) for name, text in value.items() if isinstance(text, str))
         for inner in list(value.values())[:32]:

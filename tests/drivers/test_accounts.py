@@ -9,6 +9,7 @@ import pytest
 
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.account.api_rows import AccountRows, OwnRecord
+from fleet.drivers.explore.account.ways import Places
 from fleet.oracles.account.tokens import attempts
 from fleet.oracles.documents.worded import in_words
 from fleet.oracles.model import Exchange, Facts
@@ -30,10 +31,12 @@ FOUND = {
 }
 
 
-def rows(document: dict[str, Any] = DESCRIPTION, *, acts: bool = True) -> AccountRows | None:
-    return AccountRows.of(
-        document, SOURCE, lambda path: "{site}" + path, lambda _: acts, lambda url: url.removeprefix("{site}")
-    )
+def rows(
+    document: dict[str, Any] = DESCRIPTION, *, acts: bool = True, source: Step = SOURCE
+) -> AccountRows | None:
+    places = Places(lambda path: "{site}" + path, lambda url: url.removeprefix("{site}"), lambda _: acts)
+    made = AccountRows.of(document, source, places)
+    return made if isinstance(made, AccountRows) else None
 
 
 async def answered(it: Bench, question: Question) -> list[Exchange]:
@@ -171,7 +174,7 @@ def test_a_short_field_gets_a_short_word_and_the_other_tries_to_remove_the_thing
 
 def test_a_right_is_asked_of_the_description_that_has_the_own_record() -> None:
     mine = rows()
-    theirs = AccountRows.of(DESCRIPTION, GUIDE, lambda path: "{site}" + path, lambda _: True, str)
+    theirs = rows(source=GUIDE)
     assert mine
     assert theirs
     (asked,) = (one for one in mine.questions() if isinstance(one, OwnRecord))

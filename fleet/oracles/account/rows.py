@@ -28,6 +28,13 @@ _OTHERS = re.compile(
     r"|\b(?:chang|edit|delet|updat|modif|remov|writ)\w*"
 )
 """Words by which it may say that others read it, or speaks of something other than reading."""
+_BY_NATURE = re.compile(
+    r"(?i)(?:order|invoice|bill|payment|payout|receipt|refund|transaction|transfer|booking|reservation"
+    r"|appointment|prescription|payslip|salary|wallet|basket|cart|address|card|credential|secret"
+    r"|message|mail|purchase|withdrawal|deposit|loan|claim)"
+)
+"""Things that are one account's, unless a description says that others read them: that its list has them for
+their maker alone, and they are refused without a token, must be so as well."""
 _NOT_YOURS = re.compile(
     rf"(?i)\b(?:not|n't)\b[^.;]{{0,30}}\b(?:{_MAKER}|yours|mine|owned)\b"
     r"|\b(?:another|other|else's) (?:account|user|member|person|owner|maker|author|creator)"
@@ -107,11 +114,13 @@ def private(seen: Sequence[Exchange], path: str) -> tuple[int, ...]:
 
 
 def _ones_own(said: str, path: str) -> bool:
-    """Whether words on a path's thing say that it is one account's: `your note`, never `your token`."""
+    """Whether words on a path's thing say that it is one account's, `your note`, never `your token`; or it is
+    so by nature, as an order is."""
     thing = re.split(r"[-_]", path.removesuffix("/{id}").rpartition("/")[2])[-1]
     stem = re.escape(re.sub(r"(?:ies|(?<=[sxh])es|s)$", "", thing))
     named = re.search(rf"(?i)\b{_MINE} (?:\w+ ){{0,2}}{stem}\w{{0,3}}\b", said) if len(stem) > 1 else None
-    return bool(named or _ALONE.search(said)) and not _OTHERS.search(said)
+    own = named or _ALONE.search(said) or _BY_NATURE.fullmatch(stem.replace("\\", ""))
+    return bool(own) and not _OTHERS.search(said)
 
 
 MINE: dict[str, Any] = {"status": 200, "one": True, "other": False, "named": True, "facts": {}}

@@ -5,6 +5,7 @@ The description is a stranger's (`api_document` reads it): a part that has not i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,7 @@ from urllib.parse import urlsplit
 from fleet.oracles.documents.json_schema import ITEMS, ROOM, resolved
 from fleet.oracles.documents.swagger import METHODS
 
-JSON = "application/json"
+FORMS = {"application/x-www-form-urlencoded": "form", "multipart/form-data": "multipart"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +73,27 @@ class Operation:
         return {str(kind).lower(): one for kind, one in content.items()} if isinstance(content, dict) else {}
 
     @property
+    def sent(self) -> tuple[str, object]:
+        """How its body is sent, `json`, `form` or `multipart`, the first of these that it takes, and its
+        schema; ("", None) where it takes none of them."""
+        content = resolved(self.raw.get("requestBody"), self.document).get("content")
+        found = dict[str, object]()
+        for kind, media in content.items() if isinstance(content, dict) else ():
+            plain = str(kind).lower().partition(";")[0].strip()
+            how = "json" if plain.endswith("json") or plain == "*/*" else FORMS.get(plain, "")
+            if how and isinstance(media, dict):
+                found.setdefault(how, media.get("schema", {}))
+        return next(((how, found[how]) for how in ("json", "form", "multipart") if how in found), ("", None))
+
+    @property
     def body(self) -> object:
         """The schema of its JSON body; None where it takes none."""
-        content = resolved(self.raw.get("requestBody"), self.document).get("content")
-        media = content.get(JSON) if isinstance(content, dict) else None
-        return media.get("schema", {}) if isinstance(media, dict) else None
+        how, schema = self.sent
+        return schema if how == "json" else None
 
     @property
     def fields(self) -> Mapping[str, Any]:
-        """The schemas of the fields of its JSON body, by name; empty where it says nothing of them."""
+        """The schemas of the fields of its body, by name; empty where it says nothing of them."""
         found: dict[str, Any] = {}
         for part in self._parts():
             properties = part.get("properties")
@@ -89,13 +102,13 @@ class Operation:
 
     @property
     def required(self) -> frozenset[str]:
-        """The fields that its JSON body must have."""
+        """The fields that its body must have."""
         named = (part.get("required") for part in self._parts())
         return frozenset(str(one) for names in named if isinstance(names, list) for one in names)
 
     @property
     def closed(self) -> bool:
-        """Whether its JSON body has these `fields` alone, as far as its schema says."""
+        """Whether its body has these `fields` alone, as far as its schema says."""
         return not any(
             one.get("additionalProperties") not in (None, False)
             or "patternProperties" in one
@@ -105,12 +118,65 @@ class Operation:
 
     def _parts(self) -> list[Mapping[str, Any]]:
         """The schema of its body with those that it puts together by `allOf`, `ITEMS` of them at most."""
-        found, waiting = list[Mapping[str, Any]](), [self.body]
+        found, waiting = list[Mapping[str, Any]](), [self.sent[1]]
         while waiting and len(found) < ITEMS:
             found.append(resolved(waiting.pop(0), self.document))
             inner = found[-1].get("allOf")
             waiting += inner[:ITEMS] if isinstance(inner, list) else ()
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityScheme:
+    """One way to show who asks; `carried` in the words of `qa_account`, `token_path` where a token is issued
+    by the flow `grant` of OAuth 2, "" for none."""
+
+    carried: str
+    token_path: str = ""
+    grant: str = ""
+
+
+def security_schemes(document: Mapping[str, Any]) -> list[SecurityScheme]:
+    """Those of a description, the ones that all operations need first."""
+    parts = resolved(document.get("components"), document).get("securitySchemes")
+    old = document.get("securityDefinitions")
+    named: dict[str, Any] = {
+        **(old if isinstance(old, dict) else {}),
+        **(parts if isinstance(parts, dict) else {}),
+    }
+    needed = document.get("security")
+    first = {
+        name for one in (needed if isinstance(needed, list) else ()) if isinstance(one, dict) for name in one
+    }
+    found = list[SecurityScheme]()
+    for name in sorted(named, key=lambda one: one not in first):
+        said = resolved(named[name], document)
+        kind, scheme = str(said.get("type")).lower(), str(said.get("scheme")).lower()
+        if kind == "basic" or (kind == "http" and scheme == "basic"):
+            found.append(SecurityScheme("basic"))
+        elif kind == "http" or kind == "openidconnect":
+            found.append(SecurityScheme(""))
+        elif kind == "apikey" and said.get("in") in ("header", "query", "cookie"):
+            before = _PREFIX.search(str(said.get("description", "")))
+            authorized = str(said.get("name")).lower() == "authorization"
+            word = before[0].title() if before and authorized else ""
+            found.append(SecurityScheme(f"{said['in']} {said.get('name')} {word}".strip()))
+        elif kind == "oauth2":
+            flows = (
+                said.get("flows") if isinstance(said.get("flows"), dict) else {str(said.get("flow")): said}
+            )
+            grants = {
+                "password": "password",
+                "clientCredentials": "client_credentials",
+                "application": "client_credentials",
+            }
+            for flow, grant in grants.items():
+                if isinstance(flows, dict) and isinstance(one := flows.get(flow), dict):
+                    found.append(SecurityScheme("", str(one.get("tokenUrl", "")), grant))
+    return list(dict.fromkeys(found))
+
+
+_PREFIX = re.compile(r"(?i)\b(?:bearer|token)\b")
 
 
 def operations(document: Mapping[str, Any]) -> Iterator[Operation]:

@@ -54,6 +54,8 @@ MARGIN_S = 2.0
 RETRIES = 2
 """Retries, in another jail, of a call whose jail was killed before it acted."""
 TOO_MANY = 429
+ACCOUNT = "account"
+"""What an answer is judged as that begins with accounts: such a tool alone is given those of the profile."""
 CHANGES = "changes"
 """The note of the requests that change a platform's state."""
 _OVER = {"stop": "stopped", "budget": "budget_exceeded", "deadline": "deadline_exceeded"}
@@ -275,8 +277,11 @@ class RunSession:
         guest_s = asked.how.looks_s or spec.wall_s or GUEST_S
         jail = self._world.jail.call
         call = partial(jail, resources=spec.resources) if spec.resources else jail
+        context = await self._guest_context(guest_s)
+        if ACCOUNT in spec.judged_as:
+            context = replace(context, accounts={at: dict(one) for at, one in self._world.accounts.items()})
         outcome = await call(
-            request_line(spec, asked.args, await self._guest_context(guest_s)),
+            request_line(spec, asked.args, context),
             deadline_s=guest_s + MARGIN_S,
             # tools that only compute run hostile input beside the guest: no egress
             egress=None if spec.effect is Effect.COMPUTE else self._egress(1),

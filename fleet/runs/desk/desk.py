@@ -32,6 +32,7 @@ from fleet.runs.call.batch import QuestionRound
 from fleet.runs.call.decision_file import Decision
 from fleet.runs.call.decisions import DecisionRecorder
 from fleet.runs.call.replies import fitted, pointed, refusal, shaped
+from fleet.runs.call.session import ACCOUNT
 from fleet.runs.desk import brief as words
 from fleet.runs.desk.model_budget import ModelBudget
 from fleet.runs.desk.offers import GateCall, Rejection, RunProbe, check, offers
@@ -55,8 +56,6 @@ MODELLING = 0.5
 """The share of a run's time after which a model with open probes makes way for the playbook."""
 KEPT = 16
 """Calls kept back for a look at an outage."""
-ACCOUNT = "account"
-"""What an answer is judged as that begins with the making of accounts."""
 PROOF_SHARE = 0.25
 """The share of calls and of writes that is kept for proofs before anything is explored."""
 MIN_WRITES = 4

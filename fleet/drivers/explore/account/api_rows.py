@@ -1,4 +1,4 @@
-"""Rows of requests by two accounts, made from an OpenAPI description: who signs up, in, and makes what. Pure.
+"""Rows of requests by two accounts of an API: who makes what, and what the other may do to it. Pure.
 
 The description is a stranger's: every name and value in it is data, and a part without the expected form
 leads to no question.
@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fleet.drivers.desk import Question
+from fleet.drivers.explore.account.ways import PHRASE, Places, Start, filled, free, known_ways, plain, ways
 from fleet.oracles.account.rights import rights
 from fleet.oracles.account.tokens import ATTEMPTS, leaves
-from fleet.oracles.documents.json_schema import resolved
 from fleet.oracles.documents.openapi import Operation, operations
 from fleet.personas.model import Step
 from sandbox.sites.sessions import FORGED
@@ -24,28 +24,11 @@ from sandbox.spec import SAFE
 TOOL = "qa_account"
 MOST = 6
 """Kinds of things that one run makes."""
-HANDLE = 12
-"""Characters of a handle: what takes fewer is given a shorter word."""
-PHRASE = re.compile(r"(?i)^(?:\w{0,20}_)?(?:pass(?:word|phrase|wd|code)?|pwd)(?:_?\w{0,20})$|^pin$")
-MAIL = re.compile(r"(?i)e?-?mail")
-NAME = re.compile(r"(?i)^(?:\w{0,20}_)?(?:user(?:_?name)?|handle|login|nick(?:_?name)?|name|account|id)$")
-_NAMED = re.compile(f"{NAME.pattern}|{MAIL.pattern.removeprefix('(?i)')}")
-_ENTER = re.compile(r"(?i)sessions?|log-?_?in|sign-?_?in|tokens?|auth(?:enticate)?")
-_JOIN = re.compile(r"(?i)accounts?|users?|register|registrations?|sign-?_?up|join|members?")
+LOOKS = 4
+"""Pages by which a new session is tried."""
 _SELF = re.compile(r"(?i)/(?:me|self|whoami|profile|account|user)$")
-_WORDS = frozenset(
-    {"date-time", "date", "email", "uuid", "uri", "url", "byte", "binary", "time", "ipv4", "ipv6"}
-)
-_FORMS = {
-    "date": "2030-05-01",
-    "date-time": "2030-05-01T12:00:00Z",
-    "time": "12:00:00Z",
-    "email": "{email}",
-    "uuid": "5f0c9ad2-7c1e-4b57-9d3b-0d6a3b0f6b11",
-    "uri": "https://example.com/",
-    "url": "https://example.com/",
-}
-
+_MAKING = re.compile(r"(?i)/(?:create|new|add|store|make|submit)/?$")
+"""What ends the path of a request that makes something, where the things are a level above."""
 _ID = "qa-the-id-of-it"
 Row = list[Any]
 
@@ -62,41 +45,62 @@ class OwnRecord(Question):
 
 
 @dataclass(frozen=True, slots=True)
+class AccountTry(Question):
+    """The row that makes the accounts for the first time, and reads a few pages as each of them."""
+
+    rows: AccountRows | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class AccountRows:
     """The rows of one description, whose `operations` are by path and method.
 
-    `url` spells an operation's path as in a repro, `path_of` gives the path of such a URL, `may_act` says
-    where acts are permitted. `start`: the arguments that make the accounts and their sessions.
+    `start`: the arguments that make the accounts and their sessions; `others`, those that are tried where
+    they make none.
     """
 
     operations: Mapping[tuple[str, str], Operation]
     source: Step
-    url: Callable[[str], str]
-    may_act: Callable[[str], bool]
-    path_of: Callable[[str], str]
-    start: Mapping[str, Any]
+    places: Places
+    start: Start
+    others: tuple[Start, ...] = ()
 
     @classmethod
     def of(
-        cls,
-        document: Mapping[str, Any],
-        source: Step,
-        url: Callable[[str], str],
-        may_act: Callable[[str], bool],
-        path_of: Callable[[str], str],
-    ) -> AccountRows | None:
-        """None where the description does not say how to sign up, or acts are not permitted there."""
-        known = {(one.path, one.method): one for one in operations(document)}
-        ways = list(_with_phrase(known.values()))
-        join = next((one for one in ways if role_of(one[0]) == "join"), None)
-        enter = next((one for one in ways if role_of(one[0]) == "enter"), None)
-        if join is None or not all(may_act(url(one[0])) for one in (join, enter) if one):
-            return None
-        start: dict[str, Any] = {"url": url(join[0]), "fields": join[1]}
-        made = cls(known, source, url, may_act, path_of, start)
-        if enter:
-            start |= {"login": made._at(enter[0]), "login_fields": enter[1]}
-        return made
+        cls, document: Mapping[str, Any], source: Step, places: Places, known: Start | None = None
+    ) -> AccountRows | str:
+        """Why there are none, where the description does not say how to sign up, or acts are not permitted;
+        `known`: the profile names two accounts, and says this of their log-in."""
+        found, why = ways(document, places) if known is None else known_ways(document, places, known)
+        if not found:
+            return why
+        by_path = {(one.path, one.method): one for one in operations(document)}
+        return cls(by_path, source, places, found[0], tuple(found[1:]))
+
+    def first(self) -> AccountTry:
+        """The accounts are made, and their sessions tried."""
+        reads = [self._at(path) for path, _ in self._askable(lambda _, how: how == "GET")]
+        steps: list[Row] = [[who, "GET", at, {}] for at in reads[:LOOKS] for who in ("one", "anonymous")]
+        asked = self._asked(steps or [["one", "GET", "/", {}]])
+        return AccountTry((self.source, *asked.steps), minimal=True, rows=self)
+
+    def after(self, result: Mapping[str, Any]) -> tuple[AccountRows | None, str]:
+        """These rows as they can be asked after the answer to `first`, or None; and why not, in words that
+        end a sentence."""
+        steps = self.first().steps[-1].args["steps"]
+        got = [one.get("status", 0) for one in result.get("answers") or () if isinstance(one, Mapping)]
+        served = [status for step, status in zip(steps, got, strict=False) if step[0] == "one"]
+        if not result.get("ok"):
+            return None, str(result.get("error") or result.get("error_class"))
+        if served and all(status in (401, 403) for status in served):
+            return None, f"the session is not taken: GET {steps[0][2]} answers {served[0]}"
+        start = result.get("start")
+        changed = {**self.start, **start} if isinstance(start, Mapping) else self.start
+        return replace(self, start=dict(changed), others=()), ""
+
+    def next_way(self) -> AccountRows | None:
+        """The same by the next way; None after the last."""
+        return replace(self, start=self.others[0], others=self.others[1:]) if self.others else None
 
     def questions(self) -> Iterator[Question]:
         """The own record, with every forged token and the end of the session; then each thing."""
@@ -116,8 +120,8 @@ class AccountRows:
                 ends = ["one", how, self._at(leave), {}]
                 left = self._asked([["one", *read], ["anonymous", *read], ends, ["one", *read]])
                 yield Question((self.source, *left.steps), minimal=True)
-        for _, row in zip(range(MOST), self._things(), strict=False):
-            yield Question((self.source, *self._asked(row).steps), minimal=True)
+        for _, asked in zip(range(MOST), self._things(), strict=False):
+            yield Question((self.source, *asked.steps), minimal=True)
 
     def attempts(self, document: Step) -> Iterator[Question]:
         """A document that states how many attempts there are, then too many wrong ones, and the right one."""
@@ -143,107 +147,60 @@ class AccountRows:
                 row = self._asked([read, sent, read, ["other", "GET", at, {}]])
                 yield Question((self.source, *row.steps))
 
-    def _asked(self, steps: list[Row]) -> Question:
-        return Question((Step(tool=TOOL, args={**self.start, "steps": steps}),), minimal=True)
+    def _asked(self, steps: list[Row], bodies: Mapping[str, str] | None = None, ident: str = "") -> Question:
+        args = {**self.start, "steps": steps} | ({"ident": ident} if ident else {})
+        if other := {at: kind for at, kind in (bodies or {}).items() if kind not in ("", "json")}:
+            args["bodies"] = {**self.start.get("bodies", {}), **other}
+        return Question((Step(tool=TOOL, args=args),), minimal=True)
 
     def _at(self, path: str) -> str:
         """The path of an operation on its host; the value at its end is {id}."""
         marked = re.sub(r"\{[^{}/]+\}$", _ID, path)
-        return self.path_of(self.url(marked)).replace(_ID, "{id}")
+        return self.places.at(marked).replace(_ID, "{id}")
 
     def _askable(self, chosen: Callable[[str, str], bool]) -> Iterator[tuple[str, str]]:
         """Paths without a value to fill in, with their methods, of those where acts are permitted."""
         for path, how in self.operations:
-            if "{" not in path and chosen(path, how) and (how in SAFE or self.may_act(self.url(path))):
+            if (
+                "{" not in path
+                and chosen(path, how)
+                and (how in SAFE or self.places.may_act(self.places.url(path)))
+            ):
                 yield path, how
 
-    def _things(self) -> Iterator[list[Row]]:
+    def _things(self) -> Iterator[Question]:
         """A collection where something is made, and one thing of it: made, listed, read, changed, removed."""
         for path, _ in self._askable(lambda _, how: how == "POST"):
-            below = re.compile(re.escape(path) + r"/\{[^{}/]+\}")
+            above = _MAKING.sub("", path)
+            below = re.compile("(?:" + "|".join(map(re.escape, {path, above})) + r")/?/\{([^{}/]+)\}/?")
             item = next((at for at, _ in self.operations if below.fullmatch(at)), "")
             body = self._filled(path, "POST")
             if (item, "GET") not in self.operations or "{mark}" not in json.dumps(body):
                 continue
-            one = self._at(item)
-            read, listed = ["GET", one, {}], ["GET", self._at(path), {}]
+            one, lists = (
+                self._at(item),
+                next((at for at in (path, above) if (at, "GET") in self.operations), ""),
+            )
+            read, listed = ["GET", one, {}], ["GET", self._at(lists), {}]
             row: list[Row] = [["one", "POST", self._at(path), body], ["one", *read]]
-            row += [["one", *listed], ["other", *listed]] if (path, "GET") in self.operations else []
+            row += [["one", *listed], ["other", *listed]] if lists else []
             row += [["anonymous", *read], ["other", *read]]
+            kinds = {self._at(path): self.operations[path, "POST"].sent[0]}
             for how in ("PATCH", "PUT"):
                 if (change := self._filled(item, how)) and "{mark}" in json.dumps(change):
                     row += [["other", how, one, change], ["one", *read], ["other", *read]]
+                    kinds[one] = self.operations[item, how].sent[0]
             if (item, "DELETE") in self.operations:
                 row += [["other", "DELETE", one, {}], ["one", *read], ["one", "DELETE", one, {}]]
-            yield row
+            named = re.search(r"\{([^{}/]+)\}", item)
+            yield self._asked(row, kinds, named[1] if named and named[1] != "id" else "")
 
     def _filled(self, path: str, method: str) -> dict[str, Any]:
-        one = self.operations.get((path, method))
-        return _body(one) if one else {}
-
-
-def _with_phrase(known: Iterable[Operation]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Paths that are posted a passphrase, with what is sent there."""
-    for one in known:
-        body = _body(one, every=False) if one.method == "POST" else {}
-        if len(body) == 2 and role_of(one.path) and "{phrase}" not in body.values():
-            # of two texts, one of them a name: the other is the passphrase
-            given = [
-                name
-                for name, value in body.items()
-                if value in ("{handle}", "{email}") and _NAMED.search(name)
-            ]
-            other = [name for name, value in body.items() if name not in given and isinstance(value, str)]
-            body |= {other[0]: "{phrase}"} if len(given) == len(other) == 1 else {}
-        if "{" not in one.path and "{phrase}" in body.values():
-            yield one.path, body
-
-
-def role_of(path: str) -> str:
-    """`join` or `enter`, by the last word of a path that says."""
-    for part in reversed(path.split("/")):
-        for role, words in (("enter", _ENTER), ("join", _JOIN)):
-            if words.fullmatch(part):
-                return role
-    return ""
-
-
-def _body(operation: Operation, *, every: bool = True) -> dict[str, Any]:
-    """A body that fits: what is required, and with `every` the texts too; the first free text is the mark."""
-    made: dict[str, Any] = {}
-    for name, said in operation.fields.items():
-        schema = resolved(said, operation.document)
-        free = every and _free(schema)
-        if name in operation.required or free or PHRASE.match(name):
-            marked = free and "{mark}" not in made.values() and not PHRASE.match(name)
-            made[name] = "{mark}" if marked else _value(name, schema, every=every)
-    return {name: value for name, value in made.items() if isinstance(value, str | int | float | bool)}
-
-
-def _free(schema: Mapping[str, Any]) -> bool:
-    """Whether any text fits, of 15 characters and more."""
-    longest = schema.get("maxLength")
-    bound = any(name in schema for name in ("enum", "const", "pattern")) or schema.get("format") in _WORDS
-    return schema.get("type") == "string" and not bound and not (isinstance(longest, int) and longest < 15)
-
-
-def _value(name: str, schema: Mapping[str, Any], *, every: bool) -> object:
-    """A value of a field that fits its schema."""
-    kind, choices = schema.get("type"), schema.get("enum")
-    if kind == "string" and PHRASE.match(name):
-        return "{phrase}"
-    if kind == "string" and (MAIL.search(name) or schema.get("format") == "email"):
-        return "{email}"
-    if kind == "string" and not every and NAME.match(name) and not choices:
-        return "{handle}"
-    for known in ("example", "default", "const"):
-        if known in schema:
-            return schema[known]
-    if isinstance(choices, list) and choices:
-        return choices[0]
-    if kind in ("integer", "number"):
-        return schema.get("minimum", 1)
-    longest = schema.get("maxLength")
-    short = "qa"[:longest] if isinstance(longest, int) and 0 < longest < HANDLE else "{handle}"
-    forms = _FORMS.get(str(schema.get("format")), short)
-    return {"boolean": True, "string": forms}.get(str(kind))
+        """A body that fits: what is required, and the texts; the first free text is the mark."""
+        one, made = self.operations.get((path, method)), dict[str, Any]()
+        for name, said in one.fields.items() if one else ():
+            schema = plain(said, one.document) if one else {}
+            if one and (name in one.required or free(schema) or PHRASE.match(name)):
+                marked = free(schema) and "{mark}" not in made.values() and not PHRASE.match(name)
+                made[name] = "{mark}" if marked else filled(name, schema, one.document, entering=False)
+        return {name: value for name, value in made.items() if value is not None}

@@ -16,12 +16,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from fleet.drivers.desk import Question
-from fleet.drivers.explore.account.api_rows import MAIL, NAME, PHRASE, TOOL, Row, role_of
+from fleet.drivers.explore.account.api_rows import TOOL, Row
 from fleet.drivers.explore.account.follow_up import MadeThing, follow
 from fleet.drivers.explore.account.site_rows import WHOLE, SiteKnowledge, strings
+from fleet.drivers.explore.account.ways import MAIL, NAME, PHRASE, role_of
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import ExplorerContext, Results
 from fleet.personas.model import Step
+from sandbox.sites.accounts import SECRET, USER
 
 FETCH = "qa_fetch"
 TOOLS = (FETCH, TOOL)
@@ -90,6 +92,7 @@ class SessionExplorer:
         self._pages = [one for one in strings(state.get("pages")) if one.startswith("/")][:WHOLE]
         self.asked = {str(key): times for key, times in list(pairs)[:KNOWN] if type(times) is int}
         self._doors: dict[str, EntryForm] = {}
+        self._accounts = context.platform.accounts
         self._start: dict[str, Any] = {}
         self._known = SiteKnowledge("")
         starts = [*self._urls.named(), *(place + path for place in self._urls.places for path in DOORS)]
@@ -104,7 +107,11 @@ class SessionExplorer:
         if self._lookups:
             urls, self._lookups = self._lookups[:most], self._lookups[most:]
             return [DoorLookup((Step(tool=FETCH, args={"url": url}),), url) for url in urls]
-        if not {"join", "enter"} <= set(self._doors) and self._further > 0 and self._others:
+        if (
+            not {"enter", *(() if self._accounts else ("join",))} <= set(self._doors)
+            and self._further > 0
+            and self._others
+        ):
             self._further -= 1
             url = self._others.pop(0)
             return [DoorLookup((Step(tool=FETCH, args={"url": url}),), url)]
@@ -174,6 +181,10 @@ class SessionExplorer:
     def _enter(self) -> bool:
         """Know how to sign up and log in; False where no form signs up, or acts are not permitted there."""
         join, enter = self._doors.get("join"), self._doors.get("enter")
+        if self._accounts and enter is not None:  # those that the profile names log in alone
+            words = {"{handle}": USER, "{email}": USER, "{phrase}": SECRET}
+            known = {name: words[word] for name, word in enter.fields.items()}
+            join, enter = EntryForm(enter.page, enter.action, known), None
         if join is None or not all(self._urls.may_act(one.action) for one in (join, enter) if one):
             return False
         self._start = {"url": join.action, "fields": join.fields, "page": self._path(join.page)}

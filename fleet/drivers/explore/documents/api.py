@@ -19,13 +19,14 @@ from urllib.parse import urlsplit
 
 from fleet.drivers.desk import Left, Question
 from fleet.drivers.explore.account import api_rows
+from fleet.drivers.explore.account.ways import Places, known_start
 from fleet.drivers.explore.documents.api_cases import ApiRequest, lacking, requests
 from fleet.drivers.explore.documents.api_description import ApiDescription, read_description
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import ExplorerContext, Results
 from fleet.oracles.account.tokens import attempts
 from fleet.oracles.documents.api_document import api_document, is_description
-from fleet.oracles.documents.openapi import server
+from fleet.oracles.documents.openapi import operations, server
 from fleet.personas.model import Step
 from sandbox.spec import SAFE
 from sandbox.tools.qa_fetch import LONGEST
@@ -88,6 +89,9 @@ class ApiExplorer:
         self._next: list[Question] = []
         self._left, self._further = OPERATIONS, FURTHER
         self._done: set[str] = set()
+        self._without: dict[str, str] = {}
+        """Why nothing is asked as an account, by the URL of a description."""
+        self._known = known_start(context.platform)
         self._unread: dict[str, str] = {}
         """Why a description that was found could not be read, by its URL."""
 
@@ -101,9 +105,7 @@ class ApiExplorer:
             del self._lookups[:most]
             self._seen.update(looked)
             return [DescriptionLookup((_document(url),), url) for url in looked]
-        for rows in self._waiting:  # what the accounts of each description are asked, once in a run
-            self._next += rows.questions()
-            self._next += (one for url in self._stating[:1] for one in rows.attempts(_document(url)))
+        self._next += (rows.first() for rows in self._waiting)  # once in a run, by each description
         self._waiting = []
         while not self._next and self._left > 0 and (chosen := self._operation()):
             self._left -= 1
@@ -115,6 +117,8 @@ class ApiExplorer:
         return asked
 
     def learn(self, question: Question, results: Results) -> None:
+        if isinstance(question, api_rows.AccountTry) and question.rows and results:
+            self._tried(question.rows, results[-1])
         if isinstance(question, api_rows.OwnRecord) and results:
             answers = _list(results[-1].get("answers"))
             facts = answers[0].get("facts", {}) if answers else {}
@@ -165,7 +169,11 @@ class ApiExplorer:
             for url, (read, _) in self.found.items()
             if len(read.operations) < read.count
         ]
-        return [*unread[:MOST], *partly]
+        closed = [
+            Left(f"accounts by {url}", f"no account could be made, because {why}")
+            for url, why in self._without.items()
+        ]
+        return [*unread[:MOST], *closed, *partly]
 
     def _learn(self, url: str, read: ApiDescription) -> None:
         """Keep a description; its operations are below its first server if that is ours, else beside it."""
@@ -174,16 +182,30 @@ class ApiExplorer:
         below = self._urls.spelled(server(read.whole)[1] or "/", url).rstrip("/")
         self.found[url] = (read, below)
         if self._accounts and below:
-            actual, document = self._urls.actual(below).rstrip("/"), read.whole
-            rows = api_rows.AccountRows.of(
-                document,
-                _document(url),
+            actual = self._urls.actual(below).rstrip("/")
+            places = Places(
                 lambda path: self._urls.spelled(actual + path, faces=False),
-                self._urls.may_act,
                 lambda spelled: urlsplit(self._urls.actual(spelled)).path,
+                self._urls.may_act,
             )
-            self._rows += [rows] if rows else []
-            self._waiting += [rows] if rows else []
+            rows = api_rows.AccountRows.of(read.whole, _document(url), places, self._known)
+            if isinstance(rows, api_rows.AccountRows):
+                self._waiting.append(rows)
+            elif any(one.secured or one.states(401) for one in operations(read.whole)):
+                self._without[url] = rows
+
+    def _tried(self, rows: api_rows.AccountRows, result: Mapping[str, Any]) -> None:
+        """Go on with what the accounts are asked; where none could be made, by the next way."""
+        known, why = rows.after(result)
+        if known is None:
+            other = rows.next_way()
+            self._without[str(rows.source.args["url"])] = why
+            self._next[:0] = [other.first()] if other else []
+            return
+        self._without.pop(str(rows.source.args["url"]), None)
+        self._rows.append(known)
+        self._next += known.questions()
+        self._next += (one for url in self._stating[:1] for one in known.attempts(_document(url)))
 
     def _operation(self) -> tuple[str, str] | None:
         """The URL of a description, and the operation in it that was asked least."""

@@ -1,0 +1,425 @@
+"""How accounts are made and sessions begun, by an API's description: the arguments of `qa_account`. Pure.
+
+The description is a stranger's: every name and value in it is data, and a part without the expected form
+leads to no way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from fleet.config import Platform
+from fleet.oracles.account.rights import rights
+from fleet.oracles.documents.json_schema import resolved
+from fleet.oracles.documents.openapi import Operation, SecurityScheme, operations, security_schemes, server
+from sandbox.sites.likeness import MAX_PATTERN
+from sandbox.sites.refusals import guessed
+
+MOST = 4
+"""Ways of one description that are tried: each is a sign-up of its own, or shows its session differently."""
+DEPTH = 4
+"""Levels of a body that are filled in."""
+HANDLE = 12
+"""Characters of a handle: what takes fewer is given a shorter word."""
+PHRASE = re.compile(
+    r"(?i)^\w{0,20}(?:pass(?:word|phrase|wd|code|wort|key)|pwd)\w{0,20}$|^(?:\w{0,20}_)?pass$|^(?:pin|secret)$"
+)
+MAIL = re.compile(r"(?i)e?-?mail")
+NAME = re.compile(r"(?i)^(?:\w{0,20}_)?(?:user(?:_?name)?|handle|login|nick(?:_?name)?|name|account|id)$")
+_PERSON = re.compile(r"(?i)(?:full|first|last|given|family|display|sur|real|middle|company)_?-?name")
+_NAMED = re.compile(f"{NAME.pattern}|{MAIL.pattern.removeprefix('(?i)')}")
+_ENTER = re.compile(
+    r"(?i)sessions?|log-?_?[io]n|sign-?_?in|tokens?|auth(?:enticate|entication|orize)?|credentials?"
+)
+_JOIN = re.compile(
+    r"(?i)accounts?|users?|register|registrations?|sign-?_?up|join|members?(?:hips?)?|enrol+(?:ment)?s?|customers?"
+    r"|people|persons?|subscribers?|developers?|clients?|applications?|players?|profiles?|onboard(?:ing)?"
+)
+_OTHER = re.compile(
+    r"(?i)refresh|log-?_?out|sign-?_?out|revoke|reset|forg[eo]t|verif|confirm|recover|resend|change|invite|otp"
+    r"|2fa|mfa|introspect|activat|validate|check|search|bulk|batch"
+)
+"""Words of a request that makes neither an account nor a session."""
+_WHOM = r"(?:user|account|member|customer|profile|login)"
+_JOINING = re.compile(
+    r"(?i)\bsign[ -_]?up|\bregist(?:er|ration)|\benrol|\bjoin\b|\bbecome"
+    rf"|\b(?:create[sd]?|new)[ _-]?(?:an?|the|your)?[ _-]?(?:new[ _-]?)?{_WHOM}"
+)
+_ENTERING = re.compile(
+    r"(?i)\blog[ -_]?[io]n\b|\bsign[ -_]?in|authenticat|\bbegin\w*[ _-]a?[ _-]?session"
+    r"|\b(?:obtain|issue|get|creat|request)\w*[ _-](?:an?[ _-])?(?:\w+[ _-])?(?:token|session|jwt)"
+)
+_WORDS = frozenset(
+    {"date-time", "date", "email", "uuid", "uri", "url", "byte", "binary", "time", "ipv4", "ipv6"}
+)
+_FORMS = {
+    "date": "1990-05-01",
+    "date-time": "2030-05-01T12:00:00Z",
+    "time": "12:00:00Z",
+    "email": "{email}",
+    "uuid": "5f0c9ad2-7c1e-4b57-9d3b-0d6a3b0f6b11",
+    "uri": "https://example.com/",
+    "url": "https://example.com/",
+    "ipv4": "192.0.2.1",
+    "ipv6": "2001:db8::1",
+    "password": "{phrase}",
+}
+Start = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where a description's operations are: `url` spells a path as in a repro, `path_of` gives the path of
+    such a URL on its host, `may_act` says where acts are permitted."""
+
+    url: Callable[[str], str]
+    path_of: Callable[[str], str]
+    may_act: Callable[[str], bool]
+
+    def at(self, path: str) -> str:
+        """The path of an operation on its host."""
+        return self.path_of(self.url(path))
+
+
+def role_of(path: str) -> str:
+    """`join` or `enter`, by the last word of a path that says."""
+    for part in reversed(path.split("/")):
+        for role, words in (("enter", _ENTER), ("join", _JOIN)):
+            if words.fullmatch(part):
+                return role
+    return ""
+
+
+def ways(document: Mapping[str, Any], places: Places) -> tuple[list[Start], str]:
+    """The ways to make accounts, the likeliest first; or why there is none, in words that end a sentence."""
+    known = [one for one in operations(document) if one.method == "POST" and "{" not in one.path]
+    schemes = security_schemes(document)
+    tokens = [one.token_path for one in schemes if one.grant == "password"]
+    joins = _ranked(known, lambda one: _joins(one))
+    enters = _ranked(known, lambda one: _enters(one, tokens))
+    joins = [one for one in joins if one not in enters[:1]]
+    if not joins:
+        return [], "its description names no way to sign up"
+    entrances: list[Operation | None] = list(enters[:1]) or [None]
+    closed = [one for one in (*joins[:1], *entrances) if one and not places.may_act(places.url(one.path))]
+    if closed:
+        return [], f"acts are not permitted at {places.at(closed[0].path)} (act_paths in the profile)"
+    made = [
+        _way(join, enter, carried, places, _token_form(tokens, document))
+        for join in joins[:2]
+        for enter in entrances
+        for carried in _carried(schemes, enter is not None or bool(tokens))
+    ]
+    return made[:MOST], ""
+
+
+def known_ways(document: Mapping[str, Any], places: Places, known_start: Start) -> tuple[list[Start], str]:
+    """The same for accounts that the operator names: they sign in, and nothing is signed up; `known_start` is
+    what the profile says of it."""
+    if "url" in known_start:
+        return [known_start], ""
+    known = [one for one in operations(document) if one.method == "POST" and "{" not in one.path]
+    schemes = security_schemes(document)
+    found: list[Start] = []
+    for scheme in schemes:
+        if scheme.grant == "client_credentials":
+            sent: Start = {"grant_type": scheme.grant, "client_id": "{user}", "client_secret": "{secret}"}
+            path = _token_path(scheme.token_path, document)
+            found.append({"url": places.url(path), "fields": sent, "bodies": {places.at(path): "form"}})
+    tokens = [one.token_path for one in schemes if one.grant == "password"]
+    for one in _ranked(known, lambda one: _enters(one, tokens))[:1]:
+        kind, sent = one.sent[0], _as_known(entry_fields(one, {}))
+        found.append({"url": places.url(one.path), "fields": sent} | _bodies({places.at(one.path): kind}))
+    acts = next((url for one in known if places.may_act(url := places.url(one.path))), "")
+    shown = [known_start["carried"]] if "carried" in known_start else [one.carried for one in schemes]
+    for carried in (one for one in shown if one and acts):
+        keys = {"login_fields": {"user": "{user}", "secret": "{secret}"}} if carried == "basic" else {}
+        found.append({"url": acts, "fields": {}, "carried": carried, **keys})
+    closed = [one for one in found if not places.may_act(one["url"])]
+    found = [one for one in found if one not in closed]
+    if not found and closed:
+        return [], f"acts are not permitted at {places.path_of(closed[0]['url'])} (act_paths in the profile)"
+    return found[:MOST], "" if found else "its description names no way to log in (login under [accounts])"
+
+
+def _as_known(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """A log-in's fields with the words of an account that the operator names."""
+    words = {"{handle}": "{user}", "{email}": "{user}", "{phrase}": "{secret}"}
+    return {name: words.get(str(one), one) for name, one in fields.items()}
+
+
+def _ranked(known: Sequence[Operation], score: Callable[[Operation], int]) -> list[Operation]:
+    """Those that count at all, the highest first, else in their order."""
+    scored = [(score(one), one) for one in known]
+    return [one for points, one in sorted(scored, key=lambda pair: -pair[0]) if points >= 5]
+
+
+def _words(one: Operation) -> tuple[str, str]:
+    """The last word of an operation's path, and what it is called."""
+    last = one.path.rstrip("/").rpartition("/")[2]
+    named = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(one.raw.get("operationId", ""))).replace("_", " ")
+    return last, f"{one.raw.get('summary', '')} {named} {str(one.raw.get('description', ''))[:120]}"
+
+
+def _joins(one: Operation) -> int:
+    """How much an operation looks like a sign-up; 5 and more is one."""
+    (last, said), role = _words(one), role_of(one.path)
+    if _OTHER.search(last) or _ENTER.fullmatch(last) or not one.fields:
+        return 0
+    fields = {name: plain(said, one.document) for name, said in one.fields.items()}
+    named = any(_NAMED.search(name) or said.get("format") == "email" for name, said in fields.items())
+    secret = _has_phrase(one)
+    points = 3 * (role == "join") + 3 * bool(_JOINING.search(said) or _JOINING.search(last))
+    own = one.raw.get("security")
+    points += 3 * secret + named - 3 * bool(own) + 2 * (own == [])
+    return points if points and (secret or (named and points >= 5)) else 0
+
+
+def _enters(one: Operation, tokens: Sequence[str]) -> int:
+    """How much an operation looks like a log-in; 5 and more is one."""
+    last, said = _words(one)
+    issues = any(
+        one.path.rstrip("/").endswith("/" + path.strip("/").rpartition("/")[2]) for path in tokens if path
+    )
+    if issues:
+        return 12
+    if _OTHER.search(last) or not _has_phrase(one) or (_JOINING.search(last) and not _ENTER.fullmatch(last)):
+        return 0
+    points = 3 * bool(_ENTER.fullmatch(last)) + 2 * (role_of(one.path) == "enter") + 3
+    return points + 3 * bool(_ENTERING.search(said)) - 3 * bool(_JOINING.search(said))
+
+
+def _has_phrase(one: Operation) -> bool:
+    """Whether a body has a passphrase: by a field's name or format, or as the one text beside a name."""
+    fields = {name: plain(said, one.document) for name, said in one.fields.items()}
+    if any(PHRASE.match(name) or said.get("format") == "password" for name, said in fields.items()):
+        return True
+    return bool(role_of(one.path)) and bool(_unnamed_phrase(fields))
+
+
+def _unnamed_phrase(fields: Mapping[str, Mapping[str, Any]]) -> str:
+    """Of two texts, one of them a name: the other is the passphrase; "" for any others."""
+    texts = {name: said for name, said in fields.items() if said.get("type") == "string"}
+    given = [name for name in texts if _NAMED.search(name)]
+    other = [name for name, said in texts.items() if name not in given and "const" not in said]
+    return other[0] if len(fields) == 2 and len(given) == len(other) == 1 else ""
+
+
+def _way(
+    join: Operation,
+    enter: Operation | None,
+    carried: str,
+    places: Places,
+    token_form: tuple[str, Start] | None,
+) -> Start:
+    """The arguments of one way."""
+    fields, more = joining_fields(join)
+    made: Start = {"url": places.url(join.path), "fields": fields} | ({"more": more} if more else {})
+    kinds = {places.at(join.path): join.sent[0]}
+    if enter is not None:
+        made |= {"login": places.at(enter.path), "login_fields": entry_fields(enter, fields | more)}
+        kinds[places.at(enter.path)] = enter.sent[0]
+    elif token_form and carried != "basic":
+        made |= {"login": places.at(token_form[0]), "login_fields": token_form[1]}
+        kinds[places.at(token_form[0])] = "form"
+    elif carried == "basic":
+        user = next(
+            (one for one in fields.values() if str(one).startswith(("{handle", "{email"))), "{handle}"
+        )
+        made |= {"login_fields": {"user": user, "secret": "{phrase}"}}
+    return made | _bodies(kinds) | ({"carried": carried} if carried else {})
+
+
+def _bodies(kinds: Mapping[str, str]) -> Start:
+    """The argument that says what is not sent as JSON, where anything is."""
+    other = {path: kind for path, kind in kinds.items() if kind not in ("", "json")}
+    return {"bodies": other} if other else {}
+
+
+def _carried(schemes: Sequence[SecurityScheme], enters: bool) -> list[str]:
+    """How a session may be shown, the likeliest first: a token of a log-in as such, a key where none is."""
+    found = [one.carried for one in schemes if one.grant != "client_credentials"]
+    found = [one for one in found if not (enters and one == "basic")] or found
+    headers = [f"{one} Token" for one in found if one.lower() == "header authorization"]
+    return list(dict.fromkeys([*sorted(found, key=lambda one: one != "" and enters), *headers])) or [""]
+
+
+def _token_form(tokens: Sequence[str], document: Mapping[str, Any]) -> tuple[str, Start] | None:
+    """The token endpoint of a scheme that the paths do not have, and its form (RFC 6749, 4.3)."""
+    if not tokens or not tokens[0]:
+        return None
+    sent = {"grant_type": "password", "username": "{handle}", "password": "{phrase}"}
+    return _token_path(tokens[0], document), sent
+
+
+def _token_path(url: str, document: Mapping[str, Any]) -> str:
+    """A token endpoint as a path below the server of a description."""
+    path = re.sub(r"^https?://[^/]{1,200}", "", url)
+    return "/" + path.removeprefix(server(document)[1]).lstrip("/")
+
+
+def joining_fields(one: Operation) -> tuple[Start, Start]:
+    """What a sign-up is sent: what is required, and what may be sent besides; all of it where nothing is."""
+    fields = {name: plain(said, one.document) for name, said in one.fields.items()}
+    secret = _unnamed_phrase(fields)
+    made = {
+        name: "{phrase}" if name == secret else filled(name, said, one.document)
+        for name, said in fields.items()
+        if said.get("readOnly") is not True and (name in one.required or not rights(name.removeprefix("is_")))
+    }
+    made = {name: value for name, value in made.items() if value is not None}
+    first = {name for name in made if name in one.required or PHRASE.match(name)}
+    first = first if one.required else set(made)
+    return {n: v for n, v in made.items() if n in first}, {n: v for n, v in made.items() if n not in first}
+
+
+def entry_fields(one: Operation, joined: Mapping[str, Any]) -> Start:
+    """What a log-in is sent: what names an account and its passphrase, and what is required besides."""
+    mail_only = bool(joined) and not any(str(value).startswith("{handle") for value in joined.values())
+    fields = {name: plain(said, one.document) for name, said in one.fields.items()}
+    secret, made = _unnamed_phrase(fields), Start()
+    for name, said in fields.items():
+        needed = name in one.required or PHRASE.match(name) or _NAMED.search(name) or name == secret
+        if name == "grant_type":
+            made[name] = "password"
+        elif needed and name not in ("client_id", "client_secret"):
+            value = "{phrase}" if name == secret else filled(name, said, one.document, entering=True)
+            mail = mail_only and isinstance(value, str) and value.startswith("{handle")
+            made[name] = "{email}" if mail else value
+    if not one.required:  # by name or by e-mail: one of the two is enough
+        mails = [name for name, value in made.items() if value == "{email}"]
+        handles = [name for name, value in made.items() if str(value).startswith("{handle")]
+        for name in handles[1:] + (mails if handles else mails[1:]):
+            del made[name]
+    return {name: value for name, value in made.items() if value is not None}
+
+
+def plain(schema: object, document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A schema with its reference followed, and of alternatives the first that is not null."""
+    said = resolved(schema, document)
+    for word in ("anyOf", "oneOf", "allOf"):
+        parts = said.get(word)
+        inner = [resolved(one, document) for one in parts[:8]] if isinstance(parts, list) else []
+        chosen = [one for one in inner if one.get("type") != "null"]
+        if chosen:
+            merged = {
+                key: value
+                for one in (chosen if word == "allOf" else chosen[:1])
+                for key, value in one.items()
+            }
+            said = {**merged, **{key: value for key, value in said.items() if key != word}}
+    if isinstance(kinds := said.get("type"), list):
+        said = {**said, "type": next((one for one in kinds if one != "null"), "null")}
+    return said
+
+
+def filled(
+    name: str, schema: object, document: Mapping[str, Any], *, entering: bool = True, depth: int = DEPTH
+) -> Any:  # noqa: ANN401  any JSON
+    """A value of a field that fits its schema; None for none. `entering`: of a sign-up or log-in, where a
+    name is that of the account."""
+    said = plain(schema, document)
+    kind, choices = said.get("type"), said.get("enum")
+    ours = entering and any(form.search(name) for form in (PHRASE, MAIL, NAME))  # an example's is another's
+    if "const" in said and not (ours and isinstance(said["const"], str)):
+        return said["const"]
+    if isinstance(choices, list) and choices:
+        return choices[0]
+    if depth and (kind == "object" or "properties" in said):
+        fields = said.get("properties")
+        inner = fields if isinstance(fields, dict) else {}
+        needed = said.get("required")
+        names = [one for one in (needed if isinstance(needed, list) else inner) if one in inner][:20]
+        made = {one: filled(one, inner[one], document, entering=False, depth=depth - 1) for one in names}
+        return {one: value for one, value in made.items() if value is not None}
+    if kind == "array":
+        one = filled(name, said.get("items"), document, entering=False, depth=depth - 1) if depth else None
+        return [one] * (one is not None)
+    if kind in (None, "string"):
+        return _text(name, said, entering=entering)
+    shown = next((said[word] for word in ("example", "default") if word in said), None)
+    listed = said.get("examples")
+    shown = listed[0] if shown is None and isinstance(listed, list) and listed else shown
+    if kind == "boolean":
+        return shown if isinstance(shown, bool) else guessed(name) is True or not entering
+    if kind in ("integer", "number"):
+        return _number(shown if type(shown) in (int, float) else guessed(name), said)
+    return None
+
+
+def _number(usual: Any, said: Mapping[str, Any]) -> float:  # noqa: ANN401  any JSON
+    """A number within its bounds, the usual one if that is one."""
+    least, most = (
+        one if isinstance(one, int | float) else None for one in (said.get("minimum"), said.get("maximum"))
+    )
+    made = usual if type(usual) in (int, float) else 1 if least is None else least
+    made = made if least is None else max(made, least)
+    return made if most is None else min(made, most)
+
+
+def _text(name: str, said: Mapping[str, Any], *, entering: bool) -> Any:  # noqa: ANN401  any JSON
+    """A text that fits; a file as its name, type and text."""
+    pattern, form = said.get("pattern"), str(said.get("format"))
+    pattern = pattern if isinstance(pattern, str) and len(pattern) <= MAX_PATTERN else ""
+    if form == "binary":
+        return ["qa.txt", "text/plain", "qa"]
+    if PHRASE.match(name) or form == "password":
+        return _shaped("phrase", pattern, said)
+    if MAIL.search(name) or form == "email":
+        return "{email}"
+    if entering and NAME.match(name) and not _PERSON.match(name):
+        return _shaped("handle", pattern, said)
+    listed = said.get("examples")
+    examples = [said.get("example"), said.get("default"), *(listed if isinstance(listed, list) else ())]
+    shown = next((one for one in examples if isinstance(one, str) and one), "")
+    if shown or form in _FORMS or pattern:
+        return shown or _FORMS.get(form) or f"{{handle:{pattern}}}"
+    usual = guessed(name) if entering else "{handle}"
+    return _sized(usual if isinstance(usual, str) and "{phrase" not in usual else "{handle}", said)
+
+
+def _shaped(word: str, pattern: str, said: Mapping[str, Any]) -> str:
+    """A word of an account, in the form that a schema asks for."""
+    longest = said.get("maxLength")
+    if pattern:
+        return f"{{{word}:{pattern}}}"
+    if word == "handle" and isinstance(longest, int) and 0 < longest < HANDLE:
+        return f"{{handle:[a-z]{{{longest}}}}}"
+    if word == "phrase" and isinstance(longest, int) and 4 < longest < 20:
+        return f"{{phrase:Qa1![a-z0-9]{{{longest - 4}}}}}"
+    return f"{{{word}}}"
+
+
+def _sized(usual: str, said: Mapping[str, Any]) -> str:
+    """A text of a length that a schema permits."""
+    least, longest, size = (
+        said.get("minLength"),
+        said.get("maxLength"),
+        HANDLE if "{" in usual else len(usual),
+    )
+    if isinstance(longest, int) and 0 < longest < size:
+        return "qa"[:longest]
+    return usual + "a" * (least - size) if isinstance(least, int) and size < least <= 200 else usual
+
+
+def free(schema: Mapping[str, Any]) -> bool:
+    """Whether any text fits, of 15 characters and more."""
+    longest = schema.get("maxLength")
+    bound = any(name in schema for name in ("enum", "const", "pattern")) or schema.get("format") in _WORDS
+    return schema.get("type") == "string" and not bound and not (isinstance(longest, int) and longest < 15)
+
+
+def known_start(platform: Platform) -> Start | None:
+    """The arguments that the profile has of its accounts; None where it names none."""
+    accounts = platform.accounts
+    if accounts is None:
+        return None
+    made: Start = {"carried": accounts.carried} if accounts.carried else {}
+    if accounts.login:
+        made |= {"url": accounts.login, "fields": dict(accounts.fields)}
+        made |= _bodies({urlsplit(platform.web.filled(accounts.login)).path: accounts.sends})
+    return made | ({"page": accounts.page} if accounts.page else {})

@@ -1,0 +1,288 @@
+"""Two accounts of an API: signed up and logged in as a client does it, and a row of requests in their names.
+
+A sign-up that is refused is tried again with what its refusal asks for, a few times.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import quote, urlencode, urlsplit
+
+from sandbox import http
+from sandbox.chain.rpc import denial
+from sandbox.errors import Deadline
+from sandbox.pages.forms import encoded
+from sandbox.pages.page_request import page_request
+from sandbox.sites import sessions
+from sandbox.sites.accounts import ACCOUNTS, SECRET, SHAPED, AccountAnswer, quoted, replaced, words
+from sandbox.sites.refusals import Adaptation
+from sandbox.sites.sessions import Session
+from sandbox.spec import UNSAFE, Mistake
+from sandbox.text import clean, decode, mask
+
+MAX_FACTS = 40
+MAX_FACT = 80
+WHO = (*ACCOUNTS, "anonymous", "wrong", *sessions.FORGED)
+"""`wrong` logs in as `one` with another passphrase; the forged ones are the token of `one`."""
+SIGN_UPS, LOG_INS = 6, 4
+"""Most tries of one sign-up, and of one log-in: each refusal may ask for one thing more."""
+_SECRET = re.compile(r"(?i)token|jwt|session|secret|pass(?:w|ph)|cookie|api_?key")
+_OTHER = {"json": "form", "form": "json", "multipart": "form"}
+"""What else a body may be sent as, where its own form is not read."""
+
+
+class ApiStart(Protocol):
+    """How accounts are made: the arguments of `qa_account`."""
+
+    @property
+    def url(self) -> str: ...
+    @property
+    def fields(self) -> dict[str, Any]: ...
+    @property
+    def more(self) -> dict[str, Any]: ...
+    @property
+    def login(self) -> str: ...
+    @property
+    def login_fields(self) -> dict[str, Any]: ...
+    @property
+    def bodies(self) -> dict[str, str]: ...
+    @property
+    def carried(self) -> str: ...
+    @property
+    def ident(self) -> str: ...
+
+
+@dataclass(slots=True)
+class Entrance:
+    """A request by which an account or a session begins; `kind` is how its body is sent."""
+
+    what: str
+    path: str
+    fields: dict[str, Any]
+    kind: str
+
+
+class ApiPlay:
+    """The two accounts while they last."""
+
+    def __init__(self, args: ApiStart, accounts: Mapping[str, Mapping[str, str]], deadline: Deadline) -> None:
+        self.args, self._deadline, self._id = args, deadline, ""
+        self._origin = "{0.scheme}://{0.netloc}".format(urlsplit(args.url))
+        self._words = {label: words(accounts.get(label)) for label in ACCOUNTS}
+        self._bodies = dict(args.bodies)
+        path = args.url[len(self._origin) :] or "/"
+        self._join = Entrance("sign-up", path, dict(args.fields), self._bodies.get(path, "json"))
+        self._enter = Entrance(
+            "log-in", args.login, dict(args.login_fields), self._bodies.get(args.login, "json")
+        )
+        if SECRET in str(args.fields):
+            self._join.what = "log-in"
+        self.held: dict[str, Session] = {}
+
+    @property
+    def start(self) -> dict[str, Any]:
+        """What led to the accounts, where it is not what was given."""
+        found = {"fields": self._join.fields, "login_fields": self._enter.fields, "bodies": self._bodies}
+        return {name: value for name, value in found.items() if value != getattr(self.args, name)}
+
+    def enter(self, label: str) -> str:
+        """Sign up and log in; what was refused, or ""."""
+        session = self.held[label] = Session()
+        carried = self.args.carried
+        if self.args.fields:
+            more = dict(self.args.more) if label == ACCOUNTS[0] else {}
+            if refused := self._begun(
+                self._join,
+                label,
+                Adaptation(self._join.fields, more, urlsplit(self._origin).hostname or ""),
+                SIGN_UPS,
+            ):
+                return refused
+        if self.args.login:
+            self._renamed()
+            if refused := self._begun(self._enter, label, Adaptation(self._enter.fields, {}), LOG_INS):
+                # a sign-up may have begun a session itself
+                return "" if session.token else refused
+        if carried == "basic":
+            self._renamed()
+            user, phrase = (*(str(one) for one in self._filled(self._enter.fields, label).values()), "", "")[
+                :2
+            ]
+            self.held[label] = sessions.basic(user, phrase)
+        elif not self.args.fields and not self.args.login:
+            session.carry(self._words[label].get(SECRET, ""), carried)
+        elif not session.token:
+            return f"the log-in answers without a token{self._quoted(label)}"
+        return ""
+
+    def _begun(self, what: Entrance, label: str, adapted: Adaptation, tries: int) -> str:
+        """Make one of the requests until it is not refused; what was refused, or ""."""
+        session, first = self.held[label], True
+        for left in reversed(range(tries)):
+            self._last = reply = self._post(what, label)
+            if 200 <= reply.status < 400:
+                session.learn(reply, self.args.carried, what.path)
+                return ""
+            if left == 0 or not 400 <= reply.status < 500 or reply.status in (404, 429):
+                break
+            if reply.status == 419 or "csrf" in decode(reply.body)[:2000].lower():
+                if not first:
+                    break
+                first = False
+                looked = self._send("GET", what.path, session, {})
+                session.learn(looked, "cookie x", what.path)
+                continue
+            learned = adapted.learn(reply)
+            if reply.status == 415 or adapted.form_unread:
+                what.kind = self._bodies[what.path] = _OTHER[what.kind]
+            elif learned:
+                what.fields = dict(adapted.fields)
+            elif (
+                what is self._enter and "{handle" in str(what.fields) and "{email}" in str(self._join.fields)
+            ):
+                mail = self._named("email") or "{email}"
+                what.fields = adapted.fields = {
+                    name: mail if str(one).startswith("{handle") else one for name, one in what.fields.items()
+                }
+            else:
+                break
+        return f"the {what.what} answers {reply.status}{self._quoted(label)}"
+
+    def _post(self, what: Entrance, label: str) -> http.HttpReply:
+        return self._send(
+            "POST", what.path, self.held[label], self._filled(what.fields, label), kind=what.kind
+        )
+
+    def _renamed(self) -> None:
+        """Log in by what was signed up with in the end: by a field's name, else by its word."""
+        for name, one in self._enter.fields.items():
+            same = self._join.fields.get(name)
+            word = re.fullmatch(r"\{(handle|email|phrase)\}", str(one))
+            if word and (found := same if isinstance(same, str) and "{" in same else self._named(word[1])):
+                self._enter.fields[name] = found
+
+    def _named(self, word: str) -> str:
+        """What a word of ours became in the sign-up."""
+        texts = [one for one in self._join.fields.values() if isinstance(one, str)]
+        plain = f"{{{word}}}" in texts
+        return "" if plain else next((one for one in texts if one.startswith(f"{{{word}:")), "")
+
+    def _quoted(self, label: str) -> str:
+        return quoted(self._last, self._texts(label))
+
+    def _texts(self, label: str) -> dict[str, str]:
+        """Every text of ours that an account used, by its word."""
+        known = {word: text for word, text in self._words[label].items() if text}
+        for what in (self._join, self._enter):
+            shaped = (one for one in what.fields.values() if isinstance(one, str) and SHAPED.fullmatch(one))
+            known |= {one: replaced(one, known) for one in shaped}
+        return known
+
+    def step(self, one: Any, at: int) -> AccountAnswer:  # noqa: ANN401  any JSON
+        if (
+            not isinstance(one, list | tuple)
+            or len(one) != 4
+            or one[0] not in WHO
+            or not isinstance(one[3], dict)
+        ):
+            raise Mistake(f"/args/steps/{at}: expected who, method, path, fields")
+        who, method, path, given = one
+        held = self._session(who)
+        if held is None or ("{id}" in str(path) and not self._id):
+            return AccountAnswer()
+        label = who if who in ACCOUNTS else ACCOUNTS[0]
+        fields = self._filled(given, label, wrong=who == "wrong")
+        reply = self._send(str(method), str(path), held, fields, kind=self._bodies.get(str(path), "json"))
+        if who in ACCOUNTS and method == "POST" and 200 <= reply.status < 300:
+            self._id = _id_of(reply, self.args.ident) or self._id
+        return self._read(reply, label)
+
+    def _session(self, who: str) -> Session | None:
+        if who in ("anonymous", "wrong"):
+            return Session()
+        return self.held[who] if who in ACCOUNTS else self.held[ACCOUNTS[0]].forged(who)
+
+    def _send(
+        self, method: str, path: str, held: Session, fields: Mapping[str, Any], *, kind: str = "json"
+    ) -> http.HttpReply:
+        if not path.startswith("/"):
+            raise Mistake("/args/steps: expected a path")
+        url = f"{self._origin}{path.replace('{id}', quote(self._id, safe=''))}"
+        if held.query:
+            url += ("&" if "?" in url else "?") + urlencode(held.query)
+        body, body_type = "", ""
+        if method in UNSAFE and fields:
+            if kind == "json":
+                body, body_type = json.dumps(fields), "application/json"
+            else:
+                entries = [
+                    (name, one if isinstance(one, str) else json.dumps(one)) for name, one in fields.items()
+                ]
+                raw, body_type = encoded(entries, multipart=kind == "multipart")
+                body = raw.decode()
+        headers = held.sent(urlsplit(url).path, acts=method in UNSAFE)
+        page = page_request(
+            method, http.absolute(url), headers=headers, fields={}, body=body, body_type=body_type
+        )
+        reply = http.send(page, self._deadline)
+        if reply.by_broker:
+            raise denial(reply)
+        return reply
+
+    def _filled(self, given: Mapping[str, Any], label: str, *, wrong: bool = False) -> dict[str, Any]:
+        known = self._words[label] | {"{id}": self._id}
+        known |= {one: known[one] + "x" for one in ("{phrase}", "{secret}") if wrong and one in known}
+        return {name: replaced(value, known) for name, value in given.items()}
+
+    def _read(self, reply: http.HttpReply, label: str) -> AccountAnswer:
+        text, read = decode(reply.body), sessions.document(reply)
+        plain = read if isinstance(read, dict) else {}
+        ours = self._texts(label)
+        hidden = {word: said for word, said in ours.items() if word.startswith(("{phrase", "{secret"))}
+        facts = {
+            clean(name, 60): clean(mask(_without(json.dumps(value), hidden))[0], MAX_FACT)
+            for name, value in plain.items()
+            if (value is None or isinstance(value, str | int | float | bool)) and not _SECRET.search(name)
+        }
+        names = [said for word, said in ours.items() if word.startswith(("{handle", "{email", "{user"))]
+        return AccountAnswer(
+            status=reply.status,
+            one=self._words["one"]["{mark}"] in text,
+            other=self._words["other"]["{mark}"] in text,
+            named=any(one in text for one in names),
+            facts=dict(list(facts.items())[:MAX_FACTS]),
+        )
+
+
+def _without(text: str, known: Mapping[str, str]) -> str:
+    for word, said in known.items():
+        text = text.replace(said, word)
+    return text
+
+
+def _id_of(reply: http.HttpReply, ident: str) -> str:
+    """What an answer calls the thing that it made: its `id` (or `ident`), else the end of its Location, else
+    the id of the one object in it that has one, by depth; "" if it names nothing, or several things."""
+    made = sessions.document(reply)
+    names = (ident, "id", "uuid", "_id", "key", "slug") if ident else ("id", "uuid", "_id", "key", "slug")
+    placed = urlsplit(reply.headers.get("location", "")).path.rstrip("/").rpartition("/")[2]
+    level = [made] if isinstance(made, dict) else []
+    for depth in range(4):
+        found = [text for one in level if (text := _named(one, names))]
+        if depth and len(found) > 1:
+            return placed
+        if found or (not depth and placed):
+            return found[0] if found else placed
+        level = [inner for one in level for inner in one.values() if isinstance(inner, dict)][:20]
+    return ""
+
+
+def _named(table: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    for name in names:
+        if isinstance(table.get(name), str | int) and not isinstance(table.get(name), bool):
+            return str(table[name])
+    return ""

@@ -1,0 +1,101 @@
+"""The explorers of accounts on a platform, by the real tools and a real broker, in this process."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from random import Random
+from typing import Any
+
+import anyio.to_thread
+
+from fleet.config import Platform
+from fleet.drivers.desk import Question
+from fleet.drivers.explore.account.sessions import SessionExplorer
+from fleet.drivers.explore.documents.api import ApiExplorer
+from fleet.drivers.explore.port import Explorer, ExplorerContext, Reporter
+from fleet.oracles.model import Exchange, Facts
+from fleet.oracles.table import judge
+from sandbox.errors import Failure
+from sandbox.spec import Context
+from sandbox.tools import TOOLS
+from tests.accounts.base import Shape
+from tests.sandbox.doubles import Bench, bench
+
+CHAIN = {"rpc": "http://127.0.0.1:1", "id": 1, "diamond": "0x" + "11" * 20}
+GRANTED = frozenset({"qa_fetch", "qa_account"})
+MOST = 120
+"""Questions of one explorer."""
+
+
+Secrets = dict[str, dict[str, str]]
+
+
+@dataclass(slots=True)
+class Played:
+    """What became of the accounts of one platform: `refusals` by the tool's words, what the oracles say, and
+    every result as text."""
+
+    made: int = 0
+    refusals: list[str] = field(default_factory=list)
+    found: set[str] = field(default_factory=set)
+    asked: list[Question] = field(default_factory=list)
+    text: str = ""
+    left: list[str] = field(default_factory=list)
+    """What the explorers say that they could not look at."""
+
+
+async def play(shape: Shape) -> Played:
+    """Ask what both explorers ask of accounts, and judge it."""
+    played = Played()
+    async with bench(shape, acts="/") as it:
+        before, os.environ["QA_BROKER"] = os.environ.get("QA_BROKER", ""), it.address
+        try:
+            web = {"site": it.site.url, "act_paths": ["{site}/"]}
+            platform = Platform.model_validate({"name": "p", "chain": CHAIN, "web": web, **shape.profile})
+            context = ExplorerContext(platform=platform, tools=GRANTED, acts=True)
+            for make in (ApiExplorer, SessionExplorer):
+                await _explored(it, make(context, Random(1), {}), dict(shape.accounts), played)
+        finally:
+            os.environ["QA_BROKER"] = before
+    return played
+
+
+async def _explored(it: Bench, explorer: Explorer, accounts: Secrets, played: Played) -> None:
+    for _ in range(MOST):
+        if not (questions := explorer.ask(48)):
+            played.left += [one.reason for one in explorer.left()] if isinstance(explorer, Reporter) else []
+            return
+        for question in questions:
+            tools = {step.tool for step in question.steps}
+            if len(question.steps) > 1 and "qa_account" not in tools:
+                continue  # cases of single operations are another test's
+            seen = [
+                Exchange(step.tool, step.args, await _called(it, step.tool, dict(step.args), accounts))
+                for step in question.steps
+            ]
+            if "qa_account" in tools:
+                last = seen[-1].result
+                played.asked.append(question)
+                played.made += bool(last["ok"])
+                played.refusals += [] if last["ok"] else [last["error"]]
+                played.text += json.dumps(last)
+            played.found |= {one.oracle for one in judge(seen, Facts())}
+            explorer.learn(question, [one.result for one in seen])
+
+
+async def _called(it: Bench, tool: str, args: dict[str, Any], accounts: Secrets) -> Mapping[str, Any]:
+    spec = TOOLS[tool]
+    assert spec.run
+    given = json.loads(json.dumps(args).replace("{site}", it.site.url))
+    try:
+        result = await anyio.to_thread.run_sync(
+            spec.run,
+            spec.args(**given),
+            Context(run="run7", prefix="qa-run7-", deadline_s=60.0, accounts=accounts),
+        )
+    except Failure as failure:
+        result = spec.result(ok=False, error=str(failure), error_class=failure.error_class)
+    return json.loads(json.dumps(asdict(result)))  # type: ignore[no-any-return]

@@ -1,0 +1,123 @@
+"""Two accounts on platforms of many habits: how they are made, what is found as them, what is reported."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.accounts.base import Shape
+from tests.accounts.playing import Played, play
+from tests.accounts.shapes import SHAPES
+
+pytestmark = pytest.mark.anyio
+WORDS = {"username": "{handle}", "password": "{phrase}"}
+PARTS = {"nickname": "{handle}", "passphrase": "{phrase}"}
+MAIL = {"email": "{email}", "password": "{phrase}"}
+MADE: Mapping[str, Mapping[str, Any]] = {
+    "token-form": {
+        "fields": {**MAIL, "full_name": "Quinn Avery", "is_active": True},
+        "login": "/oauth2/issue",
+        "login_fields": {"username": "{email}", "password": "{phrase}", "grant_type": "password"},
+        "bodies": {"/oauth2/issue": "form"},
+    },
+    "key-header": {
+        "fields": {"contact": "{email}", "company": "Example"},
+        "carried": "header X-Parcel-Key",
+    },
+    "picky": {
+        "fields": {
+            "username": "{handle:^[a-z]{4,12}$}",
+            "email": "{email}",
+            "password": "{phrase:[Q][a][1][a-z0-9]{13}}",
+            "birth_year": 1990,
+        },
+        "login": "/api/login",
+        "login_fields": {
+            "username": "{handle:^[a-z]{4,12}$}",
+            "password": "{phrase:[Q][a][1][a-z0-9]{13}}",
+        },
+    },
+    "sentences": {
+        "fields": {
+            "username": "{handle:[a-z]{10}}",
+            "email": "{email:[a-z]{10}@mail[.]example}",
+            "password": "{phrase:[Q][a][1][#][a-z0-9]{12}}",
+            "terms": True,
+        },
+        "login": "/api/login",
+        "login_fields": {"username": "{handle:[a-z]{10}}", "password": "{phrase:[Q][a][1][#][a-z0-9]{12}}"},
+    },
+    "basic": {
+        "fields": WORDS,
+        "login_fields": {"user": "{handle}", "secret": "{phrase}"},
+        "carried": "basic",
+    },
+    "nested": {
+        "fields": {"name": "{handle}", **MAIL, "password_confirmation": "{phrase}"},
+        "login": "/api/v1/auth/login",
+        "login_fields": MAIL,
+    },
+    "parts": {
+        "fields": PARTS,
+        "login": "/sessions",
+        "login_fields": PARTS,
+        "bodies": {"/members": "multipart", "/sessions": "multipart"},
+    },
+    "clients": {
+        "fields": {"grant_type": "client_credentials", "client_id": "{user}", "client_secret": "{secret}"},
+        "bodies": {"/connect/token": "form"},
+    },
+    "references": {
+        "fields": {
+            "username": "{handle:^[a-z]{5,9}$}",
+            "password": "{phrase}",
+            "born": "1990-05-01",
+            "plan": "free",
+            "address": {"street": "{handle}", "zip": "10115"},
+            "languages": ["en"],
+            "phone": "+4930123456",
+            "consent": True,
+        },
+        "login": "/api/login",
+        "login_fields": {"username": "{handle:^[a-z]{5,9}$}", "password": "{phrase}"},
+    },
+}
+"""By which arguments the accounts of an API are made in the end, its place aside."""
+
+
+def last(played: Played) -> dict[str, Any]:
+    args = dict(played.asked[-1].steps[-1].args)
+    return {
+        name: args[name] for name in ("fields", "login", "login_fields", "bodies", "carried") if name in args
+    }
+
+
+def secrets(shape: Shape) -> list[str]:
+    """What no answer may hold: passphrases and tokens."""
+    known = [str(one.get(name, "")) for one in shape.people.values() for name in ("password", "passphrase")]
+    return [*filter(None, known), *shape.tokens, *(one["secret"] for one in shape.accounts.values())]
+
+
+@pytest.mark.parametrize("name", sorted({*MADE, "hidden-token"}))
+async def test_a_leak_to_another_account_is_found_and_a_healthy_twin_is_quiet(name: str) -> None:
+    leaky, healthy = SHAPES[name](leaks=True), SHAPES[name](leaks=False)
+    found, calm = await play(leaky), await play(healthy)
+    assert found.found == {"form-read" if name == "hidden-token" else "account-read"}
+    assert (calm.found, found.left, calm.left) == (set(), [], [])
+    assert found.refusals == []
+    if name in MADE:
+        assert last(found) == MADE[name]
+        assert len(found.asked) == 2  # one by which the accounts are tried, one for the things
+    assert not [one for one in secrets(leaky) if one in found.text + json.dumps(found.left)]
+
+
+async def test_an_account_that_nobody_can_confirm_is_reported_with_the_platforms_words() -> None:
+    shape = SHAPES["by-mail"](leaks=True)
+    played = await play(shape)
+    why = 'the log-in answers 403: {"detail": "Your e-mail address is not verified yet"}'
+    assert played.refusals == [why]
+    assert played.left == [f"no account could be made, because {why}"]
+    assert len(shape.people) == 1  # and it is not tried again
