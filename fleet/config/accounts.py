@@ -52,7 +52,8 @@ class AccountsSection(Section):
         StringConstraints(pattern=r"^(basic|(header|query|cookie) [A-Za-z0-9_.-]{1,64}( [A-Za-z]{1,20})?)?$"),
     ] = ""
     """How requests show who asks: `basic`, or `header NAME`, `query NAME`, `cookie NAME` with the token of
-    the log-in or the secret itself; a word after NAME stands before it. By default a bearer token, or cookies.
+    the log-in or the secret itself; a word after NAME stands before it. By default a bearer token, or
+    cookies.
     """
 
     @model_validator(mode="after")
