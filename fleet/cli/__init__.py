@@ -25,6 +25,7 @@ COMMANDS = {
     "demo": "Run the whole fleet once on the bundled platform, and print the worklist.",
     "up": "Run the resident service: fire every persona when it is due.",
     "run": "Fire one persona now.",
+    "call": "Make the calls of a repro once, through gate and jail.",
     "mcp": "Serve a persona's gated, jailed tools to an outside agent over MCP.",
     "dial": "Show or set the autonomy dial.",
     "stop": "Pause everything immediately, until `resume`.",
@@ -56,6 +57,7 @@ COMMANDS = {
 MODULES = {
     "up": "operate.up",
     "run": "run.run",
+    "call": "run.call",
     "mcp": "run.mcp",
     "dial": "operate.dial",
     "stop": "operate.stop",

@@ -117,6 +117,11 @@ def few_digits(names: Iterable[str]) -> int:
     return next(few for few in range(FEWEST, 65) if len({name[:few] for name in different}) == len(different))
 
 
+def columns() -> int:
+    """The columns of a terminal; 80 for what is none."""
+    return shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else 80
+
+
 def table(
     headers: Sequence[str],
     rows: Iterable[Sequence[object]],
@@ -170,15 +175,15 @@ def table(
     console.print(grid)
 
 
-def program() -> str:
-    """This program as a shell in this folder starts it."""
+def program(*, anywhere: bool = False) -> str:
+    """This program as a shell in this folder starts it, or a shell `anywhere`."""
     named = Path(sys.argv[0])
     found = shutil.which("fleet")
     if found and named.exists() and os.path.samefile(found, named):
         return "fleet"
     path = named if named.name == "fleet" and named.is_file() else Path(sys.executable)
     path = path.absolute()
-    near = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    near = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) and not anywhere else path
     return shlex.quote(str(near)) + ("" if path.name == "fleet" else " -m fleet.cli")
 
 

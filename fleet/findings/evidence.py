@@ -61,6 +61,8 @@ class Bundle:
     tools: Mapping[str, str] = field(default_factory=dict)
     """Relevant versions: the fleet, the jail backend, the compiler."""
     seen_at: str = ""
+    load: str = ""
+    """How busy this machine was when the proof ended."""
 
 
 @dataclass(frozen=True, slots=True)

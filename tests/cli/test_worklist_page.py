@@ -36,7 +36,7 @@ async def listed(state: Path) -> None:
 
 def test_its_commands_work_in_their_order(state: Path) -> None:
     anyio.run(listed, state)
-    assert len(LINES) == 26
+    assert len(LINES) == 27
     for line in LINES:
         words = [NAMES.get(word, word) for word in shlex.split(line)]
         assert words.pop(0) == "fleet"

@@ -26,7 +26,7 @@ EXCEPTIONS = {
     "runs/call/targets.py": "the repro of an outage is a call that anyone may make, decided there",
     "runs/outage/watch.py": "it looks at a site through gate and jail, with the tool for pages",
     "cli/personas/personas.py": "the text of a new persona file",
-    "cli/findings/repro_shell.py": "what of a repro can be written as curl",
+    "triage/outputs/repro_shell.py": "what of a repro can be written as curl",
     "runs/call/session.py": "whether a host answers is asked at its first page",
     "fix/publish/body.py": "a draft shows the fetch of a page as a command line",
     "runs/fuzz.py": "a search by hand is calls of the tool that searches",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -14,17 +13,17 @@ import typer
 
 from fleet.app.journal import from_journal
 from fleet.cli.completion import fingerprints
-from fleet.cli.console import DryRun, Json, fields_of, make_app, note, put, put_rows, run, state
+from fleet.cli.console import DryRun, Json, columns, fields_of, make_app, note, put, put_rows, run, state
 from fleet.cli.findings import decide, item_view, kinds
+from fleet.cli.findings.item_view import ItemView
 from fleet.config.files import demo_dir
-from fleet.errors import FleetError, Unreachable, UsageError
+from fleet.errors import FleetError, Refused, Unreachable, UsageError
 from fleet.findings.evidence import load
-from fleet.findings.recurrence import Recurrence, key_of, read_recurrence
-from fleet.findings.sighting import lead
+from fleet.findings.recurrence import key_of, read_recurrence
 from fleet.runs.proof.grades import graded
 from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow
-from fleet.text import clean, counted
+from fleet.text import clean
 
 app = make_app(group=True)
 for command in (*decide.COMMANDS, kinds.kinds):
@@ -66,6 +65,9 @@ def candidates(as_json: Json = False) -> None:
 @app.command()
 def show(
     fingerprint: Name,
+    script: Annotated[
+        bool, typer.Option("--script", help="Print only the script for bash that shows the defect.")
+    ] = False,
     untrusted: Annotated[
         bool, typer.Option("--untrusted", help="Show a stranger's repro, which was never run.")
     ] = False,
@@ -74,40 +76,52 @@ def show(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show one item: its life, decisions, links, repro as shell, history, and its evidence, verified."""
+    """Show one item: what is wrong and where, expected and observed, why it matters, how to reproduce and
+    fix it, its proof, life, ranking and links."""
     item = item_view.listed(state(), fingerprint)
     rows = run(_all)
     names = {item.fingerprint, *item.names} if item else set()
     mine = [row for row in rows if row.fingerprint in names] or ([] if item else [_one(rows, fingerprint)])
     if item:  # what was merged into it does not give it its name
         mine.sort(key=lambda row: row.fingerprint == item.fingerprint)
-    view = run(lambda: item_view.viewed(state(), item, untrusted=untrusted)) if item else None
-    data: dict[str, Any] = {"fingerprint": item.fingerprint} if item else {}
+    bundle = _evidence(mine[-1]) if mine and (state() / "runs" / mine[-1].run_id).exists() else None
+    if item:
+        view = run(lambda: item_view.viewed(state(), item, untrusted=untrusted))
+    else:
+        view = item_view.found(state(), mine[-1], bundle)
     if mine:
-        row = mine[-1]
-        here = (state() / "runs" / row.run_id).exists()
-        filed = next(
-            (one for one in reversed(rows) if one.fingerprint == row.fingerprint and one.index >= 0), row
-        )
-        key = key_of(str(row.data.get("platform", "")), row.fingerprint)
-        figures = run(lambda: from_journal(state(), lambda journal: journal.get(key), None))
-        data |= fields_of(row) | {
-            "evidence_bundle": _evidence(row) if here else None,
-            "evidence_on": "" if here else run(lambda: from_journal(state(), partial(_elsewhere, row), "")),
-            "index": filed.index,
-            "tx": filed.tx,
-            "seen": read_recurrence(figures).model_dump(mode="json"),
-        }
-    data |= view.data() if view else {}
+        view = _with_finding(view, mine[-1], rows, bundle)
+    if script:
+        if untrusted or (item and not item.trusted):
+            raise Refused(
+                f"item {fingerprint} is a stranger's: what a stranger wrote is no script to run",
+                rule="untrusted",
+                remedy=f"read it: fleet findings show {fingerprint} --untrusted",
+            )
+        if not view.page.script:
+            raise UsageError(f"{fingerprint} has no repro", remedy=f"fleet findings show {fingerprint}")
+        print(view.page.script, end="")
+        return
+    lines = partial(item_view.lines_of, view, now=datetime.now(UTC), width=columns(), whole=evidence)
+    put(view.data(), as_json=as_json, text=lambda: print("\n".join(lines())))
 
-    def text() -> None:
-        if mine:
-            severity = view.item.severity if view else mine[-1].severity
-            _print(replace(mine[-1], severity=severity), data, whole=evidence)
-        if view:
-            print("\n".join(item_view.lines_of(view, now=datetime.now(UTC), headed=not mine)))
 
-    put(data, as_json=as_json, text=text)
+def _with_finding(
+    view: ItemView, row: FindingRow, rows: list[FindingRow], bundle: dict[str, Any] | None
+) -> ItemView:
+    """The view with the finding that is shown, its entry on the log, its figures and its evidence."""
+    here = (state() / "runs" / row.run_id).exists()
+    same = (one for one in reversed(rows) if one.fingerprint == row.fingerprint and one.index >= 0)
+    key = key_of(str(row.data.get("platform", "")), row.fingerprint)
+    figures = run(lambda: from_journal(state(), lambda journal: journal.get(key), None))
+    return replace(
+        view,
+        row=row,
+        posted=next(same, row),
+        bundle=bundle,
+        elsewhere="" if here else run(lambda: from_journal(state(), partial(_elsewhere, row), "")),
+        figures=read_recurrence(figures),
+    )
 
 
 @app.command()
@@ -188,43 +202,3 @@ def _evidence(row: FindingRow) -> dict[str, Any] | None:
         return load(state() / "runs" / row.run_id / "evidence", row.evidence)
     except UsageError as error:
         raise FleetError(str(error), remedy=error.remedy) from None
-
-
-def _print(row: FindingRow, data: dict[str, Any], *, whole: bool) -> None:
-    seen = Recurrence.model_validate(data["seen"])
-    bundle, elsewhere = data["evidence_bundle"], data["evidence_on"]
-    posted = f"log entry {data['index']}" + (f", transaction {data['tx']}" if data["tx"] else "")
-    where = posted if data["index"] >= 0 else f"not on the log: {graded(row).why}"
-    print(f"{row.severity}  {row.surface}  {clean(row.title)}")
-    print(f"{row.fingerprint}  {row.state} {row.confirmed}/{row.tries}  by {row.persona} in run {row.run_id}")
-    print(f"{where}\nrepro: {row.repro}")
-    if seen.runs:
-        again = f", confirmed again by {seen.again}" if seen.again else ""
-        days = counted(len(seen.days), "day")
-        print(f"reported by {counted(seen.runs, 'run')}{again}, on {days}, last {seen.last}")
-    if seen.clean_at:
-        how = f"and {clean(seen.clean_why)}" if seen.clean_why else "and did not see it"
-        print(f"clean since {seen.clean_at}: run {seen.clean_run} ran it again {how}")
-    if row.state == "unverified" and "claim" in row.data:
-        print(f"its driver's words: {clean(str(row.data['claim'].get('title', '')))}")
-        print(f"a driver's claim: fleet findings adopt {row.fingerprint}, or dismiss {row.fingerprint}")
-    if elsewhere:
-        print(f"evidence sha256:{row.evidence} is on the host of the daemon {elsewhere}")
-    elif row.evidence and bundle is None:
-        print(f"evidence sha256:{row.evidence} was removed with its run's folder (keep.days, keep.megabytes)")
-    if bundle is None:
-        return
-    print(f"expected: {clean(bundle['expectation'])}\nevidence sha256:{row.evidence}")
-    deciding = {"status", "outcome", "error_class", *map(str, row.data.get("fields", ()))}
-    whole = whole or "fields" not in row.data  # older rows do not say which ones decide
-    left = 0
-    for step in bundle["steps"]:
-        print(f"  {clean(lead(step['tool'], step['args']), limit=500)}")
-        for name, value in step["result"].items():
-            if name in deciding or (whole and value not in ("", None, [], {})):
-                shown = clean(json.dumps(value, ensure_ascii=False), limit=500 if whole else 200)
-                print(f"    {clean(name)}: {shown}")
-            else:
-                left += value not in ("", None, [], {})
-    if left:
-        print(f"  {counted(left, 'other field')} of these answers: --evidence")

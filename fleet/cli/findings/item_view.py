@@ -1,65 +1,95 @@
-"""One item of the worklist for a person: its life, decisions, links, repro as shell, evidence, history.
+"""One item or finding for a person: its page, life, ranking, decisions, links, runs and evidence.
 
 Part of `fleet findings show`; list and mirror are enough when no run of this machine saw the item.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
-from shlex import quote
+from textwrap import wrap
 from typing import Any
 
 from fleet.app.decided import Board, words_of
 from fleet.app.journal import known_journal
 from fleet.cli.console import fields_of, note
-from fleet.cli.findings.repro_shell import ShellPlace, shell
+from fleet.cli.findings import item_pages
+from fleet.cli.operate.status_page import minute
 from fleet.clock import iso, span
-from fleet.config import load_fleet, load_platform
-from fleet.errors import ConfigError, FleetError, UsageError
+from fleet.config import load_fleet
+from fleet.errors import ConfigError, UsageError
 from fleet.findings.evidence import path_of
-from fleet.findings.kinds import kind_titled
 from fleet.findings.reader import read
+from fleet.findings.recurrence import Recurrence
 from fleet.findings.repro import ReproError, write_repro
+from fleet.findings.sighting import lead
+from fleet.runs.proof.grades import graded
 from fleet.store.rows import DecisionRow, FindingRow
 from fleet.text import clean, counted
 from fleet.triage.items.decisions import fold
 from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.document import standing
 from fleet.triage.outputs.files import written
+from fleet.triage.outputs.item_page import ItemPage, item_page
 
 LATEST = 10
 """Runs of the history that are printed; `--json` has all of them."""
+_SINCE = re.compile(r" since \d{4}-\d\d-\d\dT\S+Z")
+"""Of what an item waits for: its life above says since when."""
+LEAST = 40
+"""Columns that a page is set in at least."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemView:
-    """What is known of an item besides the list: `runs` saw it, newest last; `evidence` are files that exist.
+    """What is known of an item or a finding: `runs` saw it, newest last; `row` is the one that is shown.
 
     `planted` is the repro of a stranger, filled only when asked for. It was never run. `decisions` are those
-    of the journal and of the log; `undone` are the names of those that do not stand.
+    of the journal and of the log; `undone` are the names of those that do not stand. `files` are evidence
+    that exists, `elsewhere` the daemon whose host holds it; `posted` is the row that has the entry.
     """
 
-    item: WorklistItem
+    item: WorklistItem | None = None
+    row: FindingRow | None = None
+    posted: FindingRow | None = None
+    page: ItemPage = field(default_factory=ItemPage)
     decisions: tuple[DecisionRow, ...] = ()
     runs: tuple[FindingRow, ...] = ()
-    evidence: tuple[str, ...] = ()
-    shell: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    bundle: Mapping[str, Any] | None = None
+    elsewhere: str = ""
+    figures: Recurrence = field(default_factory=Recurrence)
     planted: str = ""
     undone: frozenset[str] = frozenset()
 
     def data(self) -> dict[str, Any]:
         """For `--json`."""
-        keys = ("run", "persona", "state", "confirmed", "tries", "at")
-        return {
-            "item": asdict(self.item),
-            "decisions": [asdict(one) | {"stands": one.name not in self.undone} for one in self.decisions],
-            "history": [{key: fields_of(row)[key] for key in keys} for row in self.runs],
-            "evidence_files": list(self.evidence),
-            "shell": list(self.shell),
-            "untrusted_repro": self.planted,
-        }
+        made: dict[str, Any] = {"fingerprint": self.item.fingerprint} if self.item else {}
+        if self.row and self.posted:
+            made |= fields_of(self.row) | {
+                "evidence_bundle": self.bundle,
+                "evidence_on": self.elsewhere,
+                "index": self.posted.index,
+                "tx": self.posted.tx,
+                "seen": self.figures.model_dump(mode="json"),
+            }
+        made |= {"page": asdict(self.page)}
+        if self.item:
+            keys = ("run", "persona", "state", "confirmed", "tries", "at")
+            made |= {
+                "item": asdict(self.item),
+                "decisions": [
+                    asdict(one) | {"stands": one.name not in self.undone} for one in self.decisions
+                ],
+                "history": [{key: fields_of(row)[key] for key in keys} for row in self.runs],
+                "evidence_files": list(self.files),
+                "untrusted_repro": self.planted,
+            }
+        return made
 
 
 def listed(state: Path, fingerprint: str) -> WorklistItem | None:
@@ -95,19 +125,22 @@ async def viewed(state: Path, item: WorklistItem, *, untrusted: bool) -> ItemVie
                 entries = await journal.entries(item.epoch)
                 planted = next((_planted(one.text) for one in entries if one.index == item.entry), "")
     files = {path_of(state / "runs" / row.run_id / "evidence", row.evidence) for row in runs if row.evidence}
-    here = [row.run_id for row in runs if (state / "runs" / row.run_id / "trajectory.jsonl").is_file()]
-    again = f"fleet runs replay {quote(here[-1])}" if here else ""
-    if not again and item.trusted and item.source:
-        again = f"fleet run {quote(clean(item.source, 60))}"
     return ItemView(
         item=item,
+        page=item_pages.page_of(state, item, runs, item_pages.place_of(state, platform), planted),
         decisions=tuple(one for one in decided if {one.item, one.other} & names),
         undone=frozenset(one.name for one in decided) - {one.name for one in fold(decided).all},
         runs=tuple(runs),
-        evidence=tuple(sorted(str(path) for path in files if path.is_file())),
-        shell=tuple(shell(item.repro or planted, _place(state, platform), again if item.repro else "")),
+        files=tuple(sorted(str(path) for path in files if path.is_file())),
         planted=planted,
     )
+
+
+def found(state: Path, row: FindingRow, bundle: Mapping[str, Any] | None) -> ItemView:
+    """A finding that is on no list."""
+    place = item_pages.place_of(state, load_fleet().platform)
+    pictures = tuple(item_pages.pictures(state, row, bundle))
+    return ItemView(page=item_page(row.title, row.repro, place, row=row, bundle=bundle, pictures=pictures))
 
 
 def _planted(text: str) -> str:
@@ -117,68 +150,181 @@ def _planted(text: str) -> str:
         return ""
 
 
-def _place(state: Path, name: str) -> ShellPlace:
-    """The platform's addresses; none where its profile cannot be read."""
-    try:
-        platform, _ = load_platform(name, state)
-    except FleetError:
-        return ShellPlace()
-    from fleet.chain.node.digest import metadata_key
+class _Sheet:
+    """Lines of a page that fit a width."""
 
-    keys = {role: "0x" + metadata_key(key).hex() for role, key in platform.metadata.names.items()}
-    return ShellPlace.of(platform, keys)
+    def __init__(self, width: int) -> None:
+        self.lines: list[str] = []
+        self.width = max(width, LEAST)
+
+    def say(self, text: str, indent: str = "") -> None:
+        """One paragraph; its later lines are indented."""
+        shown = clean(text)
+        self.lines += wrap(
+            shown, self.width, initial_indent=indent, subsequent_indent=f"{indent}  ", break_on_hyphens=False
+        ) or [indent.rstrip()]
+
+    def code(self, text: str) -> None:
+        """Lines that are cut, not broken."""
+        for one in text.splitlines():
+            self.lines.append(clean(f"  {one}", self.width))
 
 
-def lines_of(view: ItemView, *, now: datetime, headed: bool = True) -> list[str]:
-    """For a terminal; `headed` with title and repro, for an item that no run of this machine saw. Each stage
-    of its life with how long it lasted, the last one until `now`."""
-    item = view.item
-    lines = [f"{item.severity}  {item.surface}  {item.title}"] if headed else []
-    place = f"rank {item.rank}" if item.rank else "not on the open list"
-    since = f" since {item.since}" if item.since else ""
-    lines.append(f"item {item.fingerprint}  {standing(item)}{since}  {place}")
-    if item.trusted and (kind := kind_titled(item.title)):
-        lines += [f"{heading}: {text}" for heading, text in kind.sections]
-        lines.append(f"References: {', '.join(kind.references)} (fleet findings kinds {kind.id})")
-    lines += [f"ranked by: {item.why}"]
+def lines_of(view: ItemView, *, now: datetime, width: int = 80, whole: bool = False) -> list[str]:
+    """For a terminal: the page, then the item's life until `now`; `whole` with all of the evidence."""
+    sheet = _Sheet(width)
+    _heading(view, sheet)
+    _page(view.page, sheet)
+    _reproduced(view, sheet)
+    for head, text in (
+        ("How it is usually fixed", view.page.fix),
+        ("How it was proven", " ".join(view.page.proof)),
+        ("References", ", ".join(name for name, _ in view.page.references)),
+    ):
+        if text:
+            sheet.say(f"{head}: {text}")
+    _evidence(view, sheet, whole=whole)
+    if view.item:
+        _life(view, view.item, now, sheet)
+        _ranking(view.item, sheet)
+    return sheet.lines
+
+
+def _heading(view: ItemView, sheet: _Sheet) -> None:
+    item, row = view.item, view.row
+    severity = item.severity if item else row.severity if row else ""
+    surface, title = (item.surface, item.title) if item else (row.surface, row.title) if row else ("", "")
+    sheet.say(f"{severity}  {surface}  {row.title if row else title}")
+    if item:
+        place = f"rank {item.rank}" if item.rank else "not on the open list"
+        sheet.say(f"item {item.fingerprint}  {standing(item)}  {place}")
+    if row:
+        proof = f"{row.state} {row.confirmed}/{row.tries}" if row.tries else row.state
+        sheet.say(f"found by {row.persona} in run {row.run_id}, {proof}")
+        if row.state == "unverified" and "claim" in row.data:
+            sheet.say(f"its driver's words: {row.data['claim'].get('title', '')}")
+            sheet.say(
+                f"a driver's claim: fleet findings adopt {row.fingerprint}, or dismiss {row.fingerprint}"
+            )
+    if view.posted and view.posted.index >= 0:
+        transaction = f", transaction {view.posted.tx}" if view.posted.tx else ""
+        sheet.say(f"log entry {view.posted.index}{transaction}")
+    elif row:
+        sheet.say(f"not on the log: {graded(row).why}")
+    elif item and item.entry >= 0:
+        sheet.say(f"log entry {item.entry}, epoch {item.epoch}, by {', '.join(item.senders)}")
+
+
+def _page(page: ItemPage, sheet: _Sheet) -> None:
+    if page.wrong:
+        sheet.say(f"What is wrong: {page.wrong}")
+    if len(page.where) == 1:
+        sheet.say(f"Where: {page.where[0]}")
+    elif page.where:
+        sheet.say("Where:")
+        for one in page.where:
+            sheet.say(one, "  ")
+    if page.expected:
+        sheet.say(f"Expected: {page.expected}")
+    if page.observed and (page.wrong or page.fields):
+        sheet.say(f"Observed: {page.observed}")
+    if page.fields:
+        heads = ("field", "expected", "observed", "compared with")
+        rows = [(one.name, one.expected, one.observed, one.compared) for one in page.fields]
+        used = [at for at in range(4) if any(row[at] for row in rows)]
+        sides = [heads, *rows]
+        share = (sheet.width - 2 - 18) // max(len(used) - 1, 1) - 2
+        widths = {at: min(max(len(row[at]) for row in sides), share if at else 18) for at in used}
+        for row in sides:
+            cells = [clean(row[at], widths[at]).ljust(widths[at]) for at in used]
+            sheet.lines.append(f"  {'  '.join(cells)}".rstrip())
+    if page.why:
+        sheet.say(f"Why it matters: {page.why}")
+
+
+def _reproduced(view: ItemView, sheet: _Sheet) -> None:
+    item, page = view.item, view.page
+    if view.planted:
+        sheet.say(f"A stranger's repro, never run by the fleet: {view.planted}")
+        sheet.say("As a script, at your own risk:")
+        sheet.code("\n".join(f"# {line}" for line in page.script.splitlines()))
+    elif page.script:
+        name = item.fingerprint if item else view.row.fingerprint if view.row else ""
+        sheet.say(f"How to reproduce: fleet findings show {name} --script | bash")
+        sheet.code("\n".join(line for line in page.script.splitlines() if line[:1] != "#"))
+    elif item and not item.trusted:
+        sheet.say("Repro: a stranger's is withheld; --untrusted shows it")
+
+
+def _evidence(view: ItemView, sheet: _Sheet, *, whole: bool) -> None:
+    row = view.row
+    for one in view.page.pictures:
+        sheet.say(f"Picture: {one.name} (fleet worklist --html shows it)")
+    if row and row.evidence and view.elsewhere:
+        sheet.say(f"Evidence sha256:{row.evidence} is on the host of the daemon {view.elsewhere}")
+    elif row and row.evidence and view.bundle is None:
+        sheet.say(f"Evidence sha256:{row.evidence} was removed with its run's folder")
+        sheet.say("(keep.days, keep.megabytes)", "  ")
+    for path in sorted(view.files, key=lambda path: row is not None and row.evidence in path)[-1:]:
+        sheet.say(f"Evidence: {path}")
+    if len(view.files) > 1:
+        sheet.say(f"and {counted(len(view.files) - 1, 'earlier file')}: --json", "  ")
+    steps: Sequence[Mapping[str, Any]] = view.bundle["steps"] if view.bundle else ()
+    if steps and not whole:
+        sheet.say("Whole request and answer: --evidence")
+    for step in steps if whole else ():
+        sheet.say(lead(step["tool"], step["args"]), "  ")
+        for name, value in step["result"].items():
+            if value not in ("", None, [], {}):
+                shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+                sheet.say(f"{name}: {clean(shown, 1_000)}", "    ")
+
+
+def _life(view: ItemView, item: WorklistItem, now: datetime, sheet: _Sheet) -> None:
+    """What happened to the item, in order; then what it waits for."""
     days = f" on {counted(item.days, 'day')}" if item.days else ""
-    lines.append(f"counted {item.count}{days}, first {item.first_seen}, last {item.last_seen}")
-    lines += [f"now: {item.stuck}"] if item.stuck else []
-    lines += ["stale: nothing has looked at it for long"] if item.stale else []
-    lines += [f"until {item.until}"] if item.until else []
-    lines += [f"reason: {item.reason}"] if item.reason else []
+    again = f", confirmed again by {counted(view.figures.again, 'run')}" if view.figures.again else ""
+    sheet.say(f"Life (UTC): seen by {counted(item.count, 'run')}{days}{again}")
     ends = (*(one.at for one in item.stages[1:]), iso(now))
-    lines += [
-        f"life: {one.at}  {one.state} for {span(one.at, end)}{f'  by {one.by}' if one.by else ''}"
+    happened = [
+        (one.at, f"{one.state} for {span(one.at, end)}{f' by {one.by}' if one.by else ''}")
         for one, end in zip(item.stages, ends, strict=False)
     ]
-    lines += [f"factor: {one.name} {one.value} x {one.factor:g}  by {one.by}" for one in item.factors]
-    for decided in view.decisions:
-        end = f" until {decided.until}" if decided.until else ""
-        where = f", log entry {decided.entry}" if decided.entry >= 0 else ""
-        what = f"{words_of(decided)}{end}{' (undone)' if decided.name in view.undone else ''}"
-        lines.append(f"decision: {what} by {decided.who}, {decided.at}{where}: {decided.reason}")
-    lines += [
-        f"link: {one.kind} {one.other}{' (suggested)' if one.suggested else ''}  {one.why}  by {one.by}"
-        for one in item.links
-    ]
-    if headed and item.entry >= 0:
-        lines.append(f"log entry {item.entry}, epoch {item.epoch}, by {', '.join(item.senders)}")
-    if view.planted:
-        lines += [
-            f"a stranger's repro, never run by the fleet: {view.planted}",
-            "as shell, at your own risk:",
-        ]
-        lines += [f"  # {line}" for line in view.shell]
-    elif item.repro:
-        lines += [f"repro: {item.repro}"] if headed else []
-        lines += ["as shell:", *(f"  {line}" for line in view.shell)]
-    elif not item.trusted:
-        lines.append("repro: a stranger's is withheld; --untrusted shows it")
-    lines += [f"evidence: {path}" for path in view.evidence]
+    for row in view.runs[-LATEST:]:
+        proof = f" {row.confirmed}/{row.tries}" if row.tries else ""
+        happened.append((row.at, f"run {row.run_id}: {row.state}{proof}"))
+    if view.figures.clean_at:
+        how = f"and {view.figures.clean_why}" if view.figures.clean_why else "and did not see it"
+        clean_run = f"clean: run {view.figures.clean_run} ran it again {how}"
+        happened.append((view.figures.clean_at, clean_run))
+    for made in view.decisions:
+        end = f" until {minute(made.until)}" if made.until else ""
+        what = f"{words_of(made)}{end}{' (undone)' if made.name in view.undone else ''}"
+        where = f", log entry {made.entry}" if made.entry >= 0 else ""
+        happened.append((made.at, f"{what} by {made.who}{where}: {made.reason}"))
+    known = {minute(at) for at, _ in happened}
+    outer = ((item.first_seen, "first seen"), (item.since, item.state), (item.last_seen, "last seen"))
+    happened += [(at, what) for at, what in outer if at and minute(at) not in known]
     if (left := len(view.runs) - LATEST) > 0:
-        lines.append(f"{left} earlier runs saw it")
-    lines += [
-        f"run {row.run_id}  {row.at}  {row.state} {row.confirmed}/{row.tries}" for row in view.runs[-LATEST:]
-    ]
-    return [clean(line) for line in lines]
+        sheet.say(f"{left} earlier runs saw it", "  ")
+    before = ""
+    for at, what in sorted(happened, key=lambda one: one[0]):
+        sheet.say(f"{(minute(at) if minute(at) != before else '').ljust(16)}  {what}", "  ")
+        before = minute(at)
+    for words in (
+        f"now: {_SINCE.sub('', item.stuck)}" if item.stuck else "",
+        "stale: nothing has looked at it for long" if item.stale else "",
+        f"until {minute(item.until)}" if item.until else "",
+        f"reason: {item.reason}" if item.reason else "",
+    ):
+        if words:
+            sheet.say(words, "  ")
+
+
+def _ranking(item: WorklistItem, sheet: _Sheet) -> None:
+    sheet.say(f"Ranked by: {item.why}")
+    for one in item.factors:
+        sheet.say(f"{one.name} {one.value} x {one.factor:g} by {one.by}", "  ")
+    for link in item.links:
+        suggested = " (suggested)" if link.suggested else ""
+        sheet.say(f"Link: {link.kind} {link.other}{suggested}: {link.why}, by {link.by}")

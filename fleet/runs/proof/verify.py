@@ -23,7 +23,7 @@ from fleet.oracles.model import Facts
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe
 from fleet.runs.context import FleetContext
-from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt, locked_out
+from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt, locked_out, pressure
 from fleet.runs.proof.candidates import shows
 from fleet.runs.proof.grades import needs_review
 from fleet.store.rows import FindingRow
@@ -256,6 +256,7 @@ def keep_evidence(
         chain_id=world.platform.chain.id,
         tools={"fleet": __version__, "jail": f"{world.tier.backend}/{world.tier.tier}"},
         seen_at=iso(world.clock.now()),
+        load=pressure(),
     )
     sealed = seal(bundle, world.redactor)
     folder = world.folder(row.run_id) / "evidence"

@@ -1,0 +1,220 @@
+"""What a person needs to know of one item, once, for all outputs. Pure.
+
+What is wrong · where · expected and observed · why it matters · how to reproduce · how it is usually fixed ·
+how it was proven · pictures. The item's life and links are fields of the item itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from fleet.findings import expected
+from fleet.findings.kinds import Kind, kind_of, kind_titled, kinds, link
+from fleet.findings.repro import ReproCall, ReproError, parse_repro
+from fleet.findings.sighting import lead, spelled
+from fleet.store.rows import FindingRow
+from fleet.text import clean, counted, line
+from fleet.triage.outputs.repro_shell import ShellPlace, script
+from sandbox.spec import Points
+from sandbox.tools import TOOLS
+
+SHOWN = 2_000
+"""Characters of a whole request, and of a whole answer."""
+_SILENT: tuple[object, ...] = ("", None, [], {}, 0, False, "[redacted:not-public]")
+"""Values of a field that a whole answer is shown without."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecidingField:
+    """One field of the answer that decides: what a healthy platform answers, what this one did, and what it
+    is compared with, such as a control; "" for what is not known."""
+
+    name: str
+    expected: str = ""
+    observed: str = ""
+    compared: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownExchange:
+    """One call and its answer, masked when they were kept, cut here."""
+
+    call: str
+    request: str
+    response: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """A screenshot of the page, or a plot of what was measured. `data` is base64."""
+
+    name: str
+    type: Literal["image/png", "image/svg+xml"]
+    data: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemPage:
+    """The page. `kind` is an id of `fleet findings kinds`, "" for a finding in a probe's own words."""
+
+    kind: str = ""
+    wrong: str = ""
+    where: tuple[str, ...] = ()
+    expected: str = ""
+    observed: str = ""
+    fields: tuple[DecidingField, ...] = ()
+    why: str = ""
+    fix: str = ""
+    references: tuple[tuple[str, str], ...] = ()
+    """Each with its page, where it has one."""
+    script: str = ""
+    """For bash; it shows the defect by itself."""
+    exchanges: tuple[ShownExchange, ...] = ()
+    proof: tuple[str, ...] = ()
+    pictures: tuple[Picture, ...] = field(default=(), repr=False)
+
+
+def item_page(
+    title: str,
+    repro: str,
+    place: ShellPlace,
+    *,
+    row: FindingRow | None = None,
+    bundle: Mapping[str, Any] | None = None,
+    pictures: tuple[Picture, ...] = (),
+) -> ItemPage:
+    """The page of an item with this title and repro. `row` is a finding of this machine with its evidence
+    `bundle`; without them it says what kind and repro say."""
+    data: Mapping[str, Any] = row.data if row else {}
+    probe: Mapping[str, Any] = data.get("probe") or {}
+    named = kinds().get(str(probe.get("kind", "")))
+    kind = kind_of(str(data.get("oracle", ""))) or named or kind_titled(title)
+    expectation = "" if data.get("oracle") else str(probe.get("expect", ""))
+    steps: Sequence[Mapping[str, Any]] = bundle.get("steps", ()) if bundle else ()
+    seen = spelled(str(data.get("seen", ""))) or title.partition(": ")[2] or title
+    healthy = kind.healthy if kind else _healthy(str(probe.get("finding", "")))
+    notes = [line(title, 300), *([line(f"expected: {healthy}", 300)] if healthy else [])]
+    notes.append(line(f"observed: {seen}", 300))
+    try:
+        calls = parse_repro(repro) if repro else ()
+    except ReproError:
+        calls = ()
+    return ItemPage(
+        kind=kind.id if kind else "",
+        wrong=kind.wrong if kind else line(str(probe.get("finding", "")), 300),
+        where=tuple(dict.fromkeys(_where(call, place) for call in calls)),
+        expected=healthy,
+        observed=line(seen, 500),
+        fields=tuple(_fields(expectation, data.get("fields", ()), steps)),
+        why=kind.why if kind else "",
+        fix=kind.fix if kind else "",
+        references=_references(kind),
+        script=script(repro, place, notes),
+        exchanges=tuple(_exchange(step) for step in steps),
+        proof=tuple(_proof(row, probe, bundle)),
+        pictures=pictures,
+    )
+
+
+def _healthy(finding: str) -> str:
+    """What a probe's own sentence says was expected, after its last `;` or `,`."""
+    _, sign, words = finding.replace(",", ";").rpartition(";")
+    if not sign or "expected" not in words:
+        return ""
+    words = re.sub(r"\s+(?:was|were)\s+expected\b$|^expected\s+", "", words.strip(" ."))
+    return line(f"{words[:1].upper()}{words[1:]}.", 300)
+
+
+def _references(kind: Kind | None) -> tuple[tuple[str, str], ...]:
+    return tuple((one, link(one)) for one in kind.references) if kind else ()
+
+
+def _where(call: ReproCall, place: ShellPlace) -> str:
+    """The place that a call looks at, in full: a URL, an agent and its address, a contract."""
+    spec, args = TOOLS.get(call.tool), call.args
+    if isinstance(url := args.get("url"), str):
+        return line(f"{args.get('method', 'GET')} {place.url(url)}", 500)
+    asked = line(lead(call.tool, args), 200)
+    if spec is None:
+        return asked
+    if (agent := spec.argument(Points.AGENT)) and place.proxy:
+        return line(f"agent {args.get(agent, '')} at {place.proxy}", 500)
+    return f"{asked}, contract {place.diamond}" if spec.reaches == "node" and place.diamond else asked
+
+
+def _fields(
+    expectation: str, deciding: Iterable[str], steps: Sequence[Mapping[str, Any]]
+) -> Iterable[DecidingField]:
+    """The fields that decide, as the last call that has them answered; before it a control may have."""
+    wanted = expected.expected(expectation)
+    for name in dict.fromkeys((*wanted, *deciding)):
+        having = [step for step in steps if name in step["result"]]
+        if not having and name not in wanted:
+            continue
+        observed, other = "", None
+        if having:
+            last: Mapping[str, Any] = having[-1]["result"]
+            earlier = [one["result"][name] for one in having[:-1] if one["tool"] == having[-1]["tool"]]
+            other = last.get(f"control_{name}") or (earlier[0] if earlier else None)
+            observed = expected.seen(name, last[name])
+        yield DecidingField(
+            name=expected.named(name),
+            expected=wanted.get(name, ""),
+            observed=observed,
+            compared="" if other is None else expected.seen(name, other),
+        )
+
+
+def _exchange(step: Mapping[str, Any]) -> ShownExchange:
+    tool, args, result = str(step["tool"]), step["args"], step["result"]
+    if "url" in args:
+        request = [f"{args.get('method', 'GET')} {args['url']}"]
+        request += [f"origin: {args['origin']}"] if args.get("origin") else []
+        request += [f"{name}: {value}" for name, value in _pairs(args.get("headers"))]
+        request += ["", str(args.get("body") or args.get("fields") or "")]
+    else:
+        request = [tool, *(f"{name}: {_plain(value)}" for name, value in args.items())]
+    response = [f"HTTP {result['status']}"] if result.get("status") else []
+    response += [f"{name}: {value}" for name, value in _pairs(result.get("headers"))]
+    body = str(result.get("text") or "")
+    for name, value in result.items():
+        if name not in ("status", "headers", "text") and value not in _SILENT:
+            response.append(f"{name}: {_plain(value)}")
+    response += ["", body] if body else []
+    return ShownExchange(
+        call=line(lead(tool, args), 200),
+        request=clean("\n".join(request), SHOWN, newlines=True).strip(),
+        response=clean("\n".join(response), SHOWN, newlines=True).strip(),
+    )
+
+
+def _pairs(value: object) -> list[tuple[str, str]]:
+    return [(str(name), str(one)) for name, one in value.items()] if isinstance(value, Mapping) else []
+
+
+def _plain(value: object) -> str:
+    return value if isinstance(value, str) else expected.seen("", value)
+
+
+def _proof(
+    row: FindingRow | None, probe: Mapping[str, Any], bundle: Mapping[str, Any] | None
+) -> Iterable[str]:
+    """How often it was shown, under which control, on what machine, and where the evidence is."""
+    if row is None:
+        return
+    if row.tries:
+        yield f"Shown in {row.confirmed} of {counted(row.tries, 'try', 'tries')}, each in a fresh jail."
+    if probe.get("control"):
+        yield f"Judged only while its control held: {line(str(probe['control']), 300)}"
+    bundle = bundle or {}
+    steps: Sequence[Mapping[str, Any]] = bundle.get("steps", ())
+    if len(steps) > 1:
+        others = ", ".join(dict.fromkeys(line(lead(one["tool"], one["args"]), 120) for one in steps[:-1]))
+        yield f"The last call is judged with those before it: {others}."
+    if load := str(bundle.get("load", "")):
+        yield f"The machine then: {load}."
+    if row.evidence:
+        yield f"Evidence: sha256:{row.evidence}"
