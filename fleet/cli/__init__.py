@@ -57,7 +57,6 @@ COMMANDS = {
 MODULES = {
     "up": "operate.up",
     "run": "run.run",
-    "call": "run.call",
     "mcp": "run.mcp",
     "dial": "operate.dial",
     "stop": "operate.stop",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from fleet.cli.run import call
+from fleet.cli import call
 
 ACT = 'qa_call(message="hi", target="moss")'
 LOOK = 'qa_fetch(url="{site}/")'
