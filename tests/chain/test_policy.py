@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fleet.chain.node import abi, codec
 from fleet.chain.ports import Role, TxRequest
 from fleet.chain.signing.never import NEVER, parse_never
-from fleet.chain.signing.policy import MAX_GAS, SigningFacts, check, is_disposable
+from fleet.chain.signing.policy import MAX_GAS, MAX_TEXT, SigningFacts, check, check_text, is_disposable
 from fleet.errors import ConfigError, Refused
 
 DIAMOND, TOKEN = "0x" + "d1" * 20, "0x" + "70" * 20
@@ -123,6 +123,10 @@ REFUSED = [
     ("gas", tx(Role.IDENTITY, POST, gas=20_999)),
     ("role", tx(Role.OPERATOR, data("depositCredits", 1))),
     ("to", tx(Role.OPERATOR, to=STRANGER, value=1)),
+    ("fee", tx(Role.IDENTITY, POST, tip=-1)),
+    ("role", tx(Role.SPONSOR, data("transfer", STRANGER, 1), to=MINE)),  # a stipend, and never a call
+    ("role", tx(Role.SPONSOR, to=SPONSOR, value=1)),
+    ("approve", tx(Role.THROWAWAY, data("approve", DIAMOND, 10**18), to=TOKEN, value=1)),
 ]
 
 
@@ -298,3 +302,37 @@ def test_permanent_list_is_the_documented_one() -> None:
         "withdrawTreasury": "0x0d86419a",
         "releaseName": "0x48e69e68",  # except, by clean-up, of what this run minted
     }
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        pytest.param(tx(Role.SPONSOR, data("register", "qa-ab12-1"), cleanup=True), id="sponsor calls"),
+        pytest.param(tx(Role.OPERATOR, data("releaseName", 7), cleanup=True), id="operator releases"),
+        pytest.param(tx(Role.THROWAWAY, to=STRANGER, value=5, cleanup=True), id="sweep to a stranger"),
+        pytest.param(tx(Role.THROWAWAY, POST), id="report by a throwaway key"),
+        pytest.param(tx(Role.IDENTITY, data("claimDaily")), id="identity does not report"),
+    ],
+)
+def test_at_observe_the_dial_refuses_before_any_role_does(request_: TxRequest) -> None:
+    assert rule(request_, rung="observe") == "dial"
+
+
+def test_the_fee_cap_is_exact() -> None:
+    report = tx(Role.IDENTITY, POST)
+    assert rule(report, max_fee=FACTS.fee_cap) == ""
+    assert rule(report, max_fee=FACTS.fee_cap + 1) == "fee"
+
+
+def test_an_entry_has_at_most_2048_bytes() -> None:
+    assert MAX_TEXT == 2_048
+    assert len(check_text("x" * 2_048)) == 2_048
+    with pytest.raises(Refused, match="2049 bytes"):
+        check_text("x" * 2_049)
+
+
+def test_a_name_has_at_most_63_characters() -> None:
+    """As a label of a host name."""
+    prefix = f"qa-{'a' * 57}-"
+    assert is_disposable(f"{prefix}12", prefix)
+    assert not is_disposable(f"{prefix}123", prefix)

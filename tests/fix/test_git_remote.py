@@ -61,6 +61,7 @@ async def test_the_whole_life_of_a_proposal(place: ProposalPlace) -> None:
 
     opened = await publisher.open(place.task, "Fix double", "A machine wrote this.\nLook at it.")
     assert (opened.state, await publisher.find(place.task)) == ("open", opened)
+    assert await publisher.open(place.task, "Fix", "another body") == opened
     request = (place.folder / "request.txt").read_text()
     assert request.startswith("Fix double\n\nA machine wrote this.\nLook at it.\n")
     assert f"are available in the Git repository at:\n\n  {place.task.repository.url} {BRANCH}" in request
@@ -82,28 +83,15 @@ async def test_the_whole_life_of_a_proposal(place: ProposalPlace) -> None:
     assert place.remote.head("main") == main
 
 
-async def test_each_step_again_is_the_same_step(near: ProposalPlace) -> None:
-    patch = await near.patch()
-    first = await near.publisher().push(near.task, patch, "Fix double")
-    assert await near.publisher().push(near.task, patch, "Fix double") == first
-    opened = await near.publisher().open(near.task, "Fix", "body")
-    assert await near.publisher().open(near.task, "Fix", "another body") == opened
-    assert "another body" not in (near.folder / "request.txt").read_text()
-    assert git(near.remote.bare, "for-each-ref", "--format=%(refname:short)").split() == ["main", BRANCH]
-
-
-async def test_a_push_repeated_after_a_crash_or_by_a_peer_is_the_same_push(near: ProposalPlace) -> None:
+async def test_a_push_after_a_crash_or_by_a_peer_is_the_same_push_and_the_peer_opens_it(
+    near: ProposalPlace,
+) -> None:
     patch = await near.patch()
     first = await near.publisher().push(near.task, patch, "Fix double")
     (near.folder / "head").unlink()
     assert await near.publisher("peer").push(near.task, patch, "Fix double") == first
-    assert (await near.publisher("peer").open(near.task, "Fix", "body")).state == "open"
-
-
-async def test_a_peer_opens_what_another_has_pushed(near: ProposalPlace) -> None:
-    pushed = await near.publisher().push(near.task, await near.patch(), "Fix double")
     opened = await near.publisher("peer").open(near.task, "Fix", "body")
-    assert (opened.state, opened.head) == ("open", pushed.head)
+    assert (opened.state, opened.head) == ("open", first.head)
     assert (near.state.parent / "peer" / "proposals" / "sample" / BRANCH / "request.txt").exists()
 
 

@@ -23,17 +23,6 @@ pytestmark = pytest.mark.anyio
 TOKEN = "github_pat_" + "Zq7" * 12
 
 
-async def test_a_branch_of_others_is_left_alone(near: ProposalPlace) -> None:
-    git(near.remote.clone, "push", "--quiet", "origin", f"main:{BRANCH}")
-    theirs = near.remote.commit({"src/theirs.py": "x\n"}, branch=BRANCH)
-    with pytest.raises(FixError, match="holds commits of others"):
-        await near.publisher().push(near.task, await near.patch(), "Fix double")
-    with pytest.raises(FixError, match="holds commits of others"):
-        await near.publisher().open(near.task, "Fix", "body")
-    await near.publisher().close(near.task, "resolved")
-    assert near.remote.head(BRANCH) == theirs
-
-
 async def test_commits_that_others_add_to_ours_are_kept(near: ProposalPlace) -> None:
     publisher, patch = near.publisher(), await near.patch()
     await publisher.push(near.task, patch, "Fix double")
