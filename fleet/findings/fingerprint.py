@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from fleet.findings.kinds import kinds
 from fleet.findings.repro import ReproCall, spell
 from fleet.findings.sighting import Sighting
 from fleet.text import clean
@@ -72,7 +73,8 @@ def identity(surface: str, sighting: Sighting, calls: Sequence[ReproCall]) -> st
     if not sighting.kind:
         return _seen(surface, sighting.signature, calls, whole=sighting.whole)
     place = (f"{part} {_steady(clean(text)).strip()}" for part, text in sorted(sighting.where.items()))
-    return _hashed("\0".join((f"kind {sighting.kind}", *place)))
+    kind = kinds()[sighting.kind].same_as or sighting.kind
+    return _hashed("\0".join((f"kind {kind}", *place)))
 
 
 def second(surface: str, sighting: Sighting, calls: Sequence[ReproCall]) -> tuple[str, ...]:

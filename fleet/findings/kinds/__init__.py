@@ -67,6 +67,8 @@ class Kind(Section):
     """What makes two observations one defect, the fingerprint of version 3 (findings/fingerprint.py)."""
     covers: tuple[str, ...] = ()
     """Kinds that are its consequences where the parts that both have are the same: one defect, this one."""
+    same_as: str = ""
+    """The kind that is the same defect seen in another way, under whose id both have one fingerprint."""
     oracles: tuple[str, ...] = Field(min_length=1)
 
     @property
@@ -103,6 +105,8 @@ def kinds() -> Mapping[str, Kind]:
                 )
             found[name] = Kind(id=name, subject=subject, **table)
     for kind in found.values():
+        if kind.same_as and (kind.same_as not in found or found[kind.same_as].place != kind.place):
+            raise ValueError(f"findings/kinds/{kind.subject}.toml: {kind.id} is not one with {kind.same_as}")
         for other in kind.covers:
             if other not in found or not set(kind.place) & set(found[other].place):
                 raise ValueError(
@@ -167,6 +171,8 @@ def markdown() -> str:
             f"- Usual fix: {kind.fix}",
         ]
         lines += [f"- One defect for each: {', '.join(kind.place)}"]
+        if kind.same_as:
+            lines += [f"- The same defect as: `{kind.same_as}`"]
         if kind.covers:
             lines += [f"- Covers at the same place: {', '.join(f'`{one}`' for one in kind.covers)}"]
         lines += [f"- Shown by: {', '.join(f'`{one}`' for one in kind.oracles)}"]

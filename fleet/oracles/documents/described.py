@@ -16,7 +16,7 @@ from fleet.oracles.documents.api_document import api_document
 from fleet.oracles.documents.json_schema import REQUIRED, misfits
 from fleet.oracles.documents.openapi import Operation, operations, server
 from fleet.oracles.documents.routes import DocumentedCall, same_host
-from fleet.oracles.echoes import route
+from fleet.oracles.echoes import host, route
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.oracles.texts import parsed
 from fleet.text import line
@@ -75,7 +75,7 @@ def described_answer(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
         if kind and kind not in media:
             said = line(", ".join(sorted(media)), 60)
             title = f"{where}: {line(kind, 40)}, not {said}"
-            yield _differs(title, f"described-type {one.where} {kind}", "content_type", at, route=one.where)
+            yield _differs(title, f"described-type {one.where} {kind}", "content_type", (at, one, last))
         answer = parsed(str(last.result.get("text", "")))
         if answer is None or not isinstance(media.get(kind), dict):
             continue
@@ -84,11 +84,11 @@ def described_answer(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
         if lacks:
             said = line(", ".join(place.lstrip("/") for place in lacks), 80)
             title = f"{where} answers without {said}"
-            yield _differs(title, f"described-fields {one.where} {lacks}", "text", at, route=one.where)
+            yield _differs(title, f"described-fields {one.where} {lacks}", "text", (at, one, last))
         if wrong := next((each for each in found if each[1] != REQUIRED), None):
             place, expected = line(wrong[0] or "/", 60), line(wrong[1], 60)
             title = f"{where} answers in {place} what is not {expected}"
-            yield _differs(title, f"described-value {one.where}", "text", at, route=one.where)
+            yield _differs(title, f"described-value {one.where}", "text", (at, one, last))
 
 
 @oracle(
@@ -106,7 +106,7 @@ def described_status(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
     for at, one in _described(seen):
         if one.statuses and not one.states(status) and "DEFAULT" not in one.statuses:
             title = f"{line(one.where, 90)} answers {status}, which is not described"
-            yield _differs(title, f"described-status {one.where} {status}", "status", at, route=one.where)
+            yield _differs(title, f"described-status {one.where} {status}", "status", (at, one, seen[-1]))
 
 
 @oracle(
@@ -125,7 +125,7 @@ def described_required(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obse
             where = line(one.where, 90)
             title = f"{where} answers {status} without {lacks[0]}"
             key = f"described-required {one.where}"
-            yield _differs(title, key, "status", at, route=one.where, field=lacks[0])
+            yield _differs(title, key, "status", (at, one, seen[-1]), field=lacks[0])
 
 
 def _lacks(one: Operation, args: Mapping[str, Any]) -> Iterator[str]:
@@ -142,6 +142,11 @@ def _lacks(one: Operation, args: Mapping[str, Any]) -> Iterator[str]:
                 yield f"the field {line(place, 60)}"
 
 
-def _differs(title: str, key: str, shown: str, at: int, *, route: str, field: str = "") -> Observation:
-    where = {"route": route} | ({"field": field} if field else {})
-    return observed(title, key, shown, led=(at,), where=where)
+def _differs(
+    title: str, key: str, shown: str, of: tuple[int, Operation, Exchange], field: str = ""
+) -> Observation:
+    """At the route that the description has, on the host that was asked."""
+    at, one, last = of
+    method = "" if one.method in ("GET", "HEAD") else f"{one.method} "
+    where = {"route": f"{method}{host(last.args)}{server(one.document)[1]}{one.path}"}
+    return observed(title, key, shown, led=(at,), where=where | ({"field": field} if field else {}))

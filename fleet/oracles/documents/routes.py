@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from fleet.findings.severity import Severity
 from fleet.oracles.documents.openapi import operations, server
-from fleet.oracles.echoes import route
+from fleet.oracles.echoes import host, route
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
 from fleet.oracles.texts import parsed
 from fleet.oracles.web.pages import ELSEWHERE
@@ -148,7 +148,11 @@ def documented_route(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observa
                 said = line(f"{call.method} {call.path}", 90)
                 title = f"{said} of {route(source.args)} answers {status}"
                 key = f"documented {call.method} {call.path} {status}"
-                where = None if call.exact else {"route": f"{call.method} {call.path}".removeprefix("GET ")}
+                where = (
+                    None
+                    if call.exact
+                    else {"route": f"{call.method} {host(last.args)}{call.path}".removeprefix("GET ")}
+                )
                 yield observed(title, key, "status", led=(at, *nowhere, *absent), where=where)
                 return
 

@@ -182,7 +182,7 @@ def _of_probe(probe: Probe, seen: Attempt, last: Exchange, facts: Facts, trusted
         return
     field, found = values(kinds()[probe.kind].place, mentioned(probe.expect), last.result)
     meant = [one for one in found if re.search(rf"[\"']{re.escape(one)}[\"']", probe.expect)] or found
-    if len(meant) < 2:
+    if len(found) < 2:
         yield placed(whole, probe.kind, last, facts)
         return
     for value in meant[:SEVERAL]:
