@@ -25,6 +25,7 @@ from fleet.oracles.account.rows import (
     closed,
     described,
     description,
+    on,
     oracle,
     played,
     private,
@@ -109,7 +110,9 @@ def account_read(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
         led = private(seen, step.path)
         if led and any(step.same(one) for one in made) and closed(steps, step):
             title = f"GET {line(step.path, 90)} answers another account"
-            yield observed(title, f"account-read {step.path}", "answers", led=led)
+            yield observed(
+                title, f"account-read {step.path}", "answers", led=led, where=on(seen[-1], step.path)
+            )
             return
 
 
@@ -136,7 +139,9 @@ def account_change(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
         led = () if unread else private(seen, step.path) if _own(steps) else ()
         if before and after and (unread or led):
             title = f"{step.method} {line(step.path, 90)} succeeds for another account"
-            yield observed(title, f"account-change {step.method} {step.path}", "answers", led=led)
+            where = on(seen[-1], step.path, step.method)
+            key = f"account-change {step.method} {step.path}"
+            yield observed(title, key, "answers", led=led, where=where)
             return
 
 
@@ -164,7 +169,8 @@ def account_removal(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observa
         led = () if unread else private(seen, step.path) if _own(steps) else ()
         if there and gone and all(gone) and (unread or led):
             title = f"DELETE {line(step.path, 90)} succeeds for another account"
-            yield observed(title, f"account-removal {step.path}", "answers", led=led)
+            where = on(seen[-1], step.path, "DELETE")
+            yield observed(title, f"account-removal {step.path}", "answers", led=led, where=where)
             return
 
 
@@ -197,7 +203,8 @@ def account_method(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
         ]:
             said = f"{step.method} {line(step.path, 90)}"
             title = f"{said} answers {step.status} to its own account"
-            yield observed(title, f"account-method {said}", "answers", led=(led[-1],))
+            where = on(seen[-1], step.path, step.method)
+            yield observed(title, f"account-method {said}", "answers", led=(led[-1],), where=where)
             return
 
 
@@ -226,7 +233,8 @@ def account_raised(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
             takes = described(seen, step.path, step.method)
             if led := [at for at, one in takes if one.closed and one.fields and name not in one.fields]:
                 title = f'{step.method} {line(step.path, 90)} lets its caller set "{line(name, 40)}"'
-                yield observed(title, f"account-raised {step.path} {name}", "answers", led=(led[-1],))
+                key, where = f"account-raised {step.path} {name}", on(seen[-1], step.path) | {"field": name}
+                yield observed(title, key, "answers", led=(led[-1],), where=where)
                 return
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from fleet.oracles.documents.openapi import Operation, operations
 from fleet.oracles.documents.worded import description as description_of
+from fleet.oracles.echoes import host
 from fleet.oracles.model import Exchange, Oracle
 
 REFUSED = (401, 403, 404)
@@ -140,6 +141,11 @@ def description(**operations: dict[str, Any]) -> Exchange:
     paths = {ITEM: {"get": {"summary": "One of my things"}}, ME: operations}
     text = json.dumps({"openapi": "3.1.0", "paths": paths})
     return Exchange("qa_fetch", {"url": "{site}/openapi.json"}, {"status": 200, "text": text})
+
+
+def on(last: Exchange, path: str, method: str = "GET") -> dict[str, str]:
+    """The route of a kind's place: a path of a row on the host of the row, its method if it is another."""
+    return {"route": f"{'' if method == 'GET' else f'{method} '}{host(last.args)}{path}"}
 
 
 oracle = partial(Oracle, surface="security", judges=("account",))

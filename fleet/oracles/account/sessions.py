@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fleet.findings.severity import Severity
-from fleet.oracles.account.rows import oracle
+from fleet.oracles.account.rows import on, oracle
 from fleet.oracles.account.site_rows import NAMED, SENT, SERVED, SiteStep, reads, site_row, site_steps
 from fleet.oracles.account.tokens import leaves
 from fleet.oracles.model import Exchange, Facts, Observation, observed
@@ -59,7 +59,7 @@ def session_readable(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
     """The cookies without HttpOnly are enough."""
     if step := _opened(site_steps(seen[-1]), "scripted"):
         title = f"{line(step.path, 90)} opens with the cookies without HttpOnly"
-        yield observed(title, "session-readable", "answers")
+        yield observed(title, "session-readable", "answers", where={"cookie": "of the session"})
 
 
 @oracle(
@@ -73,7 +73,7 @@ def session_plain(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
     """The cookies without Secure are enough, on https."""
     if step := _opened(site_steps(seen[-1]), "plain"):
         title = f"{line(step.path, 90)} opens with the cookies without Secure"
-        yield observed(title, "session-plain", "answers")
+        yield observed(title, "session-plain", "answers", where={"cookie": "of the session"})
 
 
 @oracle(
@@ -138,5 +138,5 @@ def log_in_away(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation
             what = f"its parameter {line(named[1], 40)}" if named else "a field of its form"
             where = line(step.page.partition("?")[0] or step.path, 90)
             title = f"{where} leads where {what} says"
-            yield observed(title, f"log-in-away {step.path}", "answers")
+            yield observed(title, f"log-in-away {step.path}", "answers", where=on(seen[-1], step.path))
             return

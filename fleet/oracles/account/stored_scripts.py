@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fleet.findings.severity import Severity
-from fleet.oracles.account.rows import oracle
+from fleet.oracles.account.rows import on, oracle
 from fleet.oracles.account.site_rows import MARKED, SENT, SERVED, SiteStep, reads, site_row, site_steps
 from fleet.oracles.model import Exchange, Facts, Observation, observed
 from fleet.text import line
@@ -72,8 +72,9 @@ def form_script(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation
         whom = "another account" if view.who == "other" else "a visitor"
         title = f"{line(view.path, 80)} runs what POST {line(sent.path, 60)} took, for {whom}"
         folder = sent.path.rstrip("/").rpartition("/")[0]  # what takes the same fields in it is one kind
-        kind = f"{folder or sent.path} {' '.join(sorted(sent.given))}"
-        yield observed(title, f"form-script {kind}", "answers")
+        taken = " ".join(sorted(sent.given))
+        where = on(seen[-1], folder or sent.path, "POST") | {"field": taken}
+        yield observed(title, f"form-script {folder or sent.path} {taken}", "answers", where=where)
         return
 
 
@@ -89,7 +90,8 @@ def upload_script(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
         kind = next(one[0].rpartition(".")[2] for one in sent.given.values() if isinstance(one, list | tuple))
         said = f"a .{line(str(kind), 10)} file sent to {line(sent.path, 60)} as text"
         title = f"{said} runs at {line(view.path, 60)}"
-        yield observed(title, f"upload-script {sent.path}", "answers")
+        where = on(seen[-1], sent.path, "POST") | {"field": "file"}
+        yield observed(title, f"upload-script {sent.path}", "answers", where=where)
         return
 
 
@@ -110,7 +112,8 @@ def upload_path(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation
         before = {one.path for one in reads(steps[:at], "one") if not one.shows("one")}
         for found in reads(steps[at:], "one"):
             if found.path in before and found.shows("one") and "{one-mark}" in found.path:
-                where = line(found.path, 80).replace("{one-mark}", "…")
-                title = f"POST {line(step.path, 60)} stores a file named ../… at {where}"
-                yield observed(title, f"upload-path {step.path}", "answers")
+                stored = line(found.path, 80).replace("{one-mark}", "…")
+                title = f"POST {line(step.path, 60)} stores a file named ../… at {stored}"
+                where = on(seen[-1], step.path, "POST")
+                yield observed(title, f"upload-path {step.path}", "answers", where=where)
                 return

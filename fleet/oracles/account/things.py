@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fleet.findings.severity import Severity
-from fleet.oracles.account.rows import oracle
+from fleet.oracles.account.rows import on, oracle
 from fleet.oracles.account.site_rows import MARKED, SENT, SERVED, SiteStep, reads, site_row, site_steps
 from fleet.oracles.model import Exchange, Facts, Observation, observed
 from fleet.text import line
@@ -63,7 +63,7 @@ def form_read(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     for step in (one for one in reads(steps, "other") if one.about and one.shows("one")):
         if _private(steps, step.path):
             title = f"GET {line(step.path, 90)} answers another account"
-            yield observed(title, f"form-read {step.path}", "answers")
+            yield observed(title, f"form-read {step.path}", "answers", where=on(seen[-1], step.path))
             return
 
 
@@ -112,7 +112,8 @@ def form_change(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation
             kept = page.about and _private(steps[:at], page.path)
             if unread or kept or _offered_to_one(steps[:at], step.path, step.page):
                 title = f"POST {line(step.path, 90)} succeeds for another account"
-                yield observed(title, f"form-change {step.path}", "answers")
+                where = on(seen[-1], step.path, "POST")
+                yield observed(title, f"form-change {step.path}", "answers", where=where)
                 return
 
 
@@ -149,5 +150,6 @@ def form_forged(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation
         calm = {path for path, one in before.items() if one.good and not one.got.get("other")}
         if any(one.shows("other") and one.path in calm for one in reads(steps[at:], "one")):
             title = f"POST {line(step.path, 90)} takes effect without its token"
-            yield observed(title, f"form-forged {step.path}", "answers")
+            where = on(seen[-1], step.path, "POST")
+            yield observed(title, f"form-forged {step.path}", "answers", where=where)
             return

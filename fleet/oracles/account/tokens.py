@@ -14,6 +14,7 @@ from fleet.oracles.account.rows import (
     NONE,
     closed,
     described,
+    on,
     oracle,
     played,
     row,
@@ -168,7 +169,8 @@ def account_attempts(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
         if most and len(wrong) > 2 * most and len(kinds) == 1 and min(kinds) in _WRONG:
             where = line(str(source.args.get("url", "")), 80)
             title = f"{wrong[0].method} {wrong[0].path} allows {len(wrong)} attempts, {where} states {most}"
-            yield observed(title, f"account-attempts {wrong[0].path}", "answers", led=(at,))
+            place = on(seen[-1], wrong[0].path, wrong[0].method)
+            yield observed(title, f"account-attempts {wrong[0].path}", "answers", led=(at,), where=place)
             return
 
 

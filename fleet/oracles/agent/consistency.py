@@ -176,9 +176,9 @@ def help_unknown(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
         return
     if lost_for_words(gist(last)) & lost_for_words(gist(nonsense)) - lost_for_words(gist(works)):
         title = f'{agent(last)} answers "{line(message_of(last), 40)}" like nonsense'
-        yield observed(
-            title, f"help-unknown {template(normalized(message_of(last)))}", "reply", led=_before(seen, 3)
-        )
+        command = template(normalized(message_of(last)))
+        where = {"command": command}
+        yield observed(title, f"help-unknown {command}", "reply", led=_before(seen, 3), where=where)
 
 
 def lost_for_words(gist: str) -> frozenset[str]:

@@ -176,7 +176,8 @@ def stranger_acts(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
     if calm and not (without and not honest(last)):
         title = f"{agent(last)} runs {line(bad[0], 40)} for a stranger"
         how = "by itself" if honest(last) else "as another one"
-        yield observed(title, f"stranger-acts {how}", "tool_calls", led=tuple(sorted({calm[0], calm[-1]})))
+        led = tuple(sorted({calm[0], calm[-1]}))
+        yield observed(title, f"stranger-acts {how}", "tool_calls", led=led, where={"tool": bad[0]})
 
 
 def _ran(one: Exchange) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from fleet.findings.severity import Severity
 from fleet.oracles.chain.code_functions import READS, TypedFunction
-from fleet.oracles.chain.simulated import watched
+from fleet.oracles.chain.simulated import views, watched
 from fleet.oracles.chain.unnamed import described, key_of, unnamed
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
 
@@ -69,7 +69,7 @@ def _inverse(tables: Mapping[str, Mapping[str, str]]) -> Iterator[Observation]:
                 key, found = wrong[0]
                 label = _label(labels[key])
                 words = f"{view}({int(key, 16)}) is {label}, but {back}({label}) is {int(found, 16)}"
-                yield observed(words, f"views {view} {back}", "before")
+                yield observed(words, f"views {view} {back}", "before", where=views(view, back))
 
 
 def _aliases(
@@ -88,8 +88,8 @@ def _aliases(
             if len(agree) >= FEW and (apart := [key for key, (a, b) in pairs.items() if a != b]):
                 a, b = (f"{name}({int(apart[0], 16)})" for name in (view, other))
                 first, second = map(_label, pairs[apart[0]])
-                key = f"views {view} {other}"
-                yield observed(f"{a} is {first}, but {b} is {second}", key, "before", led=(at,))
+                words, key = f"{a} is {first}, but {b} is {second}", f"views {view} {other}"
+                yield observed(words, key, "before", led=(at,), where=views(view, other))
 
 
 def _label(word: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from fleet.chain.node.abi import FUNCTIONS
 from fleet.oracles.chain import fourbyte
 from fleet.oracles.model import Exchange
 
@@ -115,6 +116,12 @@ def watched(exchange: Exchange) -> tuple[WatchReading, ...]:
     ):
         return ()
     return tuple(WatchReading(str(view), value) for view, value in zip(watch, found, strict=True))
+
+
+def views(*spelled: str) -> dict[str, str]:
+    """The function of a kind's place, of views that disagree: their selectors, whatever named them."""
+    known = (FUNCTIONS[one].selector.hex() if one in FUNCTIONS else one.removeprefix("0x") for one in spelled)
+    return {"function": " ".join(sorted(known))}
 
 
 def number(value: object) -> int | None:

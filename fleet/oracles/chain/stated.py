@@ -14,7 +14,7 @@ from fleet.findings.field_words import shown
 from fleet.findings.severity import Severity
 from fleet.oracles.chain.fourbyte import selector_of
 from fleet.oracles.chain.interfaces import StatedFunction, functions
-from fleet.oracles.chain.simulated import STRANGER, ZERO, Simulated, account, number, of, watched
+from fleet.oracles.chain.simulated import STRANGER, ZERO, Simulated, account, number, of, views, watched
 from fleet.oracles.echoes import OWN, route
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 
@@ -168,7 +168,8 @@ def stated_views(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
         kinds = dict.fromkeys(one.owner for one in known.values() if one.owner)
         clash = next((words for kind in kinds for words in _clashes(kind, known, values)), None)
         if clash:
-            yield observed(clash[1], f"stated-views {clash[0]}", "before", led=(at,))
+            where = views(*clash[0].split())
+            yield observed(clash[1], f"stated-views {clash[0]}", "before", led=(at,), where=where)
             return
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from fleet.findings.field_words import shown
 from fleet.findings.severity import Severity
-from fleet.oracles.chain.simulated import ZERO, account, number, watched
+from fleet.oracles.chain.simulated import ZERO, account, number, views, watched
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
 
 INTERFACES: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -218,4 +218,5 @@ def views_disagree(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
             if clash.kind in reported:
                 continue
             reported.add(clash.kind)
-            yield observed(clash.words, f"views {clash.kind}", "before", severity=severity)
+            where = views(*clash.kind.split())
+            yield observed(clash.words, f"views {clash.kind}", "before", severity=severity, where=where)

@@ -34,7 +34,8 @@ def _sighting(title: str, last: Exchange, facts: Facts, prefix: str) -> Sighting
     if known.endswith(" recursion"):  # earlier versions named the first three functions of a cycle
         first = " < ".join(known.removesuffix(" recursion").split(" < ")[:3])
         return Sighting(title, key, whole=True, former=((f"{begin} {line(first, 300)}", True),))
-    return Sighting(title, key, whole=bool(known))
+    where = {} if known else {"crash": f"{key} of {shape(last.args)}"}
+    return Sighting(title, key, whole=bool(known), where=where)
 
 
 def _shaped(title: str, last: Exchange, key: str, *, whole: bool) -> Sighting:

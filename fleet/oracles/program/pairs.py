@@ -13,6 +13,7 @@ from typing import Any
 from fleet.findings.severity import Severity
 from fleet.findings.sighting import Sighting
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.program.shapes import shape
 from sandbox.fuzz.relations import related
 
 _SOURCE = "fn frame(t: i32) -> i32 { let step = 2; t * step }"
@@ -72,7 +73,7 @@ def compiler_nondeterministic(seen: Sequence[Exchange], facts: Facts) -> Iterato
         if same and all(digests) and digests[0] != digests[1]:
             title = "the compiler makes two outputs of one source"
             yield Observation(
-                _named(title, "compiler-nondeterministic", facts), frozenset({"sha256"}), led=(at,)
+                _named(title, "compiler-nondeterministic", last, facts), frozenset({"sha256"}), led=(at,)
             )
             return
 
@@ -91,7 +92,7 @@ def compiler_metamorphic(seen: Sequence[Exchange], facts: Facts) -> Iterator[Obs
             continue
         if relation := related(str(one.args["source"]), str(last.args["source"])):
             title = f"the compiler, on two programs alike but for {relation}"
-            sighting = _named(title, f"compiler-metamorphic {relation}", facts)
+            sighting = _named(title, f"compiler-metamorphic {relation}", last, facts)
             yield Observation(sighting, frozenset({"behaviour"}), led=(at,))
             return
 
@@ -110,7 +111,7 @@ def compiler_differential(seen: Sequence[Exchange], facts: Facts) -> Iterator[Ob
         if twins and _behave_apart(one, last):
             title = "two compilers of one language, on the same program"
             yield Observation(
-                _named(title, "compiler-differential", facts), frozenset({"behaviour"}), led=(at,)
+                _named(title, "compiler-differential", last, facts), frozenset({"behaviour"}), led=(at,)
             )
             return
 
@@ -142,10 +143,11 @@ def compiler_round_trip(seen: Sequence[Exchange], facts: Facts) -> Iterator[Obse
         else:
             continue
         title = f"the compiler's printed source {what}"
-        yield Observation(_named(title, "compiler-round-trip", facts), frozenset({read}), led=(at,))
+        yield Observation(_named(title, "compiler-round-trip", last, facts), frozenset({read}), led=(at,))
         return
 
 
-def _named(title: str, signature: str, facts: Facts) -> Sighting:
-    """Not whole: which calls show it is part of what it is."""
-    return Sighting(title, " ".join(filter(None, (signature, facts.language))))
+def _named(title: str, what: str, last: Exchange, facts: Facts) -> Sighting:
+    """Of programs that are made of other constructs it is another defect."""
+    key = " ".join(filter(None, (what, facts.language)))
+    return Sighting(title, key, where={"input": f"{key} of {shape(last.args)}"})
