@@ -144,6 +144,7 @@ FIELD_WORDS: Mapping[str, str | tuple[str, str]] = MappingProxyType(
         # of a row of requests by accounts
         "answers": ("answers: {}", "no answers"),
         "brief": ("tokens end soon", "tokens do not end soon"),
+        "start": ("accounts made with {}", "accounts made as asked"),
     }
 )
 """By field: the words around its value; of a yes or no, and of what may be empty, the words of each case."""
