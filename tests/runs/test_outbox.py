@@ -332,3 +332,53 @@ async def test_a_name_of_an_earlier_version_counts_for_the_same_calls_only(
         assert await rig.report("first") == state
 
     await _with(scene)
+
+
+THIRD, WAS = "3" * 12, "1" * 12
+
+
+async def raised(rig: Rig, run: str, fp: str, **data: Any) -> None:
+    await rig.journal.trigger(
+        NewRun(run_id=run, persona="qa-a", key=run, platform="devnet", trigger="", rung="", budget={})
+    )
+    text = HEADER.replace(f"fp={FP}", f"fp={fp} was={data['before']}") + (
+        f"formerly: {', '.join(data['known_as'])}\nrepro: none" if data.get("known_as") else "repro: none"
+    )
+    row = FindingRow(run_id=run, fingerprint=fp, state="confirmed", envelope=text, data=data)
+    await rig.journal.add_finding(row)
+
+
+@pytest.mark.parametrize("older", [FP, WAS])
+async def test_what_an_older_version_filed_is_not_filed_again(older: str) -> None:
+    """By the fingerprint of version 2, or of version 1, of what has one of version 3 now."""
+
+    async def scene(rig: Rig) -> None:
+        was = f" was={WAS}" if older == FP else ""
+        rig.log.texts.append(HEADER.replace(f"fp={FP}", f"fp={older}{was}") + "repro: none")
+        await raised(rig, "first", THIRD, known_as=[FP], before=WAS)
+        assert await rig.report("first") == "repeated"
+        assert len(rig.log.texts) == 1
+
+    await _with(scene)
+
+
+async def test_a_candidate_of_version_2_is_not_filed_beside_its_entry_of_version_3() -> None:
+    """What yesterday's run left unposted, and today's met in its own way and posted first."""
+
+    async def scene(rig: Rig) -> None:
+        await raised(rig, "today", THIRD, known_as=[FP], before=WAS)
+        await raised(rig, "yesterday", FP, before="5" * 12)
+        assert await rig.report("today") == "posted"
+        assert await rig.report("yesterday") == "repeated"
+
+    await _with(scene)
+
+
+async def test_what_was_fixed_under_its_older_name_is_news_again() -> None:
+    async def scene(rig: Rig) -> None:
+        rig.log.texts.append(HEADER + "repro: none")
+        rig.log.texts.append(write_record(PERSONS, surface="ux", title="a title"))
+        await raised(rig, "first", THIRD, known_as=[FP], before=WAS)
+        assert await rig.report("first") == "posted"
+
+    await _with(scene)

@@ -143,3 +143,37 @@ def test_an_older_entry_is_the_same_item_as_the_first_newer_one_with_its_name() 
 def test_a_stranger_names_nothing_by_what_was_seen() -> None:
     mine, theirs = finding(run="r1", seen="a" * 12), finding("theirs", run="r9", seen="a" * 12)
     assert counts(log(mine, (HUMAN, theirs))) == [1, 1]
+
+
+THIRD, SECOND, OTHER = "3" * 12, "2" * 12, "4" * 12
+
+
+def names(*texts: str | tuple[str, str]) -> list[set[str]]:
+    return [set(item.keys) for item in clusters(log(*texts))]
+
+
+def test_an_entry_of_version_3_is_one_with_those_of_versions_2_and_1() -> None:
+    """In whatever order they stand on the log; a rebuild reads the same."""
+    first, second = finding("a", run="r1"), finding("a", seen=SECOND, run="r2")
+    third = finding("b", seen=THIRD, former=[SECOND], run="r3")
+    for texts in ((first, second, third), (third, second, first), (second, third, first)):
+        assert counts(log(*texts)) == [3], texts
+    assert counts(log(finding("b", run="r1"), third)) == [2]
+
+
+def test_only_the_first_newer_entry_takes_over_an_older_name() -> None:
+    older = finding("a", seen=SECOND, run="r1")
+    one, other = (finding("a", seen=fp, former=[SECOND], run=fp[:2]) for fp in (THIRD, OTHER))
+    assert names(older, one, other) == [{SECOND, THIRD}, {OTHER}]
+
+
+def test_two_defects_of_one_kind_are_two_items() -> None:
+    one, other = finding("a", seen=THIRD, former=[SECOND]), finding("a", seen=OTHER, former=["5" * 12])
+    assert names(one, other) == [{THIRD}, {OTHER}]
+
+
+def test_a_strangers_former_names_join_nothing() -> None:
+    ours = finding("a", seen=SECOND, run="r1")
+    forged = (HUMAN, finding("b", seen=THIRD, former=[SECOND], run="r2"))
+    assert len(clusters(log(ours, forged))) == 2
+    assert len(clusters(log(forged, ours))) == 2

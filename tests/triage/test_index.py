@@ -31,11 +31,12 @@ from tests.triage.test_rank import ENTRIES
 from tests.triage.triage_log import EV, FLEET, HUMAN, START, TRUSTED, finding, inputs, log
 
 SEEN = st.builds(
-    lambda source, run, seen, title: finding(source, run=run, seen=seen, title=title),
+    lambda source, run, seen, title, former: finding(source, run=run, seen=seen, title=title, former=former),
     st.sampled_from("ab"),
     st.sampled_from(["r1", "r2", "r3"]),
     st.sampled_from(["", "a" * 12, "b" * 12]),
     st.sampled_from(["t1", "t2"]),
+    st.sampled_from([(), ("a" * 12,), ("b" * 12, "c" * 12)]),
 )
 HOUR = timedelta(hours=1)
 LOGS = st.lists(st.tuples(st.sampled_from([FLEET, HUMAN]), SEEN), max_size=15)

@@ -51,8 +51,10 @@ def finding(
     rate: tuple[int, int] | None = (3, 3),
     calls: bool = True,
     seen: str = "",
+    former: Sequence[str] = (),
 ) -> str:
-    """A canonical envelope as the fleet writes it; `seen`: fingerprint version 2, of what was seen."""
+    """A canonical envelope as the fleet writes it; `seen`: fingerprint version 2, of what was seen; with
+    `former`, version 3 and what version 2 called it."""
     repro = (ReproCall("qa_compile", {"source": source}),) if calls else ()
     made = Envelope(
         source="qa-fuzz",
@@ -61,6 +63,7 @@ def finding(
         run=run,
         fp=seen or fingerprint(surface, repro, title),
         was=fingerprint(surface, repro, title) if seen else "",
+        former=tuple(former) if seen else (),
         rate=rate,
         ev=EV,
         title=title,
