@@ -123,4 +123,3 @@ async def test_an_item_of_an_older_entry_is_shown_and_counted_by_its_older_name(
             read_recurrence(await journal.get(key_of(world.platform.name, name))) for name in row.names
         ]
     assert [one.runs for one in figures] == [1, 2]
-    assert isinstance(figures[0], Recurrence)
