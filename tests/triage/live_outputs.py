@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 
 from markdown_it import MarkdownIt
 
+from fleet.config import ROOT
 from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.digest import DailyDigest, daily_digest, digest_json, digest_markdown
 from fleet.triage.outputs.document import WorklistHeader
@@ -141,8 +142,9 @@ class Tags(HTMLParser):
 
 
 def live_html(data: bytes) -> list[str]:
+    script = (ROOT / "fleet/triage/outputs/page.js").read_text("utf-8")
     tags = Tags()
-    tags.feed(data.decode())
+    tags.feed(data.decode().replace(f"<script>{script}</script>", "", 1))  # our own, by its hash
     acting = {name for name in tags.attributes if name.startswith("on")} | ({"href", "src"} & tags.attributes)
     return sorted((tags.names & _RUNS) | acting)
 

@@ -34,7 +34,7 @@ from fleet.triage.items.decisions import fold
 from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.document import standing
 from fleet.triage.outputs.files import written
-from fleet.triage.outputs.item_page import ItemPage, item_page
+from fleet.triage.outputs.item_page import ItemPage, also_seen, item_page
 
 LATEST = 10
 """Runs of the history that are printed; `--json` has all of them."""
@@ -174,7 +174,7 @@ def lines_of(view: ItemView, *, now: datetime, width: int = 80, whole: bool = Fa
     """For a terminal: the page, then the item's life until `now`; `whole` with all of the evidence."""
     sheet = _Sheet(width)
     _heading(view, sheet)
-    _page(view.page, sheet)
+    _page(view.page, also_seen(view.item) if view.item else (), sheet)
     _reproduced(view, sheet)
     for head, text in (
         ("How it is usually fixed", view.page.fix),
@@ -215,7 +215,7 @@ def _heading(view: ItemView, sheet: _Sheet) -> None:
         sheet.say(f"log entry {item.entry}, epoch {item.epoch}, by {', '.join(item.senders)}")
 
 
-def _page(page: ItemPage, sheet: _Sheet) -> None:
+def _page(page: ItemPage, also: Sequence[str], sheet: _Sheet) -> None:
     if page.wrong:
         sheet.say(f"What is wrong: {page.wrong}")
     if len(page.where) == 1:
@@ -223,6 +223,10 @@ def _page(page: ItemPage, sheet: _Sheet) -> None:
     elif page.where:
         sheet.say("Where:")
         for one in page.where:
+            sheet.say(one, "  ")
+    if also:
+        sheet.say("Also seen at:")
+        for one in also:
             sheet.say(one, "  ")
     if page.expected:
         sheet.say(f"Expected: {page.expected}")

@@ -15,6 +15,7 @@ import typer
 from fleet.app.journal import from_journal
 from fleet.cli.completion import completed_from
 from fleet.cli.console import DryRun, Json, few_digits, make_app, note, put, run, state, table
+from fleet.cli.findings import item_pages
 from fleet.cli.outages import line_of, open_outages
 from fleet.cli.worklist import fresh
 from fleet.errors import Unreachable, UsageError
@@ -142,7 +143,8 @@ def worklist(  # noqa: PLR0913  a command
     most = limit if limit is not None else _room(shown, screen=not chosen)
     listed = items[:most] if most else items
     if made:
-        _write(made.written(listed, shown))
+        pages = run(lambda: item_pages.pages_of(state(), listed)) if made.paged else {}
+        _write(made.written(listed, shown, pages))
     else:
         data = [asdict(item) for item in listed]
         old = offline or unread is not None

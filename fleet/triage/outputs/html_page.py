@@ -1,28 +1,32 @@
-"""The worklist as one static page: no script, no link, no request; every text is cleaned and escaped."""
+"""The worklist as one static page: no request, no script but its own; every text is cleaned and escaped."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from fleet.findings.kinds import kind_titled
+from fleet.findings.severity import UNKNOWN, WEIGHTS, weight
 from fleet.text import clean
 from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.document import WorklistHeader, audited, closed, opened, proven, sentence, standing
+from fleet.triage.outputs.item_page import NO_PAGES, ItemPage, also_seen, item_page
+from fleet.triage.outputs.repro_shell import ShellPlace
 
 _HERE = Path(__file__).parent
-_PAGE, _STYLE = "page.html.jinja", "page.css"
+_PAGE, _STYLE, _SCRIPT = "page.html.jinja", "page.css", "page.js"
 
 
-def to_html(items: Sequence[WorklistItem], header: WorklistHeader) -> bytes:
-    """UTF-8. The page's policy (CSP) permits its own style, by hash, and nothing else."""
-    style = (_HERE / _STYLE).read_text("utf-8")
-    page = _environment().from_string((_HERE / _PAGE).read_text("utf-8"))
+def to_html(
+    items: Sequence[WorklistItem], header: WorklistHeader, pages: Mapping[str, ItemPage] = NO_PAGES
+) -> bytes:
+    """UTF-8. The page's policy (CSP) permits its own style and script, by hash, and pictures inside it."""
+    style, script = ((_HERE / name).read_text("utf-8") for name in (_STYLE, _SCRIPT))
+    page = _environment(pages).from_string((_HERE / _PAGE).read_text("utf-8"))
     listed = opened(items)
     text = page.render(
         header=header,
@@ -31,15 +35,37 @@ def to_html(items: Sequence[WorklistItem], header: WorklistHeader) -> bytes:
         closed=closed(items),
         proven=proven(listed),
         audited=audited(header.audit),
-        style=Markup(style),  # our own file; escaping would change what the hash is of
-        style_hash="sha256-" + base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+        style=Markup(style),  # our own files; escaping would change what the hashes are of
+        style_hash=_hash(style),
+        script=Markup(script),
+        script_hash=_hash(script),
     )
     return text.encode()
 
 
-def _environment() -> Environment:
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _environment(pages: Mapping[str, ItemPage]) -> Environment:
     environment = Environment(autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True)
-    environment.filters["shown"] = lambda text: clean(str(text))
-    environment.filters["standing"] = standing
-    environment.filters["kind"] = lambda item: kind_titled(item.title) if item.trusted else None
+    environment.filters |= {
+        "shown": lambda text: clean(str(text)),
+        "block": lambda text: clean(str(text), 40_000, newlines=True),
+        "standing": standing,
+        "page": lambda item: pages.get(item.fingerprint) or _bare(item),
+        "also": also_seen,
+        "colour": lambda item: item.severity if item.severity in WEIGHTS else UNKNOWN,
+        "grave": lambda item: f"{100 - weight(item.severity):.2f}",
+        "sides": lambda page: [
+            side
+            for side in ("expected", "observed", "compared")
+            if any(getattr(one, side) for one in page.fields)
+        ],
+    }
     return environment
+
+
+def _bare(item: WorklistItem) -> ItemPage:
+    """What an item alone says; a stranger's title names no kind."""
+    return item_page(item.title, item.repro, ShellPlace()) if item.trusted else ItemPage()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal
 
 from fleet.findings import expected
@@ -17,6 +18,7 @@ from fleet.findings.repro import ReproCall, ReproError, parse_repro
 from fleet.findings.sighting import lead, spelled
 from fleet.store.rows import FindingRow
 from fleet.text import clean, counted, line
+from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.repro_shell import ShellPlace, script
 from sandbox.spec import Points
 from sandbox.tools import TOOLS
@@ -77,6 +79,9 @@ class ItemPage:
     pictures: tuple[Picture, ...] = field(default=(), repr=False)
 
 
+NO_PAGES: Mapping[str, ItemPage] = MappingProxyType({})
+
+
 def item_page(
     title: str,
     repro: str,
@@ -117,6 +122,12 @@ def item_page(
         proof=tuple(_proof(row, probe, bundle)),
         pictures=pictures,
     )
+
+
+def also_seen(item: WorklistItem) -> tuple[str, ...]:
+    """Where else an item was met, how often, first and last."""
+    more = (f"{counted(item.more, 'more place')}",) if item.more else ()
+    return (*map(str, item.also), *more)
 
 
 def _healthy(finding: str) -> str:
@@ -178,12 +189,15 @@ def _exchange(step: Mapping[str, Any]) -> ShownExchange:
     else:
         request = [tool, *(f"{name}: {_plain(value)}" for name, value in args.items())]
     response = [f"HTTP {result['status']}"] if result.get("status") else []
-    response += [f"{name}: {value}" for name, value in _pairs(result.get("headers"))]
-    body = str(result.get("text") or "")
-    for name, value in result.items():
-        if name not in ("status", "headers", "text") and value not in _SILENT:
-            response.append(f"{name}: {_plain(value)}")
-    response += ["", body] if body else []
+    if "headers" in result:  # a page: what the fleet measured of it is no part of its answer
+        response += [f"{name}: {value}" for name, value in _pairs(result["headers"])]
+        response += ["", str(result.get("text") or "")]
+    else:
+        response += [
+            f"{name}: {_plain(value)}"
+            for name, value in result.items()
+            if name != "status" and value not in _SILENT
+        ]
     return ShownExchange(
         call=line(lead(tool, args), 200),
         request=clean("\n".join(request), SHOWN, newlines=True).strip(),

@@ -11,6 +11,7 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from importlib.metadata import version
 from types import MappingProxyType
 from typing import Any
@@ -23,6 +24,7 @@ from fleet.text import line
 from fleet.triage.items.life import OPEN
 from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.document import WorklistHeader, as_of
+from fleet.triage.outputs.item_page import NO_PAGES, ItemPage, also_seen
 from fleet.triage.outputs.json_file import dump
 
 SCHEMA_URI = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -39,26 +41,37 @@ BASES: Mapping[str, str] = MappingProxyType(
 )
 _PLACE = re.compile(r"\{(site|proxy)\}/?")
 _HOST = re.compile(r"(?i)[a-z][a-z0-9+.-]*://([^/?#]+)")
+_SOURCE = re.compile(
+    r"(?<![\w./:-])((?:[\w-]{1,60}/){0,8}[\w-]{1,60}\.(?:rs|py|js|ts|go|sol|java|rb|php|c|cc)):(\d{1,6})\b"
+)
+"""A file of a program and its line, as a trace names them: below the root of a repository."""
 _SLUG = re.compile(r"[^a-z0-9]+")
 _SPECIAL = re.compile(r"[\\\[\]]")
 _BARE = re.compile("%(?![0-9A-Fa-f]{2})")
 
 
-def to_sarif(items: Sequence[WorklistItem], header: WorklistHeader) -> bytes:
+def to_sarif(
+    items: Sequence[WorklistItem], header: WorklistHeader, pages: Mapping[str, ItemPage] = NO_PAGES
+) -> bytes:
     """One run; a rule is a kind of finding, or a surface with the persona that looks at it. Closed items are
     suppressed.
 
-    The items beyond what GitHub takes are left out, the last ones first, and counted in `leftOut`.
+    Of what is beyond what GitHub takes first the pages are left out, then the last items, which `leftOut`
+    counts.
     """
     most = min(len(items), RESULTS)
     while True:
-        made = _document(items[:most], header, left=len(items) - most)
+        made = _document(items[:most], header, pages, left=len(items) - most)
         if len(made) <= BYTES or len(gzip.compress(made, 6, mtime=0)) <= BYTES:
             return made
-        most = most * 3 // 4
+        if not pages:
+            most = most * 3 // 4
+        pages = NO_PAGES
 
 
-def _document(items: Sequence[WorklistItem], header: WorklistHeader, left: int) -> bytes:
+def _document(
+    items: Sequence[WorklistItem], header: WorklistHeader, pages: Mapping[str, ItemPage], left: int
+) -> bytes:
     rules = {name: at for at, name in enumerate(dict.fromkeys(rule_of(item) for item in items))}
     bases = {name: {"description": {"text": text}} for name, text in BASES.items()}
     driver = {
@@ -72,7 +85,7 @@ def _document(items: Sequence[WorklistItem], header: WorklistHeader, left: int) 
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": bases,
         "properties": {"asOf": as_of(header.as_of)} | ({"leftOut": left} if left else {}),
-        "results": [_result(item, rules) for item in items],
+        "results": [_result(item, pages.get(item.fingerprint), rules) for item in items],
     }
     return dump({"$schema": SCHEMA_URI, "version": "2.1.0", "runs": [run]})
 
@@ -107,7 +120,10 @@ def _rule_of_kind(kind: Kind) -> dict[str, Any]:
     listed = "\n".join(f"- [{one}]({link(one)})" if link(one) else f"- {one}" for one in kind.references)
     tags = [kind.subject, *(["security"] if kind.security else [])]
     tags += [f"external/cwe/{one.lower()}" for one in kind.references if one.startswith("CWE-")]
-    rated = {"security-severity": str(kind.severity.score)} if kind.security else {}
+    problem = {"error": "error", "warning": "warning", "note": "recommendation"}[_level_of(kind.severity)]
+    rated = (
+        {"security-severity": str(kind.severity.score)} if kind.security else {"problem.severity": problem}
+    )
     return {
         "id": kind.id,
         "name": "".join(part.capitalize() for part in kind.id.split("-")),
@@ -118,27 +134,38 @@ def _rule_of_kind(kind: Kind) -> dict[str, Any]:
             "markdown": "\n\n".join(f"**{head}.** {text}" for head, text in kind.sections) + f"\n\n{listed}",
         },
         **({"helpUri": kind.links[0]} if kind.links else {}),
+        "defaultConfiguration": {"level": _level_of(kind.severity)},
         "properties": {"tags": tags, "precision": "very-high", **rated},
     }
 
 
 def _level(item: WorklistItem) -> str:
     """A level fails a check, so whatever a stranger says is a `note`."""
-    if not item.trusted or weight(item.severity) < Severity.MEDIUM.weight:
+    return _level_of(item.severity) if item.trusted else "note"
+
+
+def _level_of(severity: str) -> str:
+    if weight(severity) < Severity.MEDIUM.weight:
         return "note"
-    return "error" if item.severity in GRAVE else "warning"
+    return "error" if severity in GRAVE else "warning"
 
 
-def _result(item: WorklistItem, rules: Mapping[str, int]) -> dict[str, Any]:
+def _result(item: WorklistItem, page: ItemPage | None, rules: Mapping[str, int]) -> dict[str, Any]:
     rule = rule_of(item)
     title = line(item.title, 300) or f"finding {item.fingerprint}"
-    repro = f" Repro: {line(item.repro, 1_000)}" if item.repro else ""
+    parts = [f"{title}."]
+    if page and page.expected and page.observed:
+        parts += [f"Expected: {page.expected}", f"Observed: {page.observed.rstrip('.')}."]
+    if page and page.script:
+        parts.append(f"To see it: fleet findings show {item.fingerprint} --script | bash")
+    elif item.repro:
+        parts.append(f"Repro: {line(item.repro, 1_000)}")
     result: dict[str, Any] = {
         "ruleId": rule,
         "ruleIndex": rules[rule],
         "level": _level(item),
-        "message": {"text": _plain(f"{title}.{repro}")},
-        "locations": [_location(item)],
+        "message": {"text": _plain(" ".join(parts))},
+        "locations": [_location(item, page)],
         "partialFingerprints": {FINGERPRINT: item.fingerprint},
         "properties": {
             "rank": item.rank,
@@ -149,6 +176,11 @@ def _result(item: WorklistItem, rules: Mapping[str, int]) -> dict[str, Any]:
             "why": line(item.why, 1_000),
         },
     }
+    if item.evidence:
+        result["properties"]["evidence"] = f"sha256:{item.evidence}"
+    if page:
+        shown = {name: value for name, value in asdict(page).items() if value and name != "pictures"}
+        result["properties"]["page"] = shown | ({"also": also_seen(item)} if item.also else {})
     if item.count > 0:
         result["occurrenceCount"] = item.count
     if item.state not in OPEN:
@@ -163,13 +195,15 @@ def _plain(text: str) -> str:
     return escaped.replace("{", "{{").replace("}", "}}")
 
 
-def _location(item: WorklistItem) -> dict[str, Any]:
+def _location(item: WorklistItem, page: ItemPage | None) -> dict[str, Any]:
+    """The line of the source that the observation names, else the first page of the repro."""
     surface = line(item.surface) or "unknown"
     logical = {"name": surface, "fullyQualifiedName": f"{surface}/{item.fingerprint}", "kind": "resource"}
+    source = _SOURCE.search(page.observed if page else item.title) if item.trusted else None
     return {
         "physicalLocation": {
-            "artifactLocation": _artifact(item),
-            "region": {"startLine": 1},
+            "artifactLocation": {"uri": _uri(source[1])} if source else _artifact(item),
+            "region": {"startLine": max(1, int(source[2])) if source else 1},
         },
         "logicalLocations": [logical],
     }

@@ -166,13 +166,19 @@ def test_the_page_has_only_its_own_tags_and_a_strict_policy() -> None:
     text = to_html(ITEMS, HEADER).decode()
     page = _Tags()
     page.feed(text)
-    shown = "p h1 h2 ul li bdi code table thead tbody tr th td details summary"
-    assert page.tags == set(f"html head meta title style body {shown}".split())
-    assert page.attributes == {"lang", "charset", "http-equiv", "content", "name", "scope", "class"}
+    shown = "main p h1 h2 h3 ul li bdi code pre article span table thead tbody tr th td details summary"
+    assert page.tags == set(f"html head meta title style script body {shown}".split())
+    keys = {f"data-{one}" for one in ("rank", "severity", "grave", "surface", "many", "age", "state")}
+    own = {"lang", "charset", "http-equiv", "content", "name", "scope", "class"}
+    assert page.attributes == own | keys
+    script = (ROOT / "fleet/triage/outputs/page.js").read_text("utf-8")
+    assert text.count("<script>") == 1
+    assert f"<script>{script}</script>" in text
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', text)
     assert policy is not None
     kept = re.sub(r"'sha256-[A-Za-z0-9+/=]{44}'", "HASH", policy[1])
-    assert kept == "default-src 'none'; style-src HASH; base-uri 'none'; form-action 'none'"
+    own_files = "style-src HASH; script-src HASH; img-src data:"
+    assert kept == f"default-src 'none'; {own_files}; base-uri 'none'; form-action 'none'"
     assert "&lt;script&gt;alert(1)" in text
 
 
