@@ -288,7 +288,7 @@ def _life(view: ItemView, item: WorklistItem, now: datetime, sheet: _Sheet) -> N
     """What happened to the item, in order; then what it waits for."""
     days = f" on {counted(item.days, 'day')}" if item.days else ""
     again = f", confirmed again by {counted(view.figures.again, 'run')}" if view.figures.again else ""
-    sheet.say(f"Life (UTC): seen by {counted(item.count, 'run')}{days}{again}")
+    sheet.say(f"Life (UTC): reported by {counted(item.count, 'run')}{days}{again}")
     ends = (*(one.at for one in item.stages[1:]), iso(now))
     happened = [
         (one.at, f"{one.state} for {span(one.at, end)}{f' by {one.by}' if one.by else ''}")
