@@ -17,6 +17,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -102,7 +103,7 @@ async def run(minutes: float, defects: str) -> dict[str, Any]:
             load = await anyio.to_thread.run_sync(serve, place, minutes)
             async with await Journal.open(place.state / "fleet.db") as journal:
                 rows = await journal.findings()
-            runs = len(list(place.state.glob("runs/*/trajectory.jsonl")))
+                runs = Counter(row.persona for row in await journal.runs(limit=1_000))
             by = figures(place.state, rows)
             return {"minutes": minutes, "load": round(load, 1), "runs": runs, "severity": by}
 

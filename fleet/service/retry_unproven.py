@@ -8,6 +8,7 @@ import anyio
 
 from fleet.clock import Clock, iso
 from fleet.errors import TryAgain
+from fleet.findings.severity import GRAVE
 from fleet.store.journal import Journal
 from fleet.triage.items.unproven import unproven
 from fleet.triggers.model import Firing, FiringSink
@@ -46,7 +47,8 @@ class UnprovenRetry:
         decisions = await self._journal.decisions(self._platform)
         for one in unproven(await self._journal.findings(), decisions, now):
             key = f"{one.persona}@unproven:{one.fingerprint}:{one.runs}"
-            if key in self._fired or one.runs > TIMES or one.at > iso(now - AFTER):
+            tried = key in self._fired or one.runs > TIMES
+            if tried or one.severity not in GRAVE or one.at > iso(now - AFTER):
                 continue
             self._fired.add(key)
             if (await self._journal.run(one.run)).platform == self._platform:

@@ -205,9 +205,9 @@ async def _keep(
     """Write files and rows if they are another list; whether they are."""
     now = digest(decided.items)
     changed = now != await journal.get(DIGEST)
-    left = beside(task.left, decided.items)
-    proving = beside(task.proving, decided.items)
-    mark = " ".join(f"{one.fingerprint}@{one.run}" for one in (*left, *proving))
+    left = beside(task.left, decided.items, as_of.entries)
+    proving = beside(task.proving, decided.items, as_of.entries)
+    mark = " ".join(f"{one.fingerprint}@{one.run} {one.why}" for one in (*left, *proving))
     audit = _audit(task.audit, decided.items)
     sampled = f"{audit.drawn} {audit.overturned} {' '.join(audit.overturned_items)}".rstrip()
     place = f"{as_of.epoch} {as_of.entries} {as_of.at} {sampled}"

@@ -422,19 +422,24 @@ def test_what_was_seen_stands_on_the_page_until_it_is_proven(state: Path) -> Non
         async with await Journal.open(state / "fleet.db") as journal:
             row = FindingRow(
                 run_id="run1",
-                fingerprint="c" * 12,
+                fingerprint="d" * 12,
                 persona="qa-ux",
                 severity="critical",
                 surface="security",
                 title="GET {site}/ shows a private key",
             )
             await journal.add_finding(row)
+            lesser = replace(row, fingerprint="e" * 12, severity="low", title="GET {site}/x: 500")
+            await journal.add_finding(replace(lesser, state="unverified", data={"why": "its time was over"}))
             left = {"part": "explorer web", "reason": "asked 208 of about 730 questions: why", "cut": True}
             await journal.put(f"{LEFT}devnet:qa-ux", json.dumps([left]))
 
     anyio.run(seen)
     data = data_of(state)
-    assert [(one["fingerprint"], one["why"]) for one in data["proving"]] == [("c" * 12, "seen, being proven")]
+    assert [(one["fingerprint"], one["why"]) for one in data["proving"]] == [("d" * 12, "seen, being proven")]
     lines = [one.text for one in page(data, width=120, height=40)]
-    assert "proving   critical security GET {site}/ shows a private key (run run1)" in lines
+    assert (
+        "proving   critical security GET {site}/ shows a private key (run run1: seen, being proven)" in lines
+    )
+    assert "unproven  low      security GET {site}/x: 500 (run run1: its time was over)" in lines
     assert "left      qa-ux explorer web: asked 208 of about 730 questions: why" in lines

@@ -41,7 +41,7 @@ from fleet.store.location import shown, store_place
 from fleet.store.rows import MISSING
 from fleet.store.tables.units import FLEET
 from fleet.text import clean
-from fleet.triage.items.unproven import proving
+from fleet.triage.items.unproven import beside, proving, unproven
 from fleet.triage.outputs.digest import daily_digest
 from fleet.triage.outputs.document import WorklistDocument, WorklistHeader
 from fleet.triage.outputs.files import written
@@ -69,6 +69,8 @@ WELL = frozenset(
 """Outcomes after which nothing is broken: the work was done, a person ended it, or a limit did."""
 LAST_RUN = {"undecided": UNDECIDED, "unexplored": UNEXPLORED, "left": LEFT, "models": MODEL_ENDED}
 """Fields that the last run of each persona fills, and the prefix of their keys in the journal."""
+ON_THEIR_WAY = {"proving": proving, "unproven": unproven}
+"""Fields for what was seen and is not on the list, and what fills them."""
 NO_JOURNAL: Mapping[str, Any] = {
     "reachable": asdict(UNKNOWN),
     "waiting": {},
@@ -76,7 +78,10 @@ NO_JOURNAL: Mapping[str, Any] = {
     "today": {FLEET: {unit: {"spent": 0, "limit": None} for unit in COSTS}},
     "findings": {},
     "outcomes": {},
-    **{key: [] for key in ("runs", "skips", "outages", "missing", "proving", "failing", "lost", *LAST_RUN)},
+    **{
+        key: []
+        for key in ("runs", "skips", "outages", "missing", "failing", "lost", *ON_THEIR_WAY, *LAST_RUN)
+    },
 }
 """The same fields without a journal."""
 _HOME = "\x1b[H\x1b[2J"
@@ -148,6 +153,7 @@ async def gather(since: str, live: Mapping[str, Any]) -> dict[str, Any]:
                 journal, config.platform, personas, day_limits(config.budget)
             )
             data |= await _of_journal(journal, snapshot, since, {one.name for one in personas})
+            data |= await _on_their_way(journal, config.platform, document)
             data["lost"] = await _lost(folder, journal, daemon, since)
     data["personas"]["failing"] = data.pop("failing")
     if live:
@@ -172,7 +178,6 @@ async def _of_journal(
         "findings": Counter(row.state for row in rows),
         "outages": await open_outages(journal),
         "missing": await missing_entries(journal),
-        "proving": [asdict(one) for one in proving(rows, (), datetime.now(UTC))],
         "failing": [
             {
                 "persona": row.persona,
@@ -188,6 +193,18 @@ async def _of_journal(
             field: [one for one in await of_last_runs(journal, prefix) if one["persona"] in names]
             for field, prefix in LAST_RUN.items()
         },
+    }
+
+
+async def _on_their_way(
+    journal: Journal, platform: str, document: WorklistDocument
+) -> dict[str, list[dict[str, Any]]]:
+    """The fields of ON_THEIR_WAY: what the list as it is written does not have."""
+    rows, decisions = await journal.findings(), await journal.decisions(platform)
+    now, items, entries = datetime.now(UTC), document.items, document.as_of.entries
+    return {
+        field: [asdict(one) for one in beside(of(rows, decisions, now), items, entries)]
+        for field, of in ON_THEIR_WAY.items()
     }
 
 

@@ -20,7 +20,7 @@ NEXT_SHOWN = 3
 COSTS: tuple[Unit, ...] = ("calls", "writes", "usd_micro")
 _SHORT = 60
 FEW = 4
-"""Lines of candidates in their proof, and of what limits left, at most each."""
+"""Lines of what is on its way to the list, of what is not proven, and of what limits left, at most each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +40,15 @@ def page(data: Mapping[str, Any], *, width: int, height: int) -> list[PageLine]:
         left = len(wrong) - WRONG_SHOWN + 1
         wrong = [*wrong[: WRONG_SHOWN - 1], PageLine(f"WRONG     {left} more: fleet status --json", bad=True)]
     costs = [PageLine(text) for text in _costs(data)]
-    proving = [
-        f"{one['severity']:8} {one['surface']:8} {line(one['title'])} (run {one['run']})"
-        for one in data["proving"]
-    ]
-    left_out = [f"{one['persona']} {one['part']}: {one['reason']}" for one in data["left"]]
-    between = [*_few("proving", proving), *_few("left", left_out)]
+    groups = {
+        name: [
+            f"{one['severity']:8} {one['surface']:8} {line(one['title'])} (run {one['run']}: {one['why']})"
+            for one in data[name]
+        ]
+        for name in ("proving", "unproven")
+    }
+    groups["left"] = [f"{one['persona']} {one['part']}: {one['reason']}" for one in data["left"]]
+    between = [one for name, rows in groups.items() for one in _few(name, rows)]
     room = height - len(top) - len(wrong) - len(between) - len(costs)
     made = [*top, *wrong, *between, *_digest(data, max(room, 1)), *costs]
     lines = []

@@ -33,6 +33,8 @@ from fleet.triage.outputs.selection import DAY, STATES, Selection, moment
 app = make_app()
 SCREEN = 18
 """Items on a terminal unless `--limit` says otherwise: with the lines around them they fit 24 lines."""
+FEW = 4
+"""Lines on a terminal of what is on its way to the list, and of what is not proven, at most each."""
 COLUMNS = {
     "#": "rank",
     "severity": "severity",
@@ -206,13 +208,14 @@ def _current(*, offline: bool, program: bool) -> tuple[WorklistDocument, Unreach
 
 
 async def _known(document: WorklistDocument, journal: Journal) -> WorklistDocument:
-    """The document with open outages and grave findings not proven yet, as the journal has them now."""
+    """The document with open outages and what is not on the list yet, as the journal has them now."""
     outages = tuple(
         ListedOutage(**one | {"targets": tuple(one["targets"])}) for one in await open_outages(journal)
     )
     decisions = await journal.decisions(document.platform)
     rows, now = await journal.findings(), datetime.now(UTC)
-    left, seen = (beside(of(rows, decisions, now), document.items) for of in (unproven, proving))
+    items, entries = document.items, document.as_of.entries
+    left, seen = (beside(of(rows, decisions, now), items, entries) for of in (unproven, proving))
     return replace(document, outages=outages, unproven=left, proving=seen)
 
 
@@ -237,13 +240,15 @@ def _room(shown: WorklistDocument, *, screen: bool) -> int:
 
 
 def _beside(shown: WorklistDocument) -> list[str]:
-    """A line each for what is not in the ranked list."""
+    """A line each for what is not in the ranked list; on a terminal only for the gravest."""
     lines = [f"outage    {line_of(asdict(outage))}" for outage in shown.outages]
-    lines += [
-        clean(f"{word}{one.severity}  {one.title}  ({one.fingerprint}, run {one.run}: {one.why})")
-        for word, rows in (("proving   ", shown.proving), ("unproven  ", shown.unproven))
-        for one in rows
-    ]
+    for word, rows in (("proving   ", shown.proving), ("unproven  ", shown.unproven)):
+        most = FEW if sys.stdout.isatty() else len(rows)
+        lines += [
+            clean(f"{word}{one.severity}  {one.title}  ({one.fingerprint}, run {one.run}: {one.why})")
+            for one in rows[:most]
+        ]
+        lines += [f"{word}{len(rows) - most} more: fleet status --json"] if len(rows) > most else []
     lines += [f"audit     {audited(shown.audit)}"] if shown.audit.drawn else []
     left = counted(shown.strangers_left, "entry", "entries")
     return lines + [f"strangers {left} beyond their share not listed"] * bool(shown.strangers_left)

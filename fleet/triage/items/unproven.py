@@ -1,24 +1,32 @@
-"""What was seen and is not proven: candidates in their proof, and grave ones without a proof. Pure."""
+"""What was seen and is not on the list yet: on its way to proof, log and list, or left unproven. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from fleet.clock import iso
-from fleet.findings.severity import GRAVE, weight
-from fleet.store.rows import DecisionRow, FindingRow
+from fleet.findings.outage import WORD
+from fleet.findings.severity import weight
+from fleet.runs.proof.grades import needs_review
+from fleet.store.rows import CLOSING, DecisionRow, FindingRow
 from fleet.triage.items.decisions import STATES, fold
 from fleet.triage.items.worklist import WorklistItem
 
 SEEN = "seen, being proven"
 """What is said of a candidate from the moment it is seen."""
+PROVEN = "proven, being posted"
+HELD = "proven, held until the node answers"
+POSTED = "posted, not read from the log yet"
+BACK = timedelta(days=1)
+"""How long a posted finding is looked for on a list that was read from another log meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnprovenCandidate:
-    """One candidate; `runs` of them saw it and could not prove it, the last one because of `why`."""
+    """One candidate; `runs` of them saw it and could not prove it, the last one because of `why`; `entry` is
+    the index of its entry on the log, -1 without one."""
 
     fingerprint: str
     severity: str
@@ -30,12 +38,13 @@ class UnprovenCandidate:
     why: str
     at: str
     runs: int
+    entry: int = -1
 
 
 def unproven(
     rows: Iterable[FindingRow], decisions: Iterable[DecisionRow], now: datetime
 ) -> tuple[UnprovenCandidate, ...]:
-    """Candidates whose latest run left them unproven, the gravest first.
+    """Candidates whose latest run left them unproven, the gravest first; then the oldest.
 
     A driver's claim is not among them: it awaits a person, not another attempt. Neither is what a person
     dismissed or snoozed, until that ends.
@@ -46,28 +55,44 @@ def unproven(
     for row in rows:  # in the order in which they were found
         last[row.fingerprint] = row
         runs[row.fingerprint] = runs.get(row.fingerprint, 0) + (row.state == "unverified")
-    left = [row for row in last.values() if row.state == "unverified" and row.severity in GRAVE]
-    left = [row for row in left if "claim" not in row.data and row.fingerprint not in hidden]
-    made = [_of(row, runs[row.fingerprint]) for row in left]
-    return tuple(sorted(made, key=lambda one: (-weight(one.severity), one.at, one.fingerprint)))
+    left = [row for row in last.values() if row.state == "unverified" and not needs_review(row)]
+    return _in_order(_of(row, runs[row.fingerprint]) for row in left if row.fingerprint not in hidden)
 
 
 def proving(
     rows: Iterable[FindingRow], decisions: Iterable[DecisionRow], now: datetime
 ) -> tuple[UnprovenCandidate, ...]:
-    """Candidates that a run has seen and is about to prove, the gravest first; none is in `unproven`."""
-    hidden = _hidden(decisions, iso(now))
-    last = {row.fingerprint: row for row in rows}
-    seen = [row for row in last.values() if row.state == "raised" and "claim" not in row.data]
-    made = [replace(_of(row, 1), why=SEEN) for row in seen if row.fingerprint not in hidden]
-    return tuple(sorted(made, key=lambda one: (-weight(one.severity), one.at, one.fingerprint)))
+    """What runs have seen and the list may not have yet, the gravest first: being proven, being posted, or
+    posted and not read. None is in `unproven`; outages are listed by themselves."""
+    hidden, late = _hidden(decisions, iso(now)), iso(now - BACK)
+    last = {
+        row.fingerprint: row
+        for row in rows  # a repeated one is in the outbox of another run
+        if row.probe not in (CLOSING, WORD) and (row.state != "repeated" or row.index >= 0)
+    }
+    made = []
+    for row in last.values():
+        if row.state in ("posted", "repeated") and row.at >= late:
+            made.append(replace(_of(row, 1), why=POSTED, entry=row.index))
+        elif row.state in ("confirmed", "posting"):
+            made.append(replace(_of(row, 1), why=HELD if row.data.get("held") else PROVEN))
+        elif row.state == "raised" and not needs_review(row):
+            made.append(replace(_of(row, 1), why=SEEN))
+    return _in_order(one for one in made if one.fingerprint not in hidden)
 
 
-def beside(left: Iterable[UnprovenCandidate], items: Iterable[WorklistItem]) -> tuple[UnprovenCandidate, ...]:
-    """Those that the list does not have: an open item that is proven needs no second line."""
+def beside(
+    left: Iterable[UnprovenCandidate], items: Iterable[WorklistItem], entries: int
+) -> tuple[UnprovenCandidate, ...]:
+    """Those that the list does not have, which was read up to so many entries of the log: an open item that
+    is proven needs no second line."""
     proven = (one for one in items if one.rank and one.proof == "verified")
     known = {name for one in proven for name in (one.fingerprint, *one.names)}
-    return tuple(one for one in left if one.fingerprint not in known)
+    return tuple(one for one in left if one.fingerprint not in known and not 0 <= one.entry < entries)
+
+
+def _in_order(made: Iterable[UnprovenCandidate]) -> tuple[UnprovenCandidate, ...]:
+    return tuple(sorted(made, key=lambda one: (-weight(one.severity), one.at, one.fingerprint)))
 
 
 def _hidden(decisions: Iterable[DecisionRow], now: str) -> set[str]:
