@@ -8,7 +8,7 @@ part that neither has is the observation's signature: what was two defects befor
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -19,8 +19,10 @@ from fleet.oracles.echoes import family
 from fleet.oracles.model import Exchange, Facts
 
 _CANARIES = ("canary", "script_canary")
-_LISTED: Mapping[Part, str] = {"rule": "a11y", "secret": "secrets", "tool": "tool_calls"}
-"""Fields of results whose values are parts of a place: each value is a defect of its own."""
+_LISTED: Mapping[Part, str] = {"rule": "a11y", "secret": "secrets"}
+"""Fields of results whose values are a part of a place."""
+SEVERAL = ", "
+"""Between several values of such a part."""
 _OF_AXE = {"html-lang": "html-has-lang", "title": "document-title"}
 """What axe-core calls the rules of `qa_fetch` that have another name there."""
 
@@ -62,15 +64,9 @@ def met_at(tool: str, args: Mapping[str, Any]) -> str:
     return family(args) if "url" in args else lead(tool, args)
 
 
-def values(
-    parts: Sequence[Part], fields: Sequence[str], result: Mapping[str, Any]
-) -> tuple[str, tuple[str, ...]]:
-    """Of these fields the one whose values are parts of a place, and its values; ("", ()) without one."""
-    for part in parts:
-        field = _LISTED.get(part, "")
-        if field in fields and isinstance(found := result.get(field), list | tuple):
-            return field, tuple(map(str, found))
-    return "", ()
+def contains(part: str, several: str, some: str) -> bool:
+    """Whether one look showed several values of a part, with all of the other's among them."""
+    return part in _LISTED and set(some.split(SEVERAL)) < set(several.split(SEVERAL))
 
 
 def _host(call: Exchange, facts: Facts) -> str | None:
@@ -109,12 +105,11 @@ def _function(call: Exchange, _facts: Facts) -> str | None:
     return str(named) if named else None if call.tool == "qa_chain" else call.tool.removeprefix("qa_")
 
 
-def _only(part: Part) -> Callable[[Exchange, Facts], str | None]:
+def _listed(part: Part) -> Callable[[Exchange, Facts], str | None]:
     def read(call: Exchange, _facts: Facts) -> str | None:
         found = call.result.get(_LISTED[part])
-        if not isinstance(found, list | tuple) or len(found) != 1:
-            return None
-        return _OF_AXE.get(str(found[0]), str(found[0])) if part == "rule" else str(found[0])
+        names = {str(one) for one in found} if isinstance(found, list | tuple) else set()
+        return SEVERAL.join(sorted(_OF_AXE.get(one, one) for one in names)) or None
 
     return read
 
@@ -127,5 +122,5 @@ _READ: Mapping[Part, Callable[[Exchange, Facts], str | None]] = {
     "field": _field,
     "function": _function,
     "link": lambda call, facts: own(family(call.args), facts) if "url" in call.args else None,
-    **{part: _only(part) for part in _LISTED},
+    **{part: _listed(part) for part in _LISTED},
 }

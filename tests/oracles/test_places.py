@@ -17,7 +17,7 @@ from fleet.oracles.place import placed
 from fleet.oracles.table import ORACLES, judge
 from fleet.personas.model import Probe, Step
 from fleet.runs.proof.attempt import Attempt
-from fleet.runs.proof.candidates import Candidate, answered, candidates, showing
+from fleet.runs.proof.candidates import Candidate, answered, candidates, covering
 from fleet.store.rows import FindingRow
 
 FACTS = Facts(
@@ -150,17 +150,12 @@ def explored(*calls: Answered) -> Candidate:
     return answered(steps, [result for _, _, result in calls], FACTS)[0]
 
 
-def probed(kind: str, expect: str, *calls: Answered, surface: Any = "ux", at: int = 0) -> Candidate:
-    found = probed_all(kind, expect, *calls, surface=surface)
-    return found[at]
-
-
-def probed_all(kind: str, expect: str, *calls: Answered, surface: Any = "ux") -> tuple[Candidate, ...]:
+def probed(kind: str, expect: str, *calls: Answered, surface: Any = "ux") -> Candidate:
     steps = tuple(Step(tool=tool, args=dict(args)) for tool, args, _ in calls)
     probe = Probe(id="a", severity="low", expect=expect, finding="something is wrong", steps=steps, kind=kind)
     asked = tuple({"tool": tool, "args": args} for tool, args, _ in calls)
     seen = Attempt(state="finding", asked=asked, results=tuple(dict(result) for _, _, result in calls))
-    return candidates(probe, seen, surface, FACTS)
+    return candidates(probe, seen, surface, FACTS)[0]
 
 
 def fetched(url: str, **result: Any) -> Answered:
@@ -263,18 +258,18 @@ def test_a_slow_page_is_one_defect_however_it_was_seen() -> None:
     assert len({name(one) for one in found}) == 1
 
 
-def test_each_rule_that_a_probe_finds_broken_is_a_defect_of_its_own() -> None:
+def test_several_rules_at_one_look_are_one_defect_that_covers_each_of_them() -> None:
+    def row(one: Candidate) -> FindingRow:
+        data = {"kind": one.sighting.kind, "where": one.sighting.where}
+        return FindingRow(run_id="r", fingerprint=one.fingerprint, data=data)
+
     asked = fetched("{site}/c", a11y=["label", "image-alt"])
-    found = probed_all("accessibility", "size(result.a11y) == 0", asked)
-    views = [explored(viewed("{site}/x", rule)) for rule in ("label", "image-alt")]
-    assert [one.fingerprint for one in found] == [one.fingerprint for one in views]
-    assert [one.sighting.title.rpartition(" ")[2] for one in found] == ["label", "image-alt"]
-
-
-def test_only_the_values_that_an_expectation_names_are_its_defects() -> None:
-    asked = said("x", tool_calls=["search", "delete_file"])
-    (found,) = probed_all("destructive-tool", '!result.tool_calls.exists(t, t == "delete_file")', asked)
-    assert found.sighting.where == {"endpoint": "call", "tool": "delete_file"}
+    whole = row(probed("accessibility", "size(result.a11y) == 0", asked))
+    label, name = (row(explored(viewed("{site}/x", rule))) for rule in ("label", "button-name"))
+    there = row(explored(viewed("{proxy}/x", "label")))
+    assert whole.data["where"]["rule"] == "image-alt, label"
+    assert covering(label, [whole]) is whole
+    assert [covering(one, [whole, label, name]) for one in (name, there, whole)] == [None] * 3
 
 
 def test_a_probe_without_a_kind_is_named_after_what_was_observed() -> None:
@@ -297,15 +292,3 @@ def test_what_a_driver_claims_has_no_kind() -> None:
     seen = Attempt(state="finding", asked=({"tool": tool, "args": args},), results=(dict(result),))
     (found,) = candidates(probe, seen, "ux", FACTS, trusted=False)
     assert found.sighting.kind == ""
-
-
-def test_a_candidate_of_yesterday_is_shown_by_the_signature_that_it_was_recorded_with() -> None:
-    """Version 2 put all the rules of a page into one signature."""
-    asked = fetched("{site}/c", a11y=["label", "image-alt"])
-    first, _ = probed_all("accessibility", "size(result.a11y) == 0", asked)
-    ((older, _),) = first.sighting.former
-    row = FindingRow(run_id="r", fingerprint="a" * 12, surface="ux", data={"oracle": "", "signature": older})
-    tool, args, result = asked
-    seen = Attempt(state="finding", asked=({"tool": tool, "args": args},), results=(dict(result),))
-    assert "image-alt,label" in older
-    assert showing(row, first.probe, seen, FACTS) is not None

@@ -26,7 +26,6 @@ Part = Literal[
     "parameter",
     "field",
     "endpoint",
-    "tool",
     "command",
     "function",
     "crash",

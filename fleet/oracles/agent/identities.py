@@ -177,7 +177,7 @@ def stranger_acts(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
         title = f"{agent(last)} runs {line(bad[0], 40)} for a stranger"
         how = "by itself" if honest(last) else "as another one"
         led = tuple(sorted({calm[0], calm[-1]}))
-        yield observed(title, f"stranger-acts {how}", "tool_calls", led=led, where={"tool": bad[0]})
+        yield observed(title, f"stranger-acts {how}", "tool_calls", led=led)
 
 
 def _ran(one: Exchange) -> list[str]:

@@ -6,8 +6,7 @@ same field of the same look, there is one candidate, in the oracle's words.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +17,7 @@ from fleet.findings.severity import Severity, weight
 from fleet.findings.sighting import Sighting, mentioned, of_probe, titled
 from fleet.oracles.echoes import host
 from fleet.oracles.model import Exchange, Facts, Violation
-from fleet.oracles.place import placed, values
+from fleet.oracles.place import contains, placed
 from fleet.oracles.table import judge, judges_words
 from fleet.oracles.web.quotations import ShownWords
 from fleet.personas.load import LoadedPersona
@@ -29,8 +28,6 @@ from fleet.text import line
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
 
-SEVERAL = 8
-"""Defects at most that one expectation tells apart, such as the rules that a page breaks."""
 NEW = "x-"
 """Begins the id of a probe that no persona has: a question of a driver, named after what it showed."""
 
@@ -120,13 +117,18 @@ def covering(row: FindingRow, others: Iterable[FindingRow]) -> FindingRow | None
 
 
 def _covers(one: FindingRow, other: FindingRow) -> bool:
-    kind = kinds().get(str(one.data.get("kind")))
-    if kind is None or other.data.get("kind") not in kind.covers:
-        return False
+    """Whether a kind covers the other at what they share of their places, or one look shows all that the
+    other does: several rules of one page."""
+    kind, named = kinds().get(str(one.data.get("kind"))), other.data.get("kind")
     mine, theirs = one.data.get("where", {}), other.data.get("where", {})
     both = mine.keys() & theirs.keys()
-    same = all(mine[part] == theirs[part] for part in both)
-    return bool(both) and same and one.data.get("platform") == other.data.get("platform")
+    if kind is None or not both or one.data.get("platform") != other.data.get("platform"):
+        return False
+    if named in kind.covers:
+        return all(mine[part] == theirs[part] for part in both)
+    apart = [part for part in both if mine[part] != theirs[part]]
+    within = all(contains(part, mine[part], theirs[part]) for part in apart)
+    return named == kind.id and bool(apart) and within
 
 
 def _answered_alike(row: FindingRow, other: FindingRow) -> bool:
@@ -159,7 +161,10 @@ def candidates(
         for index, one in found
     ]
     if own and not explained & fields:
-        made += [
+        sighting = of_probe(probe.expect, seen.asked, seen.results, probe.finding)
+        if trusted and probe.kind in kinds():
+            sighting = placed(sighting, probe.kind, seen_all[-1], facts)
+        made.append(
             Candidate(
                 probe=probe,
                 sighting=sighting,
@@ -169,27 +174,8 @@ def candidates(
                 fields=frozenset(fields),
                 named=_named(probe) if trusted else "",
             )
-            for sighting in _of_probe(probe, seen, seen_all[-1], facts, trusted)
-        ]
+        )
     return tuple({one.fingerprint: one for one in reversed(made)}.values())[::-1]
-
-
-def _of_probe(probe: Probe, seen: Attempt, last: Exchange, facts: Facts, trusted: bool) -> Iterator[Sighting]:
-    """What a probe's expectation found: one sighting for each value that is a defect of its own."""
-    whole = of_probe(probe.expect, seen.asked, seen.results, probe.finding)
-    if not trusted or probe.kind not in kinds():
-        yield whole
-        return
-    field, found = values(kinds()[probe.kind].place, mentioned(probe.expect), last.result)
-    meant = [one for one in found if re.search(rf"[\"']{re.escape(one)}[\"']", probe.expect)] or found
-    if len(found) < 2:
-        yield placed(whole, probe.kind, last, facts)
-        return
-    for value in meant[:SEVERAL]:
-        result = {**last.result, field: [value]}
-        one = of_probe(probe.expect, seen.asked, (*seen.results[:-1], result), probe.finding)
-        one = replace(one, former=((whole.signature, whole.whole),))
-        yield placed(one, probe.kind, replace(last, result=result), facts)
 
 
 def showing(row: FindingRow, probe: Probe, seen: Attempt, facts: Facts) -> Candidate | None:
