@@ -18,7 +18,7 @@ from fleet.events.model import LIVE, Event, Footer, TurnStarted, TurnUsage
 from fleet.events.recorded import UnknownRecord
 from fleet.events.trajectory import TrajectoryFile
 from fleet.store.journal import Journal
-from fleet.store.rows import NewRun
+from tests.doubles.journal import new_run
 from tests.events.samples import (
     FOOTER,
     HEADER,
@@ -144,11 +144,7 @@ async def test_a_file_of_a_run_that_is_over_is_not_waited_for(tmp_path: Path) ->
 
 async def recorded(state: Path, lines: list[str]) -> None:
     async with await Journal.open(state / "fleet.db") as journal:
-        await journal.trigger(
-            NewRun(
-                run_id="r1", persona="qa-x", key="k", platform="devnet", trigger="manual", rung="", budget={}
-            )
-        )
+        await journal.trigger(new_run("r1", "qa-x", key="k", platform="devnet", trigger="manual", rung=""))
         await journal.finish("r1", "done", "")
     folder = state / "runs" / "r1"
     folder.mkdir(parents=True)

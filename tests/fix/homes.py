@@ -25,9 +25,10 @@ from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
 from fleet.gate.stop import stop
 from fleet.store.journal import Journal
-from fleet.store.rows import NewRun, ProposalRow
+from fleet.store.rows import ProposalRow
 from fleet.triage.items.worklist import WorklistItem
 from tests.doubles.fix import MemoryParts
+from tests.doubles.journal import new_run
 from tests.fix.tasks import FP, item, repository
 
 PASSED = tuple(StepResult(step, True, "as it should") for step in GateStep)
@@ -112,8 +113,7 @@ class FixHome:
 
     async def begin(self, run: str, *, calls: int = 20) -> SimpleNamespace:
         """An open run with a ledger and an event stream."""
-        started = {"persona": "qa-fix", "platform": "p", "trigger": "t", "rung": "propose", "budget": {}}
-        await self.journal.trigger(NewRun(run_id=run, key=f"k:{run}", **started))  # type: ignore[arg-type]
+        await self.journal.trigger(new_run(run, "qa-fix", platform="p", rung="propose"))
         await self.journal.claim(run, pid=os.getpid(), pid_start=1, daemon=self.me)
         budget = Budget(calls=calls, writes=0, reports=0, wall_s=600.0, acts=False, tokens=1000)
         emit = SimpleNamespace(emit=self.events.append)

@@ -7,15 +7,13 @@ from pathlib import Path
 import pytest
 
 from fleet.store.journal import Journal
-from fleet.store.rows import NewRun
+from tests.doubles.journal import new_run
 
 pytestmark = pytest.mark.anyio
 
 
 async def ended(journal: Journal, run: str, *, discovers: bool) -> None:
-    await journal.trigger(
-        NewRun(run_id=run, persona="qa-a", key=run, platform="p", trigger="t", rung="", budget={}, due=run)
-    )
+    await journal.trigger(new_run(run, "qa-a", platform="p", rung="", due=run))
     assert await journal.claim(run, pid=1, pid_start=1)
     if discovers:
         await journal.discover(run)

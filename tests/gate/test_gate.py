@@ -18,9 +18,9 @@ from fleet.gate.scope import Scope
 from fleet.gate.stop import resume, stop
 from fleet.personas.model import BudgetSection
 from fleet.store.journal import Journal
-from fleet.store.rows import NewRun
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
+from tests.doubles.journal import new_run
 
 pytestmark = pytest.mark.anyio
 BUDGET = Budget(calls=20, writes=3, reports=2, wall_s=60.0, acts=True)
@@ -40,9 +40,7 @@ Make = Callable[..., Gate]
 @pytest.fixture
 async def journal(state: Path, anyio_backend: str) -> AsyncIterator[Journal]:
     async with await Journal.open(state / "fleet.db") as opened:
-        await opened.trigger(
-            NewRun(run_id="r1", persona="qa-x", key="k", platform="d", trigger="t", rung="observe", budget={})
-        )
+        await opened.trigger(new_run("r1", "qa-x", key="k"))
         yield opened
 
 

@@ -14,7 +14,7 @@ from fleet.errors import BudgetExceeded
 from fleet.gate.budget import Budget, Ledger, Reservation, day_limits
 from fleet.personas.model import BudgetSection
 from fleet.store.journal import Journal
-from fleet.store.rows import NewRun
+from tests.doubles.journal import new_run
 
 pytestmark = pytest.mark.anyio
 Make = Callable[..., Ledger]
@@ -31,11 +31,7 @@ class HandClock(Protocol):
 async def journal(state: Path, clock: HandClock, anyio_backend: str) -> AsyncIterator[Journal]:
     async with await Journal.open(state / "fleet.db", clock=clock) as opened:
         for run, persona in (("r1", "qa-x"), ("r2", "qa-x"), ("r3", "qa-y")):
-            await opened.trigger(
-                NewRun(
-                    run_id=run, persona=persona, key=run, platform="d", trigger="t", rung="observe", budget={}
-                )
-            )
+            await opened.trigger(new_run(run, persona))
         yield opened
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fleet.store.journal import MEMORY, Journal
-from fleet.store.rows import NewRun
+from tests.doubles.journal import new_run
 from tests.store.cluster import Cluster, running
 
 Places = Callable[[], Path | str]
@@ -51,13 +51,12 @@ def queue(journal: Journal) -> Callable[..., Awaitable[bool]]:
 
     async def queue(run_id: str = "r1", key: str = "") -> bool:
         return await journal.trigger(
-            NewRun(
-                run_id=run_id,
-                persona="qa-smoke",
+            new_run(
+                run_id,
+                "qa-smoke",
                 key=key or run_id,
                 platform="devnet",
                 trigger="person",
-                rung="observe",
                 budget={"calls": 5},
             )
         )

@@ -11,8 +11,8 @@ import pytest
 
 from fleet.errors import BudgetExceeded, UsageError
 from fleet.store.journal import Journal
-from fleet.store.rows import NewRun
 from fleet.store.tables.units import Limits, Scope
+from tests.doubles.journal import new_run
 from tests.store.conftest import Places
 
 pytestmark = pytest.mark.anyio
@@ -94,9 +94,7 @@ async def test_many_race_for_the_last_unit(journal: Journal, queue: Queue) -> No
 async def test_two_openings_race_for_the_last_unit(places: Places) -> None:
     place = places()
     async with await Journal.open(place) as one, await Journal.open(place) as two:
-        await one.trigger(
-            NewRun(run_id="r1", persona="p", key="k", platform="d", trigger="t", rung="observe", budget={})
-        )
+        await one.trigger(new_run("r1", key="k"))
         assert await _race([one, two], tries=30, limit=7) == 7
         assert await two.spent("r1") == {"writes": 7}
 
@@ -115,9 +113,7 @@ class Days:
 
 async def _runs(journal: Journal) -> None:
     for run, persona in (("r1", "qa-x"), ("r2", "qa-x"), ("r3", "qa-y")):
-        await journal.trigger(
-            NewRun(run_id=run, persona=persona, key=run, platform="d", trigger="t", rung="observe", budget={})
-        )
+        await journal.trigger(new_run(run, persona))
 
 
 def _everywhere(**spent: int) -> dict[Scope, dict[str, int]]:

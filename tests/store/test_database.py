@@ -20,11 +20,11 @@ from sqlalchemy import insert, select, text
 from fleet.errors import ConfigError, TryAgain
 from fleet.jail.locate import find_bwrap
 from fleet.store.journal import Journal
-from fleet.store.rows import NewRun
 from fleet.store.sql.database import Connection
 from fleet.store.sql.migrations import SCHEMA_VERSION
 from fleet.store.sql.schema import META, METADATA
 from fleet.store.sql.sqlite import SqliteDatabase
+from tests.doubles.journal import new_run
 from tests.store.conftest import Places
 
 pytestmark = pytest.mark.anyio
@@ -35,17 +35,7 @@ ROOT = Path(__file__).parents[2]
 async def _fill(path: Path | str, runs: int = 1) -> None:
     async with await Journal.open(path) as journal:
         for n in range(runs):
-            await journal.trigger(
-                NewRun(
-                    run_id=f"r{n}",
-                    persona="p",
-                    key=f"k{n}",
-                    platform="d",
-                    trigger="t" * 500,
-                    rung="observe",
-                    budget={},
-                )
-            )
+            await journal.trigger(new_run(f"r{n}", key=f"k{n}", trigger="t" * 500))
 
 
 async def test_no_thread_is_started_after_the_opening(

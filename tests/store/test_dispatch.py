@@ -23,7 +23,8 @@ from fleet.store.dispatch.dispatcher import Dispatcher, _ended
 from fleet.store.dispatch.jobs import Jobs, run_of
 from fleet.store.dispatch.source import Owner
 from fleet.store.journal import MEMORY, Journal
-from fleet.store.rows import NewRun, RunRow
+from fleet.store.rows import RunRow
+from tests.doubles.journal import new_run
 from tests.store.cluster import Cluster
 
 pytestmark = pytest.mark.anyio
@@ -122,9 +123,7 @@ async def _begun(journal: Journal) -> None:
 
 async def _queue(dispatcher: Dispatcher, run_id: str, persona: str = "p", *, hand: bool = False) -> bool:
     return await dispatcher.trigger(
-        NewRun(
-            run_id=run_id, persona=persona, key=run_id, platform="d", trigger="t", rung="observe", budget={}
-        ),
+        new_run(run_id, persona),
         hand=hand,
     )
 
@@ -332,17 +331,7 @@ async def test_a_run_that_is_held_keeps_its_persona_until_it_is_done(journal: Jo
 async def test_a_run_without_a_job_gets_one(journal: Journal, place: str) -> None:
     """Somebody queued it by the journal alone, or its job was lost with a run that had begun."""
     for run_id in ("queued", "begun", "elsewhere"):
-        await journal.trigger(
-            NewRun(
-                run_id=run_id,
-                persona=run_id,
-                key=run_id,
-                platform="e" if run_id == "elsewhere" else "d",
-                trigger="t",
-                rung="observe",
-                budget={},
-            )
-        )
+        await journal.trigger(new_run(run_id, run_id, platform="e" if run_id == "elsewhere" else "d"))
     await journal.claim("begun", pid=1, pid_start=1, daemon="dead")
     async with _made(journal, place, "one").open() as one:
         assert (await _until_taken(one)).run_id == "queued"

@@ -12,9 +12,10 @@ from sqlalchemy import func, insert, select, text
 from fleet.errors import LostRun
 from fleet.store.dispatch.jobs import Jobs
 from fleet.store.journal import Journal
-from fleet.store.rows import FindingRow, NewRun
+from fleet.store.rows import FindingRow
 from fleet.store.sql.database import Connection
 from fleet.store.sql.schema import EFFECTS
+from tests.doubles.journal import new_run
 from tests.store.cluster import Cluster
 from tests.store.conftest import Places
 
@@ -32,9 +33,7 @@ class Pair:
         self.effect = 0
 
     async def begin(self) -> None:
-        await self.paused.trigger(
-            NewRun(run_id="r1", persona="qa-a", key="r1", platform="d", trigger="t", rung="", budget={})
-        )
+        await self.paused.trigger(new_run("r1", "qa-a", rung=""))
         assert await self.paused.claim("r1", pid=1, pid_start=1, daemon="paused")
         self.effect = await self.paused.intend("r1", "tx", "0x1", {})
         await self.paused.add_finding(FindingRow(run_id="r1", fingerprint=FP, state="confirmed"))
@@ -108,9 +107,7 @@ async def test_a_person_and_a_run_that_waits_are_not_fenced(places: Places) -> N
     place = places()
     async with await Journal.open(place) as person, await Journal.open(place, keeper="peer") as peer:
         for run in ("r1", "r2"):
-            await person.trigger(
-                NewRun(run_id=run, persona="p", key=run, platform="d", trigger="", rung="", budget={})
-            )
+            await person.trigger(new_run(run, trigger="", rung=""))
         await person.claim("r1", pid=1, pid_start=1, daemon="other")
         await person.add_finding(FindingRow(run_id="r1", fingerprint=FP, state="confirmed"))
         await peer.intend("", "tx", "0x1", {})  # of no run

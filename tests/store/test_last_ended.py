@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fleet.store.journal import Journal
-from fleet.store.rows import NewRun
+from tests.doubles.journal import new_run
 from tests.triggers.conftest import FakeClock
 
 
@@ -19,24 +19,10 @@ async def test_the_last_ended_run_of_each_persona_of_one_platform(place: Path | 
         for number, (persona, outcome) in enumerate(ends):
             run = f"run{number}"
             platform = "other" if number == 3 else "p"
-            await journal.trigger(
-                NewRun(
-                    run_id=run,
-                    persona=persona,
-                    key=run,
-                    platform=platform,
-                    trigger="t",
-                    rung="observe",
-                    budget={},
-                )
-            )
+            await journal.trigger(new_run(run, persona, platform=platform))
             await journal.finish(run, outcome)
             clock.advance(60)
-        await journal.trigger(
-            NewRun(
-                run_id="open", persona="qa-b", key="k", platform="p", trigger="t", rung="observe", budget={}
-            )
-        )
+        await journal.trigger(new_run("open", "qa-b", key="k", platform="p"))
         assert [row.run_id for row in await journal.last_ended("p")] == ["run1", "run2"]
         assert [row.run_id for row in await journal.last_ended("p", "done")] == ["run0", "run2"]
         assert await journal.outcomes() == {"done": 3, "failed": 1}

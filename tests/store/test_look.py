@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import func, select
 
 from fleet.store.journal import MEMORY, Journal
-from fleet.store.rows import NewRun
 from fleet.store.sql.sqlite import GRAIN_S, SqliteDatabase
 from fleet.store.tables.runs import KEPT_SKIPS
+from tests.doubles.journal import new_run
 from tests.store.conftest import Places
 
 pytestmark = pytest.mark.anyio
@@ -21,11 +21,7 @@ RANDOM = select(func.random())
 
 
 async def _write(journal: Journal, number: int) -> None:
-    await journal.trigger(
-        NewRun(
-            run_id=f"r{number}", persona="p", key=f"k{number}", platform="d", trigger="t", rung="", budget={}
-        )
-    )
+    await journal.trigger(new_run(f"r{number}", key=f"k{number}", rung=""))
 
 
 async def test_the_answer_stays_until_somebody_else_writes(tmp_path: Path) -> None:

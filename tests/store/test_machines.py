@@ -23,8 +23,9 @@ from hypothesis.stateful import (
 
 from fleet.errors import BudgetExceeded
 from fleet.store.journal import Journal
-from fleet.store.rows import FINDING_MOVES, FindingRow, FindingState, NewRun
+from fleet.store.rows import FINDING_MOVES, FindingRow, FindingState
 from fleet.store.tables.units import Limits, Scope
+from tests.doubles.journal import new_run
 from tests.store.conftest import Places
 
 T = TypeVar("T")
@@ -48,19 +49,7 @@ class _Kept(RuleBasedStateMachine):
         return self.loop.run(work)
 
     def queue(self, run_id: str, key: str, persona: str = "p") -> bool:
-        return self.do(
-            self.journal.trigger(
-                NewRun(
-                    run_id=run_id,
-                    persona=persona,
-                    key=key,
-                    platform="d",
-                    trigger="t",
-                    rung="observe",
-                    budget={},
-                )
-            )
-        )
+        return self.do(self.journal.trigger(new_run(run_id, persona, key=key)))
 
     @rule()
     def reopen(self) -> None:

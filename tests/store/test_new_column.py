@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from fleet.store.journal import Journal
-from fleet.store.rows import NewRun
+from tests.doubles.journal import new_run
 from tests.store.conftest import Places
 
 pytestmark = pytest.mark.anyio
@@ -57,7 +57,7 @@ async def test_a_new_column_of_a_run_is_two_files(places: Places, tmp_path: Path
         (fleet / name).write_text(text, "utf-8")
     place = places()
     async with await Journal.open(place) as journal:
-        run = NewRun(run_id="old", persona="q", key="old", platform="d", trigger="t", rung="", budget={})
+        run = new_run("old", "q", rung="")
         await journal.trigger(run)
     for there in (place, places()):  # one that is older than the column, and a new one
         done = await anyio.run_process(

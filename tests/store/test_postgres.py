@@ -14,8 +14,8 @@ import pytest
 
 from fleet.errors import BudgetExceeded, ConfigError, TryAgain
 from fleet.store.journal import Journal
-from fleet.store.rows import NewRun
 from fleet.store.sql.postgres import RECEIPTS_KEPT
+from tests.doubles.journal import new_run
 from tests.store.cluster import Cluster
 from tests.store.relay import Fate, Relay, relayed
 
@@ -38,9 +38,7 @@ async def journal(place: str) -> AsyncIterator[Journal]:
 
 
 async def _queue(journal: Journal, run_id: str = "r1") -> bool:
-    return await journal.trigger(
-        NewRun(run_id=run_id, persona="p", key=run_id, platform="d", trigger="t", rung="observe", budget={})
-    )
+    return await journal.trigger(new_run(run_id))
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT])

@@ -9,9 +9,10 @@ import pytest
 
 from fleet.clock import SystemClock
 from fleet.store.journal import Journal
-from fleet.store.rows import EffectKind, EffectState, FindingRow, FindingState, NewRun
+from fleet.store.rows import EffectKind, EffectState, FindingRow, FindingState
 from fleet.store.tables.history import KEPT
 from fleet.store.tables.retention import CHUNK
+from tests.doubles.journal import new_run
 
 pytestmark = pytest.mark.anyio
 
@@ -141,9 +142,7 @@ async def test_more_runs_than_one_statement_takes(journal: Journal, queue: Queue
 async def test_days_and_figures_that_nobody_asks_for_go(place: str) -> None:
     clock = SetClock()
     async with await Journal.open(place, clock=clock) as journal:
-        await journal.trigger(
-            NewRun(run_id="r1", persona="p", key="r1", platform="d", trigger="t", rung="observe", budget={})
-        )
+        await journal.trigger(new_run("r1"))
         for day, amount in ((20, 1), (21, 2), (22, 4)):
             clock.day = day
             await journal.spend("r1", "calls", amount, 9)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fleet.store.journal import Journal
-from fleet.store.rows import NewRun
+from tests.doubles.journal import new_run
 from tests.store.conftest import Places
 from tests.store.rival import FINGERPRINTS, LIMIT, SPENDS, TICKS
 
@@ -51,17 +51,7 @@ async def test_two_processes_share_one_journal(places: Places) -> None:
     place = str(places())
     async with await Journal.open(place) as journal:
         for run_id in ("shared", "one", "two"):
-            await journal.trigger(
-                NewRun(
-                    run_id=run_id,
-                    persona="q",
-                    key=run_id,
-                    platform="d",
-                    trigger="t",
-                    rung="observe",
-                    budget={},
-                )
-            )
+            await journal.trigger(new_run(run_id, "q"))
         rivals = _rivals(place)
         rows = {row.key: row for row in await journal.runs(limit=9999)}
         spent = await journal.spent("shared")

@@ -110,9 +110,11 @@ async def reproduce(bench: GateBench, base: TreePort) -> tuple[StepResult, Resul
         result = results[-1]
         text = str(result.get("text") or result.get("error") or "")
         head = result.get("status") or result.get("outcome") or ""
+        # what should have been, in the words of the oracle or of the probe
+        says = [one.says for one in ORACLES if any(one.id == name for name, _ in seen[-1].seen)]
         told |= {
             "answered": line(f"{head} {text}".strip(), 300),
-            "expected": _expected(bench.judge, seen[-1]),
+            "expected": says[0] if says else bench.judge.question.probe.expect,
         }
         step = StepResult(
             GateStep.REPRODUCE, True, f"shown {times} of {TRIES}: {line(seen[-1].words, 200)}", told
@@ -285,12 +287,6 @@ async def _answers(
         broke = len(own) < len(calls) or any(cause_of(one) in OUR_FAILURES for one in own)
         found.append(await bench.ask(tree, calls) if broke and again else own)
     return found
-
-
-def _expected(judge: ItemJudge, seen: BuildVerdict) -> str:
-    """What should have been, in the words of the oracle or of the probe."""
-    says = [one.says for one in ORACLES if any(one.id == name for name, _ in seen.seen)]
-    return says[0] if says else judge.question.probe.expect
 
 
 def _essence(results: Results) -> dict[str, Any]:

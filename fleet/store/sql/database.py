@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -39,6 +39,10 @@ class Connection(Protocol):
 Work: TypeAlias = Callable[[Any], Awaitable[T]]
 """A function over a Connection. It awaits nothing else, and may be called again after a rollback:
 it changes only the database."""
+
+Mode: TypeAlias = Literal["plain", "view", "alone", "schema"]
+"""What a transaction may see: each statement the present, all of it one view, as if it ran alone; `schema`:
+what others committed meanwhile, for creating tables under a lock."""
 
 BUSY_S = 5.0
 """How long a write waits for others, or for a restarting server, before it raises TryAgain."""
@@ -89,9 +93,13 @@ class Database(ABC):
             [dict(zip(names, row, strict=True)) for row in rows],
         )
 
-    @abstractmethod
     async def rows(self, statement: Select[*tuple[Any, ...]]) -> Sequence[AnyRow]:
         """All rows of one query."""
+
+        async def work(connection: Connection) -> Sequence[AnyRow]:
+            return (await connection.execute(statement)).all()
+
+        return await self._apart(self._run("plain", work))
 
     async def tuples(self, statement: Select[*tuple[Any, ...]]) -> Sequence[Any]:
         """`rows` of plain columns, for readers of a million."""
@@ -105,13 +113,13 @@ class Database(ABC):
         """`rows` of a frequent query, cached under `key`."""
         return await self.rows(statement)
 
-    @abstractmethod
     async def read(self, work: Work[T]) -> T:
         """One consistent view; `work` must not write."""
+        return await self._apart(self._run("view", work))
 
     @abstractmethod
-    async def _commit(self, work: Work[T]) -> T:
-        """One transaction as if it ran alone, on the disk when this returns."""
+    async def _run(self, mode: Mode, work: Work[T]) -> T:
+        """One transaction; on the disk when this returns."""
 
     async def write(self, step: str, work: Work[T]) -> T:
         """One transaction as if it ran alone; on the disk when this returns.
@@ -129,12 +137,12 @@ class Database(ABC):
             failpoints.point(f"in {step}")
             return done
 
-        return await self._recorded(step, lambda: self._commit(whole))
+        return await self._recorded(step, "alone", whole)
 
-    async def _recorded(self, step: str, commit: Callable[[], Awaitable[T]]) -> T:
+    async def _recorded(self, step: str, mode: Mode, work: Work[T]) -> T:
         async def transaction() -> T:
             failpoints.about(step)
-            done = await commit()
+            done = await self._run(mode, work)
             failpoints.step(step)
             return done
 

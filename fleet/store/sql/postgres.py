@@ -8,10 +8,10 @@ ends during COMMIT. Only a server that stays away after that leaves a doubt, whi
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Self, TypeVar
 from uuid import UUID, uuid4
 
 import anyio
@@ -21,7 +21,6 @@ from sqlalchemy import (
     Column,
     DateTime,
     MetaData,
-    Select,
     Table,
     Uuid,
     delete,
@@ -37,7 +36,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from fleet.errors import ConfigError, FleetError, TryAgain
 from fleet.retry import DATABASE
-from fleet.store.sql.database import BUSY_S, AnyRow, Database, Work
+from fleet.store.sql.database import BUSY_S, Database, Mode, Work
 from fleet.store.sql.migrations import settle_version
 from fleet.store.sql.server import SESSION, is_lost, link, translate
 
@@ -81,15 +80,12 @@ async def _clear_receipts(connection: AsyncConnection) -> None:
     await connection.execute(delete(_RECEIPTS).where(_RECEIPTS.c.at < _OLD))
 
 
-class _Mode(NamedTuple):
-    """Engines over one pool, by what their transactions may see."""
-
-    alone: AsyncEngine
-    view: AsyncEngine
-    plain: AsyncEngine
-    """One statement at a time, without a transaction around it."""
-    schema: AsyncEngine
-    """Sees what others committed meanwhile: for creating tables under a lock."""
+_SEES: Mapping[Mode, str] = {
+    "plain": "AUTOCOMMIT",
+    "view": "REPEATABLE READ",
+    "alone": "SERIALIZABLE",
+    "schema": "READ COMMITTED",
+}
 
 
 class PostgresDatabase(Database):
@@ -101,12 +97,8 @@ class PostgresDatabase(Database):
         super().__init__(engine, where)
         self._busy_s = busy_s
         self._writes = itertools.count(1)
-        self._modes = _Mode(
-            alone=engine.execution_options(isolation_level="SERIALIZABLE"),
-            view=engine.execution_options(isolation_level="REPEATABLE READ"),
-            plain=engine.execution_options(isolation_level="AUTOCOMMIT"),
-            schema=engine.execution_options(isolation_level="READ COMMITTED"),
-        )
+        self._modes = {mode: engine.execution_options(isolation_level=sees) for mode, sees in _SEES.items()}
+        """Engines over one pool."""
 
     @classmethod
     async def open(cls, url: str, *, busy_s: float = BUSY_S) -> Self:
@@ -131,9 +123,7 @@ class PostgresDatabase(Database):
         event.listen(engine.sync_engine, "connect", prepare)
         database = cls(engine, _where(parsed), busy_s)
         try:
-            await database._recorded(
-                "store.open", lambda: database._insist(database._modes.schema, database._settle_version)
-            )
+            await database._recorded("store.open", "schema", database._settle_version)
         except BaseException:
             await database.aclose()
             raise
@@ -142,16 +132,9 @@ class PostgresDatabase(Database):
     def insert(self, table: Table) -> postgresql.Insert:
         return postgresql.insert(table)
 
-    async def rows(self, statement: Select[*tuple[Any, ...]]) -> Sequence[AnyRow]:
-        async def work(connection: AsyncConnection) -> Sequence[AnyRow]:
-            return (await connection.execute(statement)).all()
-
-        return await self._apart(self._insist(self._modes.plain, work))
-
-    async def read(self, work: Work[T]) -> T:
-        return await self._apart(self._insist(self._modes.view, work))
-
-    async def _commit(self, work: Work[T]) -> T:
+    async def _run(self, mode: Mode, work: Work[T]) -> T:
+        if mode != "alone":
+            return await self._insist(self._modes[mode], work)
         receipt = uuid4()
         answers: list[T] = []  # of the latest attempt that reached its commit: no other can be committed
 
@@ -164,10 +147,10 @@ class PostgresDatabase(Database):
                 await _put_down(connection, receipt)
             return answers[0]
 
-        answer = await self._insist(self._modes.alone, once)
+        answer = await self._insist(self._modes["alone"], once)
         if next(self._writes) % RECEIPTS_KEPT == 0:
             with suppress(FleetError):  # the write itself is recorded
-                await self._insist(self._modes.plain, _clear_receipts)
+                await self._insist(self._modes["plain"], _clear_receipts)
         return answer
 
     async def _settle_version(self, connection: AsyncConnection) -> None:

@@ -34,7 +34,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import StaticPool
 
 from fleet.errors import ConfigError, FleetError, TryAgain, UsageError
-from fleet.store.sql.database import BUSY_S, AnyRow, Connection, Database, Parameters, Work
+from fleet.store.sql.database import BUSY_S, AnyRow, Database, Mode, Parameters, Work
 from fleet.store.sql.migrations import missing, settle_version
 
 T = TypeVar("T")
@@ -47,6 +47,8 @@ GRAIN_S = 2.0
 PAGE = 100
 """Rows of one INSERT: more are hardly faster, and SQLite limits the number of values."""
 
+_BEGIN: Mapping[Mode, str] = {"plain": "", "view": "BEGIN"}
+"""What starts a transaction; a statement alone is its own view."""
 _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON")
 
 
@@ -165,12 +167,6 @@ class SqliteDatabase(Database):
         statement = str(sqlite.insert(table).compile(dialect=sqlite.dialect()))
         connection.near.exec_driver_sql(statement, list(rows))
 
-    async def rows(self, statement: Select[*tuple[Any, ...]]) -> Sequence[AnyRow]:
-        async def work(connection: Connection) -> Sequence[AnyRow]:
-            return (await connection.execute(statement)).all()
-
-        return await self._apart(self._transaction(work, ""))  # a statement is its own view
-
     async def tuples(self, statement: Select[*tuple[Any, ...]]) -> Sequence[Any]:
         """As the driver has them: SQLAlchemy's rows take twice as long."""
 
@@ -182,7 +178,7 @@ class SqliteDatabase(Database):
             found.close()
             return answer
 
-        return await self._apart(self._transaction(work, ""))
+        return await self._apart(self._run("plain", work))
 
     async def look(self, key: str, statement: Select[*tuple[Any, ...]]) -> Sequence[AnyRow]:
         """The cached answer while no process writes."""
@@ -194,12 +190,6 @@ class SqliteDatabase(Database):
             self._looks[key] = asked, found
         return found
 
-    async def read(self, work: Work[T]) -> T:
-        return await self._apart(self._transaction(work, "BEGIN"))
-
-    async def _commit(self, work: Work[T]) -> T:
-        return await self._transaction(work, "BEGIN IMMEDIATE")
-
     async def faults(self) -> list[str]:
         async def work(connection: ThreadConnection) -> list[str]:
             report = connection.near.exec_driver_sql("PRAGMA integrity_check(10)").scalars()
@@ -207,10 +197,10 @@ class SqliteDatabase(Database):
 
         return await self.read(work)
 
-    async def _transaction(self, work: Work[T], begin: str) -> T:
+    async def _run(self, mode: Mode, work: Work[T]) -> T:
         self._place.check()
         with _translated(self._where):
-            return await self._thread.run(begin, work)
+            return await self._thread.run(_BEGIN.get(mode, "BEGIN IMMEDIATE"), work)
 
     async def _apart(self, transaction: Coroutine[Any, Any, T]) -> T:
         """One at a time: there is one connection."""
