@@ -13,7 +13,6 @@ from fleet.config import DayLimits
 from fleet.errors import BudgetExceeded, ConfigError
 from fleet.personas.duration import MAX_WALL_S, parse_duration
 from fleet.personas.model import BudgetSection
-from fleet.store.tables.budget import Spending
 from fleet.store.tables.units import FLEET, INT_MAX, SCOPES, USD, Limits, Scope, key_of, limited, micros
 
 Unit = Literal["calls", "writes", "reports", "closing", "tokens", "usd_micro", "requests"]
@@ -106,6 +105,20 @@ def parse_wall(text: str, *, file: Path | str = "") -> float:
     return seconds
 
 
+class SpendingPort(Protocol):
+    """The methods of the journal that a ledger needs; its tables would bring SQLAlchemy to every command."""
+
+    async def spend(
+        self, run_id: str, unit: str, amount: int, limit: int, *, day: Limits | None = None
+    ) -> int: ...
+
+    async def reserve(self, run_id: str, amounts: Mapping[str, int], limits: Limits) -> str: ...
+
+    async def settle(self, reserve_id: str, actual: Mapping[str, int]) -> None: ...
+
+    async def spent_in(self, run_id: str) -> Mapping[Scope, Mapping[str, int]]: ...
+
+
 class Today(Protocol):
     """The method of the journal that returns what a day has spent."""
 
@@ -138,7 +151,7 @@ class Ledger:
 
     def __init__(
         self,
-        journal: Spending,
+        journal: SpendingPort,
         run: str,
         budget: Budget,
         fleet: Callable[[], Mapping[Unit, int]] = dict,
