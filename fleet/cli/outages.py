@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fleet.findings.outage import FACTS, read_book
+from fleet.findings.outage import FACTS, read_book, shown
 from fleet.store.journal import Journal
 from fleet.text import clean
 
@@ -19,7 +19,7 @@ async def open_outages(journal: Journal) -> list[dict[str, Any]]:
             "severity": book.open.severity,
             "targets": list(book.open.targets),
             "since": book.open.since,
-            "title": book.open.title,
+            "title": shown(book.open.title),
             "posted": await journal.posted(book.open.fp) is not None,
         }
         for platform, book in books.items()

@@ -8,6 +8,7 @@ outage is another item. Its entries on the log (`platform-unreachable: …`, and
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Collection
 from typing import Annotated
 
@@ -15,10 +16,14 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from fleet.errors import ConfigError
 from fleet.findings.reader import FP, ParsedEntry
+from fleet.findings.sighting import TITLE_CHARS
+from fleet.text import line
 
 WORD = "platform-unreachable"
-"""Replaces the probe's id, and begins the title."""
+"""Replaces the probe's id, and begins the title of its entries on the log."""
 OVER = f"{WORD}: over"
+NAMED = "Platform does not answer: outage of "
+"""Begins what people read: the name of its kind, and what no other title of that kind goes on with."""
 FACTS = "outage."
 """Prefix of the journal's keys of outages; a platform's name follows."""
 SURFACE = "ux"
@@ -88,6 +93,20 @@ def fingerprint_of(platform: str, targets: Collection[str], since: str) -> str:
     """12 hex digits that name one outage."""
     text = "\0".join((SURFACE, WORD, platform, *sorted(targets), since))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def shown(title: str) -> str:
+    """The title of an outage's entry as people read it; any other title as it is."""
+    said = title.removeprefix(f"{WORD}: ")
+    if said == title:
+        return title
+    said = re.sub(r" do(?:es)? not answer(?=[:,;])| over [\d.]+ s(?=,)|, since [^;]*", "", said)
+    return line(f"{NAMED}{said}", TITLE_CHARS)
+
+
+def is_titled(title: str) -> bool:
+    """Whether an item's title is an outage's, as its entry or as people read it."""
+    return title.startswith((f"{WORD}: ", NAMED))
 
 
 def is_outage(entry: ParsedEntry) -> bool:

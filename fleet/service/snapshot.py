@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Self
 
-from fleet.findings.outage import FACTS, OutageBook, read_book
+from fleet.findings.outage import FACTS, OutageBook, read_book, shown
 from fleet.gate.budget import Unit, day_limits, left_today
 from fleet.personas.model import Persona
 from fleet.runs.desk.exit_codes import exit_code
@@ -56,7 +56,7 @@ UNKNOWN = PlatformReach()
 def platform_reach(book: OutageBook, last: Sequence[RunRow]) -> PlatformReach:
     """The newest look. `last` are the last ended runs of the personas that look at the platform."""
     if (outage := book.open) is not None:
-        return PlatformReach(up=False, since=outage.since, by=outage.persona, why=outage.title)
+        return PlatformReach(up=False, since=outage.since, by=outage.persona, why=shown(outage.title))
     looks = [
         row
         for row in last

@@ -131,7 +131,7 @@ def test_a_killed_platform_is_noticed_posted_once_and_over_when_it_is_back(stand
     found = _one(first)
     assert (first.code, found["state"], found["severity"], found["surface"]) == (1, "posted", "high", "ux")
     assert (found["confirmed"], found["tries"]) == (3, 3)
-    assert "site, proxy and faces do not answer: connection refused, 4 looks over" in found["title"]
+    assert "outage of site, proxy and faces: connection refused, 4 looks" in found["title"]
     assert found["title"].endswith("; node answers")
     assert found["repro"].startswith('qa_fetch(url="{site}/")')
     again = stand.smoke()

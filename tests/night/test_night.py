@@ -44,7 +44,7 @@ PAGES = {"targets": {"manual": "{site}/letters.html", "settings": "{site}/names.
 EVENING = "Secret is public: GET / shows a private key"
 SECOND = "Secret is public: GET /letters.html shows a private key"
 THIRD = "Secret is public: GET /names.html shows a private key"
-OUTAGE = "platform-unreachable: site does not answer"
+OUTAGE = "Platform does not answer: outage of site"
 NEWS = {"new": [SECOND, THIRD], "regressed": [], "fixed": [EVENING, OUTAGE], "still": []}
 """The digest of this night: an outage that is over is one of the things that were mended."""
 PACE = {"qa-security": 'every = "4s"', "qa-retest": 'every = "5s"', "qa-triage": 'every = "3s"'}

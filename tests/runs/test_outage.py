@@ -356,7 +356,7 @@ async def test_a_part_that_is_down_is_found_first_and_never_waited_for_again(tmp
         assert await table.drive() == "1 of 2 probes looked at"
         assert await rows(table) == [(WORD, "confirmed", "high")]
         (row,) = await table.world.journal.findings(RUN)
-        assert "site does not answer: connection refused, 4 looks" in row.title
+        assert "outage of site: connection refused, 4 looks" in row.title
         assert row.title.endswith("; proxy, faces and node answer")
         assert "rate=3/3 ev=sha256:" in row.envelope
         assert (table.folder / "evidence" / f"{row.evidence}.json").is_file()

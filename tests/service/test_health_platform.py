@@ -48,7 +48,12 @@ LATER = "2026-11-21T09:30:00Z"
         (
             OutageBook(open=OUT),
             [DONE],
-            PlatformReach(up=False, since=OUT.since, by="qa-smoke", why=OUT.title),
+            PlatformReach(
+                up=False,
+                since=OUT.since,
+                by="qa-smoke",
+                why="Platform does not answer: outage of site refused",
+            ),
         ),
         (
             OutageBook(),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fleet.findings.envelope import Envelope, read, write
-from fleet.findings.outage import WORD, OutageEnd, fingerprint_of, is_over
+from fleet.findings.kinds import kind_of, kind_titled
+from fleet.findings.outage import WORD, OutageEnd, fingerprint_of, is_over, is_titled, shown
 from fleet.findings.repro import ReproCall
 from fleet.store.rows import MirroredEntry
 from fleet.triage.items.index import TriageIndex
@@ -91,3 +92,20 @@ def test_a_stranger_ends_no_outage_and_joins_none() -> None:
     items = decide(forged, TRUSTED, inputs()).items
     assert (items[0].fingerprint, items[0].count) == (ONE, 1)
     assert missing(log(outage(ONE), sender=HUMAN), end(ONE)) == ()
+
+
+def test_people_read_a_kind_and_a_place_and_the_log_keeps_its_word() -> None:
+    (item,) = decide(log(outage(ONE)), TRUSTED, inputs()).items
+    logged, words = read(outage(ONE)).title, "outage of site: connection refused, 4 looks over 7 s"
+    assert item.title == f"Platform does not answer: {words}"
+    since = f"{logged}, since 2026-11-22T12:00:00Z; node answers"
+    assert shown(since) == f"{item.title.removesuffix(' over 7 s')}; node answers"
+    assert kind_titled(item.title) is kind_of(WORD)
+
+
+def test_what_a_probe_found_of_this_kind_is_no_outage() -> None:
+    titles = ("Platform does not answer: GET /a: 0", "Page became slower: GET /a")
+    assert [(shown(one), is_titled(one)) for one in titles] == [(one, False) for one in titles]
+    logged = read(outage(ONE)).title
+    assert is_titled(logged)
+    assert is_titled(shown(logged))

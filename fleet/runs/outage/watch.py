@@ -20,7 +20,16 @@ from fleet.events.model import CheckFailed, FindingRaised, FindingVerified, Outa
 from fleet.events.stream import Stream
 from fleet.findings.envelope import compose, write
 from fleet.findings.evidence import EvidenceStep
-from fleet.findings.outage import SURFACE, WORD, Outage, OutageBook, OutageEnd, OutageLook, fingerprint_of
+from fleet.findings.outage import (
+    SURFACE,
+    WORD,
+    Outage,
+    OutageBook,
+    OutageEnd,
+    OutageLook,
+    fingerprint_of,
+    shown,
+)
 from fleet.findings.proof import TRIES
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.personas.load import LoadedPersona
@@ -303,7 +312,7 @@ async def confirm(
         persona=persona.persona.name,
         surface=SURFACE,
         severity=outage.severity,
-        title=outage.title,
+        title=shown(outage.title),
         repro=write_repro(repro) if repro else "",
         confirmed=TRIES,
         tries=TRIES,
@@ -331,7 +340,7 @@ async def confirm(
         fp=row.fingerprint,
         rate=(TRIES, TRIES),
         ev=sha256,
-        title=row.title,
+        title=outage.title,
         repro=repro,
     )
     if await world.journal.add_finding(replace(row, evidence=sha256, envelope=write(envelope))):

@@ -17,7 +17,7 @@ from typing import Any, get_args
 from fleet.errors import FleetError
 from fleet.findings.evidence import load
 from fleet.findings.fingerprint import fingerprint, normalise_repro
-from fleet.findings.outage import WORD
+from fleet.findings.outage import WORD, is_titled
 from fleet.findings.repro import ReproCall, ReproError, parse_repro
 from fleet.findings.severity import SEVERITIES, Severity
 from fleet.findings.sighting import WORD_CHARS, lead, spelled
@@ -93,7 +93,7 @@ def known_of(items: Iterable[ItemRow], posted: Iterable[FindingRow]) -> list[Kno
     for item in items:
         names = dict.fromkeys((item.fingerprint, *item.names))
         own = tuple(rows.pop(name) for name in names if name in rows)
-        if not item.title.startswith(f"{WORD}: "):
+        if not is_titled(item.title):
             found.append(KnownItem(item, own))
     for row in rows.values():
         unlisted = ItemRow(

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Collection, Iterable, Mapping
 
 from fleet.config import NoticeEvent
-from fleet.findings.outage import WORD, OutageBook, lasted
+from fleet.findings.outage import OutageBook, is_titled, lasted
 from fleet.findings.severity import Severity
 from fleet.gate.budget import Unit
 from fleet.service.notify.state import HostState, Notice, NoticeState
@@ -35,7 +35,7 @@ def of_items(state: NoticeState, items: Iterable[ItemRow], now: str) -> NoticeSt
     """
     known, found, first = dict(state.items or {}), list[Notice](), state.items is None
     for item in items:
-        if item.title.startswith(f"{WORD}: "):
+        if is_titled(item.title):
             continue  # an outage has a notice of its own
         before = next((known[name] for name in (item.fingerprint, *item.names) if name in known), "")
         after = _reported(item.state, before)

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from fleet.clock import iso_seconds
 from fleet.findings.instances import MOST, Instance, merged, minute
+from fleet.findings.outage import shown
 from fleet.findings.reader import ParsedEntry, read
 from fleet.findings.repro import write_repro
 from fleet.oracles.place import met_at
@@ -56,7 +57,7 @@ def item_of(one: RankedCluster, place: int, life: Life | None = None) -> Worklis
         fingerprint=one.cluster.fingerprint,
         severity=one.severity,
         surface=entry.surface,
-        title=entry.title,
+        title=shown(entry.title) if trusted else entry.title,
         count=one.count,
         verified=one.proof == "verified",
         repro=write_repro(entry.repro) if trusted and entry.repro else "",
