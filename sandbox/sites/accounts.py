@@ -112,6 +112,16 @@ def replaced(value: Any, known: Mapping[str, str]) -> Any:  # noqa: ANN401  any 
     return value
 
 
+def innermost(fields: dict[str, Any]) -> dict[str, Any]:
+    """The table of a body that has words of an account: below those that only wrap it."""
+    for _ in range(8):
+        inner = [one for one in fields.values() if isinstance(one, dict)]
+        if len(inner) != 1 or any("{" in one for one in fields.values() if isinstance(one, str)):
+            break
+        fields = inner[0]
+    return fields
+
+
 def quoted(reply: HttpReply, known: Mapping[str, str]) -> str:
     """What an answer says, to end a sentence about it: a page's line that says why, else its first ones; ""
     if it says nothing.

@@ -5,6 +5,7 @@ A sign-up that is refused is tried again with what its refusal asks for, a few t
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ from sandbox.errors import Deadline
 from sandbox.pages.forms import encoded
 from sandbox.pages.page_request import page_request
 from sandbox.sites import sessions
-from sandbox.sites.accounts import ACCOUNTS, SECRET, SHAPED, AccountAnswer, quoted, replaced, words
+from sandbox.sites.accounts import ACCOUNTS, SECRET, SHAPED, AccountAnswer, innermost, quoted, replaced, words
 from sandbox.sites.refusals import Adaptation
 from sandbox.sites.sessions import Session
 from sandbox.spec import UNSAFE, Mistake
@@ -31,8 +32,7 @@ WHO = (*ACCOUNTS, "anonymous", "wrong", *sessions.FORGED)
 SIGN_UPS, LOG_INS = 6, 4
 """Most tries of one sign-up, and of one log-in: each refusal may ask for one thing more."""
 _SECRET = re.compile(r"(?i)token|jwt|session|secret|pass(?:w|ph)|cookie|api_?key")
-_OTHER = {"json": "form", "form": "json", "multipart": "form"}
-"""What else a body may be sent as, where its own form is not read."""
+FORMS = ("form", "multipart")
 
 
 class ApiStart(Protocol):
@@ -75,10 +75,9 @@ class ApiPlay:
         self._words = {label: words(accounts.get(label)) for label in ACCOUNTS}
         self._bodies = dict(args.bodies)
         path = args.url[len(self._origin) :] or "/"
-        self._join = Entrance("sign-up", path, dict(args.fields), self._bodies.get(path, "json"))
-        self._enter = Entrance(
-            "log-in", args.login, dict(args.login_fields), self._bodies.get(args.login, "json")
-        )
+        kinds = (self._bodies.get(at, "json") for at in (path, args.login))
+        self._join = Entrance("sign-up", path, copy.deepcopy(args.fields), next(kinds))
+        self._enter = Entrance("log-in", args.login, copy.deepcopy(args.login_fields), next(kinds))
         if SECRET in str(args.fields):
             self._join.what = "log-in"
         self.held: dict[str, Session] = {}
@@ -138,16 +137,15 @@ class ApiPlay:
                 continue
             learned = adapted.learn(reply)
             if reply.status == 415 or adapted.form_unread:
-                what.kind = self._bodies[what.path] = _OTHER[what.kind]
+                what.kind = self._bodies[what.path] = "json" if what.kind in FORMS else "form"
             elif learned:
-                what.fields = dict(adapted.fields)
+                what.fields = copy.deepcopy(adapted.whole)
             elif (
                 what is self._enter and "{handle" in str(what.fields) and "{email}" in str(self._join.fields)
             ):
-                mail = self._named("email") or "{email}"
-                what.fields = adapted.fields = {
-                    name: mail if str(one).startswith("{handle") else one for name, one in what.fields.items()
-                }
+                mail, sent = self._named("email") or "{email}", adapted.fields
+                sent |= {name: mail for name, one in sent.items() if str(one).startswith("{handle")}
+                what.fields = copy.deepcopy(adapted.whole)
             else:
                 break
         return f"the {what.what} answers {reply.status}{self._quoted(label)}"
@@ -159,15 +157,16 @@ class ApiPlay:
 
     def _renamed(self) -> None:
         """Log in by what was signed up with in the end: by a field's name, else by its word."""
-        for name, one in self._enter.fields.items():
-            same = self._join.fields.get(name)
+        sent, joined = innermost(self._enter.fields), innermost(self._join.fields)
+        for name, one in sent.items():
+            same = joined.get(name)
             word = re.fullmatch(r"\{(handle|email|phrase)\}", str(one))
             if word and (found := same if isinstance(same, str) and "{" in same else self._named(word[1])):
-                self._enter.fields[name] = found
+                sent[name] = found
 
     def _named(self, word: str) -> str:
         """What a word of ours became in the sign-up."""
-        texts = [one for one in self._join.fields.values() if isinstance(one, str)]
+        texts = [one for one in innermost(self._join.fields).values() if isinstance(one, str)]
         plain = f"{{{word}}}" in texts
         return "" if plain else next((one for one in texts if one.startswith(f"{{{word}:")), "")
 
@@ -178,8 +177,8 @@ class ApiPlay:
         """Every text of ours that an account used, by its word."""
         known = {word: text for word, text in self._words[label].items() if text}
         for what in (self._join, self._enter):
-            shaped = (one for one in what.fields.values() if isinstance(one, str) and SHAPED.fullmatch(one))
-            known |= {one: replaced(one, known) for one in shaped}
+            texts = [one for one in innermost(what.fields).values() if isinstance(one, str)]
+            known |= {one: str(replaced(one, known)) for one in texts if SHAPED.fullmatch(one)}
         return known
 
     def step(self, one: Any, at: int) -> AccountAnswer:  # noqa: ANN401  any JSON
@@ -216,12 +215,10 @@ class ApiPlay:
             url += ("&" if "?" in url else "?") + urlencode(held.query)
         body, body_type = "", ""
         if method in UNSAFE and fields:
-            if kind == "json":
-                body, body_type = json.dumps(fields), "application/json"
+            if kind not in FORMS:
+                body, body_type = json.dumps(fields), "application/json" if kind == "json" else kind
             else:
-                entries = [
-                    (name, one if isinstance(one, str) else json.dumps(one)) for name, one in fields.items()
-                ]
+                entries = [(name, _as_text(one, file=kind == "multipart")) for name, one in fields.items()]
                 raw, body_type = encoded(entries, multipart=kind == "multipart")
                 body = raw.decode()
         headers = held.sent(urlsplit(url).path, acts=method in UNSAFE)
@@ -256,6 +253,11 @@ class ApiPlay:
             named=any(one in text for one in names),
             facts=dict(list(facts.items())[:MAX_FACTS]),
         )
+
+
+def _as_text(value: Any, *, file: bool) -> Any:  # noqa: ANN401  any JSON
+    """A value as a form has it; a list is a file's name, type and text."""
+    return value if isinstance(value, str) or (file and isinstance(value, list)) else json.dumps(value)
 
 
 def _without(text: str, known: Mapping[str, str]) -> str:

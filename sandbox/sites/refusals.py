@@ -6,6 +6,7 @@ express-validator, zod, class-validator, JSON:API, problem details), and plain s
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from typing import Any
 
 from sandbox import strict_json
 from sandbox.http import HttpReply
-from sandbox.sites.accounts import READ, lines
+from sandbox.sites.accounts import READ, innermost, lines
 from sandbox.text import decode
 
 COMPLAINTS = 24
@@ -33,7 +34,10 @@ _SAYING = (
     "constraints",
     "code",
 )
-_NAMING = ("loc", "path", "param", "field", "name", "property", "pointer", "attribute", "key", "parameter")
+_NAMING = (
+    *("loc", "path", "param", "field", "name", "property", "pointer", "attribute", "key", "parameter"),
+    *("source", "propertyPath", "target"),
+)
 _GENERAL = frozenset(
     (
         *(*_SAYING, "errors", "details", "data", "body", "issues", "fields", "fieldErrors", "violations"),
@@ -142,7 +146,7 @@ _TERMS = re.compile(r"(?i)terms|consent|agree|accept|privacy|policy|gdpr|tos$|^i
 _GUESSES: tuple[tuple[re.Pattern[str], Any], ...] = tuple(
     (re.compile(rf"(?i){name}"), value)
     for name, value in (
-        (r"pass(?:word|phrase|wd|code|wort)|^pwd|secret$|confirm", "{phrase}"),
+        (r"pass(?:word|phrase|wd|code|wort|key)|keyphrase|^pwd|secret$|confirm", "{phrase}"),
         (r"e-?mail", "{email}"),
         (r"user|login|nick|handle|account|slug", "{handle}"),
         (_TERMS.pattern.removeprefix("(?i)"), True),
@@ -221,11 +225,12 @@ class TextRules:
 
 
 class Adaptation:
-    """The fields of one sign-up while it is refused; `more` are those that may be sent besides, `host` is the
-    platform's."""
+    """The fields of one sign-up while it is refused, in `whole` as they are sent; `more` are those that may
+    be sent besides, `host` is the platform's."""
 
     def __init__(self, fields: Mapping[str, Any], more: Mapping[str, Any], host: str = "") -> None:
-        self.fields, self._more, self._host = dict(fields), dict(more), host.lower()
+        self.whole, self._more, self._host = copy.deepcopy(dict(fields)), dict(more), host.lower()
+        self.fields = innermost(self.whole)
         self._rules: dict[str, TextRules] = {}
         self.form_unread = False
         """Whether the last answer lacks all fields that were sent: it does not read how they were sent."""
@@ -260,6 +265,8 @@ class Adaptation:
             return True
         before = self.fields[name]
         self.fields[name] = value = self._fitted(name, before, text)
+        if isinstance(value, str) and value.startswith("{phrase:"):  # and where it is repeated
+            self.fields |= {at: value for at, one in self.fields.items() if str(one).startswith("{phrase")}
         return bool(value != before or type(value) is not type(before))
 
     def _fitted(self, name: str, before: Any, text: str) -> Any:  # noqa: ANN401  any JSON

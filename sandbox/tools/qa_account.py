@@ -19,6 +19,7 @@ from sandbox.text import clean
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
 MAX_STEPS = 40
+_SENT = re.compile(r"form|multipart|json|application/[a-z.+-]{0,60}json")
 _CARRIED = re.compile(r"(?:basic|(?:header|query|cookie) [\w!#$%&'*+.^`|~-]{1,64}(?: \w{1,20})?)?")
 
 
@@ -53,7 +54,7 @@ class Args:
     more: dict[str, Any] = field(default_factory=dict)
     """What is sent besides when a sign-up is refused that does not say what it lacks."""
     bodies: dict[str, str] = field(default_factory=dict)
-    """What a path is sent, where it is not JSON: `form` or `multipart`; by its path, as in steps."""
+    """How bodies are sent, by path as in steps: `form`, `multipart`, `json`, or another type of JSON."""
     carried: str = ""
     """How a session is shown: `basic` (by the values of `login_fields`, name and passphrase), `header NAME`,
     `query NAME`, `cookie NAME`, with a word before the token as a third; "": a bearer token, or cookies."""
@@ -76,7 +77,7 @@ class Result(ToolAnswer):
 def run(args: Args, ctx: Context) -> Result:
     if not 1 <= len(args.steps) <= MAX_STEPS:
         raise Mistake(f"/args/steps: expected 1 to {MAX_STEPS}")
-    if not _CARRIED.fullmatch(args.carried) or not set(args.bodies.values()) <= {"form", "multipart"}:
+    if not _CARRIED.fullmatch(args.carried) or not all(map(_SENT.fullmatch, args.bodies.values())):
         raise Mistake("/args: expected `carried` and `bodies` as documented")
     deadline = Deadline(ctx.deadline_s * 0.9)
     played = FormPlay(args, ctx.accounts, deadline) if args.page else ApiPlay(args, ctx.accounts, deadline)

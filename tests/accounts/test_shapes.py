@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from tests.accounts.base import Shape
+from tests.accounts.others import SHAPES as OTHERS
 from tests.accounts.playing import Played, play
-from tests.accounts.shapes import SHAPES
+from tests.accounts.shapes import SHAPES as FIRST
 
 pytestmark = pytest.mark.anyio
+SHAPES: Mapping[str, type[Shape]] = {**FIRST, **OTHERS}
 WORDS = {"username": "{handle}", "password": "{phrase}"}
 PARTS = {"nickname": "{handle}", "passphrase": "{phrase}"}
 MAIL = {"email": "{email}", "password": "{phrase}"}
@@ -83,6 +85,55 @@ MADE: Mapping[str, Mapping[str, Any]] = {
         },
         "login": "/api/login",
         "login_fields": {"username": "{handle:^[a-z]{5,9}$}", "password": "{phrase}"},
+    },
+    "resources": {
+        "fields": {
+            "data": {
+                "type": "enrolments",
+                "attributes": {
+                    "login-name": "{handle}",
+                    "contact-mail": "{email}",
+                    "keyphrase": "{phrase:[Q][a][1][a-z0-9]{21}}",
+                },
+            }
+        },
+        "login": "/credentials",
+        "login_fields": {
+            "data": {
+                "type": "credentials",
+                "attributes": {"login-name": "{handle}", "keyphrase": "{phrase:[Q][a][1][a-z0-9]{21}}"},
+            }
+        },
+        "bodies": dict.fromkeys(("/enrolments", "/credentials", "/appointments"), "application/vnd.api+json"),
+    },
+    "wrapped": {
+        "fields": {
+            "user": {
+                "email": "{email}",
+                "password": "{phrase:[Q][a][1][a-z0-9]{11}}",
+                "password_confirmation": "{phrase:[Q][a][1][a-z0-9]{11}}",
+                "username": "{handle:[a-z0-9]{9}}",
+            }
+        },
+        "login": "/users/sign_in",
+        "login_fields": {"user": {"email": "{email}", "password": "{phrase:[Q][a][1][a-z0-9]{11}}"}},
+    },
+    "guide": {
+        "fields": {"account": "{handle}", "passcode": "{phrase}"},
+        "login": "/sessions",
+        "login_fields": {"account": "{handle}", "passcode": "{phrase}"},
+        "bodies": dict.fromkeys(("/enrol", "/sessions", "/reminders"), "form"),
+        "carried": "header X-Session",
+    },
+    "cross-site": {
+        "fields": {"name": "{handle}", **MAIL, "password_confirmation": "{phrase}"},
+        "login": "/login",
+        "login_fields": MAIL,
+        "carried": "cookie app_session",
+    },
+    "key-in-query": {
+        "fields": {"title": "{handle}", "owner_email": "{email}"},
+        "carried": "query api_key",
     },
 }
 """By which arguments the accounts of an API are made in the end, its place aside."""

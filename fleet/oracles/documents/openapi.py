@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from fleet.oracles.documents.json_schema import ITEMS, ROOM, resolved
 from fleet.oracles.documents.swagger import METHODS
 
+JSON = "application/json"
 FORMS = {"application/x-www-form-urlencoded": "form", "multipart/form-data": "multipart"}
 
 
@@ -74,37 +75,40 @@ class Operation:
 
     @property
     def sent(self) -> tuple[str, object]:
-        """How its body is sent, `json`, `form` or `multipart`, the first of these that it takes, and its
-        schema; ("", None) where it takes none of them."""
+        """How its body is sent (`json`, another type of JSON, `form`, `multipart`: the first of these that it
+        takes), and its schema; ("", None) where it takes none of them."""
         content = resolved(self.raw.get("requestBody"), self.document).get("content")
         found = dict[str, object]()
         for kind, media in content.items() if isinstance(content, dict) else ():
             plain = str(kind).lower().partition(";")[0].strip()
-            how = "json" if plain.endswith("json") or plain == "*/*" else FORMS.get(plain, "")
+            how = (
+                "json"
+                if plain in (JSON, "*/*")
+                else plain
+                if plain.endswith("json")
+                else FORMS.get(plain, "")
+            )
             if how and isinstance(media, dict):
                 found.setdefault(how, media.get("schema", {}))
-        return next(((how, found[how]) for how in ("json", "form", "multipart") if how in found), ("", None))
+        last = ("form", "multipart")
+        ranked = sorted(found, key=lambda how: (how != "json", how in last and last.index(how) + 1))
+        return (ranked[0], found[ranked[0]]) if ranked else ("", None)
 
     @property
     def body(self) -> object:
         """The schema of its JSON body; None where it takes none."""
         how, schema = self.sent
-        return schema if how == "json" else None
+        return schema if how not in ("form", "multipart") else None
 
     @property
     def fields(self) -> Mapping[str, Any]:
         """The schemas of the fields of its body, by name; empty where it says nothing of them."""
-        found: dict[str, Any] = {}
-        for part in self._parts():
-            properties = part.get("properties")
-            found |= properties if isinstance(properties, dict) else {}
-        return found
+        return fields_of(self.sent[1], self.document)[0]
 
     @property
     def required(self) -> frozenset[str]:
         """The fields that its body must have."""
-        named = (part.get("required") for part in self._parts())
-        return frozenset(str(one) for names in named if isinstance(names, list) for one in names)
+        return fields_of(self.sent[1], self.document)[1]
 
     @property
     def closed(self) -> bool:
@@ -113,17 +117,30 @@ class Operation:
             one.get("additionalProperties") not in (None, False)
             or "patternProperties" in one
             or any(word in one for word in ROOM)
-            for one in self._parts()
+            for one in _parts(self.sent[1], self.document)
         )
 
-    def _parts(self) -> list[Mapping[str, Any]]:
-        """The schema of its body with those that it puts together by `allOf`, `ITEMS` of them at most."""
-        found, waiting = list[Mapping[str, Any]](), [self.sent[1]]
-        while waiting and len(found) < ITEMS:
-            found.append(resolved(waiting.pop(0), self.document))
-            inner = found[-1].get("allOf")
-            waiting += inner[:ITEMS] if isinstance(inner, list) else ()
-        return found
+
+def fields_of(schema: object, document: Mapping[str, Any]) -> tuple[Mapping[str, Any], frozenset[str]]:
+    """The schemas of an object's fields by name, and those that it must have."""
+    found, needed = dict[str, Any](), set[str]()
+    for part in _parts(schema, document):
+        properties, names = part.get("properties"), part.get("required")
+        found |= properties if isinstance(properties, dict) else {}
+        needed |= {str(one) for one in names} if isinstance(names, list) else set()
+    return found, frozenset(needed)
+
+
+def _parts(schema: object, document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """A schema with those that it puts together by `allOf`, and the first of its alternatives; `ITEMS` of
+    them at most."""
+    found, waiting = list[Mapping[str, Any]](), [schema]
+    while waiting and len(found) < ITEMS:
+        found.append(resolved(waiting.pop(0), document))
+        for word, most in (("allOf", ITEMS), ("anyOf", 1), ("oneOf", 1)):
+            inner = found[-1].get(word)
+            waiting += inner[:most] if isinstance(inner, list) else ()
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,13 @@ AHEAD = 8
 """Lines after a call in which its body may follow."""
 MOST = 60
 _BODIES = frozenset({"POST", "PUT", "PATCH"})
+JSON = "application/json"
+_CURL_DATA = re.compile(
+    r"(?<!\S)(-d|-F|--form|--data(?:-urlencode|-raw)?)[ =]{1,4}"
+    r"""(?:'([^']{1,200})'|"([^"]{1,200})"|([^\s'"]{1,200}))"""
+)
+_KEY_HEADER = re.compile(r"(?i)\b(x-[\w-]{0,30}(?:key|token|session|auth)[\w-]{0,20})['\"`]?\s{0,4}:")
+_BASIC = re.compile(r"(?i)\bhttp basic\b|\bbasic auth|curl[^\n]{0,80} (?:-u|--user) ")
 _ANSWER = re.compile(
     r"(?i)\b(?:answers?|returns?|gives?|responds?|response|replies|yields|errors?)\b|→|->|=>"
 )
@@ -49,7 +56,7 @@ def in_words(text: str, host: str = "") -> Mapping[str, Any] | None:
         return None
     text = visible(text) if _PAGE.match(text) else text
     paths: dict[str, dict[str, Any]] = {}
-    lines, last = text.splitlines(), dict[str, Any]()
+    lines, last = text.splitlines(), (dict[str, Any](), JSON)
     for at, said in enumerate(lines):
         calls = documented(said)
         for call in calls[:4]:
@@ -62,16 +69,42 @@ def in_words(text: str, host: str = "") -> Mapping[str, Any] | None:
                 )
             ):  # an example of another call of its line
                 continue
-            body = _body(call, said, lines[at + 1 : at + 1 + AHEAD]) or (last if _SAME.search(said) else {})
-            last = body or last
-            paths.setdefault(template, {}).setdefault(call.method.lower(), _operation(call, said, body))
+            found = _body(call, said, lines[at + 1 : at + 1 + AHEAD])
+            body, kind = (found, JSON) if found else _form(said) if call.method in _BODIES else ({}, JSON)
+            body, kind = last if not body and _SAME.search(said) else (body, kind)
+            last = (body, kind) if body else last
+            one = _operation(call, said, body, kind)
+            known = paths.setdefault(template, {}).setdefault(call.method.lower(), one)
+            if "requestBody" in one and "requestBody" not in known:  # an earlier line has it without its body
+                paths[template][call.method.lower()] = one
     for template, item in paths.items():
         if names := re.findall(r"\{([^{}/]+)\}", template):
             schema = {"type": "string"}
             item["parameters"] = [
                 {"name": name, "in": "path", "required": True, "schema": schema} for name in names
             ]
-    return {"openapi": "3.1.0", "paths": paths} if paths else None
+    schemes = _schemes(text)
+    return {"openapi": "3.1.0", "paths": paths} | schemes if paths else None
+
+
+def _schemes(text: str) -> dict[str, Any]:
+    """How requests show who asks, as a guide writes it: by a header of its own, or by HTTP basic."""
+    found = dict[str, Any]()
+    if header := _KEY_HEADER.search(text):
+        found["header"] = {"type": "apiKey", "in": "header", "name": header[1]}
+    elif _BASIC.search(text):
+        found["basic"] = {"type": "http", "scheme": "basic"}
+    return {"components": {"securitySchemes": found}} if found else {}
+
+
+def _form(said: str) -> tuple[dict[str, Any], str]:
+    """The form that a line sends by curl, and its media type; {} for none."""
+    if "curl" not in said:
+        return {}, JSON
+    sent = [(one[1], next(filter(None, one.groups()[1:]), "")) for one in _CURL_DATA.finditer(said)]
+    pairs = [pair for _, text in sent if text[:1] not in "{[@" for pair in parse_qsl(text)]
+    parts = any(flag in ("-F", "--form") for flag, _ in sent)
+    return dict(pairs), "multipart/form-data" if parts else "application/x-www-form-urlencoded"
 
 
 def _template(path: str) -> str:
@@ -82,7 +115,7 @@ def _template(path: str) -> str:
     )
 
 
-def _operation(call: DocumentedCall, said: str, body: Mapping[str, Any]) -> dict[str, Any]:
+def _operation(call: DocumentedCall, said: str, body: Mapping[str, Any], kind: str) -> dict[str, Any]:
     """A call with its parameters, as the document has them in every example of it, and its body."""
     made: dict[str, Any] = {"summary": said.partition(call.path)[2][:400]}
     if pairs := parse_qsl(call.query, keep_blank_values=True):
@@ -93,7 +126,7 @@ def _operation(call: DocumentedCall, said: str, body: Mapping[str, Any]) -> dict
     if body and call.method in _BODIES:
         fields = {str(name): _schema(value, name=True) for name, value in body.items()}
         schema = {"type": "object", "properties": fields, "required": list(fields)}
-        made["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+        made["requestBody"] = {"required": True, "content": {kind: {"schema": schema}}}
     return made
 
 

@@ -13,7 +13,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fleet.drivers.desk import Question
-from fleet.drivers.explore.account.ways import PHRASE, Places, Start, filled, free, known_ways, plain, ways
+from fleet.drivers.explore.account.ways import (
+    PHRASE,
+    Places,
+    SentBody,
+    Start,
+    filled,
+    free,
+    known_ways,
+    ways,
+)
 from fleet.oracles.account.rights import rights
 from fleet.oracles.account.tokens import ATTEMPTS, leaves
 from fleet.oracles.documents.openapi import Operation, operations
@@ -197,10 +206,13 @@ class AccountRows:
 
     def _filled(self, path: str, method: str) -> dict[str, Any]:
         """A body that fits: what is required, and the texts; the first free text is the mark."""
-        one, made = self.operations.get((path, method)), dict[str, Any]()
-        for name, said in one.fields.items() if one else ():
-            schema = plain(said, one.document) if one else {}
-            if one and (name in one.required or free(schema) or PHRASE.match(name)):
-                marked = free(schema) and "{mark}" not in made.values() and not PHRASE.match(name)
-                made[name] = "{mark}" if marked else filled(name, schema, one.document, entering=False)
-        return {name: value for name, value in made.items() if value is not None}
+        if (one := self.operations.get((path, method))) is None:
+            return {}
+        body, made = SentBody.of(one), dict[str, Any]()
+        for name, said in body.fields.items():
+            if name in body.required or free(said) or PHRASE.match(name):
+                marked = free(said) and "{mark}" not in made.values() and not PHRASE.match(name)
+                made[name] = "{mark}" if marked else filled(name, said, one.document, entering=False)
+        return (
+            body.wrapped({name: value for name, value in made.items() if value is not None}) if made else {}
+        )

@@ -15,7 +15,14 @@ from urllib.parse import urlsplit
 from fleet.config import Platform
 from fleet.oracles.account.rights import rights
 from fleet.oracles.documents.json_schema import resolved
-from fleet.oracles.documents.openapi import Operation, SecurityScheme, operations, security_schemes, server
+from fleet.oracles.documents.openapi import (
+    Operation,
+    SecurityScheme,
+    fields_of,
+    operations,
+    security_schemes,
+    server,
+)
 from sandbox.sites.likeness import MAX_PATTERN
 from sandbox.sites.refusals import guessed
 
@@ -26,7 +33,7 @@ DEPTH = 4
 HANDLE = 12
 """Characters of a handle: what takes fewer is given a shorter word."""
 PHRASE = re.compile(
-    r"(?i)^\w{0,20}(?:pass(?:word|phrase|wd|code|wort|key)|pwd)\w{0,20}$|^(?:\w{0,20}_)?pass$|^(?:pin|secret)$"
+    r"(?i)^\w{0,20}(?:pass(?:word|phrase|wd|code|wort|key)|keyphrase|pwd)\w{0,20}$|^(?:\w{0,20}_)?pass$|^(?:pin|secret)$"
 )
 MAIL = re.compile(r"(?i)e?-?mail")
 NAME = re.compile(r"(?i)^(?:\w{0,20}_)?(?:user(?:_?name)?|handle|login|nick(?:_?name)?|name|account|id)$")
@@ -83,6 +90,40 @@ class Places:
     def at(self, path: str) -> str:
         """The path of an operation on its host."""
         return self.path_of(self.url(path))
+
+
+@dataclass(frozen=True, slots=True)
+class SentBody:
+    """The fields of a body that count, below what it is wrapped in: `layers` are names from outside, each
+    with what stands beside it."""
+
+    fields: Mapping[str, Mapping[str, Any]]
+    required: frozenset[str]
+    layers: tuple[tuple[str, Start], ...] = ()
+
+    @classmethod
+    def of(cls, one: Operation) -> SentBody:
+        """That of an operation: `{"user": {…}}` and `{"data": {"type": …, "attributes": {…}}}` wrap one."""
+        layers, fields, required = list[tuple[str, Start]](), one.fields, one.required
+        for _ in range(DEPTH):
+            known = {name: plain(said, one.document) for name, said in fields.items()}
+            inner = [
+                name for name, said in known.items() if said.get("type") == "object" or "properties" in said
+            ]
+            beside = {name: filled(name, known[name], one.document) for name in known if name not in inner}
+            if len(inner) != 1 or any("{" in str(value) for value in beside.values()):
+                break
+            layers.append((inner[0], {name: one for name, one in beside.items() if one is not None}))
+            fields, required = fields_of(fields[inner[0]], one.document)
+        return cls(
+            {name: plain(said, one.document) for name, said in fields.items()}, required, tuple(layers)
+        )
+
+    def wrapped(self, made: Start) -> Start:
+        """What is sent, with these fields."""
+        for name, beside in reversed(self.layers):
+            made = {**beside, name: made}
+        return made
 
 
 def role_of(path: str) -> str:
@@ -148,8 +189,9 @@ def known_ways(document: Mapping[str, Any], places: Places, known_start: Start) 
 
 def _as_known(fields: Mapping[str, Any]) -> dict[str, Any]:
     """A log-in's fields with the words of an account that the operator names."""
-    words = {"{handle}": "{user}", "{email}": "{user}", "{phrase}": "{secret}"}
-    return {name: words.get(str(one), one) for name, one in fields.items()}
+    words = {"{handle": "{user}", "{email": "{user}", "{phrase": "{secret}"}
+    known = {name: _as_known(one) if isinstance(one, dict) else one for name, one in fields.items()}
+    return {name: words.get(re.split("[:}]", str(one))[0], one) for name, one in known.items()}
 
 
 def _ranked(known: Sequence[Operation], score: Callable[[Operation], int]) -> list[Operation]:
@@ -168,11 +210,11 @@ def _words(one: Operation) -> tuple[str, str]:
 def _joins(one: Operation) -> int:
     """How much an operation looks like a sign-up; 5 and more is one."""
     (last, said), role = _words(one), role_of(one.path)
-    if _OTHER.search(last) or _ENTER.fullmatch(last) or not one.fields:
+    fields = SentBody.of(one).fields
+    if _OTHER.search(last) or (_ENTER.fullmatch(last) and not _JOINING.search(said)) or not fields:
         return 0
-    fields = {name: plain(said, one.document) for name, said in one.fields.items()}
     named = any(_NAMED.search(name) or said.get("format") == "email" for name, said in fields.items())
-    secret = _has_phrase(one)
+    secret = bool(_phrases(one))
     points = 3 * (role == "join") + 3 * bool(_JOINING.search(said) or _JOINING.search(last))
     own = one.raw.get("security")
     points += 3 * secret + named - 3 * bool(own) + 2 * (own == [])
@@ -187,26 +229,22 @@ def _enters(one: Operation, tokens: Sequence[str]) -> int:
     )
     if issues:
         return 12
-    if _OTHER.search(last) or not _has_phrase(one) or (_JOINING.search(last) and not _ENTER.fullmatch(last)):
+    if _OTHER.search(last) or not _phrases(one) or (_JOINING.search(last) and not _ENTER.fullmatch(last)):
         return 0
     points = 3 * bool(_ENTER.fullmatch(last)) + 2 * (role_of(one.path) == "enter") + 3
     return points + 3 * bool(_ENTERING.search(said)) - 3 * bool(_JOINING.search(said))
 
 
-def _has_phrase(one: Operation) -> bool:
-    """Whether a body has a passphrase: by a field's name or format, or as the one text beside a name."""
-    fields = {name: plain(said, one.document) for name, said in one.fields.items()}
-    if any(PHRASE.match(name) or said.get("format") == "password" for name, said in fields.items()):
-        return True
-    return bool(role_of(one.path)) and bool(_unnamed_phrase(fields))
-
-
-def _unnamed_phrase(fields: Mapping[str, Mapping[str, Any]]) -> str:
-    """Of two texts, one of them a name: the other is the passphrase; "" for any others."""
-    texts = {name: said for name, said in fields.items() if said.get("type") == "string"}
+def _phrases(one: Operation) -> list[str]:
+    """The fields of a body that hold a passphrase: by name or format; or the other one of two texts, one of
+    which is a name, where the path speaks of accounts."""
+    fields = SentBody.of(one).fields
+    found = [name for name, said in fields.items() if PHRASE.match(name) or said.get("format") == "password"]
+    texts = [name for name, said in fields.items() if said.get("type") == "string"]
     given = [name for name in texts if _NAMED.search(name)]
-    other = [name for name, said in texts.items() if name not in given and "const" not in said]
-    return other[0] if len(fields) == 2 and len(given) == len(other) == 1 else ""
+    other = [name for name in texts if name not in given and "const" not in fields[name]]
+    paired = len(fields) == 2 and len(given) == len(other) == 1 and bool(role_of(one.path))
+    return found or (other if paired else [])
 
 
 def _way(
@@ -264,38 +302,41 @@ def _token_path(url: str, document: Mapping[str, Any]) -> str:
 
 def joining_fields(one: Operation) -> tuple[Start, Start]:
     """What a sign-up is sent: what is required, and what may be sent besides; all of it where nothing is."""
-    fields = {name: plain(said, one.document) for name, said in one.fields.items()}
-    secret = _unnamed_phrase(fields)
+    body = SentBody.of(one)
+    secret = _phrases(one)
     made = {
-        name: "{phrase}" if name == secret else filled(name, said, one.document)
-        for name, said in fields.items()
-        if said.get("readOnly") is not True and (name in one.required or not rights(name.removeprefix("is_")))
+        name: "{phrase}" if name in secret and not PHRASE.match(name) else filled(name, said, one.document)
+        for name, said in body.fields.items()
+        if said.get("readOnly") is not True
+        and (name in body.required or not rights(name.removeprefix("is_")))
     }
     made = {name: value for name, value in made.items() if value is not None}
-    first = {name for name in made if name in one.required or PHRASE.match(name)}
-    first = first if one.required else set(made)
-    return {n: v for n, v in made.items() if n in first}, {n: v for n, v in made.items() if n not in first}
+    first = {name for name in made if name in body.required or name in secret}
+    first = first if body.required else set(made)
+    fields = {name: value for name, value in made.items() if name in first}
+    return body.wrapped(fields), {name: value for name, value in made.items() if name not in first}
 
 
 def entry_fields(one: Operation, joined: Mapping[str, Any]) -> Start:
     """What a log-in is sent: what names an account and its passphrase, and what is required besides."""
-    mail_only = bool(joined) and not any(str(value).startswith("{handle") for value in joined.values())
-    fields = {name: plain(said, one.document) for name, said in one.fields.items()}
-    secret, made = _unnamed_phrase(fields), Start()
-    for name, said in fields.items():
-        needed = name in one.required or PHRASE.match(name) or _NAMED.search(name) or name == secret
+    body, texts = SentBody.of(one), str(joined)
+    mail_only = bool(joined) and "{handle" not in texts
+    secret, made = _phrases(one), Start()
+    for name, said in body.fields.items():
+        needed = name in body.required or _NAMED.search(name) or name in secret
         if name == "grant_type":
             made[name] = "password"
         elif needed and name not in ("client_id", "client_secret"):
-            value = "{phrase}" if name == secret else filled(name, said, one.document, entering=True)
+            unnamed = name in secret and not PHRASE.match(name)
+            value = "{phrase}" if unnamed else filled(name, said, one.document)
             mail = mail_only and isinstance(value, str) and value.startswith("{handle")
             made[name] = "{email}" if mail else value
-    if not one.required:  # by name or by e-mail: one of the two is enough
+    if not body.required:  # by name or by e-mail: one of the two is enough
         mails = [name for name, value in made.items() if value == "{email}"]
         handles = [name for name, value in made.items() if str(value).startswith("{handle")]
         for name in handles[1:] + (mails if handles else mails[1:]):
             del made[name]
-    return {name: value for name, value in made.items() if value is not None}
+    return body.wrapped({name: value for name, value in made.items() if value is not None})
 
 
 def plain(schema: object, document: Mapping[str, Any]) -> Mapping[str, Any]:

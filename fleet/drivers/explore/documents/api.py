@@ -34,7 +34,7 @@ from sandbox.tools.qa_fetch import LONGEST
 FETCH = "qa_fetch"
 TOOLS = (FETCH,)
 VERSION = 1
-PAGES = ("/", "/docs", "/api", "/api/docs", "/swagger", "/redoc")
+PAGES = ("/", "/llms.txt", "/docs", "/api", "/api/docs", "/swagger", "/redoc")
 DESCRIPTIONS = (
     *("/openapi.json", "/swagger.json", "/v3/api-docs", "/api/openapi.json", "/api/v1/openapi.json"),
     *("/docs/openapi.json", "/api-docs", "/.well-known/openapi.json", "/openapi", "/openapi.yaml"),
