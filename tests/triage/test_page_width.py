@@ -8,15 +8,10 @@ from typing import get_args
 import pytest
 
 from fleet.config import ROOT
-from fleet.findings.repro import ReproCall, write_repro
-from fleet.store.rows import FindingRow
 from fleet.triage.items.life import ItemState
-from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.html_page import to_html
-from fleet.triage.outputs.item_page import ItemPage, Picture, item_page
-from fleet.triage.outputs.repro_shell import ShellPlace
 from tests.sandbox.browsing import needs_browser
-from tests.triage.outputs.test_formats import HEADER, ITEMS, OWN, item
+from tests.triage.outputs.test_formats import HEADER, ITEMS, OWN, item, paged
 from tests.triage.test_hostile_browser import looked_at
 
 pytestmark = needs_browser
@@ -84,62 +79,6 @@ def test_no_text_of_a_stranger_widens_the_page(monkeypatch: pytest.MonkeyPatch, 
     hostile = (*ITEMS, item(9, "x" * 2_000), item(10, "x", surface="y" * 200, severity="z" * 40))
     _, seen = looked_at(to_html(hostile, HEADER), monkeypatch, WORDS, width)
     assert (seen["wide"], seen["cut"]) == (0, [])
-
-
-PLACE = ShellPlace(site="http://site.test", proxy="http://proxy.test", state="/state")
-PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-KINDS = (
-    (
-        "Script injection: GET docs/?q=x: 200, runs as script",
-        "critical",
-        {"url": "{site}/docs?q=" + "x" * 80},
-    ),
-    (
-        "Foreign origin is allowed: GET /api from the origin http://localhost.evil.test",
-        "high",
-        {"url": "{site}/api"},
-    ),
-    (
-        "Caller identity can be forged: a call of claude",
-        "medium",
-        {"target": "claude", "message": "hi " * 90},
-    ),
-)
-
-
-def paged() -> tuple[list[WorklistItem], dict[str, ItemPage]]:
-    """Items of three kinds with all that a page has, and one that is closed."""
-    items, pages = [], {}
-    for number, (title, severity, args) in enumerate(KINDS, 1):
-        tool = "qa_fetch" if "url" in args else "qa_call"
-        repro = write_repro([ReproCall(tool, args)])
-        state = {"severity": severity, "surface": "security", "repro": repro, "links": (), "reason": ""}
-        items.append(item(number, title, **OWN | state))
-        result = {
-            "status": 200,
-            "headers": {"vary": "origin"},
-            "text": "<p>" + "y" * 300,
-            "caller": "0x" + "5" * 40,
-        }
-        probe = {"expect": 'result.status >= 400 && result.caller != "x"', "finding": "", "kind": ""}
-        row = FindingRow(
-            run_id="r1",
-            fingerprint=items[-1].fingerprint,
-            title=title,
-            evidence="e" * 64,
-            confirmed=3,
-            tries=3,
-            data={"probe": probe, "seen": title, "fields": ["status", "caller"]},
-        )
-        steps = [{"tool": tool, "args": args, "result": result | {"caller": "none"}}]
-        steps.append({"tool": tool, "args": args, "result": result})
-        picture = Picture(name="the page as a browser showed it", type="image/png", data=PIXEL)
-        bundle = {"steps": steps, "load": "load 1.0 on 2 cores"}
-        pages[items[-1].fingerprint] = item_page(
-            title, repro, PLACE, row=row, bundle=bundle, pictures=(picture,)
-        )
-    closed = item(0, "was wrong", **OWN | {"state": "dismissed", "surface": "ux", "links": ()})
-    return [*items, closed], pages
 
 
 OPEN = "document.querySelectorAll('details').forEach(one => one.open = true)"

@@ -39,6 +39,7 @@ WORKLIST = "worklist.json"
 BASES: Mapping[str, str] = MappingProxyType(
     {"site": "Base URL of the platform's documents", "proxy": "Base URL of the platform's agent calls"}
 )
+_OTHER = "A probe's own expectation does not hold; the result says what was expected and what was seen."
 _PLACE = re.compile(r"\{(site|proxy)\}/?")
 _HOST = re.compile(r"(?i)[a-z][a-z0-9+.-]*://([^/?#]+)")
 _SOURCE = re.compile(
@@ -107,13 +108,22 @@ def _rule(name: str) -> dict[str, Any]:
     if kind := kinds().get(name):
         return _rule_of_kind(kind)
     surface, _, source = name.partition("/")
-    words = "reported by a stranger, not proven" if name == "stranger" else f"{surface} defect"
+    words = "Reported by a stranger, not proven" if name == "stranger" else f"{surface.capitalize()} defect"
     words += f", found by {source}" if source else ""
+    told = "Anyone can write to the log: read it before you act." if name == "stranger" else _OTHER
     return {
         "id": name,
-        "shortDescription": {"text": f"{words[0].upper()}{words[1:]}."},
-        "properties": {"tags": [surface]},
+        "name": _pascal(words),
+        "shortDescription": {"text": f"{words}."},
+        "fullDescription": {"text": f"{words}. {told}"},
+        "help": {"text": told, "markdown": told},
+        "properties": {"tags": [surface], "precision": "low" if name == "stranger" else "high"},
     }
+
+
+def _pascal(words: str) -> str:
+    """The name of a rule as one identifier."""
+    return "".join(part[:1].upper() + part[1:] for part in re.findall(r"[A-Za-z0-9]+", words))
 
 
 def _rule_of_kind(kind: Kind) -> dict[str, Any]:
@@ -126,7 +136,7 @@ def _rule_of_kind(kind: Kind) -> dict[str, Any]:
     )
     return {
         "id": kind.id,
-        "name": "".join(part.capitalize() for part in kind.id.split("-")),
+        "name": _pascal(kind.name),
         "shortDescription": {"text": f"{kind.name}."},
         "fullDescription": {"text": kind.wrong},
         "help": {

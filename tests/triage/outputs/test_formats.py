@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import os
 import re
@@ -23,15 +24,19 @@ from markdown_it import MarkdownIt
 from fleet.config import ROOT
 from fleet.errors import ConfigError
 from fleet.findings.repro import ReproCall, write_repro
+from fleet.store.rows import FindingRow
 from fleet.triage.items.unproven import UnprovenCandidate
 from fleet.triage.items.worklist import ItemLink, WorklistItem
+from fleet.triage.outputs import sarif
 from fleet.triage.outputs.csv_file import COLUMNS, to_csv
 from fleet.triage.outputs.digest import daily_digest, digest_markdown
 from fleet.triage.outputs.document import AuditRate, ListedOutage, LogPosition, WorklistHeader, document
 from fleet.triage.outputs.html_page import to_html
+from fleet.triage.outputs.item_page import ItemPage, Picture, item_page
 from fleet.triage.outputs.json_file import dump, read_document, schema, to_json
 from fleet.triage.outputs.junit import to_junit
 from fleet.triage.outputs.markdown import to_markdown
+from fleet.triage.outputs.repro_shell import ShellPlace
 from fleet.triage.outputs.sarif import FINGERPRINT, RESULTS, to_sarif
 from tests.triage.outputs.code_scanning import refusals
 
@@ -114,6 +119,69 @@ HEADER = WorklistHeader(
         for text in TEXTS
     ),
 )
+
+
+AT = ShellPlace(site="http://site.test", proxy="http://proxy.test", state="/state")
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+SHOWN = (
+    (
+        "Script injection: GET docs/?q=x: 200, runs as script",
+        "critical",
+        {"url": "{site}/docs?q=" + "x" * 80},
+    ),
+    (
+        "Foreign origin is allowed: GET /api from the origin http://localhost.evil.test",
+        "high",
+        {"url": "{site}/api"},
+    ),
+    (
+        "Caller identity can be forged: a call of claude",
+        "medium",
+        {"target": "claude", "message": "hi " * 90},
+    ),
+)
+
+
+def paged() -> tuple[list[WorklistItem], dict[str, ItemPage]]:
+    """Items of three kinds with all that a page has, and one that is closed."""
+    items, pages = [], {}
+    for number, (title, severity, args) in enumerate(SHOWN, 1):
+        tool = "qa_fetch" if "url" in args else "qa_call"
+        repro = write_repro([ReproCall(tool, args)])
+        state = {
+            "severity": severity,
+            "surface": "security",
+            "repro": repro,
+            "evidence": "e" * 64,
+            "links": (),
+            "reason": "",
+        }
+        items.append(item(number, title, **OWN | state))
+        result = {
+            "status": 200,
+            "headers": {"vary": "origin"},
+            "text": "<p>" + "y" * 300,
+            "caller": "0x" + "5" * 40,
+        }
+        probe = {"expect": 'result.status >= 400 && result.caller != "x"', "finding": "", "kind": ""}
+        row = FindingRow(
+            run_id="r1",
+            fingerprint=items[-1].fingerprint,
+            title=title,
+            evidence="e" * 64,
+            confirmed=3,
+            tries=3,
+            data={"probe": probe, "seen": title, "fields": ["status", "caller"]},
+        )
+        steps = [{"tool": tool, "args": args, "result": result | {"caller": "none"}}]
+        steps.append({"tool": tool, "args": args, "result": result})
+        picture = Picture(name="the page as a browser showed it", type="image/png", data=PIXEL)
+        bundle = {"steps": steps, "load": "load 1.0 on 2 cores"}
+        pages[items[-1].fingerprint] = item_page(
+            title, repro, AT, row=row, bundle=bundle, pictures=(picture,)
+        )
+    closed = item(0, "was wrong", **OWN | {"state": "dismissed", "surface": "ux", "links": ()})
+    return [*items, closed], pages
 
 
 @pytest.mark.parametrize("written", [to_markdown, to_html, to_junit], ids=lambda one: one.__name__)
@@ -223,8 +291,10 @@ def test_sarif_is_valid_by_the_official_schema() -> None:
     check = jsonschema.validators.validator_for(official)
     check.check_schema(official)
     validator = check(official, format_checker=check.FORMAT_CHECKER)
-    for items in (ITEMS, ()):
-        assert [error.message for error in validator.iter_errors(json.loads(to_sarif(items, HEADER)))] == []
+    shown, pages = paged()
+    for items in (ITEMS, shown, ()):
+        made = json.loads(to_sarif(items, HEADER, pages))
+        assert [error.message for error in validator.iter_errors(made)] == []
 
 
 def test_sarif_is_read_by_the_types_of_others() -> None:
@@ -240,9 +310,14 @@ MULTITOOL = os.environ.get("SARIF_MULTITOOL", "")
 @pytest.mark.skipif(not MULTITOOL, reason="SARIF_MULTITOOL is not set: path of Microsoft's Sarif.Multitool")
 def test_sarif_passes_microsofts_validator(tmp_path: Path) -> None:
     path = tmp_path / "worklist.sarif"
-    path.write_bytes(to_sarif(ITEMS, HEADER))
+    items, pages = paged()
+    path.write_bytes(to_sarif((*items, *ITEMS), HEADER, pages))
     done = subprocess.run(
-        [MULTITOOL, "validate", str(path)], capture_output=True, text=True, timeout=60, check=False
+        [MULTITOOL, "validate", str(path), "--rule-kind", "Sarif;Ghas"],  # the second are GitHub's own
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert [line for line in done.stdout.splitlines() if ": error " in line] == []
     assert "Analysis completed successfully." in done.stdout
@@ -334,7 +409,8 @@ def test_code_scanning_takes_every_place(url: str, uri: str) -> None:
 
 
 def test_code_scanning_takes_every_text() -> None:
-    assert refusals(to_sarif(ITEMS, HEADER)) == []
+    items, pages = paged()
+    assert refusals(to_sarif((*items, *ITEMS), HEADER, pages)) == []
     assert refusals(to_sarif((), HEADER)) == []
 
 
@@ -399,3 +475,44 @@ def test_a_kind_is_a_rule_with_what_a_reader_needs() -> None:
     assert [one["ruleId"] for one in run["results"]] == ["open-redirect", "accessibility"]
     stranger = replace(titled, trusted=False)
     assert json.loads(to_sarif([stranger], HEADER))["runs"][0]["results"][0]["ruleId"] == "stranger"
+
+
+def test_sarif_says_what_the_page_says() -> None:
+    items, pages = paged()
+    run = json.loads(to_sarif(items, HEADER, pages))["runs"][0]
+    for item_, result in zip(items[:3], run["results"], strict=False):
+        page, shown = pages[item_.fingerprint], result["properties"]["page"]
+        assert f"Expected: {page.expected} Observed: " in result["message"]["text"]
+        assert f"fleet findings show {item_.fingerprint} --script | bash" in result["message"]["text"]
+        assert shown["script"] == page.script
+        assert shown["fields"][0] == {
+            "name": "status",
+            "expected": "at least 400",
+            "observed": "200",
+            "compared": "200",
+        }
+        assert "pictures" not in shown
+        assert result["properties"]["evidence"] == f"sha256:{'e' * 64}"
+    for rule in run["tool"]["driver"]["rules"]:
+        assert re.fullmatch(r"[A-Z][A-Za-z0-9]+", rule["name"])
+        assert rule["name"].lower() != rule["id"].replace("-", "") or rule["name"] != rule["id"].capitalize()
+        assert rule["fullDescription"]["text"]
+        assert rule["help"]["markdown"]
+
+
+def test_sarif_is_at_the_line_of_the_source_that_an_observation_names() -> None:
+    title = "Compiler crashes: thread 'main' panicked at crates/slice_str.rs:51:9: index out of bounds"
+    for trusted, place in ((True, ("crates/slice_str.rs", 51)), (False, ("worklist.json", 1))):
+        made = to_sarif([item(1, title, **OWN | {"trusted": trusted})], HEADER)
+        physical = json.loads(made)["runs"][0]["results"][0]["locations"][0]["physicalLocation"]
+        assert (physical["artifactLocation"]["uri"], physical["region"]["startLine"]) == place
+        assert refusals(made) == []
+
+
+def test_sarif_leaves_pages_out_before_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    items, pages = paged()
+    whole = len(gzip.compress(to_sarif(items, HEADER, pages), 6, mtime=0))
+    monkeypatch.setattr(sarif, "BYTES", whole - 100)
+    run = json.loads(to_sarif(items, HEADER, pages))["runs"][0]
+    assert (len(run["results"]), "leftOut" in run["properties"]) == (len(items), False)
+    assert not any("page" in one["properties"] for one in run["results"])
