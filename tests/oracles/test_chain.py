@@ -278,7 +278,7 @@ def test_quotes_are_near_what_is_used(seen: tuple[Exchange, ...], signature: str
 
 
 def test_the_dictionary_knows_common_names_and_what_is_a_view() -> None:
-    assert fourbyte.spoken("0x637e9d5c") == "setRegistrationCost(uint256)"
+    assert fourbyte.spoken("0x637e9d5c") == "setRegistrationCost()"
     assert fourbyte.signature_of(fourbyte.selector_of("setRelayFee(uint256)")) == "setRelayFee(uint256)"
     assert fourbyte.is_view(fourbyte.selector_of("relayFee()"))
     assert not fourbyte.is_view(fourbyte.selector_of("withdraw()"))

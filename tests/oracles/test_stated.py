@@ -74,7 +74,7 @@ def test_an_abi_is_read_as_a_document() -> None:
 
 def test_what_is_reserved_refuses_a_stranger() -> None:
     (title,) = told(page(), called(RESERVED, "7"))
-    assert title == "tune(uint256) works; {site}/guide says beekeeper only"
+    assert title == "tune(), for the beekeeper only, works"
     assert told(page(), called(RESERVED, "7", succeeded=False)) == []
     assert told(page(), called(RESERVED, "7", returned="0x" + "0" * 64)) == []  # false
     assert told(page(), called(RESERVED, "7", returned=HIVE)) == []  # as a view does
@@ -95,7 +95,7 @@ def test_the_owner_of_a_thing_is_shown_first() -> None:
 def test_beyond_a_stated_range() -> None:
     within, sender = called(OWNED, "1", "9", sender=HIVE[-40:]), HIVE[-40:]
     (title,) = told(page(), within, called(OWNED, "1", "10", sender=sender))
-    assert title == "paint(uint256,uint256) accepts 10; {site}/guide states 2 to 9"
+    assert title == "paint() accepts 10; {site}/guide states 2 to 9"
     assert told(page(), within, called(OWNED, "1", "10", sender=sender, succeeded=False)) == []
     assert told(page(), called(OWNED, "1", "10", sender=sender)) == []  # without a control
     refused = replace(within, result={**within.result, "succeeded": False})

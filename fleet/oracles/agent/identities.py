@@ -133,7 +133,8 @@ def sender_claimed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
     if how:
         fields, headers = (tuple(last.args.get(name, ())) for name in ("claim_fields", "claim_headers"))
         places = [f"body field {name}" for name in (fields or (() if headers else ("from",)))]
-        where = ", ".join(places + [f"header {name}" for name in headers])
+        places += [f"header {name}" for name in headers]
+        where = places[0] + (f" and {len(places) - 1} more" if len(places) > 1 else "")
         who = str(last.args.get("claim_from", ""))
         whom = who if is_address(who) else "its owner" if who == "owner" else "another caller"
         title = f"{agent(last)} {how} {whom} ({line(where, 40)}), not the signer"

@@ -56,8 +56,9 @@ def is_view(selector: str) -> bool:
 
 
 def spoken(selector: str) -> str:
-    """A selector in words."""
-    return signature_of(selector) or selector
+    """A function in a title: its name, or its selector if nothing is known of it."""
+    name = signature_of(selector).partition("(")[0]
+    return f"{name}()" if name else selector
 
 
 @lru_cache(maxsize=1)

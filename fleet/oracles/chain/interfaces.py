@@ -83,6 +83,11 @@ class StatedFunction:
     ids: bool = False
 
     @property
+    def name(self) -> str:
+        """Its name alone."""
+        return self.signature.partition("(")[0]
+
+    @property
     def types(self) -> tuple[str, ...]:
         """Types of its arguments."""
         inside = self.signature.partition("(")[2].removesuffix(")")

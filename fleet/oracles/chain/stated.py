@@ -76,12 +76,12 @@ def reserved_open(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
     silent = not call.events and not any(call.changed)
     if silent and seen[-1].result.get("returned", "") not in ("", "0x"):
         return  # a refusal without a revert, or a view that a document does not call one
-    for at, page, known in _documents(seen[:-1]):
+    for at, _page, known in _documents(seen[:-1]):
         one = known.get(call.selector)
         if one is None or not one.reserved or one.reads or (one.of and not _anothers(call, known)):
             continue
         whom = f"{one.reserved} of the {one.of}" if one.of else one.reserved
-        title = f"{one.signature} works; {route(page.args)} says {whom} only"
+        title = f"{one.name}(), for the {whom} only, works"
         yield observed(title, f"stranger {call.selector}", "succeeded", led=(at,))
         return
 
@@ -136,12 +136,9 @@ def stated_range(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
         ]
         if low is None or high is None or not low < high or low <= value <= high or not within:
             continue
-        limits = " to ".join(
-            text if text.isdigit() else f"{text} ({shown(bound)})"
-            for text, bound in zip(one.range, (low, high), strict=True)
-        )
+        limits = f"{shown(low)} to {shown(high)}"
         kind = "below" if value < low else "above"
-        title = f"{one.signature} accepts {shown(value)}; {route(page.args)} states {limits}"
+        title = f"{one.name}() accepts {shown(value)}; {route(page.args)} states {limits}"
         yield observed(
             title, f"range {call.selector} {kind}", "succeeded", "before", led=tuple(sorted({at, within[-1]}))
         )
@@ -214,8 +211,8 @@ def _counts(
             who = "0x" + spelled[11:-1][-40:] if spelled.startswith(f"{key}(") else ""
             held = sum(owner == who for owner in owners.values())
             if who and number(value) not in (None, held):
-                yield key, f"{one.signature.partition('(')[0]}({who}) is {number(value)}, but it owns {held}"
+                yield key, f"{one.name}({who}) is {number(value)}, but it owns {held}"
 
 
 def _spoken(one: StatedFunction, key: int) -> str:
-    return f"{one.signature.partition('(')[0]}({key})"
+    return f"{one.name}({key})"
