@@ -64,12 +64,17 @@ def met_at(tool: str, args: Mapping[str, Any]) -> str:
     return family(args) if "url" in args else lead(tool, args)
 
 
-def contains(part: str, several: str, some: str) -> bool:
-    """Whether one look showed several values of a part, with all of the other's among them."""
-    return part in _LISTED and set(some.split(SEVERAL)) < set(several.split(SEVERAL))
+def within(part: str, mine: str, theirs: str) -> bool:
+    """Whether a place says more than another one of its kind: all its values and further ones that one look
+    showed; or, of the constructs of an input, fewer that show the same."""
+    if part == "input":
+        (said, _, few), (same, _, many) = mine.rpartition(" of "), theirs.rpartition(" of ")
+        return bool(said) and said == same and set(few.split()) < set(many.split())
+    return part in _LISTED and set(theirs.split(SEVERAL)) < set(mine.split(SEVERAL))
 
 
-def _host(call: Exchange, facts: Facts) -> str | None:
+def host_of(call: Exchange, facts: Facts) -> str | None:
+    """The host of a call, by the word for it: a face is the site where both have one address."""
     if "url" not in call.args:
         return "{proxy}" if "reply" in call.kinds else None
     url = str(call.args["url"])
@@ -115,7 +120,7 @@ def _listed(part: Part) -> Callable[[Exchange, Facts], str | None]:
 
 
 _READ: Mapping[Part, Callable[[Exchange, Facts], str | None]] = {
-    "host": _host,
+    "host": host_of,
     "route": route,
     "endpoint": _endpoint,
     "parameter": _parameter,

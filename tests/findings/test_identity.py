@@ -43,6 +43,12 @@ def name(one: Answered) -> str:
     return identity(found.surface, found.sighting, [ReproCall(one[0], dict(one[1]))])
 
 
+MISSING = [
+    compiled("const A: i32 = 1; fn frame(t: i32) -> i32 { t }"),
+    compiled("const LONGER: i32 = 77 + 1;\n// struct\nfn frame(tick: i32) -> i32 { tick + 2 }"),
+    compiled("struct S {} fn frame(t: i32) -> i32 { t }"),
+    compiled("mod m { fn frame(t: i32) -> i32 { t } }"),
+]
 TWO: dict[str, Sequence[Answered]] = {
     "crashes of a loader without a word, by what the module has": [
         load(WASM + "0105" + "00" * 5),
@@ -57,11 +63,6 @@ TWO: dict[str, Sequence[Answered]] = {
     "crashes by what they say": [
         load(WASM + "010100", said="SIGABRT table out of bounds"),
         load(WASM + "010100", said="SIGABRT bad section"),
-    ],
-    "causes of a missing entry": [
-        compiled("const A: i32 = 1; fn frame(t: i32) -> i32 { t }"),
-        compiled("struct S {} fn frame(t: i32) -> i32 { t }"),
-        compiled("mod m { fn frame(t: i32) -> i32 { t } }"),
     ],
     "a charge made twice, and one that is too high": [
         called(charged=10),
@@ -85,10 +86,7 @@ ONE: dict[str, Sequence[Answered]] = {
         compiled("struct S {}", CRASH, place="a.rs:walk < a.rs:go"),
         compiled("fn f() {}", CRASH, place="a.rs:walk < a.rs:go", said="SIGSEGV"),
     ],
-    "a missing entry after a constant, in other names and numbers": [
-        compiled("const A: i32 = 1; fn frame(t: i32) -> i32 { t }"),
-        compiled("const LONGER: i32 = 77 + 1;\n// struct\nfn frame(tick: i32) -> i32 { tick + 2 }"),
-    ],
+    "a missing entry of a compiler, whatever construct shows it": MISSING,
     "an output that does not validate, of other programs with the same words": [
         compiled("fn a() {}", LOST, kind="invalid-output", valid=False, said="type mismatch"),
         compiled("fn bcd() { 1 }", LOST, kind="invalid-output", valid=False, said="type mismatch"),
@@ -116,7 +114,11 @@ def test_these_are_one_defect(what: str) -> None:
 @pytest.mark.parametrize(
     ("one", "signature", "whole"),
     [
-        (TWO["causes of a missing entry"][0], "missing-entry rustlite exports none of frame", True),
+        (
+            ONE["a missing entry of a compiler, whatever construct shows it"][0],
+            "missing-entry rustlite exports none of frame",
+            True,
+        ),
         (load(WASM + "010100"), "compiler-broken the loader crash rustlite SIGABRT", True),
         (called(charged=7), "overcharged sent once whole call_price_wei", True),
         (ONE["an input without end, in other words"][0], "compiler-endless the compiler", False),

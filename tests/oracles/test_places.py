@@ -196,6 +196,7 @@ def viewed(url: str, *rules: str) -> Answered:
 
 TRACE = 'Traceback (most recent call last):\n  File "/srv/app/clock.py", line 88, in stamp\nValueError: bad'
 EVIL = "https://evil.test"
+LOST = {"outcome": "accepted", "valid": True, "kind": "missing-entry", "said": "exports none of frame"}
 
 WAYS: dict[str, Sequence[Candidate]] = {
     "script injection, by fetch, by browser and by a probe": [
@@ -239,6 +240,14 @@ WAYS: dict[str, Sequence[Candidate]] = {
             ("qa_fetch", {"url": "{site}/c"}, {"status": 500, "text": TRACE}),
         ),
     ],
+    "an error of the system for what is not there, at a page and at a face of one address": [
+        explored(("qa_fetch", {"url": url}, {"status": 500, "text": "No such file (os error 2)"}))
+        for url in ("{site}/face/claude/app.wasm", "{face:docs}app.wasm", "{site}/notes/9")
+    ],
+    "a missing entry, of programs with other constructs": [
+        explored(("qa_compile", {"source": source}, LOST))
+        for source in ("const A: i32 = 1; fn frame() {}", "struct S {} fn frame() { let a = 1; }")
+    ],
     "a page without a language, by browser and by fetch": [
         explored(viewed("{site}/a", "html-has-lang")),
         explored(viewed("{site}/b/7", "html-has-lang")),
@@ -270,6 +279,20 @@ def test_several_rules_at_one_look_are_one_defect_that_covers_each_of_them() -> 
     assert whole.data["where"]["rule"] == "image-alt, label"
     assert covering(label, [whole]) is whole
     assert [covering(one, [whole, label, name]) for one in (name, there, whole)] == [None] * 3
+
+
+def test_an_input_of_fewer_constructs_that_shows_the_same_covers_larger_ones() -> None:
+    def row(source: str, said: str = "type mismatch") -> FindingRow:
+        result = {"outcome": "accepted", "valid": False, "kind": "invalid-output", "said": said}
+        one = explored(("qa_compile", {"source": source}, result))
+        data = {"kind": one.sighting.kind, "where": one.sighting.where}
+        return FindingRow(run_id="r", fingerprint=one.fingerprint, data=data)
+
+    small, large = row("fn f() { if a {} }"), row("enum E {} fn f() { if a { let b = 1; } }")
+    assert covering(large, [small]) is small
+    assert covering(small, [large]) is None
+    assert covering(row("enum E {} fn f() { if a { let b = 1; } }", "other words"), [small]) is None
+    assert covering(row("fn f() { loop {} }"), [small]) is None
 
 
 def test_a_probe_without_a_kind_is_named_after_what_was_observed() -> None:

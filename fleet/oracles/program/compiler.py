@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from fleet.findings.severity import Severity
@@ -183,5 +184,5 @@ def missing_entry(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observatio
         said = line(str(result.get("said", "")), 140)
         title = f"the compiler's module {said}"
         key = _sighting(title, seen[-1], facts, "missing-entry").signature
-        found = _shaped(title, seen[-1], key, whole=True)
+        found = replace(_shaped(title, seen[-1], key, whole=True), where={"input": key})  # one of a compiler
         yield Observation(found, frozenset({"kind", "has_entry"}))

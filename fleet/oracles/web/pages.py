@@ -11,6 +11,7 @@ from fleet.findings.severity import Severity
 from fleet.findings.sighting import template
 from fleet.oracles.echoes import family, gave, gave_key, host
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
+from fleet.oracles.place import host_of
 from fleet.oracles.texts import Passage, is_html, passages
 from fleet.oracles.web import traces
 from fleet.oracles.web.variations import below, varied
@@ -60,7 +61,7 @@ class Leak:
     example=_page(status=500, text=_TRACEBACK),
     control=_page(status=404, text="there is no such page"),
 )
-def trace(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+def trace(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     status, called = int(last.result.get("status", 0)), "reply" in last.kinds
     if (leaked := leak(last)) is None:
@@ -82,18 +83,11 @@ def trace(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
         key = f"trace {host(last.args)} {found.kind} at {broke}"
     elif stacks and paged and 400 <= status < 500 and traces.of_library(text):  # it refused, and shows how
         key = f"trace {host(last.args)} {found.kind} in refusals"
-    where_ = (
-        traces.place(text) if found.table == "stacks" else ""
-    )  # a reply has no page, and a place all the same
-    yield observed(
-        title,
-        key,
-        "text",
-        "error",
-        "reply",
-        severity=severity,
-        where={"trace": f"{found.kind} at {where_}"} if where_ else None,
-    )
+    code = traces.place(text) if stacks else ""  # of a reply too
+    at = {"trace": f"{found.kind} at {code}"} if code else None
+    if paged and traces.of_server(found):
+        at = {"trace": f"{found.kind} {said} of {host_of(last, facts)}"}
+    yield observed(title, key, "text", "error", "reply", severity=severity, where=at)
 
 
 @oracle(

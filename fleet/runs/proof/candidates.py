@@ -17,7 +17,7 @@ from fleet.findings.severity import Severity, weight
 from fleet.findings.sighting import Sighting, mentioned, of_probe, titled
 from fleet.oracles.echoes import host
 from fleet.oracles.model import Exchange, Facts, Violation
-from fleet.oracles.place import contains, placed
+from fleet.oracles.place import placed, within
 from fleet.oracles.table import judge, judges_words
 from fleet.oracles.web.quotations import ShownWords
 from fleet.personas.load import LoadedPersona
@@ -117,8 +117,7 @@ def covering(row: FindingRow, others: Iterable[FindingRow]) -> FindingRow | None
 
 
 def _covers(one: FindingRow, other: FindingRow) -> bool:
-    """Whether a kind covers the other at what they share of their places, or one look shows all that the
-    other does: several rules of one page."""
+    """Whether a kind covers the other at what they share of their places, or its own place says more."""
     kind, named = kinds().get(str(one.data.get("kind"))), other.data.get("kind")
     mine, theirs = one.data.get("where", {}), other.data.get("where", {})
     both = mine.keys() & theirs.keys()
@@ -127,8 +126,8 @@ def _covers(one: FindingRow, other: FindingRow) -> bool:
     if named in kind.covers:
         return all(mine[part] == theirs[part] for part in both)
     apart = [part for part in both if mine[part] != theirs[part]]
-    within = all(contains(part, mine[part], theirs[part]) for part in apart)
-    return named == kind.id and bool(apart) and within
+    more = all(within(part, mine[part], theirs[part]) for part in apart)
+    return named == kind.id and bool(apart) and more
 
 
 def _answered_alike(row: FindingRow, other: FindingRow) -> bool:
