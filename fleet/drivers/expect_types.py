@@ -7,14 +7,14 @@ Loads the library: imported by the first check only (expect_check.py).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
 
 from celpy import celtypes
 from celpy.celparser import CELParseError
-from celpy.evaluation import Activation, CELEvalError, Evaluator
+from celpy.evaluation import CELEvalError
 from lark import Token, Tree
 
 from fleet.drivers.expect import (
@@ -27,6 +27,7 @@ from fleet.drivers.expect import (
     functions,
     operators,
 )
+from fleet.drivers.expect_constant import constant
 from fleet.drivers.expect_shapes import (
     ANY,
     BOOL,
@@ -36,13 +37,10 @@ from fleet.drivers.expect_shapes import (
     one_of,
     variables,
 )
+from fleet.drivers.expect_tree import Branch, Node, Path, arguments_of, guards, literal_of, path_of
 from fleet.personas.check import Fault, Wants, suggestion
 from fleet.text import counted
 
-Node = Tree[Token]
-Branch = Node | Token
-Path = tuple[str, ...]
-"""The names of `result.headers.x`."""
 REMEDY = "write CEL over result, results, history and facts"
 SAME = (
     'make both sides one type: 200 is an int, 200.0 a double, "200" a string; '
@@ -64,6 +62,11 @@ TYPES = frozenset(
 )
 PARTIAL = frozenset({"contains", "endsWith", "matches", "startsWith"})
 """Functions that ask for a part of a text."""
+OPERATOR_OF: Mapping[str, str] = MappingProxyType(
+    {"and": "&&", "or": "||", "not": "!", "&": "&&", "|": "||", "=": "==", "===": "==", "!==": "!="}
+)
+"""CEL's operators by those of other languages."""
+_WORDS = re.compile(r"""\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|\w+|[&|=!<>]+""", re.S)
 NO_OVERLOAD = TypeShape("nothing")
 _SAMPLES: dict[str, celtypes.Value] = {
     "int": celtypes.IntType(1),
@@ -88,6 +91,8 @@ def faults(text: str, tools: Sequence[str], wants: Wants) -> list[Fault]:
     except CELParseError as error:
         lines = text.splitlines(keepends=True)
         at = sum(map(len, lines[: (error.line or 1) - 1])) + (error.column or 1) - 1
+        if found := _other_language(text):
+            return [found]
         said = " ".join(str(error).strip().splitlines()[:1]) or "syntax"
         return [Fault(f"not a CEL expression: {said}", REMEDY, min(at, len(text)))]
     except RecursionError:
@@ -99,7 +104,20 @@ def faults(text: str, tools: Sequence[str], wants: Wants) -> list[Fault]:
         return [Fault("nested too deeply", "write it flat")]
     if not walk.found:
         walk.last(tree, shape, wants)
+    if wants == "bool" and not walk.found and (always := constant(text)) is not None:
+        why = f"is always {str(always).lower()}: no answer can change it"
+        return [
+            Fault(why, "compare a field of the answer with what is expected, such as result.status == 200")
+        ]
     return sorted(walk.found, key=lambda fault: fault.at)
+
+
+def _other_language(text: str) -> Fault | None:
+    """An operator of another language in a text that is not CEL; strings are passed over."""
+    for found in _WORDS.finditer(text):
+        if meant := OPERATOR_OF.get(found[0].lower()):
+            return Fault(f"CEL has no {found[0]!r}", f"write {meant} instead", found.start())
+    return None
 
 
 class _Walk:
@@ -215,6 +233,10 @@ class _Walk:
             return self._names[name]
         if name in TYPES:
             return ANY
+        if name.lower() in ("true", "false", "null", "none"):
+            return self._wrong(node, f"no variable {name!r}", "write true, false and null in lower case")
+        if meant := OPERATOR_OF.get(name.lower()):
+            return self._wrong(node, f"CEL has no {name!r}", f"write {meant} instead")
         close = suggestion(name, self._names)
         return self._wrong(node, f"no variable {name!r}{close}", f"variables: {', '.join(VARIABLES)}")
 
@@ -443,54 +465,3 @@ def _sample(shape: TypeShape) -> celtypes.Value:
     if shape.kind == "object":
         return celtypes.MapType({celtypes.StringType(name): None for name in shape.fields})
     return _SAMPLES[shape.kind]
-
-
-def guards(tree: Node) -> set[Path]:
-    """The members that the expression itself asks for, by has() or `in`."""
-    found: set[Path] = set()
-    for node in tree.iter_subtrees():
-        if node.data == "ident_arg" and node.children[0] == "has" and len(node.children) > 1:
-            found |= {path for one in arguments_of(node) if (path := path_of(one))}
-        if node.data == "relation" and len(node.children) == 2:
-            asked: Any = node.children[0]
-            where = node.children[1]
-            if asked.data == "relation_in" and (path := path_of(where)):
-                key = literal_of(asked.children[0])
-                found |= {(*path, key)} if isinstance(key, str) else set()
-    return found
-
-
-def path_of(node: Branch) -> Path:
-    """The names of `result.headers.x` or `result.headers["x"]`; () for any other expression."""
-    while isinstance(node, Tree) and len(node.children) == 1 and node.data not in ("ident", "literal"):
-        if node.data in ("list_lit", "exprlist"):
-            return ()
-        node = node.children[0]
-    if not isinstance(node, Tree):
-        return ()
-    if node.data == "ident":
-        return (str(node.children[0]),)
-    if node.data not in ("member_dot", "member_index") or not (path := path_of(node.children[0])):
-        return ()
-    key = str(node.children[1]) if node.data == "member_dot" else literal_of(node.children[1])
-    return () if key is None else (*path, str(key))
-
-
-def literal_of(node: Branch) -> str | int | None:
-    """The value of a literal as Python has it; None for any other expression."""
-    while isinstance(node, Tree) and len(node.children) == 1 and node.data != "literal":
-        node = node.children[0]
-    if not isinstance(node, Tree) or node.data != "literal":
-        return None
-    token: Any = node.children[0]
-    try:
-        value = Evaluator(node, Activation()).evaluate()
-    except (ValueError, CELEvalError):
-        return None
-    return {"STRING_LIT": str, "MLSTRING_LIT": str, "INT_LIT": int}.get(token.type, lambda _: None)(value)
-
-
-def arguments_of(node: Node) -> list[Branch]:
-    """The arguments of a call."""
-    last = node.children[-1] if node.children else None
-    return list(last.children) if isinstance(last, Tree) and last.data == "exprlist" else []

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from fleet.findings.fingerprint import fingerprint
 from fleet.findings.kinds import kinds
+from fleet.findings.proof import TRIES
 from fleet.findings.repro import ReproCall
 from fleet.personas import cron
 from fleet.personas.duration import FORM, MAX_WALL_S, parse_duration
@@ -53,11 +54,12 @@ BadExpectation = Callable[[str, Sequence[str], Wants], Sequence[Fault]]
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the platforms at hand name: the roles of `{target:ROLE}`, and whether a URL is the platform's."""
+    """What is checked for an author only, and not when a persona is loaded for a run: what the platforms at
+    hand name, the roles of `{target:ROLE}` and whether a URL is the platform's, where there is one."""
 
-    roles: Collection[str]
-    has_url: Callable[[str], bool]
-    hosts: str
+    roles: Collection[str] | None = None
+    has_url: Callable[[str], bool] | None = None
+    hosts: str = ""
     """The platform's hosts, for a person."""
 
 
@@ -99,6 +101,9 @@ def complaints(persona: Persona, stem: str, rules: Rules) -> Iterator[Complaint]
     for index, trigger in enumerate(persona.triggers):
         yield from _trigger(trigger, ("triggers", index))
     yield from _budget(persona, rules)
+    if rules.around:
+        yield from _idle(persona)
+        yield from _too_small(persona)
     yield from _policy(persona.policy)
     for key in ("probe", "explore") if persona.driver in ("retest", "fix") else ():
         if getattr(persona, key):
@@ -190,6 +195,27 @@ def _budget(persona: Persona, rules: Rules) -> Iterator[Complaint]:
         yield Complaint(("budget", "wall"), message, DURATION)
 
 
+def _idle(persona: Persona) -> Iterator[Complaint]:
+    """A persona that no trigger starts, and that has nothing to ask if a person does."""
+    asks = persona.probe or persona.explore or persona.outages or (persona.budget and persona.budget.tokens)
+    if not (asks or persona.triggers) and persona.driver in ("auto", "playbook"):
+        message = "has no probe, no explorer and no trigger: it can never do anything"
+        yield Complaint(("probe",), message, 'add a [[probe]], or explore = ["web"]', missing=True)
+
+
+def _too_small(persona: Persona) -> Iterator[Complaint]:
+    """A budget that does not pay for every step of every probe once, and `TRIES` times more for a proof."""
+    steps = [step for probe in persona.probe for step in probe.steps if step.tool in TOOLS]
+    acting = [TOOLS[step.tool] for step in steps if TOOLS[step.tool].effect_of(step.args) is Effect.ACT]
+    looks = 1 + TRIES
+    needed = {"calls": len(steps) * looks, "writes": sum(max(1, one.cost.writes) for one in acting) * looks}
+    for unit, least in needed.items() if persona.budget else ():
+        if (given := getattr(persona.budget, unit)) < least:
+            message = f"{given} {unit} do not cover its probes: one look and {TRIES} proofs take {least}"
+            remedy = f"write {unit} = {least} or more, or remove probes"
+            yield Complaint(("budget", unit), message, remedy, missing=not given)
+
+
 def _policy(policy: PolicySection) -> Iterator[Complaint]:
     """fharness's three rules of a run policy, in its words, and a deadline that can be read."""
     features = policy.max_features_per_run
@@ -250,7 +276,7 @@ def _misplaced(step: Step, loc: Loc, around: Surroundings | None) -> Iterator[Co
             message = f"no view named {value!r}{suggestion(str(value), VIEWS)}"
             yield Complaint(loc, message, f"views: {', '.join(VIEWS)}", text=(*loc, name))
         is_page = points.get(name) in (Points.PAGE, Points.PAGE_OR_NONE)
-        if not (around and is_page and value) or value.startswith("{"):
+        if not (around and around.has_url and is_page and value) or value.startswith("{"):
             continue
         filled = FACE.sub("x", TARGET.sub("x", value.replace("{name}", "x").replace("{run}", "x")))
         if not around.has_url(filled):

@@ -23,6 +23,8 @@ FORM = "placeholders: " + ", ".join("{" + form + "}" for form in PLACEHOLDERS)
 
 _LIKE = re.compile(r"\{([A-Za-z][A-Za-z0-9_-]*)(:[^{}]*)?\}")
 _CLOSE = 0.75
+_AFTER = ("", "/", "?", "#")
+"""What may follow a base URL."""
 
 
 def mistaken(text: str, *, points: bool, roles: Collection[str] | None = None) -> Iterator[tuple[int, str]]:
@@ -38,6 +40,8 @@ def mistaken(text: str, *, points: bool, roles: Collection[str] | None = None) -
         known = KINDS if rest else WORDS
         if word not in known and (points or _close(word, known)):
             yield found.start(), f"no placeholder {found[0]}{_close(word, known)}"
+        elif points and word in ("site", "proxy") and text[found.end() : found.end() + 1] not in _AFTER:
+            yield found.start(), f"a slash is missing between {found[0]} and {text[found.end() :][:40]!r}"
         elif word == "target" and not TARGET.fullmatch(found[0]):
             yield found.start(), f"{found[0]} names no role: a role is a-z, 0-9 and -"
         elif word == "target" and roles is not None and rest[1:] not in roles:

@@ -23,7 +23,18 @@ from sandbox.pages.latency import Measured, check, measure, percentile
 from sandbox.pages.links import References, find, of_markup
 from sandbox.pages.markup import Form
 from sandbox.pages.page_request import effect_of, page_request
-from sandbox.spec import UNSAFE, Context, Cost, Effect, LowerCase, Mistake, OneOf, Points, ToolSpec
+from sandbox.spec import (
+    ABSENT,
+    UNSAFE,
+    Context,
+    Cost,
+    Effect,
+    LowerCase,
+    Mistake,
+    OneOf,
+    Points,
+    ToolSpec,
+)
 from sandbox.text import KINDS, clean, decode, mask
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
@@ -124,8 +135,8 @@ class Result(ToolAnswer):
     """[ms] Median latency of the control."""
     control_p95_ms: float = 0.0
     """[ms] 95th percentile of the control."""
-    ratio: float = 0.0
-    """Median ratio of the page's latency to that of the control right after it; 0 without one."""
+    ratio: float | None = field(default=None, metadata=ABSENT)
+    """Median ratio of the page's latency to that of the control right after it; absent without one."""
     samples_ms: tuple[float, ...] = ()
     """[ms] Each latency of a schedule, in the order of its slots."""
     control_ms: tuple[float, ...] = ()
@@ -233,7 +244,7 @@ def _result(measured: Measured, args: Args, url: str) -> Result:
         samples=len(latencies),
         control_p50_ms=percentile(controls, 50) if controls else 0.0,
         control_p95_ms=percentile(controls, 95) if controls else 0.0,
-        ratio=round(percentile(quotients, 50), 3) if quotients else 0.0,
+        ratio=round(percentile(quotients, 50), 3) if quotients else None,
         samples_ms=tuple(latencies) if args.rate else (),
         control_ms=tuple(controls) if args.rate else (),
     )

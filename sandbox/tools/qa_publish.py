@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from sandbox import http, strict_json
@@ -13,7 +13,7 @@ from sandbox.chain.names import require_own
 from sandbox.compiler import Compilation, compile_source
 from sandbox.errors import Deadline, Failure
 from sandbox.programs.process import OUTCOMES, Ending
-from sandbox.spec import Context, Cost, Effect, Mistake, OneOf, ToolSpec
+from sandbox.spec import ABSENT, Context, Cost, Effect, Mistake, OneOf, ToolSpec
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
 COMPILE_SECONDS = 10.0
@@ -46,8 +46,8 @@ class Result(ToolAnswer):
     """[gas] Gas of the module's write."""
     gas_estimate: int = 0
     """[gas] Gas by the node's estimate."""
-    gas_quote: int = 0
-    """[gas] The platform's own figure; 0 without one."""
+    gas_quote: int | None = field(default=None, metadata=ABSENT)
+    """[gas] The platform's own figure; absent where it states none."""
     gas_limit: int = 0
     """[gas] Gas that was offered."""
     app_read_back: bool = False
@@ -149,17 +149,17 @@ def _read_back(result: Result, agent_id: int, module: bytes, ctx: Context, deadl
     return replace(result, ok=True, published=True)
 
 
-def _quote(module: bytes, ctx: Context, deadline: Deadline) -> int:
-    """The platform's own figure for this size; 0 if it has none, which is not a defect."""
+def _quote(module: bytes, ctx: Context, deadline: Deadline) -> int | None:
+    """The platform's own figure for this size; None if it states none, which is not a defect."""
     if not ctx.site:
-        return 0
+        return None
     url = http.absolute(f"{ctx.site.rstrip('/')}/api/estimate?bytes={len(module)}", "/ctx/site")
     try:
         reply = http.send(http.HttpRequest("GET", url), deadline.within(5.0))
-        gas = strict_json.loads(reply.body)["gas"] if reply.status == 200 and not reply.by_broker else 0
+        gas = strict_json.loads(reply.body)["gas"] if reply.status == 200 and not reply.by_broker else None
     except (Failure, ValueError, KeyError, TypeError):
-        return 0
-    return gas if type(gas) is int and 0 <= gas < 1 << 53 else 0
+        return None
+    return gas if type(gas) is int and 0 <= gas < 1 << 53 else None
 
 
 SPEC = ToolSpec(

@@ -257,6 +257,12 @@ def published(used: int, quoted: int, **more: Any) -> Exchange:
     return Exchange("qa_publish", {"name": "{name}"}, answer | more)
 
 
+def unquoted(used: int) -> Exchange:
+    """Of a platform that states no figure."""
+    answer = published(used, 0)
+    return Exchange(answer.tool, answer.args, {k: v for k, v in answer.result.items() if k != "gas_quote"})
+
+
 CREATED = Exchange("qa_create", {"name": "{name}"}, {"ok": True})
 
 
@@ -270,6 +276,7 @@ CREATED = Exchange("qa_create", {"name": "{name}"}, {"ok": True})
         ((published(900, 9_000),), ""),  # it may overwrite
         ((CREATED, published(900, 900), published(200, 900)), ""),
         ((CREATED, published(900, 0)), ""),
+        ((CREATED, unquoted(900)), ""),
         ((CREATED, published(900, 100, published=False)), ""),
     ],
 )

@@ -135,6 +135,9 @@ def test_an_unknown_key_of_a_trigger_is_one_complaint(tmp_path: Path) -> None:
         ("{tagret:guide}", 47, "no placeholder {tagret:guide}; did you mean 'target'?"),
         ("{face:a_b}", 47, "{face:a_b} names no face: a name is a-z, 0-9 and -"),
         ("http://there.test/", 47, "'there.test' is not a host of the platform"),
+        ("{site}llms.txt", 47, "a slash is missing between {site} and 'llms.txt'"),
+        ("{proxy}v1/models", 47, "a slash is missing between {proxy} and 'v1/models'"),
+        ("{site}{run}", 47, "a slash is missing between {site} and '{run}'"),
     ],
 )
 def test_an_argument_that_points_nowhere(tmp_path: Path, url: str, column: int, message: str) -> None:
@@ -153,6 +156,79 @@ def test_a_view_that_is_not_in_the_table(tmp_path: Path) -> None:
         "probe[0].steps[0].args",
         "no view named 'feedbackCuont'; did you mean 'feedbackCount'?",
     )
+
+
+@pytest.mark.parametrize("url", ["{site}", "{site}?a=1", "{proxy}/{run}", "{site}#top"])
+def test_a_base_url_may_be_followed_by_what_begins_a_path_or_a_query(tmp_path: Path, url: str) -> None:
+    text = PROBE.replace("{site}/", url).replace("result.status", "result.statu")
+    assert [place[2] for place in refused(tmp_path, text)] == ["probe[0].expect"]
+
+
+IDLE = "has no probe, no explorer and no trigger: it can never do anything"
+
+
+@pytest.mark.parametrize(
+    ("more", "idle"),
+    [
+        ("", True),
+        ('driver = "playbook"\n', True),
+        ("budget = { calls = 9 }\n", True),
+        ('explore = ["web"]\nbudget = { calls = 9 }\n', False),
+        ('triggers = [{ every = "1h" }]\n', False),
+        ("outages = true\n", False),
+        ("budget = { calls = 9, tokens = 1000 }\n", False),
+        ('driver = "model"\n', False),
+        (PROBE, False),
+    ],
+)
+def test_a_persona_that_can_never_do_anything(tmp_path: Path, more: str, idle: bool) -> None:
+    path = tmp_path / "qa-x.md"
+    path.write_text(HEAD + more + "+++\nBody.\n", "utf-8")
+    if idle:
+        assert [place[2:] for place in complaints(path, AROUND)] == [("probe", IDLE)]
+        assert [place[2:] for place in complaints(path, Surroundings())] == [("probe", IDLE)]
+    assert list(roster(path, around=AROUND)[0]) == ([] if idle else ["qa-x"])
+    assert list(roster(path)[0]) == ["qa-x"]  # a run does not ask for it
+
+
+TWO = '{ tool = "qa_fetch", args = { url = "{site}/a" } }, { tool = "qa_fetch", args = { url = "{site}/b" } }'
+
+
+@pytest.mark.parametrize(
+    ("calls", "steps", "needed"),
+    [(3, "", 4), (4, "", 0), (7, TWO, 8), (8, TWO, 0), (1, TWO, 8)],
+)
+def test_a_budget_that_does_not_cover_the_calls_of_its_probes(
+    tmp_path: Path, calls: int, steps: str, needed: int
+) -> None:
+    text = f"budget = {{ calls = {calls} }}\n" + PROBE
+    if steps:
+        text = text.replace('{ tool = "qa_fetch", args = { url = "{site}/" } }', steps)
+    path = tmp_path / "qa-x.md"
+    path.write_text(HEAD + text + "+++\nBody.\n", "utf-8")
+    if needed:
+        ((line, _, key, why),) = complaints(path, AROUND)
+        assert (line, key) == (6, "budget.calls")
+        assert why == f"{calls} calls do not cover its probes: one look and 3 proofs take {needed}"
+    assert list(roster(path, around=AROUND)[0]) == ([] if needed else ["qa-x"])
+    assert list(roster(path)[0]) == ["qa-x"]
+
+
+@pytest.mark.parametrize(("writes", "needed"), [("", 8), (", writes = 7", 8), (", writes = 8", 0)])
+def test_a_budget_that_does_not_cover_the_writes_of_its_probes(
+    tmp_path: Path, writes: str, needed: int
+) -> None:
+    text = PROBE.replace('qa_fetch", args = { url = "{site}/"', 'qa_create", args = { name = "{name}"')
+    text = f"budget = {{ calls = 9{writes} }}\n" + text.replace("result.status == 200", "result.ok")
+    path = tmp_path / "qa-x.md"
+    path.write_text(HEAD.replace("qa_compile", "qa_create") + text + "+++\nBody.\n", "utf-8")
+    if needed:
+        ((_, _, key, why),) = complaints(path, AROUND)
+        assert (key, why.partition(" writes ")[2]) == (
+            "budget.writes",
+            "do not cover its probes: one look and 3 proofs take 8",
+        )
+    assert list(roster(path, around=AROUND)[0]) == ([] if needed else ["qa-x"])
 
 
 @pytest.mark.parametrize("url", ["{face:{name}}?q={run}", "{face:{target:page}}a", "http://here.test/{run}"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -50,3 +51,12 @@ def test_every_example_is_good(spec: ToolSpec) -> None:
 def test_every_variable_of_an_expectation_is_explained() -> None:
     assert set(NAMES) == set(VARIABLES)
     assert all(text for rows in words().values() for text in rows.values())
+
+
+def test_no_result_has_a_number_for_what_is_not_stated() -> None:
+    """An expectation that compares it would hold for nothing: such a field is absent."""
+    rows = re.findall(r"^\| `(\w+)` \| (?:int|double) \|[^|]*\| (.*) \|$", markdown(), re.M)
+    assert ("gas_quote", "The platform's own figure; absent where it states none.") in rows
+    assert [
+        name for name, text in rows if re.search(r"\b0 (?:without one|where it|if it|when it)", text)
+    ] == []

@@ -234,7 +234,7 @@ async def test_a_platform_without_a_quote_is_no_fault() -> None:
     async with bench(lambda _: http_answer(404, b"")) as it:
         it.signer.mined = writing(it.chain).mined
         result = await publish(it)
-        assert (result["ok"], result["gas_quote"]) == (True, 0)
+        assert (result["ok"], "gas_quote" in result) == (True, False)
 
 
 @pytest.mark.parametrize("role", ["app", "face"])

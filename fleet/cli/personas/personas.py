@@ -112,7 +112,7 @@ def check(
 
     Expectations are checked against the types of what the tools answer: fleet tools NAME.
     """
-    around: Surroundings | None = None
+    around = Surroundings()
     try:
         around = surroundings(load_platform(platform or load_fleet().platform, state())[0])
     except (ConfigError, UsageError) as error:

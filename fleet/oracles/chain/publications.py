@@ -49,8 +49,8 @@ def lost_publish(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
 )
 def gas_misquoted(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
-    used, quoted = last.result.get("gas_used", 0), last.result.get("gas_quote", 0)
-    if not last.result.get("published") or used <= 0 or quoted <= 0:
+    used, quoted = last.result.get("gas_used", 0), last.result.get("gas_quote")
+    if not last.result.get("published") or used <= 0 or not quoted or quoted < 0:
         return
     led: tuple[int, ...] = ()
     if used > LOW * quoted:
