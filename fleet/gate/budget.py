@@ -126,10 +126,17 @@ class Today(Protocol):
 
 
 class Room(NamedTuple):
-    """What may still be spent of a unit, and the limit that decides it, in words."""
+    """What may still be spent of a unit, and the limit that decides it: `most` of it in this scope."""
 
     left: int
-    limit: str
+    scope: Scope = "run"
+    unit: str = ""
+    most: int = 0
+
+    @property
+    def limit(self) -> str:
+        """The limit in words."""
+        return limited(self.scope, self.unit, self.most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +224,7 @@ class Ledger:
         rooms: dict[Unit, Room] = {}
         for unit in UNITS:
             found = [
-                Room(max(0, limits[unit] - spent[scope].get(unit, 0)), limited(scope, unit, limits[unit]))
+                Room(max(0, limits[unit] - spent[scope].get(unit, 0)), scope, unit, limits[unit])
                 for scope, limits in self._limits().items()
                 if unit in limits
             ]

@@ -163,7 +163,7 @@ class Gate:
             recent=recent,
             rate=self._rate.calls,
             left={unit: room.left - owed.get(unit, 0) for unit, room in rooms.items()},
-            limits={unit: room.limit for unit, room in rooms.items()},
+            limits=rooms,
             acts=self._ledger.budget.acts,
             now=now,
             deadline=self._deadline,

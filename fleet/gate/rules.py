@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from fleet.chain.signing.never import NEVER
-from fleet.gate.budget import Unit
+from fleet.gate.budget import Room, Unit
 from fleet.gate.model import Action, Rung, Verdict
 from fleet.gate.scope import Scope, is_own_name
 from sandbox.spec import Cost, Effect, Points
@@ -47,7 +47,7 @@ class GateFacts:
     for an unknown tool.
     `stop` is the reason for the pause, "" when there is none. `recent` counts the calls of the
     current rate window, this one included. `left` is what the nearest limit of each unit leaves, and
-    `limits` that limit in words: of the run, of its persona's day or of the fleet's. `never` holds an
+    `limits` that limit: of the run, of its persona's day or of the fleet's. `never` holds an
     operator's additions: tools, functions or selectors.
     """
 
@@ -64,7 +64,7 @@ class GateFacts:
     recent: int
     rate: int
     left: Mapping[Unit, int]
-    limits: Mapping[Unit, str] = field(default_factory=dict)
+    limits: Mapping[Unit, Room] = field(default_factory=dict)
     acts: bool
     now: float
     deadline: float
@@ -187,7 +187,8 @@ def budget(_action: Action, facts: GateFacts) -> Verdict | None:
 
 
 def _spent(unit: Unit, facts: GateFacts) -> str:
-    return f"{facts.limits.get(unit, f'the budget of {unit}')} is spent"
+    room = facts.limits.get(unit)
+    return f"{room.limit if room else f'the budget of {unit}'} is spent"
 
 
 def deadline(_action: Action, facts: GateFacts) -> Verdict | None:

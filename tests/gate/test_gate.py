@@ -157,7 +157,7 @@ async def test_the_charge_itself_is_a_fence(make: Make, journal: Journal) -> Non
         """Says that plenty is left: another call spent it since."""
 
         async def room(self) -> dict[Any, Room]:
-            return {"calls": Room(99, ""), "writes": Room(99, ""), "reports": Room(99, "")}
+            return {"calls": Room(99), "writes": Room(99), "reports": Room(99)}
 
     budget = Budget(calls=1, writes=0, reports=0, wall_s=60.0, acts=False)
     gate = make(ledger=Blind(journal, "r1", budget))

@@ -53,12 +53,13 @@ async def test_the_smallest_of_three_limits_is_what_is_left(make: Make) -> None:
     )
     assert await one.spend("calls") == 2
     assert await two.spend("calls") == 1
-    assert (await one.room())["calls"] == (1, "the budget of 3 calls a day of the fleet")
-    assert (await make("r1", calls=1, day=day, fleet=fleet).room())["calls"] == (0, "the budget of 1 call")
-    assert (await make("r1", day={"calls": 2}).room())["calls"] == (
-        0,
-        "the budget of 2 calls a day of this persona",
-    )
+    ledgers = (one, make("r1", calls=1, day=day, fleet=fleet), make("r1", day={"calls": 2}))
+    rooms = [(await ledger.room())["calls"] for ledger in ledgers]
+    assert [(room.left, room.limit) for room in rooms] == [
+        (1, "the budget of 3 calls a day of the fleet"),
+        (0, "the budget of 1 call"),
+        (0, "the budget of 2 calls a day of this persona"),
+    ]
     assert await other.left() == {"calls": 1, "writes": 3, "reports": 2, "closing": 1, "tokens": 0}
     assert await other.spend("calls") == 0
     with pytest.raises(
