@@ -18,6 +18,7 @@ NoticeEvent = Literal[
     "platform-down",
     "platform-up",
     "locked-out",
+    "no-account",
     "persona-refused",
     "budget-spent",
     "degraded",

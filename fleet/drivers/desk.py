@@ -91,6 +91,10 @@ class Allowance:
     """Why there are no more calls, where the platform's own limit decides it."""
 
 
+ACCOUNTS = "accounts"
+"""What the name of a part begins with that needs accounts."""
+
+
 @dataclass(frozen=True, slots=True)
 class Left:
     """A part of the platform that a run did not look at, or not fully, and why: for its report.

@@ -75,7 +75,7 @@ class RunReport:
     settled: bool
     coverage: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
     """Every probe under looked, not_applicable, refused, could_not or undecided, with its reason;
-    other parts under unexplored, and what a limit left under left."""
+    other parts under unexplored, what a limit left under left, what accounts looked at under as_whom."""
 
 
 @asynccontextmanager

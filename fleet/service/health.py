@@ -17,7 +17,7 @@ from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
-from fleet.runs.desk.coverage import coverage
+from fleet.runs.desk.coverage import NOT_PROBES, coverage
 from fleet.runs.executor import Executor
 from fleet.service.metrics import Tally
 from fleet.service.readiness import Readiness
@@ -120,7 +120,7 @@ class DaemonHealth:
         for row in last:
             if row.persona in self._personas.loaded:
                 groups = coverage(self._world.folder(row.run_id), row.run_id, row.outcome)
-                del groups["unexplored"], groups["left"]  # these are not probes
+                groups = {group: rows for group, rows in groups.items() if group not in NOT_PROBES}
                 if any(groups.values()):
                     found |= {(row.persona, group): len(probes) for group, probes in groups.items()}
         return found

@@ -170,5 +170,5 @@ async def test_an_account_that_nobody_can_confirm_is_reported_with_the_platforms
     played = await play(shape)
     why = 'the log-in answers 403: {"detail": "Your e-mail address is not verified yet"}'
     assert played.refusals == [why]
-    assert played.left == [f"no account could be made, because {why}"]
+    assert played.left == []  # the desk reports what the tool says
     assert len(shape.people) == 1  # and it is not tried again

@@ -16,7 +16,7 @@ from fleet.cli.operate.notify import app
 from fleet.clock import iso
 from fleet.config import FleetConfig
 from fleet.errors import ConfigError
-from fleet.runs.desk.exit_codes import LEFT, LOCK_OUT
+from fleet.runs.desk.exit_codes import LEFT, LOCK_OUT, UNEXPLORED
 from fleet.service.notify.receivers import receivers_of
 from fleet.service.notify.state import NoticeMessage
 from fleet.service.notify.watch import NoticeWatch
@@ -248,4 +248,28 @@ async def test_a_lock_out_of_a_last_run_is_said_once_and_again_when_there_is_ano
     assert [one["text"].partition(" ")[2] for one in told] == [
         "acme, qa-security: locked out: 9.1 s",
         "acme, qa-security: locked out: 2.0 s",
+    ]
+
+
+@pytest.mark.anyio
+async def test_a_part_without_accounts_is_said_once_until_accounts_are_made(
+    tmp_path: Path, inbox: Inbox
+) -> None:
+    async with await Journal.open(tmp_path / "fleet.db") as journal:
+        here = bench(journal, tmp_path, inbox)
+        runs = [
+            ["accounts of {site}/join", "description {site}/x"],
+            ["accounts of {site}/join"],
+            [],
+            ["accounts by {site}/x"],
+        ]
+        for at, parts in enumerate(runs):
+            rows = [{"probe": part, "reason": f"no account could be made, because {at}"} for part in parts]
+            await journal.put(f"{UNEXPLORED}acme:qa-security", json.dumps(rows))
+            await here.later(here.watch())
+        told = [json.loads(body) for _, _, body in inbox.came]
+    assert [one["events"] for one in told] == [["no-account"]] * 2
+    assert [one["text"].partition(" ")[2] for one in told] == [
+        "acme, accounts of {site}/join: no account could be made, because 0",
+        "acme, accounts by {site}/x: no account could be made, because 3",
     ]

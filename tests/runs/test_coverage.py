@@ -43,6 +43,7 @@ def test_every_probe_is_somewhere_with_its_reason() -> None:
         "undecided": [],
         "unexplored": [],
         "left": [],
+        "as_whom": [],
     }
 
 

@@ -186,9 +186,12 @@ async def test_accounts_that_are_refused_stand_in_the_coverage(
     async def join(tool: str, args: dict[str, Any]) -> dict[str, Any]:
         why = "the sign-up answers 422: name taken \x1b[31mfor ever"
         failed = {"ok": False, "error_class": "http", "error": why}
-        return failed if next(count) in refused else {"ok": True, "answers": []}
+        answers = [{"status": 200}, {"status": 404}, {"status": 200}, {"status": 0}]
+        return failed if next(count) in refused else {"ok": True, "answers": answers}
 
-    steps = (Step(tool="qa_account", args={"url": "{proxy}/join", "steps": [["one", "GET", "/", {}]]}),)
+    asked = [[who, "GET", path, {}] for who, path in (("one", "/a?b=c"), ("other", "/a"), ("one", "/b"))]
+    row = [*asked, ["other", "GET", "/b", {}]]
+    steps = (Step(tool="qa_account", args={"url": "{proxy}/join", "steps": row}),)
     platform = PLATFORM.model_copy(
         update={"web": PLATFORM.web.model_copy(update={"act_paths": ("{proxy}/join",)})}
     )
@@ -196,8 +199,11 @@ async def test_accounts_that_are_refused_stand_in_the_coverage(
     async with seated(tmp_path, one, hand=ANY, answer=join, platform=platform) as table:
         async with table.desk.turn() as turn:
             await turn.pose([Question(steps)] * 3)
-        parts = coverage(table.folder, RUN, "done")["unexplored"]
+        found = coverage(table.folder, RUN, "done")
+        parts = found["unexplored"]
         skipped = [event.reason for event in table.said("probe.skipped")]
     assert [one["probe"] for one in parts] == (["accounts of {proxy}/join"] if refused else [])
     assert "".join(one["reason"] for one in parts) == said
     assert len(skipped) == len(refused)
+    seen = [{"part": "/a", "accounts": 2}, {"part": "/b", "accounts": 1}]
+    assert found["as_whom"] == (seen if len(refused) < 3 else [])

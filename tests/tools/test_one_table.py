@@ -93,6 +93,7 @@ def test_a_new_tool_is_offered_in_its_group_and_every_probe_of_it_is_accounted_f
         "undecided": [],
         "unexplored": [],
         "left": [],
+        "as_whom": [],
     }
     assert made["missing"] == "the profile names no faces"
 

@@ -21,7 +21,7 @@ from fleet.config import load_fleet
 from fleet.errors import UsageError
 from fleet.events.model import Footer, GateDenied, TurnEnded, TurnUsage
 from fleet.events.recorded import LOOK_S, Recording, UnknownRecord
-from fleet.runs.desk.coverage import coverage
+from fleet.runs.desk.coverage import NOT_PROBES, coverage
 from fleet.runs.desk.exit_codes import FOUND
 from fleet.runs.retention import choose, look, tidy
 from fleet.store.journal import Journal
@@ -263,7 +263,7 @@ async def latest(folder: Path, limit: int) -> list[dict[str, Any]]:
             seen = sum(one in FOUND for one in states)
             unproven = sum(one not in FOUND and one != "dropped" for one in states)
             groups = coverage(folder / "runs" / row.run_id, row.run_id, row.outcome)
-            others = ("not_applicable", "unexplored", "left")
+            others = ("not_applicable", *NOT_PROBES)
             applicable = sum(len(rows) for group, rows in groups.items() if group not in others)
             known_plan = any(groups.values())
             figures = {
@@ -293,12 +293,16 @@ def show_list(rows: Sequence[dict[str, Any]], *, everything: bool) -> None:
 
 
 def show_left_out(coverage: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-    """A line for each probe, or other part of a platform, that a run did not look at, and why."""
+    """A line for each probe, or other part of a platform, that a run did not look at, and why; then what it
+    looked at as an account: all else was as a visitor."""
     for word in ("undecided", "not_applicable", "refused", "could_not", "unexplored"):
         for row in coverage.get(word, ()):
             print(clean(f"  {word.replace('_', ' ')}  {row['probe']}: {row['reason']}", 300))
     for row in coverage.get("left", ()):
         print(clean(f"  left  {row['part']}: {row['reason']}", 500))
+    for count, whom in ((2, "as two accounts"), (1, "as one account")):
+        if parts := [row["part"] for row in coverage.get("as_whom", ()) if row["accounts"] == count]:
+            print(clean(f"  {whom}  {', '.join(parts)}", 500))
 
 
 def _short(row: dict[str, Any]) -> list[object]:

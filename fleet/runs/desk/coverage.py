@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from fleet.drivers.desk import ACCOUNTS
 from fleet.drivers.session import RunOver
 from fleet.runs.desk.state import Plan, RunState, State, StateFile
 
@@ -44,8 +45,20 @@ class LeftPart:
 
 
 @dataclass(frozen=True, slots=True)
+class SeenAs:
+    """A path that accounts looked at, `accounts` of them; everything else was looked at as a visitor."""
+
+    part: str
+    accounts: int
+
+
+NOT_PROBES = ("unexplored", "left", "as_whom")
+"""Groups whose members are other parts of the platform."""
+
+
+@dataclass(frozen=True, slots=True)
 class Coverage:
-    """The groups, with every probe of a plan exactly once in those before the last two."""
+    """The groups, with every probe of a plan exactly once in those before `unexplored`."""
 
     looked: tuple[ProbeCoverage, ...] = ()
     not_applicable: tuple[ProbeCoverage, ...] = ()
@@ -57,6 +70,8 @@ class Coverage:
     """Parts of the platform, beyond the probes, that explorers could not look at."""
     left: tuple[LeftPart, ...] = ()
     """What a limit of the run, or of the platform, left."""
+    as_whom: tuple[SeenAs, ...] = ()
+    """What was looked at as an account, or as two."""
 
     @classmethod
     def of(
@@ -65,6 +80,7 @@ class Coverage:
         outcome: str = "",
         unexplored: Mapping[str, str] | None = None,
         left: Iterable[LeftPart] = (),
+        as_whom: Iterable[SeenAs] = (),
     ) -> Coverage:
         """Coverage of a plan; an untried probe names the outcome that ended the run before it.
 
@@ -77,7 +93,8 @@ class Coverage:
             found.setdefault(_WHERE[item.state], []).append(ProbeCoverage(item.id, reason))
         parts = (unexplored or {}).items()
         found["unexplored"] = [ProbeCoverage(part, why) for part, why in parts]
-        return cls(**{word: tuple(rows) for word, rows in found.items()}, left=tuple(left))
+        groups = {word: tuple(rows) for word, rows in found.items()}
+        return cls(**groups, left=tuple(left), as_whom=tuple(as_whom))
 
     def as_data(self) -> CoverageData:
         """As JSON."""
@@ -91,7 +108,11 @@ def coverage(folder: Path, run: str, outcome: str) -> CoverageData:
         state = file.load() if file.path.exists() else RunState.begin(run, Plan(()))
     except RunOver:
         state = RunState.begin(run, Plan(()))
-    parts = {f"accounts of {url}": one.reason for url, one in state.accounts.items() if one.reason}
+    parts = {f"{ACCOUNTS} of {url}": one.reason for url, one in state.accounts.items() if one.reason}
     parts |= {one.part: one.reason for one in state.left if one.kind == "unexplored"}
     left = (LeftPart(one.part, one.reason, one.kind == "cut") for one in state.left if one.part not in parts)
-    return Coverage.of(state.plan, outcome, parts, left).as_data()
+    seen: dict[str, int] = {}
+    for tally in state.accounts.values():
+        seen |= {path: max(count, seen.get(path, 0)) for path, count in tally.looked.items()}
+    as_whom = (SeenAs(path, count) for path, count in sorted(seen.items()))
+    return Coverage.of(state.plan, outcome, parts, left, as_whom).as_data()

@@ -409,7 +409,16 @@ class RunDesk:
                 why = runner.world.redactor.text(line(why, 400))
                 if why:
                     runner.skip(step.tool, f"no account could be made: {why}")
-                self.progress.count_accounts(line(str(step.args["url"]), 200), why)
+                self.progress.count_accounts(line(str(step.args["url"]), 200), why, _looked(step, result))
+
+
+def _looked(step: Step, result: Mapping[str, Any]) -> dict[str, int]:
+    """The paths that accounts looked at in a row of requests, each with how many of the two were answered."""
+    found: dict[str, set[str]] = {}
+    for asked, got in zip(step.args.get("steps", ()), result.get("answers", ()), strict=False):
+        if asked[0] in ("one", "other") and isinstance(got, Mapping) and got.get("status"):
+            found.setdefault(line(str(asked[2]).partition("?")[0], 120), set()).add(asked[0])
+    return {path: 2 if len(who) == 2 else 1 for path, who in found.items()}
 
 
 class RepeatGuard:

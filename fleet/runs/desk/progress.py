@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Mapping
 from pathlib import Path
 
 from fleet.drivers.desk import Left
@@ -148,13 +149,13 @@ class RunProgress:
         self.keep(claims=before + 1, stale=0)
         return before
 
-    def count_accounts(self, url: str, why: str) -> None:
-        """Count accounts that a question made at a place, or why it made none; kept with its turn."""
+    def count_accounts(self, url: str, why: str, looked: Mapping[str, int]) -> None:
+        """Count accounts that a question made at a place and what they looked at, or why it made none; kept
+        with its turn."""
         before = self.state.accounts.get(url, AccountTally())
         if url not in self.state.accounts and len(self.state.accounts) >= MOST_ACCOUNTS:
             return
-        counts = {"failed": before.failed + 1, "why": why[:600]} if why else {"made": before.made + 1}
-        accounts = {**self.state.accounts, url: before.model_copy(update=counts)}
+        accounts = {**self.state.accounts, url: before.plus(why, looked)}
         self.state = self.state.model_copy(update={"accounts": accounts})
 
     def count_turn(self, turn: TurnRecord) -> None:

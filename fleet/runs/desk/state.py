@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal, get_args
@@ -153,12 +153,25 @@ class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
+MAX_PLACES = 40
+"""Paths of which it is kept as whom they were looked at."""
+
+
 class AccountTally(_Strict):
-    """Questions for which accounts were made at one place, or not, and why not the last time."""
+    """Questions for which accounts were made at one place, or not, and why not the last time; and the paths
+    that they looked at, with how many of them did."""
 
     made: _Count = 0
     failed: _Count = 0
     why: Annotated[str, Field(max_length=600)] = ""
+    looked: Annotated[dict[str, Annotated[int, Field(ge=1, le=2)]], Field(max_length=MAX_PLACES)] = {}
+
+    def plus(self, why: str, looked: Mapping[str, int]) -> AccountTally:
+        """With one question more: why it made no accounts, or what they looked at."""
+        found = {path: max(count, self.looked.get(path, count)) for path, count in looked.items()}
+        counts = {"failed": self.failed + 1, "why": why[:600]} if why else {"made": self.made + 1}
+        both = dict(list({**self.looked, **found}.items())[:MAX_PLACES])
+        return self.model_copy(update={**counts, "looked": both})
 
     @property
     def reason(self) -> str:

@@ -119,6 +119,16 @@ def of_lock_outs(state: NoticeState, lock_outs: Mapping[str, str], platform: str
     return state.noting(found, lock_outs=dict(lock_outs))
 
 
+def of_accounts(state: NoticeState, missing: Mapping[str, str], platform: str, now: str) -> NoticeState:
+    """Parts that are looked at as a visitor alone, with the reason: each once, until accounts are made."""
+    found = [
+        Notice(event="no-account", text=inert(f"{platform}, {part}: {why}"), at=now)
+        for part, why in sorted(missing.items())
+        if part not in state.unaccounted
+    ]
+    return state.noting(found, unaccounted=tuple(sorted(missing)))
+
+
 def of_budgets(
     state: NoticeState,
     left: Mapping[str, Mapping[Unit, int]],

@@ -31,6 +31,7 @@ GROUPS: Mapping[NoticeEvent, str] = MappingProxyType(
         "platform-down": "platform",
         "platform-up": "platform",
         "locked-out": "platform",
+        "no-account": "platform",
         "persona-refused": "personas",
         "budget-spent": "budget",
         "degraded": "daemon",
@@ -89,7 +90,8 @@ class NoticeState(_NoticePart):
 
     `items` is what was last reported of each item, `proposals` of each proposal, None before the first look:
     what was there before is not news. `outage` is the open outage (fingerprint) and `ended` those known to be
-    over; `lock_outs` are their reasons by persona, `spent` the day and the budgets reported as spent. `sent`
+    over; `lock_outs` are their reasons by persona, `unaccounted` the parts without
+    accounts, `spent` the day and the budgets reported as spent. `sent`
     is when each group had its last message. `sender` holds the turn to send until `until`, where several
     daemons share the journal.
     """
@@ -99,6 +101,7 @@ class NoticeState(_NoticePart):
     outage: str = ""
     ended: tuple[str, ...] = ()
     lock_outs: dict[str, str] = {}
+    unaccounted: tuple[str, ...] = ()
     spent: tuple[str, ...] = ()
     hosts: dict[str, HostState] = {}
     waiting: tuple[Notice, ...] = ()

@@ -18,13 +18,15 @@ import anyio
 
 from fleet.clock import Clock, iso, rest
 from fleet.config import FleetConfig
+from fleet.drivers.desk import ACCOUNTS
 from fleet.errors import FleetError
 from fleet.events.outbound import WarnOnce
 from fleet.findings.redact import Redactor
 from fleet.gate.budget import Unit, left_today
-from fleet.runs.desk.exit_codes import LEFT, LOCK_OUT
+from fleet.runs.desk.exit_codes import LEFT, LOCK_OUT, UNEXPLORED
 from fleet.runs.outage.book import book_of
 from fleet.service.notify.news import (
+    of_accounts,
     of_budgets,
     of_host,
     of_items,
@@ -129,7 +131,7 @@ class NoticeWatch:
         refused = {name: self._redactor.text(why) for name, why in news.refused.items()}
         outages = await book_of(self._journal, self._platform)
         proposals = await self._journal.proposals(self._platform)
-        lock_outs = await self._lock_outs()
+        lock_outs, unaccounted = await self._lock_outs(), await self._unaccounted()
         left = await left_today(self._journal, news.limits)
 
         def step(before: NoticeState) -> NoticeState:
@@ -141,6 +143,7 @@ class NoticeWatch:
             state = of_proposals(state, proposals, at)
             state = of_outages(state, outages, self._platform, at)
             state = of_lock_outs(state, lock_outs, self._platform, at)
+            state = of_accounts(state, unaccounted, self._platform, at)
             state = of_budgets(state, left, news.limits, at)
             state = wanted(state, before, section.events, silenced, now)
             return due(state, section, receivers, self._platform, now)
@@ -158,6 +161,12 @@ class NoticeWatch:
             for row in parts
             if row["part"] == LOCK_OUT
         }
+
+    async def _unaccounted(self) -> dict[str, str]:
+        """By part of the platform, why the last runs could make no account."""
+        found = (await self._journal.facts(f"{UNEXPLORED}{self._platform}:")).values()
+        rows = [row for text in found for row in json.loads(text)]
+        return {str(row["probe"]): str(row["reason"]) for row in rows if row["probe"].startswith(ACCOUNTS)}
 
     async def send(self, to: Receivers) -> None:
         """Send what is due, if it is this daemon's turn; each receiver is marked as soon as it has it."""

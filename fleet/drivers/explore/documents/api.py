@@ -17,7 +17,7 @@ from random import Random
 from typing import Any
 from urllib.parse import urlsplit
 
-from fleet.drivers.desk import Left, Question
+from fleet.drivers.desk import ACCOUNTS, Left, Question
 from fleet.drivers.explore.account import api_rows
 from fleet.drivers.explore.account.ways import Places, known_start
 from fleet.drivers.explore.documents.api_cases import ApiRequest, lacking, requests
@@ -170,7 +170,7 @@ class ApiExplorer:
             if len(read.operations) < read.count
         ]
         closed = [
-            Left(f"accounts by {url}", f"no account could be made, because {why}")
+            Left(f"{ACCOUNTS} by {url}", f"no account could be made, because {why}")
             for url, why in self._without.items()
         ]
         return [*unread[:MOST], *closed, *partly]
@@ -199,7 +199,8 @@ class ApiExplorer:
         known, why = rows.after(result)
         if known is None:
             other = rows.next_way()
-            self._without[str(rows.source.args["url"])] = why
+            if result.get("ok"):  # what the tool says itself, the desk reports
+                self._without[str(rows.source.args["url"])] = why
             self._next[:0] = [other.first()] if other else []
             return
         self._without.pop(str(rows.source.args["url"]), None)
