@@ -24,6 +24,7 @@ from typing import Any
 
 import anyio
 
+from bench.findings.causes import causes, hand_made
 from bench.findings.fleet_rounds import FinderOutcome
 from bench.released import Words, chosen, content, looked_at
 from fleet.config import ROOT
@@ -46,7 +47,12 @@ class KnownDefect:
 
 
 def climbs(path: str) -> KnownDefect:
-    return KnownDefect("reads any file", path, r"(?m)^root:x:0:0", "reads /etc/passwd")
+    return KnownDefect(
+        "reads any file",
+        path,
+        r"(?m)^root:x:0:0",
+        "^Files outside the served folder can be read: .*/etc/passwd",
+    )
 
 
 def goes_elsewhere(path: str) -> KnownDefect:
@@ -59,7 +65,7 @@ def goes_elsewhere(path: str) -> KnownDefect:
 
 
 def ends(path: str) -> KnownDefect:
-    return KnownDefect("ends at one request", path, r"\A\Z", "ends the server")
+    return KnownDefect("ends at one request", path, r"\A\Z", "^One request ends the server: ")
 
 
 UP = "/../../../../../../../../../.."
@@ -185,6 +191,10 @@ def told(outcome: FinderOutcome, defects: Sequence[KnownDefect], by_hand: Sequen
     }
 
 
+def _titles(one: Mapping[str, Any]) -> list[str]:
+    return [*(title for items in one["known"].values() for title in items), *one["others"]]
+
+
 async def run(names: list[str], personas: tuple[str, ...], folder: Path) -> int:
     """Looks at each in turn; prints what was found as JSON."""
     said = {}
@@ -197,6 +207,8 @@ async def run(names: list[str], personas: tuple[str, ...], folder: Path) -> int:
     print(json.dumps(said, indent=1))
     every = [bool(items) for one in said.values() for items in one["known"].values()]
     print(f"{sum(every)} of {len(every)} known defects found", file=sys.stderr)
+    titles = [(name, title) for name, one in said.items() for title in _titles(one)]
+    print(causes(titles, hand_made()), file=sys.stderr)
     return 1 if any(one["troubles"] for one in said.values()) else 0
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import anyio
 
+from bench.findings.causes import causes, hand_made
 from bench.findings.fleet_rounds import FinderOutcome, FleetRounds
 from fleet.chain.node.rpc import Rpc
 from fleet.config import ROOT
@@ -139,9 +140,10 @@ def versions() -> dict[str, str]:
 
 async def run(names: list[str], personas: tuple[str, ...], folder: Path) -> int:
     """Looks at each in turn; prints the items as JSON."""
-    said, found = {}, versions()
+    said, found, titles = {}, versions(), []
     for name in names:
         outcome = await looked_at(name, installed(name), folder / name, personas)
+        titles += [(name, one.title) for one in outcome.items]
         said[f"{name} {found.get(name, '?')}"] = {
             "items": [
                 {"title": one.title, "calls": [call.args for call in one.calls]} for one in outcome.items
@@ -151,6 +153,7 @@ async def run(names: list[str], personas: tuple[str, ...], folder: Path) -> int:
             "troubles": outcome.troubles,
         }
     print(json.dumps(said, indent=1))
+    print(causes(titles, hand_made()), file=sys.stderr)
     return 1 if any(one["troubles"] for one in said.values()) else 0
 
 

@@ -122,11 +122,19 @@ class Summary:
             for row in told
         }
         found = set[str]().union(*shown.values())
+        by_defect = {
+            defect: [
+                one.title for one in self.items if any(defect in shown.get(name, ()) for name in one.names)
+            ]
+            for defect in sorted(found)
+        }
         posted = [row for row in self.findings if row.state == "posted"]
         return {
             "defects_seeded": len(seeded),
             "defects_found": len(found),
             "missed": sorted(seeded - found),
+            "items": len(self.items),
+            "doubles": {defect: titles for defect, titles in by_defect.items() if len(titles) > 1},
             "false_findings": len([row for row in told if not shown[row.fingerprint]]),
             "findings_posted": len(posted),
             "log_entries": self.log_entries,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ from fleet.cli.demo import Summary
 from fleet.devnet.defects import ALL_IDS, DEFECTS
 from fleet.devnet.defects.effects import ShownCall, ShownEffect
 from fleet.store.rows import FindingRow
+from fleet.triage.items.worklist import WorklistItem
+from fleet.triage.run import decide
+from tests.triage.triage_log import TRUSTED, finding, inputs, log
 
 SHOWN: dict[str, list[dict[str, Any]]] = json.loads(
     Path(__file__).with_name("effects.json").read_text("utf-8")
@@ -119,3 +123,15 @@ def test_an_effect_of_a_defect_that_was_not_seeded_is_a_false_finding() -> None:
     seen = Summary(findings=[row], evidence={"f": SHOWN["method-405"]})
     data = seen.as_data(frozenset({"empty-reply"}), 1.0, 0)
     assert (data["defects_found"], data["false_findings"], data["missed"]) == (0, 1, ["empty-reply"])
+
+
+def test_a_defect_with_two_items_is_doubled() -> None:
+    def item(name: str, fp: str) -> WorklistItem:
+        (made,) = decide(log(finding(title=name)), TRUSTED, inputs()).items
+        return replace(made, fingerprint=fp, names=(fp,))
+
+    rows = [FindingRow(run_id="r", fingerprint=fp, state="posted") for fp in "abc"]
+    evidence = {"a": SHOWN["method-405"], "b": SHOWN["method-405"], "c": SHOWN["empty-reply"]}
+    items = tuple(item(name, fp) for name, fp in (("one", "a"), ("two", "b"), ("three", "c")))
+    data = Summary(findings=rows, evidence=evidence, items=items).as_data(ALL_IDS, 1.0, 0)
+    assert (data["items"], data["doubles"]) == (3, {"method-405": ["one", "two"]})

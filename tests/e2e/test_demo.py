@@ -28,6 +28,7 @@ def test_it_finds_posts_and_ranks_every_seeded_defect_once(fleet: Fleet, state: 
     got = said.data
     assert got["defects_seeded"] == got["defects_found"] == got["findings_posted"] == 21
     assert (got["missed"], got["false_findings"]) == ([], 0)
+    assert (got["items"], got["doubles"]) == (21, {})
     assert got["log_entries"] == 22  # each finding once, and one summary of the top three
     assert got["names_minted"] >= 4
     assert (got["names_leaked"], got["jails_left"]) == (0, 0)
