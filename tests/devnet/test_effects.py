@@ -131,7 +131,11 @@ def test_a_defect_with_two_items_is_doubled() -> None:
         return replace(made, fingerprint=fp, names=(fp,))
 
     rows = [FindingRow(run_id="r", fingerprint=fp, state="posted") for fp in "abc"]
-    evidence = {"a": SHOWN["method-405"], "b": SHOWN["method-405"], "c": SHOWN["empty-reply"]}
+    evidence: dict[str, Sequence[Mapping[str, Any]]] = {
+        "a": SHOWN["method-405"],
+        "b": SHOWN["method-405"],
+        "c": SHOWN["empty-reply"],
+    }
     items = tuple(item(name, fp) for name, fp in (("one", "a"), ("two", "b"), ("three", "c")))
     data = Summary(findings=rows, evidence=evidence, items=items).as_data(ALL_IDS, 1.0, 0)
     assert (data["items"], data["doubles"]) == (3, {"method-405": ["one", "two"]})
