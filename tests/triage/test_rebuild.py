@@ -96,7 +96,11 @@ async def here(tmp_path: Path) -> AsyncIterator[Here]:
 A, B, C, D = ("a" * 12, "b" * 12, "c" * 12, "d" * 12)
 
 
-async def test_without_the_database_the_files_are_the_same(here: Here, tmp_path: Path) -> None:
+@pytest.mark.parametrize("back", [{"seen": C}, {"seen": "3" * 12, "former": [C]}], ids=["version 2", "3"])
+async def test_without_the_database_the_files_are_the_same(
+    here: Here, tmp_path: Path, back: dict[str, Any]
+) -> None:
+    """Also where what was fixed comes back under a fingerprint of a newer version."""
     for name in (A, B, C, D):
         await here.post(finding(name, title=f"title {name}", seen=name, run="r1"))
     await here.post("the button does nothing", HUMAN)
@@ -107,7 +111,7 @@ async def test_without_the_database_the_files_are_the_same(here: Here, tmp_path:
     await here.decide(B)
     await here.decide(C, kind="fixed")
     await here.go()
-    await here.post(finding(C, title=f"title {C}", seen=C, run="r4"))
+    await here.post(finding(C, title=f"title {C}", run="r4", **back))
     await here.go()
     states = dict(await here.go())
     assert [states[f"title {name}"] for name in (A, B, C, D)] == [
