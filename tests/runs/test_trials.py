@@ -20,7 +20,7 @@ from fleet.personas.learned import Learned
 from fleet.runs.drive import with_learned
 from fleet.runs.proof.item_figures import count, figures_of
 from fleet.service.listeners import listeners
-from fleet.store.rows import FindingRow, NewRun
+from fleet.store.rows import FindingRow, NewRun, SampleRow
 from fleet.triage.items.unproven import unproven
 from tests.runs.table import RUN, Table, look, persona, seated
 from tests.runs.test_retest import FP, filed
@@ -89,6 +89,18 @@ async def test_a_trial_hides_no_leftover_of_another_run(tmp_path: Path) -> None:
             await journal.set_finding(run, FP, state="unverified")
             await journal.finish(run, "done")
         assert [row.run_id for row in await journal.unsettled("qa-paper", TRIES)] == ["older"]
+
+
+@pytest.mark.parametrize("trial", [False, True])
+async def test_what_a_trial_measures_moves_no_baseline(tmp_path: Path, trial: bool) -> None:
+    noting = look("a").model_copy(update={"note": {"answer": "result.status"}})
+    async with seated(tmp_path, persona(noting), trial=trial) as table:
+        row = SampleRow(measure="GET /a", own=(1.0,), control=(1.0,))
+        await table.drive.runner._keep([row])
+        await table.drive()
+        journal = table.world.journal
+        assert await journal.noted() == ({} if trial else {"answer": 1})
+        assert list(await journal.past("paper")) == ([] if trial else ["GET /a"])
 
 
 @pytest.mark.parametrize("trial", [False, True])

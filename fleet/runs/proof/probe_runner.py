@@ -362,7 +362,7 @@ class ProbeRunner:
         return next((one for one in rows if one.fingerprint == fingerprint), None)
 
     async def _keep(self, rows: Iterable[SampleRow]) -> None:
-        for row in rows:
+        for row in () if self.world.trial else rows:
             await self.world.journal.keep_sample(self.world.platform.name, row)
 
     def _draw(self, found: Sequence[Candidate], exchanges: Sequence[Exchange]) -> None:
@@ -370,7 +370,7 @@ class ProbeRunner:
             draw(self.world.folder(self.run) / "plots", found, exchanges, self.past)
 
     async def _note(self, probe: Probe, seen: Attempt) -> None:
-        for metric, text in probe.note.items():
+        for metric, text in () if self.world.trial else probe.note.items():
             try:
                 await self.world.journal.note(metric, number(text, Values(seen.results)))
             except ExpectationError as error:
