@@ -21,7 +21,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,10 @@ LOOK_S = 5.0
 
 
 def seconds_between(state: Path) -> Iterator[tuple[str, float | None, float | None]]:
-    """Of each finding seen: its fingerprint, and the seconds until it was proven and until it was posted."""
+    """Of each finding seen: its fingerprint, and the seconds until it was proven and until it was posted.
+
+    What was seen in the last minute and is not posted was cut off by the end of the bench: it is left out.
+    """
     seen: dict[str, datetime] = {}
     proven: dict[str, float] = {}
     posted: dict[str, float] = {}
@@ -57,7 +60,9 @@ def seconds_between(state: Path) -> Iterator[tuple[str, float | None, float | No
             posted.setdefault(name, since)
         elif isinstance(event, FindingVerified) and event.state == "confirmed":
             proven.setdefault(name, since)
-    return ((name, proven.get(name), posted.get(name)) for name in seen)
+    late = max(datetime.fromisoformat(event.at) for event in events) - timedelta(seconds=MARK_S)
+    kept = [name for name, at in seen.items() if name in posted or at < late]
+    return ((name, proven.get(name), posted.get(name)) for name in kept)
 
 
 def figures(state: Path, rows: list[FindingRow]) -> dict[str, dict[str, Any]]:

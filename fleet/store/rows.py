@@ -27,6 +27,8 @@ NEWS: tuple[FindingState, ...] = ("posted", "confirmed", "flaky", "unverified")
 
 MISSING = "entries.missing."
 """Fact by platform: posted entries that are not on the chain now (`count`, `since`, `fate`); "" for none."""
+READ_BLOCKS = "triage.read."
+"""Fact by platform: blocks of the entries that the last pass of triage posted, and has read."""
 CLOSING = "budget-exceeded"
 """Stands for the probe in the closing entry of a run that spent its budget, which is no finding."""
 

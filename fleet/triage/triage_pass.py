@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
 
 from anyio import to_thread
 
-from fleet.chain.ports import FeedbackPort, SignerPort
-from fleet.clock import Clock
+from fleet.chain.ports import FeedbackPort, PostedEntry, SignerPort
+from fleet.clock import Clock, iso
 from fleet.config import FleetConfig, Platform
 from fleet.drivers.model.factory import model_key
 from fleet.errors import ConfigError
@@ -24,7 +25,7 @@ from fleet.runs.outage.book import book_of
 from fleet.runs.settlement.finality import PostingSide, look_at_posts
 from fleet.runs.settlement.turn import posting
 from fleet.store.journal import Journal
-from fleet.store.rows import QUEUED, TRACKED, DecisionRow
+from fleet.store.rows import QUEUED, READ_BLOCKS, TRACKED, DecisionRow
 from fleet.text import counted
 from fleet.triage.items.decisions import record_of
 from fleet.triage.items.pass_inputs import PassInputs
@@ -103,23 +104,32 @@ async def pass_over(
         due = await _look(world, persona, memory, suggester)
         posted = await _publish(world, memory)
         for text in (*due.over, *filter(None, (due.meta_text,))):
-            await world.chain.log.post(text, charge="none")
-            posted += 1
-    return replace(due if result.changed == due.changed else result, posted=posted)
+            posted.append(await world.chain.log.post(text, charge="none"))
+        if posted:
+            after = await _look(world, persona, memory, suggester)
+            if not (after.over or after.meta_text):
+                await _note_read(world, posted)
+    return replace(due if result.changed == due.changed else result, posted=len(posted))
+
+
+async def _note_read(world: TriageWorld, posted: Collection[PostedEntry]) -> None:
+    """Note the blocks of what this pass has posted: it has read them too, so their event starts no other."""
+    ours = {one.tx for one in posted}
+    lately = iso(world.clock.now() - timedelta(hours=1))
+    mined = await world.journal.effects("", ["tx"], ["done"], since=lately)
+    blocks = {str(one.data["block"]) for one in mined if one.ref in ours and "block" in one.data}
+    await world.journal.put(f"{READ_BLOCKS}{world.platform.name}", " ".join(sorted(blocks)))
 
 
 async def _queued(world: TriageWorld) -> list[DecisionRow]:
     return [one for one in await world.journal.decisions(world.platform.name) if one.entry == QUEUED]
 
 
-async def _publish(world: TriageWorld, memory: TriageMemory) -> int:
-    """Posts the decisions that wait for it, once each: of one that is on the log, only the place is kept.
-
-    How many were posted.
-    """
-    posted, queued = 0, await _queued(world)
+async def _publish(world: TriageWorld, memory: TriageMemory) -> list[PostedEntry]:
+    """Posts the decisions that wait for it, once each: of one that is on the log, only the place is kept."""
+    posted, queued = list[PostedEntry](), await _queued(world)
     if not queued or memory.fold is None:
-        return 0
+        return []
     there = {one.name: one.index for kept in memory.fold.index.records.values() for one in kept}
     words = {one.fingerprint: (one.surface, one.title) for one in await world.journal.findings()}
     for item in await world.journal.items(world.platform.name):
@@ -129,8 +139,8 @@ async def _publish(world: TriageWorld, memory: TriageMemory) -> int:
         if index is None:
             surface, title = words.get(one.item, ("unknown", "unknown"))
             text = write_record(record_of(one), surface=surface, title=title)
-            index = (await world.chain.log.post(text, charge="none")).index
-            posted += 1
+            posted.append(await world.chain.log.post(text, charge="none"))
+            index = posted[-1].index
         await world.journal.add_decision(replace(one, entry=index))
     return posted
 

@@ -26,7 +26,7 @@ from fleet.gate.model import Rung
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Step
 from fleet.runs.desk.coverage import coverage
-from fleet.store.rows import FindingRow
+from fleet.store.rows import FindingRow, ItemRow
 from fleet.triage.items.unproven import proving
 from tests.runs.table import PLATFORM, RUN, Answer, Table, look, persona, seated, well
 from tests.runs.test_desk import ANY
@@ -254,6 +254,29 @@ async def test_what_is_not_grave_waits_for_others_but_not_for_the_end_of_the_run
         async with table.desk.turn():
             pass
         assert await states(table) == {"bad-a": state}
+
+
+@pytest.mark.parametrize(
+    ("item", "state"),
+    [
+        ({}, "raised"),
+        ({"state": "verified-fixed"}, "confirmed"),
+        ({"state": "new"}, "confirmed"),
+        ({"trusted": False}, "confirmed"),
+    ],
+)
+async def test_what_is_only_confirmed_again_waits_like_what_is_not_grave(
+    tmp_path: Path, item: dict[str, Any], state: str
+) -> None:
+    async with seated(tmp_path, persona(), hand=ANY, answer=breaks) as table:
+        (row,) = await raised(table, fetch("leak-a"))
+        values = dict.fromkeys(("surface", "title", "persona", "repro"), "") | {"severity": "critical"}
+        names: dict[str, Any] = {"fingerprint": "f" * 12, "names": (row.fingerprint,)}
+        listed = ItemRow(**values | names | {"state": "confirmed", "trusted": True} | item)
+        await table.world.journal.put_items("paper", [listed])
+        async with table.desk.turn():
+            pass
+        assert await states(table) == {"leak-a": state}
 
 
 async def test_what_the_budget_refused_is_not_tried_again_at_each_turn(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from fleet.gate.budget import Unit
 from fleet.runs.queue import MOST_WAITING, Queue
 from fleet.store.journal import Journal
+from fleet.store.rows import READ_BLOCKS
 from fleet.triggers.model import Skip
 from tests.runs.conftest import DUE, Shop, firing, persona
 
@@ -220,6 +221,19 @@ async def test_of_one_kind_of_change_one_run_waits(
     assert {skip.reason for skip in await shop.skips()} == {f"a run of it waits already (qa-a@{kind}:0:ab)"}
     assert await shop.queue.fire(firing("qa-a", "2026-11-21T18:00:00Z"))  # another kind
     assert await shop.queue.fire(firing("qa-b", f"{kind}:1:ab"))
+
+
+@pytest.mark.parametrize(("driver", "fired"), [("triage", False), ("auto", True)])
+async def test_what_a_pass_of_triage_has_posted_starts_no_other_pass(
+    shop: Shop, driver: Literal["auto", "triage"], fired: bool
+) -> None:
+    shop.personas["qa-a"] = persona("qa-a", driver)
+    await shop.journal.put(f"{READ_BLOCKS}devnet", "17 18")
+    assert await shop.queue.fire(firing("qa-a", "log-changed:18:ab")) == fired
+    assert len(await shop.journal.runs()) == fired
+    assert await shop.queue.fire(firing("qa-b", "log-changed:18:ab"))
+    shop.personas["qa-c"] = persona("qa-c", driver)
+    assert await shop.queue.fire(firing("qa-c", "log-changed:1:ab"))  # another block
 
 
 @pytest.mark.parametrize("kind", ["registered", "item-confirmed", "file", "hook", "manual"])

@@ -20,7 +20,7 @@ from fleet.devnet.anvil import BLOCK_GAS_LIMIT
 from fleet.devnet.node import create, transact
 from fleet.runs.context import FleetContext
 from fleet.runs.run import fire
-from fleet.store.rows import FindingRow
+from fleet.store.rows import READ_BLOCKS, FindingRow
 from fleet.triage.triage_pass import pass_over
 from tests.acceptance.conftest import House, house, persona, probe, step
 from tests.cli_process import run_fleet
@@ -85,7 +85,9 @@ async def test_row_23_no_pass_and_no_retest_runs_a_strangers_repro(house: House,
     state = await house.state(tmp_path)
     async with house.world(state, one) as world:
         (row,) = (await fire(world, one)).findings
-        await pass_over(world, triage)
+        assert (await pass_over(world, triage)).posted == 1  # its summary, in the newest block
+        read = await world.journal.get(f"{READ_BLOCKS}{world.platform.name}")
+        assert read == str(await world.chain.log.head())
         before, calls = ours(state), asked(house)
         await post(house, world, *planted(row))
         await pass_over(world, triage)

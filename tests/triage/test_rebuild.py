@@ -23,6 +23,7 @@ from fleet.personas.load import LoadedPersona
 from fleet.store.journal import Journal
 from fleet.store.rows import QUEUED, DecisionRow
 from fleet.triage.items.decisions import named
+from fleet.triage.outputs.files import written
 from fleet.triage.run import FILES
 from fleet.triage.triage_pass import TRIAGE, earlier, pass_over, rebuild
 from tests.triage.test_triage_run import FakeClock
@@ -133,6 +134,14 @@ async def test_without_the_database_the_files_are_the_same(
     await rebuild(here, here.personas[TRIAGE])
     assert here.files() == before
     assert await here.texts() == entries
+
+
+async def test_a_pass_has_read_what_it_posts(here: Here, tmp_path: Path) -> None:
+    await here.post(finding(A, title="one", seen=A))
+    await here.go()
+    document = written(tmp_path)
+    assert document is not None
+    assert document.as_of.entries == await here.file.count() == 2
 
 
 async def test_a_pass_posts_what_waits_for_it_once(here: Here) -> None:

@@ -44,6 +44,7 @@ from fleet.runs.proof.grades import needs_review
 from fleet.runs.proof.item_figures import PROVEN, count_shown
 from fleet.runs.proof.minimise import FEW, MOST, minimise, retold
 from fleet.runs.proof.quoted import quoted_on_request
+from fleet.runs.proof.retest_order import FIXED, UNPROVEN, VERIFIED
 from fleet.runs.proof.verify import JAIL_LOST, OF_ONE_PROOF, Proof, gravest_first, prove_all
 from fleet.store.rows import FindingRow, SampleRow
 from sandbox.tools import TOOLS
@@ -52,8 +53,8 @@ _LOG = logging.getLogger("fleet.plots")
 NAMES = 8
 """Fingerprints of version 2 that a finding keeps at most."""
 LESSER_WAITS = timedelta(seconds=60)
-"""How long what is not grave waits at most for its proof while a run goes on: a proof pauses between its
-tries, so several are proven together, and something graver of the same place may cover it."""
+"""How long what is not grave, or is only confirmed again, waits at most for its proof while a run goes on: a
+proof pauses between its tries, so several are proven together, and something graver may cover it."""
 
 
 def draw(
@@ -171,15 +172,18 @@ class ProbeRunner:
         self._draw(found, exchanges)
 
     async def prove_seen(self) -> None:
-        """Prove and post what was seen so far, while the run goes on: what is grave at once, the rest once it
-        has waited for `LESSER_WAITS`. What the budget refused, what could not be told, and what a person
-        reviews before it is posted, waits for the end of the run. RunOver as below.
+        """Prove and post what was seen so far, while the run goes on: what is grave and not on the list at
+        once, the rest once it has waited for `LESSER_WAITS`. What the budget refused, what could not be told,
+        and what a person reviews before it is posted, waits for the end of the run. RunOver as below.
         """
         raised = await self.world.journal.findings(self.run, ["raised"])
         rows = [row for row in raised if not row.data.get("why") and not needs_review(row)]
         late = iso(self.world.clock.now() - LESSER_WAITS)
-        if not any(row.at <= late for row in rows):
-            rows = [row for row in rows if row.severity in GRAVE]
+        if rows and not any(row.at <= late for row in rows):
+            items = await self.world.journal.items(self.world.platform.name)
+            listed = [one for one in items if one.trusted and one.state not in (FIXED, VERIFIED, *UNPROVEN)]
+            known = {name for one in listed for name in (one.fingerprint, *one.names)}
+            rows = [row for row in rows if row.severity in GRAVE and known.isdisjoint(row.names)]
         if rows:
             await self._prove(rows, again=True)
 
