@@ -18,6 +18,7 @@ SHOWN = 160
 _FIELD = r"(?:results?(?:\[\d{1,2}\])?|[a-z])\.([a-z][a-z0-9_]{0,40})"
 _VALUE = r"(true|false|null|-?\d+(?:\.\d+)?|\"[^\"]*\"|'[^']*')"
 _COMPARED = re.compile(rf"{_FIELD}\s*(==|!=|<=|>=|<|>)\s*(.+)")
+_WHOLE = re.compile(r"-?[0-9]{16,78}", re.ASCII)
 _OTHER = re.compile(rf"(?:facts\.([a-z_]+)|{_FIELD})(?:\s*\*\s*(\d+(?:\.\d+)?))?(?:\s*\+\s*(\d+(?:\.\d+)?))?")
 _LITERAL = re.compile(_VALUE)
 _PLAIN = re.compile(_FIELD)
@@ -46,6 +47,8 @@ def seen(field: str, value: object) -> str:
         return "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, str) and _WHOLE.fullmatch(value):  # evidence has a larger integer as its digits
+        value = int(value)
     if isinstance(value, int | float):
         wei = field.startswith("charged") or field.endswith("_wei")
         if wei and isinstance(value, int):

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from itertools import zip_longest
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -179,7 +180,7 @@ def lines_of(view: ItemView, *, now: datetime, width: int = 80, whole: bool = Fa
     for head, text in (
         ("How it is usually fixed", view.page.fix),
         ("How it was proven", " ".join(view.page.proof)),
-        ("References", ", ".join(name for name, _ in view.page.references)),
+        ("References", "; ".join(name for name, _ in view.page.references)),
     ):
         if text:
             sheet.say(f"{head}: {text}")
@@ -232,18 +233,24 @@ def _page(page: ItemPage, also: Sequence[str], sheet: _Sheet) -> None:
         sheet.say(f"Expected: {page.expected}")
     if page.observed and (page.wrong or page.fields):
         sheet.say(f"Observed: {page.observed}")
-    if page.fields:
-        heads = ("field", "expected", "observed", "compared with")
-        rows = [(one.name, one.expected, one.observed, one.compared) for one in page.fields]
-        used = [at for at in range(4) if any(row[at] for row in rows)]
-        sides = [heads, *rows]
-        share = (sheet.width - 2 - 18) // max(len(used) - 1, 1) - 2
-        widths = {at: min(max(len(row[at]) for row in sides), share if at else 18) for at in used}
-        for row in sides:
-            cells = [clean(row[at], widths[at]).ljust(widths[at]) for at in used]
-            sheet.lines.append(f"  {'  '.join(cells)}".rstrip())
+    _sides(page, sheet)
     if page.why:
         sheet.say(f"Why it matters: {page.why}")
+
+
+def _sides(page: ItemPage, sheet: _Sheet) -> None:
+    """The fields that decide: expected and observed side by side, and what it is compared with."""
+    heads = ("field", "expected", "observed", "compared with")
+    rows = [(one.name, one.expected, one.observed, one.compared) for one in page.fields]
+    used = [at for at in range(4) if any(row[at] for row in rows)]
+    sides = [heads, *rows]
+    share = (sheet.width - 2 - 18) // max(len(used) - 1, 1) - 2
+    widths = {at: min(max(len(row[at]) for row in sides), share if at else 18) for at in used}
+    for row in sides:
+        cells = [wrap(clean(row[at]), widths[at]) or [""] for at in used]
+        for parts in zip_longest(*cells, fillvalue=""):
+            shown = (part.ljust(widths[at]) for at, part in zip(used, parts, strict=True))
+            sheet.lines.append(f"  {'  '.join(shown)}".rstrip())
 
 
 def _reproduced(view: ItemView, sheet: _Sheet) -> None:

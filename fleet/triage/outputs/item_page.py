@@ -168,7 +168,7 @@ def _fields(
         observed, other = "", None
         if having:
             last: Mapping[str, Any] = having[-1]["result"]
-            earlier = [one["result"][name] for one in having[:-1] if one["tool"] == having[-1]["tool"]]
+            earlier = [one["result"][name] for one in having[:-1] if _alike(one, having[-1])]
             other = last.get(f"control_{name}") or (earlier[0] if earlier else None)
             observed = expected.seen(name, last[name])
         yield DecidingField(
@@ -177,6 +177,16 @@ def _fields(
             observed=observed,
             compared="" if other is None else expected.seen(name, other),
         )
+
+
+def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two calls ask the same of one place, so that their answers compare: a control does."""
+    asked = ((step["tool"], step["args"].get("target"), _page(step["args"])) for step in (one, other))
+    return len({*asked}) == 1
+
+
+def _page(args: Mapping[str, Any]) -> str:
+    return str(args.get("url", "")).partition("?")[0]
 
 
 def _exchange(step: Mapping[str, Any]) -> ShownExchange:
