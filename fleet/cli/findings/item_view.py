@@ -6,7 +6,6 @@ Part of `fleet findings show`; list and mirror are enough when no run of this ma
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
@@ -20,7 +19,7 @@ from fleet.app.journal import known_journal
 from fleet.cli.console import fields_of, note
 from fleet.cli.findings import item_pages
 from fleet.cli.operate.status_page import minute
-from fleet.clock import iso, span
+from fleet.clock import iso
 from fleet.config import load_fleet
 from fleet.errors import ConfigError, UsageError
 from fleet.findings.evidence import path_of
@@ -35,12 +34,10 @@ from fleet.triage.items.decisions import fold
 from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.document import standing
 from fleet.triage.outputs.files import written
-from fleet.triage.outputs.item_page import ItemPage, also_seen, item_page
+from fleet.triage.outputs.item_page import ItemPage, also_seen, item_page, life, waits
 
 LATEST = 10
 """Runs of the history that are printed; `--json` has all of them."""
-_SINCE = re.compile(r" since \d{4}-\d\d-\d\dT\S+Z")
-"""Of what an item waits for: its life above says since when."""
 LEAST = 40
 """Columns that a page is set in at least."""
 
@@ -296,34 +293,24 @@ def _life(view: ItemView, item: WorklistItem, now: datetime, sheet: _Sheet) -> N
     days = f" on {counted(item.days, 'day')}" if item.days else ""
     again = f", confirmed again by {counted(view.figures.again, 'run')}" if view.figures.again else ""
     sheet.say(f"Life (UTC): reported by {counted(item.count, 'run')}{days}{again}")
-    ends = (*(one.at for one in item.stages[1:]), iso(now))
-    happened = [
-        (one.at, f"{one.state} for {span(one.at, end)}{f' by {one.by}' if one.by else ''}")
-        for one, end in zip(item.stages, ends, strict=False)
-    ]
+    happened = []
     for row in view.runs[-LATEST:]:
         proof = f" {row.confirmed}/{row.tries}" if row.tries else ""
         happened.append((row.at, f"run {row.run_id}: {row.state}{proof}"))
     if view.figures.clean_at:
         how = f"and {view.figures.clean_why}" if view.figures.clean_why else "and did not see it"
-        clean_run = f"clean: run {view.figures.clean_run} ran it again {how}"
-        happened.append((view.figures.clean_at, clean_run))
+        happened.append((view.figures.clean_at, f"clean: run {view.figures.clean_run} ran it again {how}"))
     for made in view.decisions:
         end = f" until {minute(made.until)}" if made.until else ""
         what = f"{words_of(made)}{end}{' (undone)' if made.name in view.undone else ''}"
         where = f", log entry {made.entry}" if made.entry >= 0 else ""
         happened.append((made.at, f"{what} by {made.who}{where}: {made.reason}"))
-    known = {minute(at) for at, _ in happened}
-    outer = ((item.first_seen, "first seen"), (item.since, item.state), (item.last_seen, "last seen"))
-    happened += [(at, what) for at, what in outer if at and minute(at) not in known]
     if (left := len(view.runs) - LATEST) > 0:
         sheet.say(f"{left} earlier runs saw it", "  ")
-    before = ""
-    for at, what in sorted(happened, key=lambda one: one[0]):
-        sheet.say(f"{(minute(at) if minute(at) != before else '').ljust(16)}  {what}", "  ")
-        before = minute(at)
+    for at, what in life(item, iso(now), happened):
+        sheet.say(f"{at.ljust(16)}  {what}", "  ")
     for words in (
-        f"now: {_SINCE.sub('', item.stuck)}" if item.stuck else "",
+        f"now: {waits(item)}" if item.stuck else "",
         "stale: nothing has looked at it for long" if item.stale else "",
         f"until {minute(item.until)}" if item.until else "",
         f"reason: {item.reason}" if item.reason else "",

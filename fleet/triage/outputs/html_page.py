@@ -14,7 +14,7 @@ from fleet.findings.severity import UNKNOWN, WEIGHTS, weight
 from fleet.text import clean
 from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.document import WorklistHeader, audited, closed, opened, proven, sentence, standing
-from fleet.triage.outputs.item_page import NO_PAGES, ItemPage, also_seen, item_page
+from fleet.triage.outputs.item_page import NO_PAGES, ItemPage, also_seen, item_page, life, waits
 from fleet.triage.outputs.repro_shell import ShellPlace
 
 _HERE = Path(__file__).parent
@@ -55,6 +55,8 @@ def _environment(pages: Mapping[str, ItemPage]) -> Environment:
         "standing": standing,
         "page": lambda item: pages.get(item.fingerprint) or _bare(item),
         "also": also_seen,
+        "life": life,
+        "waits": waits,
         "colour": lambda item: item.severity if item.severity in WEIGHTS else UNKNOWN,
         "grave": lambda item: f"{100 - weight(item.severity):.2f}",
         "sides": lambda page: [

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
+from fleet.clock import span
 from fleet.findings import expected
 from fleet.findings.kinds import Kind, kind_of, kind_titled, kinds, link
 from fleet.findings.repro import ReproCall, ReproError, parse_repro
@@ -25,6 +26,7 @@ from sandbox.tools import TOOLS
 
 SHOWN = 2_000
 """Characters of a whole request, and of a whole answer."""
+_SINCE = re.compile(r" since \d{4}-\d\d-\d\dT[0-9:]+Z")
 _SILENT: tuple[object, ...] = ("", None, [], {}, 0, False, "[redacted:not-public]")
 """Values of a field that a whole answer is shown without."""
 
@@ -128,6 +130,39 @@ def also_seen(item: WorklistItem) -> tuple[str, ...]:
     """Where else an item was met, how often, first and last."""
     more = (f"{counted(item.more, 'more place')}",) if item.more else ()
     return (*map(str, item.also), *more)
+
+
+def life(
+    item: WorklistItem, now: str = "", more: Iterable[tuple[str, str]] = ()
+) -> tuple[tuple[str, str], ...]:
+    """What happened to an item, in order: a time to the minute, which is said once, and words. `now` ends the
+    last stage; `more` are other times (ISO) with their words."""
+    ends = (*(one.at for one in item.stages[1:]), now)
+    happened = []
+    for one, end in zip(item.stages, ends, strict=False):
+        lasted = f" for {span(one.at, end)}" if end else ""
+        happened.append((one.at, f"{one.state}{lasted}{f' by {one.by}' if one.by else ''}"))
+    happened += more
+    known = {at[:16] for at, _ in happened}
+    for at, words in (
+        (item.first_seen, "first seen"),
+        (item.since, item.state),
+        (item.last_seen, "last seen"),
+    ):
+        if at and at[:16] not in known:
+            known.add(at[:16])
+            happened.append((at, words))
+    happened.sort(key=lambda one: one[0])
+    before = ("", *(at[:16] for at, _ in happened))
+    return tuple(
+        ("" if at[:16] == last else at[:16].replace("T", " "), words)
+        for (at, words), last in zip(happened, before, strict=False)
+    )
+
+
+def waits(item: WorklistItem) -> str:
+    """What an item waits for; its life says since when."""
+    return _SINCE.sub("", item.stuck)
 
 
 def _healthy(finding: str) -> str:
