@@ -10,6 +10,8 @@ from fleet.text import counted, line
 CREDIT = 10**18
 """Wei of one credit, as of one ether."""
 VALUE_CHARS = 60
+FEW = 3
+"""Members of a list that are shown; of a longer one those before the last of them."""
 _IN_WEI = frozenset({"charged", "charged_again", "charged_claimed", "advertised_wei", "credit"})
 
 FIELD_WORDS: Mapping[str, str | tuple[str, str]] = MappingProxyType(
@@ -177,7 +179,10 @@ def shown(value: object) -> str:
     if isinstance(value, list | tuple):
         if any(isinstance(one, Mapping | list | tuple) for one in value):
             return str(len(value))
-        return ", ".join(map(shown, value[:4])) + (", …" if len(value) > 4 else "")
+        first = value if len(value) <= FEW else value[: FEW - 1]
+        return ", ".join(map(shown, first)) + (
+            f" and {len(value) - len(first)} more" if value != first else ""
+        )
     if isinstance(value, Mapping):
         return counted(len(value), "field")
     return line(str(value), VALUE_CHARS)

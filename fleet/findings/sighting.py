@@ -124,12 +124,13 @@ def mentioned(expect: str) -> tuple[str, ...]:
 def of_probe(
     expect: str, calls: Sequence[Mapping[str, Any]], results: Sequence[Mapping[str, Any]], intent: str
 ) -> Sighting:
-    """Of an attempt whose expectation failed: the fields in question of each call, the last first."""
+    """Of an attempt whose expectation failed: the last call, and those before it that failed or have a field
+    in question, the last first."""
     fields = mentioned(expect)
     shown: list[tuple[bool, str]] = []
     for call, result in zip(reversed(calls), reversed(results), strict=True):
-        values = _values(call["tool"], result, fields, expect)
-        if values or not shown:  # the last step, and earlier ones with the fields in question
+        values = _values(call, result, fields, expect)
+        if values or not shown or result.get("error_class"):
             ended = state(call["tool"], result).replace("_", " ")
             how = ", ".join(filter(None, (ended, values)))
             where = lead(call["tool"], call["args"])
@@ -167,8 +168,8 @@ def state(tool: str, result: Mapping[str, Any]) -> str:
     )
 
 
-def _values(tool: str, result: Mapping[str, Any], fields: Iterable[str], expect: str) -> str:
-    spec = tools.TOOLS.get(tool)
+def _values(call: Mapping[str, Any], result: Mapping[str, Any], fields: Iterable[str], expect: str) -> str:
+    spec = tools.TOOLS.get(call["tool"])
     told = {"status", "outcome", "ok", spec.ends_in if spec else ""}
     told |= {"error", "error_class"} if not (spec and result.get(spec.ends_in)) else set()
     shown = []
@@ -176,7 +177,9 @@ def _values(tool: str, result: Mapping[str, Any], fields: Iterable[str], expect:
         if name in result and name not in told:
             value = result[name]
             asked = [one for one in _LITERAL.findall(expect) if isinstance(value, str) and one in value]
-            if len(str(value)) > ARGUMENT_CHARS and asked:
+            if value and value == call["args"].get("origin"):
+                shown.append(in_words(name, "it"))
+            elif len(str(value)) > ARGUMENT_CHARS and asked:
                 shown.append(f'{name} with "{asked[0]}"')
             elif name not in _FREE or len(str(value)) <= ARGUMENT_CHARS:
                 shown.append(in_words(name, value))

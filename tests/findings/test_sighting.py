@@ -161,6 +161,8 @@ def test_a_title_says_what_is_wrong_where_and_what_was_seen(name: str, shown: st
     [
         ("charged", 10**16, "costs 0.01 credits"),
         ("a11y", ["button-name", "html-has-lang"], "breaks the rules button-name, html-has-lang"),
+        ("a11y", ["a", "b", "c"], "breaks the rules a, b, c"),
+        ("a11y", ["a", "b", "c", "d"], "breaks the rules a, b and 2 more"),
         ("a11y", [], "breaks no rule"),
         ("allow_origin", "http://a.test", "allows http://a.test"),
         ("stream_ok", False, "broken stream"),
@@ -170,3 +172,23 @@ def test_a_title_says_what_is_wrong_where_and_what_was_seen(name: str, shown: st
 def test_a_field_is_shown_in_words_and_units(field: str, value: object, shown: str) -> None:
     found = seen(f"result.{field} == 1", **{"status": 200, field: value})
     assert found.title == f"GET {{site}}/x: 200, {shown}"
+
+
+def test_an_origin_that_is_allowed_stands_in_a_title_once() -> None:
+    call = {"tool": "qa_fetch", "args": {"url": "{site}/x", "origin": "http://a.test"}}
+    result = {"status": 200, "allow_origin": "http://a.test"}
+    found = of_probe("result.allow_origin == ''", [call], [result], INTENT)
+    assert found.title == "GET {site}/x from the origin http://a.test: 200, allows it"
+
+
+def test_what_failed_is_said_first_and_a_long_text_by_what_was_looked_for_in_it() -> None:
+    calls = [FETCH, {"tool": "qa_fetch", "args": {"url": "{site}/y"}}]
+    long = {"status": 200, "text": "word " * 90 + "(os error 2)"}
+    expect = """results.all(r, !r.text.contains('(os error '))"""
+    assert of_probe(expect, calls, [long, {"status": 200, "text": ""}], INTENT).title == (
+        'GET {site}/y: 200, no text; GET {site}/x: 200, text with "(os error "'
+    )
+    broken = {"status": 0, "error_class": "too_large", "error": "more than 8 MB"}
+    assert of_probe(expect, calls, [broken, long], INTENT).title == (
+        'GET {site}/x: too large more than 8 MB; GET {site}/y: 200, text with "(os error "'
+    )

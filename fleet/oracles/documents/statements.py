@@ -261,7 +261,8 @@ def _of_fields(document: Mapping[str, Any]) -> Iterator[Statement]:
             if unit == "address" and re.fullmatch(r"0x[0-9a-fA-F]{40}", text):
                 yield Statement(fact, unit, text.lower(), text)
             elif unit != "address" and (number := _number(re.sub(r"(?i) credits?$", "", text))) is not None:
-                shown = f"{text} {unit}" if unit not in ("number", "calls") and unit not in text else text
+                bare = unit in ("number", "calls") or unit.removesuffix("s") in text
+                shown = text if bare else f"{text} {unit.removesuffix('s') if text == '1' else unit}"
                 yield Statement(fact, unit, _decimal(number), shown)
 
 
