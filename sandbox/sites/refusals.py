@@ -20,7 +20,7 @@ from sandbox.text import decode
 COMPLAINTS = 24
 """Complaints of one answer that are read."""
 NODES = 400
-LONGEST_NAME = 60
+LONGEST_NAME, LONGEST_TEXT = 60, 400
 _NAME = r"[A-Za-z_][\w.\[\]-]{0,59}"
 _SAYING = (
     "msg",
@@ -55,7 +55,7 @@ _NAMED_AS_MISSING = re.compile(
     rf"(?i)(?:required|missing)(?: required)?(?: {_KIND}s?)?:? [`'\"]?({_NAME})[`'\"]?"
     rf"|[`'\"]({_NAME})[`'\"](?: \w+){{0,3}} (?:required|missing|mandatory)"
     rf"|\b({_NAME})(?: field)? (?:is|are) (?:a )?(?:required|missing|mandatory)"
-    rf"|\b({_NAME}) (?:must be accepted|must be provided|cannot be (?:blank|empty|null))"
+    rf"|\b({_NAME}) (?:must be (?:accepted|provided)|(?:should |must |can ?)not be (?:blank|empty|null))"
 )
 _WORDS = frozenset(
     (
@@ -126,7 +126,7 @@ _NEEDS = (
     (re.compile(r"(?i)\b(?:digit|number|numeral|numeric)"), "1"),
     (re.compile(r"(?i)\b(?:special|symbol|punctuation|non-?alphanumeric)"), "!"),
 )
-_SYMBOLS = re.compile(r"(?:of|from|like|as|:|\()\s*[`'\"\[(]?((?:[!@#$%^&*?~+=_.,;:|<>-]\s?){1,30})")
+_SYMBOLS = re.compile(r"(?:of|from|like|as|:|\()[\s:]{0,4}[`'\"\[(]?((?:[!@#$%^&*?~+=_.,;|<>-]\s?){1,30})")
 """The symbols that a sentence lists."""
 _TYPED = re.compile(
     r"(?i)\b(?:valid|be|expected|of type|as|an?)\s+(?:an? |valid |type )*"
@@ -329,7 +329,9 @@ def complaints(reply: HttpReply) -> list[Complaint]:
         document = strict_json.loads(reply.body[: READ * 4])
     except (ValueError, RecursionError):
         text = decode(reply.body)[:READ]
-        return [Complaint("", one) for one in lines(text, reply.content_type) if one][:COMPLAINTS]
+        return [Complaint("", one[:LONGEST_TEXT]) for one in lines(text, reply.content_type) if one][
+            :COMPLAINTS
+        ]
     found = dict.fromkeys(one for one in _walked(document) if one.text.strip())
     return list(found)[:COMPLAINTS]
 
@@ -343,7 +345,9 @@ def _walked(document: Any) -> Iterator[Complaint]:  # noqa: ANN401  any JSON
         name, value = waiting.pop(0)
         if isinstance(value, str):
             # one text may be several sentences, each on a field of its own
-            yield from (Complaint(name, one.strip()[:400]) for one in re.split(r"(?<=[.;!])\s+|\n", value))
+            yield from (
+                Complaint(name, one.strip()[:LONGEST_TEXT]) for one in re.split(r"(?<=[.;!])\s+|\n", value)
+            )
         elif isinstance(value, list):
             waiting += [(name, one) for one in value[:COMPLAINTS]]
         elif isinstance(value, dict):

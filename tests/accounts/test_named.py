@@ -1,0 +1,121 @@
+"""Accounts that the operator names in the profile: read, kept secret, and used in place of a sign-up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from fleet.app.account_secrets import account_secrets
+from fleet.config import Platform
+from fleet.errors import ConfigError
+from fleet.findings.redact import Redactor
+from tests.accounts.playing import CHAIN, play
+from tests.accounts.shapes import SHAPES
+from tests.accounts.site import HiddenToken
+
+pytestmark = pytest.mark.anyio
+ONE = {"user": "ann@example.com", "secret_env": "QA_ACCOUNT_ONE"}
+TWO = {"user": "ben@example.com", "secret_file": "keys/ben"}
+SECRETS = {
+    "one": {"user": "ann", "secret": "a-secret-of-ann"},
+    "other": {"user": "ben", "secret": "a-secret-of-ben"},
+}
+
+
+def profile(**accounts: Any) -> Platform:
+    web = {"site": "http://127.0.0.1:9", "act_paths": ["{site}/"]}
+    return Platform.model_validate({"name": "p", "chain": CHAIN, "web": web, "accounts": accounts})
+
+
+def test_a_secret_comes_from_the_environment_or_a_private_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QA_ACCOUNT_ONE", "a-long-secret")
+    (tmp_path / "keys").mkdir(mode=0o700)
+    file = tmp_path / "keys/ben"
+    file.write_text("another-secret\n")
+    file.chmod(0o600)
+    known = profile(one=ONE, other=TWO)
+    assert account_secrets(known, tmp_path) == {
+        "one": {"user": "ann@example.com", "secret": "a-long-secret"},
+        "other": {"user": "ben@example.com", "secret": "another-secret"},
+    }
+    file.chmod(0o644)
+    with pytest.raises(ConfigError, match="keys/ben"):
+        account_secrets(known, tmp_path)
+    monkeypatch.setenv("QA_ACCOUNT_ONE", "short")
+    with pytest.raises(
+        ConfigError, match=r"platform p: accounts\.one\.secret_env: QA_ACCOUNT_ONE is not set"
+    ):
+        account_secrets(known, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("accounts", "why"),
+    [
+        ({"one": ONE}, "other"),
+        ({"one": ONE, "other": ONE}, "the same user"),
+        ({"one": ONE, "other": {"user": "ben"}}, "name one place of the secret"),
+        ({"one": ONE, "other": {**TWO, "password": "x"}}, "password"),
+        ({"one": ONE, "other": TWO, "carried": "pigeon"}, "carried"),
+        ({"one": ONE, "other": TWO, "login": "http://"}, "login"),
+    ],
+)
+def test_a_mistake_in_the_profile_is_an_error_that_names_the_key(accounts: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        profile(**accounts)
+
+
+@pytest.mark.parametrize(
+    ("name", "named", "user"),
+    [
+        ("basic", {}, "username"),
+        ("token-form", {}, "email"),
+        (
+            "nested",
+            {"login": "{site}/api/v1/auth/login", "fields": {"email": "{user}", "password": "{secret}"}},
+            "email",
+        ),
+        ("key-header", {"carried": "header X-Parcel-Key"}, ""),
+    ],
+)
+async def test_named_accounts_sign_in_and_nobody_is_signed_up(
+    name: str, named: dict[str, Any], user: str
+) -> None:
+    found = set()
+    for leaks in (True, False):
+        shape = SHAPES[name](leaks=leaks)
+        shape.profile = {
+            "accounts": {"one": {**ONE, "user": "ann"}, "other": {**TWO, "user": "ben"}, **named}
+        }
+        shape.accounts = SECRETS
+        for one in SECRETS.values():
+            shape.people |= {one["user"]: {user: one["user"], "password": one["secret"]}} if user else {}
+            shape.tokens |= {} if user else {one["secret"]: one["user"]}
+        before = set(shape.people)
+        played = await play(shape)
+        assert (played.refusals, played.left, set(shape.people)) == ([], [], before)
+        assert "a-secret" not in played.text + repr(played.asked)
+        found |= {(leaks, one) for one in played.found}
+    assert found == {(True, "account-read")}
+
+
+async def test_named_accounts_log_in_by_a_form() -> None:
+    shape = HiddenToken(leaks=True)
+    shape.profile = {"accounts": {"one": {**ONE, "user": "ann"}, "other": {**TWO, "user": "ben"}}}
+    shape.accounts = SECRETS
+    shape.people = {one["user"]: {"password": one["secret"]} for one in SECRETS.values()}
+    played = await play(shape)
+    assert (played.found, played.refusals) == ({"form-read"}, [])
+    assert set(shape.people) == {"ann", "ben"}
+    assert "a-secret" not in played.text + repr(played.asked)
+
+
+def test_what_stands_for_a_passphrase_is_kept_in_records_and_a_passphrase_is_not() -> None:
+    masked = Redactor()
+    for word in ("{phrase}", "{secret}", "{phrase:[Q][a][1][a-z0-9]{13}}"):
+        assert masked.value({"password": word}) == {"password": word}
+    assert masked.value({"password": "hunter2-hunter2"}) == {"password": "[redacted:private]"}
