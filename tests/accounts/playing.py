@@ -47,8 +47,8 @@ class Played:
     """What the explorers say that they could not look at."""
 
 
-async def play(shape: Shape) -> Played:
-    """Ask what both explorers ask of accounts, and judge it."""
+async def play(shape: Shape, *, cases: bool = False) -> Played:
+    """Ask what both explorers ask of accounts, and judge it; with `cases` each operation as well."""
     played = Played()
     async with bench(shape, acts="/") as it:
         before, os.environ["QA_BROKER"] = os.environ.get("QA_BROKER", ""), it.address
@@ -57,21 +57,21 @@ async def play(shape: Shape) -> Played:
             platform = Platform.model_validate({"name": "p", "chain": CHAIN, "web": web, **shape.profile})
             context = ExplorerContext(platform=platform, tools=GRANTED, acts=True)
             for make in (ApiExplorer, SessionExplorer):
-                await _explored(it, make(context, Random(1), {}), dict(shape.accounts), played)
+                await _explored(it, make(context, Random(1), {}), dict(shape.accounts), played, cases)
         finally:
             os.environ["QA_BROKER"] = before
     return played
 
 
-async def _explored(it: Bench, explorer: Explorer, accounts: Secrets, played: Played) -> None:
+async def _explored(it: Bench, explorer: Explorer, accounts: Secrets, played: Played, cases: bool) -> None:
     for _ in range(MOST):
         if not (questions := explorer.ask(48)):
             played.left += [one.reason for one in explorer.left()] if isinstance(explorer, Reporter) else []
             return
         for question in questions:
             tools = {step.tool for step in question.steps}
-            if len(question.steps) > 1 and "qa_account" not in tools:
-                continue  # cases of single operations are another test's
+            if len(question.steps) > 1 and "qa_account" not in tools and not cases:
+                continue
             seen = [
                 Exchange(step.tool, step.args, await _called(it, step.tool, dict(step.args), accounts))
                 for step in question.steps

@@ -12,6 +12,8 @@ from tests.accounts.base import Shape
 from tests.accounts.others import SHAPES as OTHERS
 from tests.accounts.playing import Played, play
 from tests.accounts.shapes import SHAPES as FIRST
+from tests.accounts.shapes import ByMail
+from tests.accounts.site import HiddenToken
 
 pytestmark = pytest.mark.anyio
 SHAPES: Mapping[str, type[Shape]] = {**FIRST, **OTHERS}
@@ -172,3 +174,31 @@ async def test_an_account_that_nobody_can_confirm_is_reported_with_the_platforms
     assert played.refusals == [why]
     assert played.left == []  # the desk reports what the tool says
     assert len(shape.people) == 1  # and it is not tried again
+
+
+class Closed(ByMail):
+    """Its description has no sign-up, and says of nothing that it needs credentials."""
+
+    join = ""
+    description: Any = {
+        "openapi": "3.0.3",
+        "paths": {"/api/bookings": {"get": {"summary": "All of them"}}},
+    }
+
+
+async def test_a_part_that_only_accounts_see_is_reported_where_there_is_no_way_to_sign_up() -> None:
+    played = await play(Closed(leaks=True), cases=True)
+    assert played.left == ["no account could be made, because its description names no way to sign up"]
+    assert played.asked == []
+
+
+async def test_a_log_in_without_a_sign_up_is_reported() -> None:
+    shape = HiddenToken(leaks=True)
+    page = shape.routes
+
+    def without() -> Any:
+        return [one for one in page() if "signup" not in one[1]]
+
+    shape.routes = without  # type: ignore[method-assign]
+    played = await play(shape)
+    assert played.left == ["no account could be made, because the site shows no form that signs up"]

@@ -15,7 +15,7 @@ from random import Random
 from typing import Any
 from urllib.parse import urlsplit
 
-from fleet.drivers.desk import Question
+from fleet.drivers.desk import ACCOUNTS, Left, Question
 from fleet.drivers.explore.account.api_rows import TOOL, Row
 from fleet.drivers.explore.account.follow_up import MadeThing, follow
 from fleet.drivers.explore.account.site_rows import WHOLE, SiteKnowledge, strings
@@ -146,6 +146,17 @@ class SessionExplorer:
             case WrittenLook(thing=thing):
                 found = follow(self._known, thing, answers, self._may_post)
                 self._next[:0] = [self._asked(one) for one in found if one]
+
+    def left(self) -> Sequence[Left]:
+        """That nothing was looked at behind a log-in that was found."""
+        door = self._doors.get("enter") or self._doors.get("join")
+        if self._start or door is None:
+            return []
+        closed = [one.action for one in self._doors.values() if not self._urls.may_act(one.action)]
+        why = "the site shows no form that signs up"
+        if closed:
+            why = f"acts are not permitted at {self._path(closed[0])} (act_paths in the profile)"
+        return [Left(f"{ACCOUNTS} of {door.action}", f"no account could be made, because {why}")]
 
     def state(self) -> Mapping[str, Any]:
         pages = list(self._known.pages) or self._pages

@@ -91,6 +91,8 @@ class ApiExplorer:
         self._done: set[str] = set()
         self._without: dict[str, str] = {}
         """Why nothing is asked as an account, by the URL of a description."""
+        self._quiet: dict[str, str] = {}
+        """The same of descriptions that name nothing for which credentials are needed."""
         self._known = known_start(context.platform)
         self._unread: dict[str, str] = {}
         """Why a description that was found could not be read, by its URL."""
@@ -119,6 +121,9 @@ class ApiExplorer:
     def learn(self, question: Question, results: Results) -> None:
         if isinstance(question, api_rows.AccountTry) and question.rows and results:
             self._tried(question.rows, results[-1])
+        source = str(question.steps[0].args.get("url", ""))
+        if source in self._quiet and any(one.get("status") == 401 for one in results):
+            self._without[source] = self._quiet.pop(source)  # a visitor is refused, whatever it says
         if isinstance(question, api_rows.OwnRecord) and results:
             answers = _list(results[-1].get("answers"))
             facts = answers[0].get("facts", {}) if answers else {}
@@ -193,6 +198,8 @@ class ApiExplorer:
                 self._waiting.append(rows)
             elif any(one.secured or one.states(401) for one in operations(read.whole)):
                 self._without[url] = rows
+            else:
+                self._quiet[url] = rows
 
     def _tried(self, rows: api_rows.AccountRows, result: Mapping[str, Any]) -> None:
         """Go on with what the accounts are asked; where none could be made, by the next way."""
