@@ -68,8 +68,9 @@ def test_the_page_leads_to_a_proven_finding(fleet: Fleet, checkout: Path) -> Non
 
     file = checkout / "personas/qa-mine.md"
     good = file.read_text("utf-8")
-    assert len(WRONG) == 11
-    file.write_text(good.replace(PROBE, "\n".join(map(wrong_probe, range(len(WRONG)))) + "\n"), "utf-8")
+    assert len(WRONG) == 19
+    wrong_file = good.replace(PROBE, "\n".join(map(wrong_probe, range(len(WRONG)))) + "\n")
+    file.write_text(wrong_file.replace("calls = 40", "calls = 400"), "utf-8")
     refused = fleet("personas", "check", str(file), "--json")
     errors = refused.data["errors"]
     assert (refused.code, len(errors)) == (3, len(WRONG))

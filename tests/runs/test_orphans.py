@@ -72,6 +72,22 @@ async def test_what_a_peer_settled_loses_its_keys_and_gets_its_end(journal: Jour
     assert (folder / "trajectory.jsonl").read_bytes() == before
 
 
+async def test_the_end_that_a_peer_left_out_has_the_calls_of_the_record(
+    journal: Journal, tmp_path: Path
+) -> None:
+    folder = await begun(journal, tmp_path, "aaaaaaaa")
+    sink = TrajectoryFile(folder / "trajectory.jsonl")
+    stream = Stream("aaaaaaaa", clock=CLOCK, sink=sink)
+    for number in (1, 2, 3):
+        stream.emit(ToolRequested(call=number, tool="qa_fetch", args={}))
+    sink.close()
+    await journal.finish("aaaaaaaa", "crashed", "reaped_orphan: gone")
+    await close_orphans(tmp_path, journal, CLOCK)
+    last = list(read(folder / "trajectory.jsonl"))[-1]
+    assert isinstance(last, Footer)
+    assert last.calls == 3
+
+
 async def test_what_is_at_work_is_left_alone(journal: Journal, tmp_path: Path) -> None:
     running = await begun(journal, tmp_path, "aaaaaaaa")
     in_hand = await begun(journal, tmp_path, "bbbbbbbb")

@@ -15,7 +15,7 @@ from pathlib import Path
 from fleet.chain.run_keys import RunKeys
 from fleet.clock import Clock
 from fleet.errors import UsageError
-from fleet.events.model import Footer, Header
+from fleet.events.model import Footer, GateDenied, Header, ToolRequested
 from fleet.events.recorded import kind_of
 from fleet.events.stream import Stream
 from fleet.events.trajectory import TrajectoryFile, read
@@ -137,7 +137,9 @@ def _end(path: Path, row: RunRow, clock: Clock) -> None:
     sink = TrajectoryFile(path)
     try:
         if sink.started and not sink.ended:
+            made = [event.call for event in read(path) if isinstance(event, ToolRequested | GateDenied)]
             detail = f"settled by another daemon: {row.detail}"
-            Stream(row.run_id, clock=clock, sink=sink).emit(Footer(outcome=row.outcome, detail=detail))
+            footer = Footer(outcome=row.outcome, detail=detail, calls=max(made, default=0))
+            Stream(row.run_id, clock=clock, sink=sink).emit(footer)
     finally:
         sink.close()
