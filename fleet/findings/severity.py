@@ -45,7 +45,7 @@ ON_THE_LOG = (*WEIGHTS, META)
 
 SEVERITIES: tuple[Severity, ...] = tuple(Severity)
 GRAVE: tuple[Severity, ...] = tuple(one for one in Severity if one.weight >= Severity.HIGH.weight)
-"""Proven and posted before an explorer goes on, and shown to people even while unproven."""
+"""Proven and posted at the end of the turn that saw it, before anything else is asked (decision 65)."""
 MINOR: tuple[Severity, ...] = tuple(one for one in Severity if one.weight <= Severity.LOW.weight)
 
 

@@ -37,6 +37,7 @@ from fleet.cli.run.runs import show_left_out
 from fleet.config import load_fleet, load_platform
 from fleet.errors import ConfigError, FleetError, TryAgain, Unreachable, UsageError
 from fleet.events.stream import Reader
+from fleet.findings.severity import weight
 from fleet.fix.fix_pass import Fixing
 from fleet.fix.remains import clear_remains
 from fleet.gate.dial import DIAL, read_dial
@@ -258,7 +259,7 @@ def as_data(report: RunReport) -> dict[str, Any]:
             f"run {report.run} is not settled: {report.detail}", remedy="run it again: clean-up resumes first"
         )
     findings = []
-    for row in report.findings:
+    for row in sorted(report.findings, key=lambda one: -weight(one.severity)):
         grade = graded(row)
         findings.append(fields_of(row) | {"grade": grade.grade, "why_not_filed": grade.why})
     return asdict(report) | {"findings": findings}
