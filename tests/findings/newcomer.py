@@ -17,7 +17,7 @@ from fleet.config import parse
 from fleet.findings.envelope import Envelope, read, write
 from fleet.findings.reader import skim
 from fleet.findings.records import ItemRecord, read_record, write_record
-from fleet.findings.severity import SEVERITIES
+from fleet.findings.severity import GRAVE, SEVERITIES
 from fleet.fuzzing.suspects import Suspect
 from fleet.personas.model import Probe
 from fleet.runs.outage.decide import Patience
@@ -56,6 +56,7 @@ def severity(word: str) -> dict[str, object]:
         "record": back.severity if back else "",
         "proven in this order": [one.row.severity for one in gravest_first(proofs)],
         "unproven": [one.severity for one in unproven(rows, (), datetime.now(UTC))],
+        "at once": [row.severity for row in rows if row.severity in GRAVE],
         "level": json.loads(to_sarif([shown], HEADER))["runs"][0]["results"][0]["level"],
         "selected": [one.rank for one in Selection(severities=(word,)).of([shown])],
     }

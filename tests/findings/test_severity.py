@@ -38,7 +38,8 @@ def test_a_new_severity_is_one_line_and_the_schema_that_is_made_from_it(tmp_path
         "skimmed": "serious",
         "record": "serious",
         "proven in this order": ["critical", "serious", "low"],
-        "unproven": ["critical", "serious"],
+        "unproven": ["critical", "serious", "low"],
+        "at once": ["serious", "critical"],
         "level": "error",
         "selected": [1],
     }
