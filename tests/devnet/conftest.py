@@ -1,18 +1,22 @@
-"""One anvil with the contracts for the room's tests; each test starts from the same block."""
+"""One anvil with the contracts, each test from the same block; a WebAssembly engine; the platform in memory."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
+import wasmtime
 
 from fleet.chain.node.rpc import Rpc
 from fleet.devnet import node
 from fleet.devnet.anvil import Anvil
 from fleet.devnet.deploy import Deployment, deploy, grant
+from fleet.devnet.platform.chain import DiamondDouble
 from fleet.errors import TxFailed
+from tests.devnet.platform_server import Client, memory_chain, platform
 
 ALICE = "0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc"
 BOB = "0x90f79bf6eb2c4f870365e785982e1f101e93b906"
@@ -68,3 +72,20 @@ async def world(deployed: World) -> AsyncIterator[World]:
     snapshot = await deployed.rpc.call("evm_snapshot")
     yield deployed
     assert await deployed.rpc.call("evm_revert", [snapshot])
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[wasmtime.Engine]:
+    with closing(wasmtime.Engine()) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def chain() -> DiamondDouble:
+    return memory_chain()
+
+
+@pytest.fixture(scope="module")
+def client(chain: DiamondDouble) -> Iterator[Client]:
+    with platform(chain=chain) as made:
+        yield made

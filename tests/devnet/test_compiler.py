@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
-
 import pytest
 import wasmtime
 
 from fleet.devnet.compiler.rustlite.compile import compile_source
 from tests.devnet.corpus import CASES, Case
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[wasmtime.Engine]:
-    with closing(wasmtime.Engine()) as made:
-        yield made
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)

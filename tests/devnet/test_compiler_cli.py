@@ -5,8 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -32,12 +30,6 @@ ALL = "compiler-panic,missing-entry,loader-crash,invalid-wasm,compiler-hang"
 def run(source: bytes, *args: str, timeout: float = 20.0) -> subprocess.CompletedProcess[bytes]:
     argv = [sys.executable, "-I", "-B", str(FOLDER), *args]
     return subprocess.run(argv, input=source, capture_output=True, timeout=timeout, check=False, cwd="/tmp")
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[wasmtime.Engine]:
-    with closing(wasmtime.Engine()) as made:
-        yield made
 
 
 def valid(engine: wasmtime.Engine, module: bytes) -> bool:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
-
-import pytest
 import wasmtime
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -56,12 +52,6 @@ EXPRESSIONS = st.recursive(
     ),
     max_leaves=12,
 )
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[wasmtime.Engine]:
-    with closing(wasmtime.Engine()) as made:
-        yield made
 
 
 def judge(engine: wasmtime.Engine, source: bytes) -> bool:

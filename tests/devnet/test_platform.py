@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import httpx
 import pytest
 
@@ -27,17 +25,6 @@ from tests.devnet.platform_server import (
 
 PRICE = CREDIT // 100
 EMPTY = "contents must not be empty"
-
-
-@pytest.fixture(scope="module")
-def chain() -> DiamondDouble:
-    return memory_chain()
-
-
-@pytest.fixture(scope="module")
-def client(chain: DiamondDouble) -> Iterator[Client]:
-    with platform(chain=chain) as made:
-        yield made
 
 
 def error_of(response: httpx.Response) -> str:

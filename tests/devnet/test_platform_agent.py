@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import httpx
 import pytest
@@ -17,23 +16,10 @@ from tests.devnet.platform_server import (
     OTHER,
     STREAM,
     Client,
-    memory_chain,
-    platform,
     saying,
 )
 
 PRICE = CREDIT // 100
-
-
-@pytest.fixture(scope="module")
-def chain() -> DiamondDouble:
-    return memory_chain()
-
-
-@pytest.fixture(scope="module")
-def client(chain: DiamondDouble) -> Iterator[Client]:
-    with platform(chain=chain) as made:
-        yield made
 
 
 def text_of(response: httpx.Response) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import httpx
 import pytest
 
@@ -12,7 +10,6 @@ from fleet.devnet.platform.site import CREDIT
 from tests.devnet.platform_server import (
     Client,
     memory_chain,
-    platform,
 )
 
 PRICE = CREDIT // 100
@@ -31,12 +28,6 @@ def chain() -> DiamondDouble:
         (4, PUBLIC_HTML): b"<h1>mine</h1><script>alert('x')</script>",
     }
     return made
-
-
-@pytest.fixture(scope="module")
-def client(chain: DiamondDouble) -> Iterator[Client]:
-    with platform(chain=chain) as made:
-        yield made
 
 
 def error_of(response: httpx.Response) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 import pytest
@@ -21,17 +21,11 @@ from fleet.store.journal import Journal
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
 from tests.doubles.journal import new_run
+from tests.gate.conftest import HandClock
 
 pytestmark = pytest.mark.anyio
 BUDGET = Budget(calls=20, writes=3, reports=2, wall_s=60.0, acts=True)
 SCOPE = Scope(functions=frozenset({"feedbackCount"}))
-
-
-class HandClock(Protocol):
-    seconds: float
-
-    def now(self) -> Any: ...
-    def monotonic(self) -> float: ...
 
 
 Make = Callable[..., Gate]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
@@ -15,16 +15,10 @@ from fleet.gate.budget import Budget, Ledger, Reservation, day_limits
 from fleet.personas.model import BudgetSection
 from fleet.store.journal import Journal
 from tests.doubles.journal import new_run
+from tests.gate.conftest import HandClock
 
 pytestmark = pytest.mark.anyio
 Make = Callable[..., Ledger]
-
-
-class HandClock(Protocol):
-    seconds: float
-
-    def now(self) -> Any: ...
-    def monotonic(self) -> float: ...
 
 
 @pytest.fixture
