@@ -1,4 +1,4 @@
-"""One anvil with the contracts, each test from the same block; a WebAssembly engine; the platform in memory."""
+"""One anvil with the contracts, each test from the same block; a WebAssembly engine; the platform."""
 
 from __future__ import annotations
 
