@@ -31,6 +31,7 @@ WHAT = (
     "when an item counts as clean",
     "a new driver",
     "the CLI table of runs",
+    "what a title says of a field",
     "a new oracle",
     "a new explorer",
     "which GET requests change state",
