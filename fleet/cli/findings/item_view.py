@@ -323,6 +323,8 @@ def _ranking(item: WorklistItem, sheet: _Sheet) -> None:
     sheet.say(f"Ranked by: {item.why}")
     for one in item.factors:
         sheet.say(f"{one.name} {one.value} x {one.factor:g} by {one.by}", "  ")
+    if made := item.proposal:
+        sheet.say(f"Proposal: {' '.join(filter(None, (made.state, made.proposal, made.ref, made.why)))}")
     for link in item.links:
         suggested = " (suggested)" if link.suggested else ""
         sheet.say(f"Link: {link.kind} {link.other}{suggested}: {link.why}, by {link.by}")
