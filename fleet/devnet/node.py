@@ -14,7 +14,7 @@ from fleet.errors import RpcError, TxFailed
 GAS = 30_000_000
 """Gas limit of a set-up transaction; unused gas is not billed, and no estimate is needed."""
 
-RECEIPT_WAIT_S = 10.0
+RECEIPT_WAIT_S = 15.0
 POLL_S = 0.002
 
 
@@ -25,7 +25,7 @@ async def transact(rpc: Rpc, sender: str, to: str | None, data: bytes, *, gas: i
     mined between the check of its nonce and its entry. Raises TxFailed with the decoded reason on a revert.
     """
     tx = transaction(sender, to, data, gas=gas)
-    receipt = await _receipt(rpc, await rpc.call("eth_sendTransaction", [tx]))
+    receipt = await await_receipt(rpc, await rpc.call("eth_sendTransaction", [tx]))
     if receipt["status"] != "0x1":
         reason = await _reason(rpc, tx)
         raise TxFailed(
@@ -62,7 +62,8 @@ def transaction(sender: str, to: str | None, data: bytes, *, gas: int = GAS) -> 
     return tx if to is None else tx | {"to": to}
 
 
-async def _receipt(rpc: Rpc, tx: str) -> dict[str, Any]:
+async def await_receipt(rpc: Rpc, tx: str) -> dict[str, Any]:
+    """The receipt once a block holds the transaction; TxFailed when none does in time."""
     with anyio.move_on_after(RECEIPT_WAIT_S):
         while True:
             answer = await rpc.call("eth_getTransactionReceipt", [tx])

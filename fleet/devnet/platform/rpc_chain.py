@@ -6,14 +6,13 @@ import anyio
 
 from fleet.chain.keys import Secret, address_of
 from fleet.chain.node import abi
-from fleet.chain.node.hexes import as_dict, as_int
+from fleet.chain.node.hexes import as_int
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.signing import tx
+from fleet.devnet.node import await_receipt
 from fleet.errors import RpcError, TxFailed
-from fleet.retry import RECEIPT
 
 METER_GAS = 200_000
-RECEIPT_DEADLINE_S = 15.0
 
 
 class RpcChain:
@@ -59,19 +58,8 @@ class RpcChain:
                 sent = str(await self._rpc.call("eth_sendRawTransaction", [raw]))
             except RpcError as error:
                 raise TxFailed(f"the node refused the debit: {error}", kind="not_mined") from None
-        if await self._status(sent) != 1:
+        if as_int((await await_receipt(self._rpc, sent)).get("status")) != 1:
             raise TxFailed("the debit was reverted", kind="reverted", tx=sent)
 
     async def aclose(self) -> None:
         await self._rpc.aclose()
-
-    async def _status(self, sent: str) -> int:
-        looks = 0
-        with anyio.move_on_after(RECEIPT_DEADLINE_S):
-            while True:
-                receipt = await self._rpc.call("eth_getTransactionReceipt", [sent])
-                if receipt is not None:
-                    return as_int(as_dict(receipt).get("status"))
-                await anyio.sleep(RECEIPT.pause(looks))
-                looks += 1
-        raise TxFailed("the debit was not mined in time", kind="not_mined", tx=sent)
