@@ -32,8 +32,6 @@ from sandbox.tools import TOOLS
 app = make_app()
 NAME = "qa-call"
 """The persona of these runs; it has no file."""
-TRIES = 4
-"""How often each call may be made: a target that is silent for a moment is asked again."""
 WRITES = 8
 """Transactions that one acting call may take: a name, its approval, its records."""
 LONG = 4_000
@@ -93,14 +91,14 @@ def call(
                     {"tool": one["tool"], "args": fields(one["args"]), "result": fields(got)}
                     for one, got in answers
                 ],
-                "left": len(asked) - len(made.results),
+                "answered": made.state == "healthy",
             }
 
     done = run(asking)
     put(done, as_json=as_json, text=lambda: print("\n".join(_answered(done))))
     if done["denied"]:
         raise Refused(done["detail"], rule=done["denied"])
-    if done["left"]:
+    if not done["answered"]:
         raise TryAgain(f"{done['outcome']}: {done['detail'] or 'not every call was answered'}")
 
 
@@ -138,7 +136,7 @@ def _persona(asked: tuple[ReproCall, ...], acts: int) -> LoadedPersona:
         tools=tuple(dict.fromkeys(one.tool for one in asked)),
         driver="playbook",
         budget=BudgetSection(
-            calls=sum(TOOLS[one.tool].cost.calls for one in asked) * TRIES,
+            calls=sum(TOOLS[one.tool].cost.calls for one in asked),
             writes=acts * WRITES,
             reports=0,
         ),

@@ -29,6 +29,7 @@ from fleet.gate.stop import stopped
 from fleet.jail.process import own_start
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Persona
+from fleet.personas.needs import needs_of
 from fleet.runs.call.decision_file import DecisionFile
 from fleet.runs.call.decisions import DecisionRecorder
 from fleet.runs.call.session import RunSession
@@ -38,7 +39,7 @@ from fleet.runs.desk.coverage import coverage
 from fleet.runs.desk.exit_codes import LEFT, MODEL_ENDED, UNDECIDED, UNEXPLORED
 from fleet.runs.drive import Drive, counts, with_learned
 from fleet.runs.driver_choice import PLAYBOOK, DriverChoice, choose_driver
-from fleet.runs.proof.attempt import Attempt, attempt
+from fleet.runs.proof.attempt import Attempt, once
 from fleet.runs.proof.probe_runner import ProbeRunner, at_the_end
 from fleet.runs.settlement.lost_runs import take_back
 from fleet.runs.settlement.outbox import close_over_budget, report_proven
@@ -395,16 +396,20 @@ async def ask(world: FleetContext, persona: LoadedPersona) -> tuple[RunReport, A
     """Make the calls of a persona's only probe once, in a run that judges, posts and counts nothing."""
     seen = Attempt(state="inconclusive")
 
-    async def once() -> str:
+    async def look() -> str:
         nonlocal seen
-        seen = await attempt(open_run.session, persona.persona.probe[0])
+        probe = persona.persona.probe[0]
+        if why := await open_run.session.missing(needs_of(probe)):
+            seen = Attempt(state="not_applicable", reason=why)
+        else:
+            seen = await once(open_run.session, probe)
         return seen.reason
 
     world = world.as_trial()
     run = await _claimed(world, persona, TRIAL)
     async with opened(world, run, persona, Budget.of(persona.persona.budget, file=persona.path)) as open_run:
         open_run.drive.driver = PLAYBOOK
-        report = await open_run.live(TRIAL, once)
+        report = await open_run.live(TRIAL, look)
     if report.settled:
         await world.source.done(run)
     return report, seen

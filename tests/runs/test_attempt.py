@@ -12,7 +12,7 @@ from fleet.drivers.expect_check import check
 from fleet.drivers.session import OUR_FAILURES, PASSING, Answer, RunOver
 from fleet.drivers.template import Bindings, wants_name
 from fleet.personas.model import Probe, Step
-from fleet.runs.proof.attempt import attempt
+from fleet.runs.proof.attempt import attempt, once
 
 BINDINGS = Bindings(run="abc", name="qa-abc-1", site="http://s", proxy="http://p", face="http://f/{name}/")
 
@@ -95,6 +95,16 @@ async def test_what_may_pass_is_looked_at_again(word: str) -> None:
     assert (await attempt(session, probe(LOOK))).state == "healthy"
     assert session.waits == [("qa_fetch", 0)]
     assert len(session.asked) == 2
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("word", sorted(PASSING))
+async def test_a_look_without_another_try_asks_once_and_keeps_the_answer(word: str) -> None:
+    session = Scripted(Answer({"ok": False, "error_class": word}))
+    session.patience = 9
+    got = await once(session, probe(LOOK))
+    assert (got.state, [one["error_class"] for one in got.results]) == ("inconclusive", [word])
+    assert (session.waits, len(session.asked)) == ([], 1)
 
 
 @pytest.mark.anyio

@@ -71,7 +71,7 @@ async def attempt(session: Session, probe: Probe, *, proof: bool = False) -> Att
         return Attempt(state="not_applicable", reason=why)
     tries = restarts = 0
     while True:
-        seen = await _once(session, probe, proof)
+        seen = await once(session, probe, proof=proof)
         if seen.lost and restarts < RESTARTS:
             restarts += 1
             continue
@@ -84,7 +84,8 @@ async def attempt(session: Session, probe: Probe, *, proof: bool = False) -> Att
         tries += 1
 
 
-async def _once(session: Session, probe: Probe, proof: bool) -> Attempt:
+async def once(session: Session, probe: Probe, *, proof: bool = False) -> Attempt:
+    """The same without another try: what could not be answered is the answer."""
     args = [dict(step.args) for step in probe.steps]
     if proof and any(TOOLS[step.tool].needs_key for step in probe.steps):
         await session.fresh_callers()  # what an answer costs, or says, may hang on what its caller did before
