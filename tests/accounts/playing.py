@@ -47,17 +47,21 @@ class Played:
     """What the explorers say that they could not look at."""
 
 
-async def play(shape: Shape, *, cases: bool = False) -> Played:
-    """Ask what both explorers ask of accounts, and judge it; with `cases` each operation as well."""
-    played = Played()
+async def play(shape: Shape, *, cases: bool = False, notes: dict[str, Any] | None = None) -> Played:
+    """Ask what both explorers ask of accounts, and judge it; with `cases` each operation as well. `notes` are
+    what they knew of it, by class, and what they know in the end."""
+    played, notes = Played(), {} if notes is None else notes
     async with bench(shape, acts="/") as it:
         before, os.environ["QA_BROKER"] = os.environ.get("QA_BROKER", ""), it.address
         try:
             web = {"site": it.site.url, "act_paths": ["{site}/"]}
             platform = Platform.model_validate({"name": "p", "chain": CHAIN, "web": web, **shape.profile})
             context = ExplorerContext(platform=platform, tools=GRANTED, acts=True)
-            for make in (ApiExplorer, SessionExplorer):
-                await _explored(it, make(context, Random(1), {}), dict(shape.accounts), played, cases)
+            makers: tuple[type[ApiExplorer | SessionExplorer], ...] = (ApiExplorer, SessionExplorer)
+            for make in makers:
+                explorer = make(context, Random(1), notes.get(make.__name__, {}))
+                await _explored(it, explorer, dict(shape.accounts), played, cases)
+                notes[make.__name__] = json.loads(json.dumps(explorer.state()))
         finally:
             os.environ["QA_BROKER"] = before
     return played

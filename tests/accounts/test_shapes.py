@@ -176,6 +176,20 @@ async def test_an_account_that_nobody_can_confirm_is_reported_with_the_platforms
     assert len(shape.people) == 1  # and it is not tried again
 
 
+async def test_what_led_to_accounts_is_remembered_and_begins_the_next_run() -> None:
+    shape, notes = FIRST["sentences"](leaks=False), dict[str, Any]()
+    await play(shape, notes=notes)
+    assert len(shape.refused) == 4
+    await play(shape, notes=notes)
+    assert len(shape.refused) == 4
+    notes["ApiExplorer"]["starts"] = {
+        "{site}/openapi.json": {"url": "{site}/api/signup", "fields": {"no": 1}}
+    }
+    again = await play(shape, notes=notes)
+    assert len(again.refusals) == 1  # what is remembered is only tried first
+    assert last(again) == MADE["sentences"]
+
+
 class Closed(ByMail):
     """Its description has no sign-up, and says of nothing that it needs credentials."""
 

@@ -107,6 +107,12 @@ class AccountRows:
         changed = {**self.start, **start} if isinstance(start, Mapping) else self.start
         return replace(self, start=dict(changed), others=()), ""
 
+    def again(self, start: object) -> AccountRows:
+        """The same, first by the arguments of an earlier run, if they are for the same place."""
+        if not isinstance(start, dict) or start.get("url") != self.start["url"] or start == self.start:
+            return self
+        return replace(self, start=start, others=(self.start, *self.others))
+
     def next_way(self) -> AccountRows | None:
         """The same by the next way; None after the last."""
         return replace(self, start=self.others[0], others=self.others[1:]) if self.others else None

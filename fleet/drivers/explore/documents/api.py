@@ -93,6 +93,9 @@ class ApiExplorer:
         """Why nothing is asked as an account, by the URL of a description."""
         self._quiet: dict[str, str] = {}
         """The same of descriptions that name nothing for which credentials are needed."""
+        starts = known.get("starts")
+        self._starts: dict[str, Any] = dict(starts) if isinstance(starts, dict) else {}
+        """By which arguments accounts were made in the end, by the URL of a description."""
         self._known = known_start(context.platform)
         self._unread: dict[str, str] = {}
         """Why a description that was found could not be read, by its URL."""
@@ -160,7 +163,9 @@ class ApiExplorer:
                 self._lookups.append(url)
 
     def state(self) -> Mapping[str, Any]:
-        return {"version": VERSION, "rounds": self.rounds, "places": list(self.found)[:MOST]}
+        places = list(self.found)[:MOST]
+        starts = {url: self._starts[url] for url in places if url in self._starts}
+        return {"version": VERSION, "rounds": self.rounds, "places": places, "starts": starts}
 
     def left(self) -> Sequence[Left]:
         """Descriptions that were found and not read, or not in full."""
@@ -195,7 +200,7 @@ class ApiExplorer:
             )
             rows = api_rows.AccountRows.of(read.whole, _document(url), places, self._known)
             if isinstance(rows, api_rows.AccountRows):
-                self._waiting.append(rows)
+                self._waiting.append(rows.again(self._starts.get(url)))
             elif any(one.secured or one.states(401) for one in operations(read.whole)):
                 self._without[url] = rows
             else:
@@ -211,6 +216,7 @@ class ApiExplorer:
             self._next[:0] = [other.first()] if other else []
             return
         self._without.pop(str(rows.source.args["url"]), None)
+        self._starts[str(rows.source.args["url"])] = known.start
         self._rows.append(known)
         self._next += known.questions()
         self._next += (one for url in self._stating[:1] for one in known.attempts(_document(url)))
