@@ -53,14 +53,14 @@ def recorded(data: Mapping[str, Any]) -> tuple[Instance, ...]:
     return tuple(Instance(**one) if isinstance(one, Mapping) else Instance(str(one)) for one in rows)
 
 
-def noted(data: Mapping[str, Any], where: str, at: str) -> list[dict[str, Any]]:
-    """The row's `places` after one more sighting there; beyond `MOST` a new place is only counted."""
+def noted(data: Mapping[str, Any], where: str, at: str, own: str = "") -> list[dict[str, Any]]:
+    """The row's `places` after one more sighting there, without its `own`; beyond `MOST` none is added."""
     known = {one.where: one for one in recorded(data)}
     where, at = line(where, WHERE_CHARS).replace(";", ","), minute(at)
     if where not in known and len(known) >= MOST:
         return [asdict(one) for one in known.values()]
     known = merged((*known.values(), Instance(where, 1, at, at)))
-    return [asdict(one) for one in known.values()]
+    return [asdict(one) for one in known.values() if one.where != own]
 
 
 def merged(found: Iterable[Instance]) -> dict[str, Instance]:

@@ -33,6 +33,11 @@ def test_places_of_an_earlier_version_are_kept() -> None:
     assert recorded({"places": noted(data, "{site}/a", AT[0])})[0].times == 2
 
 
+def test_the_place_of_the_sighting_that_leads_now_is_no_other_place() -> None:
+    data = {"places": noted({"places": ["{site}/a", "{site}/b"]}, "{site}/c", AT[0], "{site}/a")}
+    assert [one.where for one in recorded(data)] == ["{site}/b", "{site}/c"]
+
+
 def test_a_row_holds_a_bounded_number_of_places() -> None:
     assert len(recorded(row(*(f"{{site}}/{at}" for at in range(MOST + 5))))) == MOST
 

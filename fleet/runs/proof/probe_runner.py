@@ -349,12 +349,11 @@ class ProbeRunner:
             return
         leads = first.state == "raised" and _lead(row) > _lead(first)
         lead, other = (row, first) if leads else (first, row)
-        at, here = iso(self.world.clock.now()), _met_at(other)
-        data = {**lead.data, "places": first.data.get("places", ())}
+        at, here, own = iso(self.world.clock.now()), _met_at(other), _met_at(lead)
+        data = {**lead.data, "places": first.data.get("places", [])}
         data["known_as"] = [*dict.fromkeys((*lead.names[1:], *other.names[1:]))][:NAMES]
-        if here and here != _met_at(lead):
-            data["places"] = noted(first.data, self.world.redactor.text(here), at)
-        data["places"] = [one for one in data["places"] if not leads or one["where"] != _met_at(lead)]
+        if here and here != own:
+            data["places"] = noted(first.data, self.world.redactor.text(here), at, own)
         changes: dict[str, Any] = {"data": data} if data != first.data else {}
         if leads:
             changes |= {name: getattr(row, name) for name in ("severity", "title", "repro")}
