@@ -157,7 +157,7 @@ def _answered(done: dict[str, Any]) -> list[str]:
     for one in done["calls"]:
         lines.append(clean(lead(one["tool"], one["args"]), 500))
         for name, value in one["result"].items():
-            if value not in ("", 0, False, None, [], {}, ()):
+            if value is False or value not in ("", 0, None, [], {}, ()):
                 lines.append(
                     clean(f"  {name}: {value if isinstance(value, str) else seen(name, value)}", LONG)
                 )
