@@ -79,6 +79,13 @@ def test_what_a_person_put_aside_is_not_tried_again(kinds: str, until: str, left
     assert len(unproven([row("1")], made, NOW)) == left
 
 
+@pytest.mark.parametrize("state", ["unverified", "raised"])
+def test_what_a_person_dismissed_stays_so_under_a_fingerprint_of_a_newer_version(state: Any) -> None:
+    made = DecisionRow(platform="p", item="f" * 12, kind="dismiss", reason="x", who="a", at=AT)
+    seen = row("1", "3" * 12, state, data={"known_as": ["f" * 12]})
+    assert (unproven([seen], [made], NOW), proving([seen], [made], NOW)) == ((), ())
+
+
 def test_it_stands_in_a_section_of_its_own() -> None:
     left = unproven([row("r1", data={"why": "the | proxy"})], (), NOW)
     shown = to_markdown((), WorklistHeader(unproven=left)).decode()

@@ -81,9 +81,10 @@ def show(
     item = item_view.listed(state(), fingerprint)
     rows = run(_all)
     names = {item.fingerprint, *item.names} if item else set()
-    mine = [row for row in rows if row.fingerprint in names] or ([] if item else [_one(rows, fingerprint)])
+    mine = [row for row in rows if not names.isdisjoint(row.names)]
+    mine = mine or ([] if item else [_one(rows, fingerprint)])
     if item:  # what was merged into it does not give it its name
-        mine.sort(key=lambda row: row.fingerprint == item.fingerprint)
+        mine.sort(key=lambda row: item.fingerprint in row.names)
     bundle = _evidence(mine[-1]) if mine and (state() / "runs" / mine[-1].run_id).exists() else None
     if item:
         view = run(lambda: item_view.viewed(state(), item, untrusted=untrusted))

@@ -38,7 +38,8 @@ async def pages_of(state: Path, items: Sequence[WorklistItem]) -> dict[str, Item
     rows: list[FindingRow] = await from_journal(state, lambda journal: journal.findings(), [])
     by_name: dict[str, list[FindingRow]] = {}
     for row in rows:
-        by_name.setdefault(row.fingerprint, []).append(row)
+        for name in row.names:
+            by_name.setdefault(name, []).append(row)
     place, left = place_of(state, load_fleet().platform), ALL_PICTURES
     pages = {}
     for at, item in enumerate(items):

@@ -117,7 +117,7 @@ async def viewed(state: Path, item: WorklistItem, *, untrusted: bool) -> ItemVie
     platform = load_fleet().platform
     if (known := await known_journal(state)) is not None:
         async with known as journal:
-            runs = [row for row in await journal.findings() if row.fingerprint in names]
+            runs = [row for row in await journal.findings() if not names.isdisjoint(row.names)]
             decided = (await Board.read(journal, platform, state)).decisions
             if untrusted and not item.trusted and item.entry >= 0:
                 entries = await journal.entries(item.epoch)

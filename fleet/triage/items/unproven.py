@@ -56,7 +56,7 @@ def unproven(
         last[row.fingerprint] = row
         runs[row.fingerprint] = runs.get(row.fingerprint, 0) + (row.state == "unverified")
     left = [row for row in last.values() if row.state == "unverified" and not needs_review(row)]
-    return _in_order(_of(row, runs[row.fingerprint]) for row in left if row.fingerprint not in hidden)
+    return _in_order(_of(row, runs[row.fingerprint]) for row in left if hidden.isdisjoint(row.names))
 
 
 def proving(
@@ -72,13 +72,15 @@ def proving(
     }
     made = []
     for row in last.values():
+        if not hidden.isdisjoint(row.names):
+            continue
         if row.state in ("posted", "repeated") and row.at >= late:
             made.append(replace(_of(row, 1), why=POSTED, entry=row.index))
         elif row.state in ("confirmed", "posting"):
             made.append(replace(_of(row, 1), why=HELD if row.data.get("held") else PROVEN))
         elif row.state == "raised" and not needs_review(row):
             made.append(replace(_of(row, 1), why=SEEN))
-    return _in_order(one for one in made if one.fingerprint not in hidden)
+    return _in_order(made)
 
 
 def beside(
