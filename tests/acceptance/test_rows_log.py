@@ -31,15 +31,20 @@ async def mine(world: FleetContext) -> list[str]:
     ]
 
 
+@pytest.mark.parametrize(
+    ("severity", "often"), [("low", "\nseen 20 times in this run"), ("high", "")], ids=["low", "high"]
+)
 async def test_row_49_twenty_hits_in_one_run_are_one_report_with_a_count(
-    house: House, tmp_path: Path
+    house: House, tmp_path: Path, severity: str, often: str
 ) -> None:
-    one = times(persona(tmp_path, f'tools = ["qa_fetch"]\n{BUDGET}', SEEN), 20)
+    """A grave one is posted when it was seen once; what is seen of it then is counted in the journal."""
+    seen = SEEN.replace("high", severity)
+    one = times(persona(tmp_path, f'tools = ["qa_fetch"]\n{BUDGET}', seen), 20)
     state = await house.state(tmp_path)
     async with house.world(state, one) as world:
         report = await fire(world, one)
         (text,) = await mine(world)
-    assert read_entry(text).body == "intent: finding of seen\nseen 20 times in this run"
+    assert read_entry(text).body == f"intent: finding of seen{often}"
     (row,) = report.findings
     assert (row.state, row.times, row.confirmed, row.tries) == ("posted", 20, 3, 3)
     assert [event.times for event in house.said("finding.raised")] == list(range(1, 21))

@@ -261,6 +261,22 @@ def test_figures_are_posted_once_in_a_period_and_then_are_the_logs() -> None:
     assert next(one for one in again.items[0].factors if one.name == "recurrence").by == "log"
 
 
+def test_what_was_only_confirmed_again_is_recorded_too_and_moves_no_place() -> None:
+    fp, now = "a" * 12, datetime(2026, 6, 21, 12, tzinfo=UTC)
+    seen = Recurrence()
+    for number in range(9):
+        seen = seen.shown(f"2026-06-{13 + number}T10:00:00Z", f"r{number}", "qa-x")
+    entries, known = log(finding(seen=fp)), PassInputs(now=now, figures={fp: seen})
+    done = decide(entries, TRUSTED, known)
+    (text,) = done.records
+    after = [*entries, MirroredEntry(epoch=0, index=1, sender=FLEET, timestamp=START + 9, text=text)]
+    assert decide(after, TRUSTED, known).records == ()
+    (item,) = decide(after, TRUSTED, PassInputs(now=now)).items  # the journal is lost
+    assert (item.count, item.days, item.last_seen) == (1, 9, "2026-06-21T10:00:00Z")
+    (once,) = decide(entries, TRUSTED, PassInputs(now=now)).items
+    assert item.score == done.items[0].score == once.score
+
+
 def test_figures_that_moved_change_only_their_item_and_as_a_new_fold_would() -> None:
     entries = log(finding(seen="a" * 12), finding("hangs", run="r2", seen="b" * 12))
     fold, now = TriageFold(TRUSTED), datetime(2026, 6, 14, tzinfo=UTC)
