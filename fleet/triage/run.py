@@ -14,6 +14,9 @@ from anyio import to_thread
 
 from fleet.clock import iso, iso_seconds
 from fleet.errors import ConfigError
+from fleet.findings.instances import MOST, Instance
+from fleet.findings.repro import parse_repro
+from fleet.oracles.place import met_at
 from fleet.store.rows import DecisionRow, EpochRow, ItemRow, RawEntry
 from fleet.triage.items.cluster import LoggedText
 from fleet.triage.items.decisions import named
@@ -72,6 +75,7 @@ class TriageTask:
     audit: AuditRate = NO_AUDIT
     suggester: Suggester | None = None
     proposals: Mapping[str, ProposalLink] = field(default_factory=dict)
+    places: Mapping[str, Sequence[Instance]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +127,8 @@ async def triage(
         if pairs := fold.similar():
             found = await suggested(pairs, task.suggester, journal, task.platform)
             decided = replace(decided, items=tuple(with_links(item, found) for item in decided.items))
-        decided = replace(decided, items=tuple(_proposed(item, task.proposals) for item in decided.items))
+        made = (_proposed(_with_places(item, task.places), task.proposals) for item in decided.items)
+        decided = replace(decided, items=tuple(made))
         index = fold.index
     open_ = tuple(one for one in decided.items if one.rank)
     ends = iso_seconds(index.last_at) if index.entries else ""
@@ -138,6 +143,21 @@ async def triage(
         decided.items[len(open_) :],
         decided.unread,
     )
+
+
+def _with_places(item: WorklistItem, places: Mapping[str, Sequence[Instance]]) -> WorklistItem:
+    """The item with the places where it was met after its entry was posted, by one of its names."""
+    names = {item.fingerprint, *item.names} if places and item.trusted else ()
+    met = [one for name in names for one in places.get(name, ())]
+    if not met:
+        return item
+    calls = parse_repro(item.repro) if item.repro else ()
+    here = met_at(calls[-1].tool, calls[-1].args) if calls else ""
+    known = {one.where: one for one in item.also}
+    for one in met:  # the entry has counted the first of them already
+        if one.where != here and (one.where not in known or one.times > known[one.where].times):
+            known[one.where] = one
+    return replace(item, also=tuple(known.values())[:MOST])
 
 
 def _proposed(item: WorklistItem, proposals: Mapping[str, ProposalLink]) -> WorklistItem:

@@ -18,6 +18,7 @@ from fleet.drivers.model.factory import model_key
 from fleet.errors import ConfigError
 from fleet.findings.audit import audit_of
 from fleet.findings.audit import key_of as audit_key
+from fleet.findings.instances import recorded
 from fleet.findings.records import write_record
 from fleet.findings.recurrence import key_of, read_recurrence
 from fleet.personas.load import LoadedPersona
@@ -222,6 +223,7 @@ async def _task(world: TriageWorld, persona: LoadedPersona, suggester: Suggester
         audit=AuditRate(audited.sampled, audited.overturned, tuple(audited.overturned_items)),
         suggester=suggester,
         proposals=await _proposals(world),
+        places={row.fingerprint: recorded(row.data) for row in rows if row.data.get("places")},
     )
 
 

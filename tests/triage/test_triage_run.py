@@ -16,6 +16,7 @@ import pytest
 from fleet.clock import iso
 from fleet.errors import ConfigError, TryAgain, Unreachable
 from fleet.findings.envelope import MAX_BYTES, read
+from fleet.findings.instances import Instance
 from fleet.findings.records import write_record
 from fleet.runs.settlement.turn import POSTING, TURN_S, posting
 from fleet.store.journal import MEMORY, Journal
@@ -23,6 +24,7 @@ from fleet.store.rows import DecisionRow, MirroredEntry
 from fleet.triage.items.decisions import named, record_of
 from fleet.triage.items.pass_inputs import PassInputs
 from fleet.triage.run import FILES, TriageMemory, TriageResult, TriageTask, decide, triage
+from tests.triage.test_also import MORNING, NOON, entry
 from tests.triage.triage_log import FLEET, HUMAN, START, TRUSTED, ScriptedLog, finding, inputs
 
 pytestmark = pytest.mark.anyio
@@ -83,6 +85,19 @@ async def test_an_empty_log_writes_an_empty_list_and_posts_nothing(world: World)
     assert (done.items, done.changed, done.meta_text) == ((), True, None)
     assert world.file() == []
     assert (await world.go()).changed is False
+
+
+async def test_where_it_was_met_after_its_entry_was_posted_is_on_the_list(world: World) -> None:
+    world.log.post(entry("a", Instance("{site}/b", 1, MORNING, MORNING)))
+    met = [
+        Instance("{site}/b", 3, MORNING, NOON),
+        Instance("{site}/c", 1, NOON, NOON),
+        Instance("{site}/a/{n}"),
+    ]
+    for places, listed in (({}, [("{site}/b", 1)]), ({"a" * 12: met}, [("{site}/b", 3), ("{site}/c", 1)])):
+        task = replace(world.task(), places=places)
+        (item,) = (await triage(world.log, world.journal, task, world.memory)).items
+        assert [(one.where, one.times) for one in item.also] == listed
 
 
 async def test_row_46_one_summary_per_changed_list_and_none_for_an_unchanged_one(world: World) -> None:
