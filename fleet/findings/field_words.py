@@ -32,7 +32,7 @@ FIELD_WORDS: Mapping[str, str | tuple[str, str]] = MappingProxyType(
         "location": ("redirects to {}", "redirects nowhere"),
         "text": ('text "{}"', "no text"),
         "canary_executable": ("the sent script runs", "the sent script does not run"),
-        "a11y": ("breaks the rules {}", "breaks no rule"),
+        "a11y": ("breaks {}", "breaks no rule"),
         "secrets": ("shows a {}", "shows no secret"),
         "links": ("links to {}", "no links"),
         "paths": ("names the paths {}", "names no paths"),

@@ -160,9 +160,9 @@ def test_a_title_says_what_is_wrong_where_and_what_was_seen(name: str, shown: st
     ("field", "value", "shown"),
     [
         ("charged", 10**16, "costs 0.01 credits"),
-        ("a11y", ["button-name", "html-has-lang"], "breaks the rules button-name, html-has-lang"),
-        ("a11y", ["a", "b", "c"], "breaks the rules a, b, c"),
-        ("a11y", ["a", "b", "c", "d"], "breaks the rules a, b and 2 more"),
+        ("a11y", ["button-name", "html-has-lang"], "breaks button-name, html-has-lang"),
+        ("a11y", ["a", "b", "c"], "breaks a, b, c"),
+        ("a11y", ["a", "b", "c", "d"], "breaks a, b and 2 more"),
         ("a11y", [], "breaks no rule"),
         ("allow_origin", "http://a.test", "allows http://a.test"),
         ("stream_ok", False, "broken stream"),

@@ -74,7 +74,7 @@ def test_an_abi_is_read_as_a_document() -> None:
 
 def test_what_is_reserved_refuses_a_stranger() -> None:
     (title,) = told(page(), called(RESERVED, "7"))
-    assert title == "tune(), for the beekeeper only, works"
+    assert title == "tune(), for the beekeeper, works"
     assert told(page(), called(RESERVED, "7", succeeded=False)) == []
     assert told(page(), called(RESERVED, "7", returned="0x" + "0" * 64)) == []  # false
     assert told(page(), called(RESERVED, "7", returned=HIVE)) == []  # as a view does

@@ -101,8 +101,8 @@ def titles(server: Server, folder: str = "{site}/") -> set[str]:
     return {re.sub("qa[0-9a-f]+", "QA", one.title) for one in seen(server, tails(folder))}
 
 
-CLIMBED = "GET {site}/{value}, the rest of the path: it reads /etc/passwd"
-LED = "GET {site}/{value}, the rest of the path: it leads to QA.evil.test"
+CLIMBED = "GET {site}/{value}: it reads /etc/passwd"
+LED = "GET {site}/{value}: it leads to QA.evil.test"
 
 
 @pytest.mark.parametrize("server", [careful, at_home, an_example])
@@ -124,7 +124,7 @@ def test_one_server_is_one_defect_whichever_folder_and_input_shows_it() -> None:
         *seen(decoded_late, questions(file_name, Random(1))),
     ]
     assert {one.signature for one in shown} == {"climb GET {site} tail"}
-    assert {one.title.partition(",")[0] for one in shown} == {"GET {site}/{value}", "GET {site}/more/{value}"}
+    assert {one.title.partition(":")[0] for one in shown} == {"GET {site}/{value}", "GET {site}/more/{value}"}
 
 
 def test_a_path_that_names_a_foreign_host_is_where_it_leads() -> None:

@@ -137,7 +137,7 @@ def sender_claimed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
         where = places[0] + (f" and {len(places) - 1} more" if len(places) > 1 else "")
         who = str(last.args.get("claim_from", ""))
         whom = who if is_address(who) else "its owner" if who == "owner" else "another caller"
-        title = f"{agent(last)} {how} {whom} ({line(where, 40)}), not the signer"
+        title = f"{agent(last)} {how} {whom} by {line(where, 40)}"
         kind = "header" if headers and not fields else "body"
         yield observed(
             title, f"sender-claimed {kind}", "caller", "reply", "charged_claimed", led=(controls[-1],)

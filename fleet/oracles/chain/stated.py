@@ -81,7 +81,7 @@ def reserved_open(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
         if one is None or not one.reserved or one.reads or (one.of and not _anothers(call, known)):
             continue
         whom = f"{one.reserved} of the {one.of}" if one.of else one.reserved
-        title = f"{one.name}(), for the {whom} only, works"
+        title = f"{one.name}(), for the {whom}, works"
         yield observed(title, f"stranger {call.selector}", "succeeded", led=(at,))
         return
 

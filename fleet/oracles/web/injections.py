@@ -13,7 +13,7 @@ from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.oracles.texts import parsed
 from fleet.oracles.web import traces
 from fleet.oracles.web.pages import ELSEWHERE
-from fleet.oracles.web.variations import Variation, below, neutral, varied, where
+from fleet.oracles.web.variations import Variation, below, neutral, varied
 from fleet.text import line
 
 _PRODUCT = re.compile(r"(\d{3,6})\s{0,2}\*\s{0,2}(\d{3,6})")
@@ -33,7 +33,7 @@ def _read(seen: Sequence[Exchange]) -> Variation | None:
 
 
 def _observed(seen: Sequence[Exchange], found: Variation, what: str, key: str, *fields: str) -> Observation:
-    title = f"{where(seen[-1], found.place)}, {found.named}: {what}"
+    title = f"{found.shown(seen[-1])}: {what}"
     where_ = found.parts(seen[-1])
     return observed(title, f"{key} {found.spot(seen[-1])}", *fields, led=(0,), where=where_)
 

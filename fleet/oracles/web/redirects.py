@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from fleet.findings.severity import Severity
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
-from fleet.oracles.web.variations import below, varied, where
+from fleet.oracles.web.variations import below, varied
 
 
 def _asked(location: str) -> tuple[Exchange, ...]:
@@ -37,9 +37,8 @@ def open_redirect(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observatio
         return
     last, first = (_leads(each) for each in (seen[-1], seen[0]))
     if last == asked and first != asked:
-        page = where(seen[-1], found.place)
         yield observed(
-            f"{page}, {found.named}: it leads to {asked}",
+            f"{found.shown(seen[-1])}: it leads to {asked}",
             f"redirect {found.spot(seen[-1])}",
             "location",
             led=(0,),

@@ -44,6 +44,11 @@ class Variation:
         asked = page if method in ("GET", "HEAD") else f"{method} {page}"
         return {"route": asked, "parameter": " ".join(self.place).strip()}
 
+    def shown(self, call: Exchange) -> str:
+        """The page and the input in a title: a part of a path stands in the page as `{value}` already."""
+        page = where(call, self.place)
+        return page if self.place[0] in ("path", "tail") else f"{page}, {self.named}"
+
     def spot(self, call: Exchange) -> str:
         """The page and the input as a part of a signature; of a tail the host: it reads paths in one way."""
         if self.place[0] == "tail":
