@@ -102,11 +102,9 @@ def replaced(value: Any, known: Mapping[str, str]) -> Any:  # noqa: ANN401  any 
     if isinstance(value, dict):
         return {name: replaced(one, known) for name, one in value.items()}
     if isinstance(value, str) and (shaped := SHAPED.fullmatch(value)):
-        # with the same secret as the plain word, so that it is the same wherever it stands
-        return (
-            like(shaped[2], known[PHRASE if shaped[1] == "phrase" else "{handle}"])
-            or known[f"{{{shaped[1]}}}"]
-        )
+        # by a word that stays the same, so that it is the same text wherever it stands
+        seed = known[PHRASE if shaped[1] == "phrase" else "{mark}"]
+        return like(shaped[2], seed) or known[f"{{{shaped[1]}}}"]
     for word, text in known.items() if isinstance(value, str) else ():
         value = value.replace(word, text)
     return value
@@ -120,6 +118,19 @@ def innermost(fields: dict[str, Any]) -> dict[str, Any]:
             break
         fields = inner[0]
     return fields
+
+
+def renamed(sent: dict[str, Any], joined: Mapping[str, Any]) -> None:
+    """Name an account in a log-in as it signed up in the end: by the same field, else by the same word."""
+    texts = [one for one in joined.values() if isinstance(one, str)]
+    for name, one in sent.items():
+        word, same = re.fullmatch(r"\{(handle|email|phrase)\}", str(one)), joined.get(name)
+        if not word:
+            continue
+        if isinstance(same, str) and "{" in same:
+            sent[name] = same
+        elif one not in texts:
+            sent[name] = next((text for text in texts if text.startswith(f"{{{word[1]}:")), one)
 
 
 def quoted(reply: HttpReply, known: Mapping[str, str]) -> str:

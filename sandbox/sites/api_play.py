@@ -19,8 +19,18 @@ from sandbox.errors import Deadline
 from sandbox.pages.forms import encoded
 from sandbox.pages.page_request import page_request
 from sandbox.sites import sessions
-from sandbox.sites.accounts import ACCOUNTS, SECRET, SHAPED, AccountAnswer, innermost, quoted, replaced, words
-from sandbox.sites.refusals import Adaptation
+from sandbox.sites.accounts import (
+    ACCOUNTS,
+    SECRET,
+    SHAPED,
+    AccountAnswer,
+    innermost,
+    quoted,
+    renamed,
+    replaced,
+    words,
+)
+from sandbox.sites.refusals import SIGN_UPS, Adaptation
 from sandbox.sites.sessions import Session
 from sandbox.spec import UNSAFE, Mistake
 from sandbox.text import clean, decode, mask
@@ -29,8 +39,8 @@ MAX_FACTS = 40
 MAX_FACT = 80
 WHO = (*ACCOUNTS, "anonymous", "wrong", *sessions.FORGED)
 """`wrong` logs in as `one` with another passphrase; the forged ones are the token of `one`."""
-SIGN_UPS, LOG_INS = 6, 4
-"""Most tries of one sign-up, and of one log-in: each refusal may ask for one thing more."""
+LOG_INS = 4
+"""Most tries of one log-in."""
 _SECRET = re.compile(r"(?i)token|jwt|session|secret|pass(?:w|ph)|cookie|api_?key")
 FORMS = ("form", "multipart")
 
@@ -102,12 +112,12 @@ class ApiPlay:
             ):
                 return refused
         if self.args.login:
-            self._renamed()
+            renamed(innermost(self._enter.fields), innermost(self._join.fields))
             if refused := self._begun(self._enter, label, Adaptation(self._enter.fields, {}), LOG_INS):
                 # a sign-up may have begun a session itself
                 return "" if session.token else refused
         if carried == "basic":
-            self._renamed()
+            renamed(innermost(self._enter.fields), innermost(self._join.fields))
             user, phrase = (*(str(one) for one in self._filled(self._enter.fields, label).values()), "", "")[
                 :2
             ]
@@ -140,11 +150,10 @@ class ApiPlay:
                 what.kind = self._bodies[what.path] = "json" if what.kind in FORMS else "form"
             elif learned:
                 what.fields = copy.deepcopy(adapted.whole)
-            elif (
-                what is self._enter and "{handle" in str(what.fields) and "{email}" in str(self._join.fields)
-            ):
-                mail, sent = self._named("email") or "{email}", adapted.fields
-                sent |= {name: mail for name, one in sent.items() if str(one).startswith("{handle")}
+            elif what is self._enter and "{handle" in str(what.fields) and "{email" in str(self._join.fields):
+                sent = adapted.fields
+                sent |= {name: "{email}" for name, one in sent.items() if str(one).startswith("{handle")}
+                renamed(sent, innermost(self._join.fields))
                 what.fields = copy.deepcopy(adapted.whole)
             else:
                 break
@@ -154,21 +163,6 @@ class ApiPlay:
         return self._send(
             "POST", what.path, self.held[label], self._filled(what.fields, label), kind=what.kind
         )
-
-    def _renamed(self) -> None:
-        """Log in by what was signed up with in the end: by a field's name, else by its word."""
-        sent, joined = innermost(self._enter.fields), innermost(self._join.fields)
-        for name, one in sent.items():
-            same = joined.get(name)
-            word = re.fullmatch(r"\{(handle|email|phrase)\}", str(one))
-            if word and (found := same if isinstance(same, str) and "{" in same else self._named(word[1])):
-                sent[name] = found
-
-    def _named(self, word: str) -> str:
-        """What a word of ours became in the sign-up."""
-        texts = [one for one in innermost(self._join.fields).values() if isinstance(one, str)]
-        plain = f"{{{word}}}" in texts
-        return "" if plain else next((one for one in texts if one.startswith(f"{{{word}:")), "")
 
     def _quoted(self, label: str) -> str:
         return quoted(self._last, self._texts(label))

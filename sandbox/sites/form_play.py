@@ -14,10 +14,12 @@ from sandbox import http
 from sandbox.browser.devtools import installed
 from sandbox.errors import Deadline
 from sandbox.pages.forms import PageForm, ReadPage, encoded
-from sandbox.sites.accounts import ACCOUNTS, SECRET, AccountAnswer
+from sandbox.sites.accounts import ACCOUNTS, READ, SECRET, AccountAnswer, lines, renamed
 from sandbox.sites.play_words import PlayWords
+from sandbox.sites.refusals import LONGEST_TEXT, SIGN_UPS, Adaptation
 from sandbox.sites.site_visitor import ELSEWHERE, SiteVisitor, led, own, targets
 from sandbox.spec import Mistake
+from sandbox.text import decode
 
 VIEW = "VIEW"
 DERIVED = ("scripted", "plain", "before", "kept", "foreign")
@@ -51,6 +53,7 @@ class FormPlay:
         self._start, self._deadline = start, deadline
         self._origin = f"{split.scheme}://{split.netloc}"
         self._words = PlayWords(self._origin, accounts)
+        self._fields, self._login_fields = dict(start.fields), dict(start.login_fields)
         self._visitors: dict[str, SiteVisitor] = {}
         self._landed: dict[str, list[str]] = {}
         """URLs of the first page of each account."""
@@ -61,11 +64,15 @@ class FormPlay:
         """Sign up and log in; what was refused, or ""."""
         start = self._start
         first = "log-in" if SECRET in str(start.fields) else "sign-up"
-        ways = [(first, start.url[len(self._origin) :], start.fields, start.page)]
-        ways += [("log-in", start.login, start.login_fields, start.login_page)] if start.login else []
+        ways = [(first, start.url[len(self._origin) :], self._fields, start.page)]
+        ways += [("log-in", start.login, self._login_fields, start.login_page)] if start.login else []
         for what, path, given, page in ways:
             visitor = self._visitors[label] = self._visitor(label)
+            renamed(self._login_fields, self._fields)
             reply = self._submit(visitor, label, path, given, page)
+            if what == "sign-up":
+                reply = self._adapted(visitor, reply, path, page)
+                self._words.adopt(label, self._fields.values())
             if not 200 <= reply.status < 400:
                 return f"the {what} answers {reply.status}{self._words.quoted(label, reply)}"
             visitor.before = visitor.kept
@@ -76,6 +83,30 @@ class FormPlay:
         if len(self._landed) == len(ACCOUNTS):
             self._words.name_accounts(*self._landed.values())
         return "" if visitor.jar.held else f"the log-in sets no cookie{self._words.quoted(label, last)}"
+
+    def _adapted(self, visitor: SiteVisitor, reply: http.HttpReply, path: str, page: str) -> http.HttpReply:
+        """Send a form that is shown again with what its page asks for now, a few times; the last answer."""
+        label, url = visitor.label, self._words.url(path, visitor.label)
+        adapted = Adaptation(self._fields, {}, urlsplit(self._origin).hostname or "")
+        for _ in range(SIGN_UPS - 1):
+            shown = self._chosen(visitor.read(reply, url), urlsplit(url).path) is not None
+            if 300 <= reply.status < 400 or reply.status >= 500 or not shown:
+                break
+            before = visitor.send("GET", self._words.url(page, label), {})
+            calm = frozenset(
+                one[:LONGEST_TEXT] for one in lines(decode(before.body)[:READ], before.content_type)
+            )
+            if not adapted.learn(reply, calm):
+                break
+            self._fields |= {name: "on" if one is True else one for name, one in adapted.whole.items()}
+            reply = self._submit(visitor, label, path, self._fields, page)
+        return reply
+
+    @property
+    def start(self) -> dict[str, Any]:
+        """What led to the accounts, where it is not what was given."""
+        found = {"fields": self._fields, "login_fields": self._login_fields}
+        return {name: value for name, value in found.items() if value != getattr(self._start, name)}
 
     def step(self, asked: Any, at: int) -> AccountAnswer:  # noqa: ANN401  any JSON
         kinds = (str, str, str, dict, str)

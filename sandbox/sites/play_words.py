@@ -33,6 +33,12 @@ class PlayWords:
         self._confirmed: set[str] = set()
         """What stands before an id in paths where `one` read its mark."""
 
+    def adopt(self, label: str, fields: Iterable[Any]) -> None:
+        """Know an account by the name that it signed up with in the end."""
+        known = self._words[label]
+        shaped = (one for one in fields if isinstance(one, str) and one.startswith("{handle:"))
+        known["{handle}"] = next((str(replaced(one, known)) for one in shaped), known["{handle}"])
+
     def known(self, path: str, given: Mapping[str, Any]) -> bool:
         """Whether everything that a step names is there."""
         named = f"{path} {list(given.values())}"

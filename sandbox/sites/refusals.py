@@ -17,9 +17,12 @@ from sandbox.http import HttpReply
 from sandbox.sites.accounts import READ, innermost, lines
 from sandbox.text import decode
 
+SIGN_UPS = 6
+"""Most tries of one sign-up: each refusal may ask for one thing more."""
 COMPLAINTS = 24
 """Complaints of one answer that are read."""
 NODES = 400
+MOST_FIELDS = 40
 LONGEST_NAME, LONGEST_TEXT = 60, 400
 _NAME = r"[A-Za-z_][\w.\[\]-]{0,59}"
 _SAYING = (
@@ -235,12 +238,13 @@ class Adaptation:
         self.form_unread = False
         """Whether the last answer lacks all fields that were sent: it does not read how they were sent."""
 
-    def learn(self, reply: HttpReply) -> bool:
+    def learn(self, reply: HttpReply, calm: frozenset[str] = frozenset()) -> bool:
         """Change the fields by what a refusal says; False where that asks for nothing that can be done.
 
-        What may be sent besides is sent once a refusal says nothing else.
+        What may be sent besides is sent once a refusal says nothing else. `calm`: lines that the page has
+        without a refusal.
         """
-        found = complaints(reply)
+        found = [one for one in complaints(reply) if one.text not in calm]
         lacking = {one.name for one in found if one.name and _MISSING.search(one.text)}
         self.form_unread = bool(lacking & set(self.fields)) and lacking >= set(self.fields)
         changed = [self._heed(one) for one in found]
@@ -259,6 +263,8 @@ class Adaptation:
             self._more.pop(name, None)
             return True
         if name not in self.fields:
+            if not re.fullmatch(_NAME, name) or len(self.fields) >= MOST_FIELDS:
+                return False
             if not (_MISSING.search(text) or _TERMS.search(f"{name} {text}") or name in self._more):
                 return False
             self.fields[name] = self._more.pop(name, guessed(name))
@@ -277,7 +283,7 @@ class Adaptation:
             if type(before) is int and (bound := _NUMBERED.search(text)):
                 return int(next(filter(None, bound.groups())))
             return True if isinstance(before, bool) else before
-        if found := _PATTERN.search(text):
+        if (found := _PATTERN.search(text)) and found[1].isprintable():
             return f"{{{_word(name, before)}:{found[1]}}}"
         if (choice := _ONE_OF.search(text)) and not _SIZE.search(text):
             return choice[1]
@@ -313,6 +319,12 @@ class Adaptation:
             return name
         if found:
             return min(found, key=lambda one: said[one])
+        for form, value in _GUESSES[:3]:  # by what it is: a password, whatever its field is called
+            word = f"{value}".rstrip("}")
+            if form.search(text) and (
+                held := [at for at, one in self.fields.items() if str(one).startswith(word)]
+            ):
+                return held[0]
         accepted = re.search(rf"(?i)\b({_NAME})[^.]{{0,30}} must be accepted|accept (?:the )?({_NAME})", text)
         return next(filter(None, accepted.groups())) if accepted else ""
 

@@ -85,9 +85,8 @@ def run(args: Args, ctx: Context) -> Result:
         if refused := played.enter(label):
             return Result(ok=False, error=clean(refused), error_class="http")
     brief = isinstance(played, ApiPlay) and played.held[ACCOUNTS[0]].brief
-    start = played.start if isinstance(played, ApiPlay) else {}
     answers = tuple(played.step(one, at) for at, one in enumerate(args.steps))
-    return Result(ok=True, answers=answers, brief=brief, start=start)
+    return Result(ok=True, answers=answers, brief=brief, start=played.start)
 
 
 SPEC = ToolSpec(

@@ -120,3 +120,24 @@ class HiddenToken(Shape):
         return (
             self._page(got, "Memo", escape(found["text"])) if found else self._page(got, "Not found", "", 404)
         )
+
+
+class PickyForm(HiddenToken):
+    """The same, with rules that are told after a refusal alone, beside a help that is always shown."""
+
+    help = "<p>Your password must have at least 30 characters, or what we say next.</p>"
+
+    def _form(self, got: Got, action: str, controls: str) -> str:
+        return super()._form(got, action, controls) + (self.help if action.endswith("signup/") else "")
+
+    def _join(self, got: Got) -> bytes:
+        sent = self._sent(got)
+        wrong = "" if sent.get("username", "").isalpha() else "<li>Username must contain only letters.</li>"
+        if len(sent.get("password1", "")) > 16:
+            wrong += "<li>Password must be at most 16 characters.</li>"
+        if wrong:
+            names = "<input name=username required><input type=password name=password1 required>"
+            again = f"{names}<input type=password name=password2 required>"
+            self.refused.append(wrong)
+            return self._page(got, "Sign up", wrong + self._form(got, "/accounts/signup/", again))
+        return super()._join(got)

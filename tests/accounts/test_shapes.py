@@ -13,7 +13,7 @@ from tests.accounts.others import SHAPES as OTHERS
 from tests.accounts.playing import Played, play
 from tests.accounts.shapes import SHAPES as FIRST
 from tests.accounts.shapes import ByMail
-from tests.accounts.site import HiddenToken
+from tests.accounts.site import HiddenToken, PickyForm
 
 pytestmark = pytest.mark.anyio
 SHAPES: Mapping[str, type[Shape]] = {**FIRST, **OTHERS}
@@ -174,6 +174,19 @@ async def test_an_account_that_nobody_can_confirm_is_reported_with_the_platforms
     assert played.refusals == [why]
     assert played.left == []  # the desk reports what the tool says
     assert len(shape.people) == 1  # and it is not tried again
+
+
+async def test_a_form_that_is_shown_again_is_sent_as_its_page_asks() -> None:
+    leaky, healthy = PickyForm(leaks=True), PickyForm(leaks=False)
+    found, calm = await play(leaky), await play(healthy)
+    assert (found.found, calm.found, found.refusals) == ({"form-read"}, set(), [])
+    assert len(leaky.refused) == 1  # what it led to begins the next questions
+    phrase = "{phrase:[Q][a][1][a-z0-9]{13}}"
+    assert last(found) == {
+        "fields": {"username": "{handle:[a-z]{10}}", "password1": phrase, "password2": phrase},
+        "login": "/accounts/login/",
+        "login_fields": {"username": "{handle:[a-z]{10}}", "password": phrase},
+    }
 
 
 async def test_what_led_to_accounts_is_remembered_and_begins_the_next_run() -> None:

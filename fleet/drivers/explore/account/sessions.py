@@ -142,6 +142,8 @@ class SessionExplorer:
                     "no account by the forms of %.100s: %.200s", self._start["url"], results[-1].get("error")
                 )
             case AccountLook(rows=rows):
+                start = results[-1].get("start")  # what a refusal led to
+                self._start |= start if isinstance(start, Mapping) else {}
                 self._known.learn(rows, answers)
             case WrittenLook(thing=thing):
                 found = follow(self._known, thing, answers, self._may_post)
