@@ -13,16 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fleet.drivers.desk import Question
-from fleet.drivers.explore.account.ways import (
-    PHRASE,
-    Places,
-    SentBody,
-    Start,
-    filled,
-    free,
-    known_ways,
-    ways,
-)
+from fleet.drivers.explore.account.bodies import PHRASE, SentBody, Start, filled, free
+from fleet.drivers.explore.account.ways import Places, known_ways, ways
 from fleet.oracles.account.rights import rights
 from fleet.oracles.account.tokens import ATTEMPTS, leaves
 from fleet.oracles.documents.openapi import Operation, operations

@@ -17,9 +17,10 @@ from urllib.parse import urlsplit
 
 from fleet.drivers.desk import ACCOUNTS, Left, Question
 from fleet.drivers.explore.account.api_rows import TOOL, Row
+from fleet.drivers.explore.account.bodies import MAIL, NAME, PHRASE
 from fleet.drivers.explore.account.follow_up import MadeThing, follow
 from fleet.drivers.explore.account.site_rows import WHOLE, SiteKnowledge, strings
-from fleet.drivers.explore.account.ways import MAIL, NAME, PHRASE, role_of
+from fleet.drivers.explore.account.ways import role_of
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import ExplorerContext, Results
 from fleet.personas.model import Step

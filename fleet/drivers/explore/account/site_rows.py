@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote
 
 from fleet.drivers.explore.account.api_rows import Row
-from fleet.drivers.explore.account.ways import PHRASE
+from fleet.drivers.explore.account.bodies import PHRASE
 from fleet.drivers.explore.state_changes import ends_or_spends
 from fleet.oracles.account.sessions import ends_visit
 from fleet.oracles.account.tokens import leaves
