@@ -89,6 +89,16 @@ def test_what_it_is_compared_with_stands_beside_it() -> None:
     ]
 
 
+def test_without_a_profile_the_place_is_that_of_the_evidence() -> None:
+    row, bundle = (
+        view().row,
+        {"steps": [{"tool": "qa_fetch", "args": {"url": "http://a.test/x"}, "result": {}}]},
+    )
+    repro = write_repro([ReproCall("qa_fetch", {"url": "{site}/x"})])
+    assert item_page(TITLE, repro, ShellPlace(), row=row, bundle=bundle).where == ("GET http://a.test/x",)
+    assert item_page(TITLE, repro, PLACE, row=row, bundle=bundle).where == ("GET http://site.test/x",)
+
+
 def test_all_of_the_evidence_is_shown_when_asked() -> None:
     lines = lines_of(view(), now=NOW, whole=True)
     assert lines[lines.index("  a call of moss") :] == [

@@ -109,10 +109,12 @@ def item_page(
         calls = parse_repro(repro) if repro else ()
     except ReproError:
         calls = ()
+    # without a profile the evidence still has the addresses as they were
+    asked = calls if place.site or not steps else [ReproCall(one["tool"], one["args"]) for one in steps]
     return ItemPage(
         kind=kind.id if kind else "",
         wrong=kind.wrong if kind else line(str(probe.get("finding", "")), 300),
-        where=tuple(dict.fromkeys(_where(call, place) for call in calls)),
+        where=tuple(dict.fromkeys(_where(call, place) for call in asked)),
         expected=healthy,
         observed=line(seen, 500),
         fields=tuple(_fields(expectation, data.get("fields", ()), steps)),
