@@ -13,7 +13,7 @@ from fleet.triage.run import decide
 from tests.triage.seeded_log import SeededLog
 from tests.triage.triage_log import START, TRUSTED
 
-DIGEST = "2524800408c613187ba5fde11b6c9d205d7ab413b8f57ce3a71f210d05a45930"
+DIGEST = "0fb9c0886d31c13aa9e27adb5761d61032393bc281779529414b33eff4e88741"
 
 
 def digest_of(count: int, cuts: int) -> str:
