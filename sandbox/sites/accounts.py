@@ -125,11 +125,9 @@ def renamed(sent: dict[str, Any], joined: Mapping[str, Any]) -> None:
     texts = [one for one in joined.values() if isinstance(one, str)]
     for name, one in sent.items():
         word, same = re.fullmatch(r"\{(handle|email|phrase)\}", str(one)), joined.get(name)
-        if not word:
-            continue
-        if isinstance(same, str) and "{" in same:
+        if isinstance(same, str) and same.startswith(f"{{{word[1]}" if word else "{"):
             sent[name] = same
-        elif one not in texts:
+        elif word and one not in texts:
             sent[name] = next((text for text in texts if text.startswith(f"{{{word[1]}:")), one)
 
 

@@ -130,7 +130,7 @@ class ApiPlay:
 
     def _begun(self, what: Entrance, label: str, adapted: Adaptation, tries: int) -> str:
         """Make one of the requests until it is not refused; what was refused, or ""."""
-        session, first = self.held[label], True
+        session, first, renewed = self.held[label], True, False
         for left in reversed(range(tries)):
             self._last = reply = self._post(what, label)
             if 200 <= reply.status < 400:
@@ -144,6 +144,9 @@ class ApiPlay:
                 first = False
                 looked = self._send("GET", what.path, session, {})
                 session.learn(looked, "cookie x", what.path)
+                continue
+            if reply.status == 409 and what.what == "sign-up" and not renewed:  # the name is taken
+                self._words[label], renewed = words(), True
                 continue
             learned = adapted.learn(reply)
             if reply.status == 415 or adapted.form_unread:

@@ -91,6 +91,7 @@ _BETWEEN = re.compile(
     r"(?i)(\d{1,3})\s*(?:-|–|to|and)\s*(\d{1,3})\s*(?:char|letter|symbol|digit|long)"
     r"|between (\d{1,3}) and (\d{1,3})"
 )
+_EXACT = re.compile(r"(?i)exactly (\d{1,3})\b|\b(\d{1,3})-(?:digit|character|letter)")
 _LEAST = re.compile(
     r"(?i)(?:at least|minimum(?: length)?(?: of| is)?|min\.?|no (?:less|fewer) than|too short\D{0,30}"
     r"|longer than or equal to)\s*:?\s*(\d{1,3})"
@@ -122,6 +123,7 @@ _ALNUM = re.compile(
 )
 _DIGITS = re.compile(
     r"(?i)only (?:contain )?(?:digits|numbers|numeric)|(?:digits|numbers|numeric) only|must be numeric"
+    r"|exactly \d{1,3} digits|\d-digit"
 )
 _NEEDS = (
     (re.compile(r"(?i)\b(?:upper-?\s?case|capital)"), "A"),
@@ -153,7 +155,7 @@ _GUESSES: tuple[tuple[re.Pattern[str], Any], ...] = tuple(
         (r"e-?mail", "{email}"),
         (r"user|login|nick|handle|account|slug", "{handle}"),
         (_TERMS.pattern.removeprefix("(?i)"), True),
-        (r"phone|mobile|^tel", "+4930123456"),
+        (r"phone|mobile|^tel", "{handle:[+]493023125[0-9]{4}}"),  # numbers that nobody has
         (r"year", 1990),
         (r"birth|^dob|_date$|^date", "1990-05-01"),
         (r"^age$", 30),
@@ -202,6 +204,8 @@ class TextRules:
         sized = text if _SIZE.search(text) else ""
         if both := _BETWEEN.search(sized):
             self.low, self.high = int(both[1] or both[3]), int(both[2] or both[4])
+        elif exact := _EXACT.search(text):
+            self.low = self.high = int(exact[1] or exact[2])
         else:
             least, most = _LEAST.search(sized), _MOST.search(sized)
             self.low = int(next(filter(None, least.groups()))) if least else self.low
@@ -331,7 +335,7 @@ class Adaptation:
 
 def _word(name: str, before: str) -> str:
     """Which of our words a field holds, so that it keeps its meaning in a pattern."""
-    found = re.match(r"\{(handle|email|phrase)\b", before) or re.match(r"\{(\w+)\}", str(guessed(name)))
+    found = re.match(r"\{(handle|email|phrase)\b", before) or re.match(r"\{(\w+)\b", str(guessed(name)))
     return found[1] if found and found[1] in ("handle", "email", "phrase") else "handle"
 
 

@@ -78,9 +78,9 @@ class Session:
         self.jar.take(reply.headers.get("set-cookie", ""), path)
         read = document(reply)
         self.csrf = next((text for name, text in _texts(read) if _CSRF.search(name)), self.csrf)
-        token = _token(reply, read, key=bool(carried))
+        token, where = _token(reply, read, key=bool(carried))
         if _SENDABLE.fullmatch(token):
-            self.carry(token, carried)
+            self.carry(token, carried or where)
         elif not self.token:
             held = ((name, one.value) for (name, _), one in self.jar.held.items())
             self.token = next(
@@ -130,23 +130,23 @@ def basic(user: str, phrase: str) -> Session:
     return Session({"authorization": f"Basic {sent}"})
 
 
-def _token(reply: HttpReply, read: Any, *, key: bool) -> str:  # noqa: ANN401  any JSON
-    """The token in an answer, by its name or as the one text that looks like one; "" for none."""
+def _token(reply: HttpReply, read: Any, *, key: bool) -> tuple[str, str]:  # noqa: ANN401  any JSON
+    """The token in an answer, by its name or as the one text that looks like one, "" for none; and how it is
+    carried, where the answer shows that."""
     texts = [(name, text.removeprefix("Bearer ")) for name, text in _texts(read)]
     texts = [(name, text) for name, text in texts if _SENDABLE.fullmatch(text)]
     for form in sorted(_NAMES, key=lambda one: key and one is not _NAMES[-1]):
-        if found := next((text for name, text in texts if form.fullmatch(name)), ""):
-            return found
-    headers = [(name, text.removeprefix("Bearer ")) for name, text in reply.headers.items()]
-    if found := next(
-        (text for name, text in headers if _HEADER.fullmatch(name) and _LONG.fullmatch(text)), ""
-    ):
-        return found
+        if named := next((text for name, text in texts if form.fullmatch(name)), ""):
+            return named, ""
+    for name, text in reply.headers.items():
+        plain = text.removeprefix("Bearer ")
+        if _HEADER.fullmatch(name) and _LONG.fullmatch(plain):
+            return plain, "" if name == "authorization" else f"header {name}"
     if isinstance(read, str) and _LONG.fullmatch(read):
-        return read
+        return read, ""
     others = [text for name, text in texts if not _NO_TOKEN.search(name)]
-    plain = [text for text in others if _LONG.fullmatch(text) and not _UUID.fullmatch(text)]
-    return plain[0] if len(plain) == 1 else ""
+    found = [text for text in others if _LONG.fullmatch(text) and not _UUID.fullmatch(text)]
+    return (found[0] if len(found) == 1 else ""), ""
 
 
 def document(reply: HttpReply) -> Any:  # noqa: ANN401  any JSON

@@ -36,7 +36,7 @@ def adapted(
     [
         (
             {"detail": [{"loc": ["body", "phone"], "msg": "Field required", "type": "missing"}]},
-            {"phone": "+4930123456"},
+            {"phone": "{handle:[+]493023125[0-9]{4}}"},
         ),
         ({"first_name": ["This field is required."]}, {"first_name": "Quinn"}),
         ({"errors": [{"type": "field", "path": "city", "msg": "city is required"}]}, {"city": "Berlin"}),
@@ -59,6 +59,8 @@ def adapted(
             },
             {"user": "{handle:[a-z]{10}}"},
         ),
+        ({"error": "password must be exactly 6 digits"}, {"password": "{phrase:[0-9]{6}}"}),
+        ({"error": "Please choose a 4-digit passcode."}, {"password": "{phrase:[0-9]{4}}"}),
         ({"error": "user must contain only letters"}, {"user": "{handle:[a-z]{10}}"}),
         ({"error": "user must be between 4 and 8 characters"}, {"user": "{handle:[a-z0-9]{8}}"}),
         (

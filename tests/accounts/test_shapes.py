@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.accounts.base import Shape
+from tests.accounts.further import SHAPES as FURTHER
 from tests.accounts.others import SHAPES as OTHERS
 from tests.accounts.playing import Played, play
 from tests.accounts.shapes import SHAPES as FIRST
@@ -16,7 +17,7 @@ from tests.accounts.shapes import ByMail
 from tests.accounts.site import HiddenToken, PickyForm
 
 pytestmark = pytest.mark.anyio
-SHAPES: Mapping[str, type[Shape]] = {**FIRST, **OTHERS}
+SHAPES: Mapping[str, type[Shape]] = {**FIRST, **OTHERS, **FURTHER}
 WORDS = {"username": "{handle}", "password": "{phrase}"}
 PARTS = {"nickname": "{handle}", "passphrase": "{phrase}"}
 MAIL = {"email": "{email}", "password": "{phrase}"}
@@ -132,6 +133,33 @@ MADE: Mapping[str, Mapping[str, Any]] = {
         "login": "/login",
         "login_fields": MAIL,
         "carried": "cookie app_session",
+    },
+    "pin": {
+        "fields": {
+            "mobile": "{handle:[+]493023125[0-9]{4}}",
+            "pin": "{phrase:[0-9]{6}}",
+            "surname": "Avery",
+        },
+        "login": "/api/customers/authenticate",
+        "login_fields": {"mobile": "{handle:[+]493023125[0-9]{4}}", "pin": "{phrase:[0-9]{6}}"},
+        "bodies": dict.fromkeys(("/api/customers", "/api/customers/authenticate", "/api/transfers"), "form"),
+    },
+    "django-tokens": {
+        "fields": WORDS,
+        "login": "/api/auth/token/login/",
+        "login_fields": WORDS,
+        "carried": "header Authorization Token",
+    },
+    "spring": {
+        "fields": {
+            "firstName": "Quinn",
+            "emailAddress": "{email}",
+            "password": "{phrase:Qa1![a-z0-9]{8}}",
+            "confirmPassword": "{phrase:Qa1![a-z0-9]{8}}",
+            "dateOfBirth": "1990-05-01",
+        },
+        "login": "/users/login",
+        "login_fields": {"emailAddress": "{email}", "password": "{phrase:Qa1![a-z0-9]{8}}"},
     },
     "key-in-query": {
         "fields": {"title": "{handle}", "owner_email": "{email}"},

@@ -98,7 +98,7 @@ def described(seen: Sequence[Exchange], path: str, method: str) -> Iterator[tupl
         fits = [
             (len(folded), one.method == method, one)
             for one in operations(document)
-            if path.endswith(folded := re.sub(r"\{[^{}/]+\}$", "{id}", one.path))
+            if path.endswith(folded := re.sub(r"\{[^{}/]+\}(?=/?$)", "{id}", one.path))
         ]
         _, named, one = max(fits, key=lambda fit: fit[:2], default=(0, False, None))
         if one is not None and named:
@@ -117,7 +117,7 @@ def private(seen: Sequence[Exchange], path: str) -> tuple[int, ...]:
 def _ones_own(said: str, path: str) -> bool:
     """Whether words on a path's thing say that it is one account's, `your note`, never `your token`; or it is
     so by nature, as an order is."""
-    thing = re.split(r"[-_]", path.removesuffix("/{id}").rpartition("/")[2])[-1]
+    thing = re.split(r"[-_]", path.rstrip("/").removesuffix("/{id}").rpartition("/")[2])[-1]
     stem = re.escape(re.sub(r"(?:ies|(?<=[sxh])es|s)$", "", thing))
     named = re.search(rf"(?i)\b{_MINE} (?:\w+ ){{0,2}}{stem}\w{{0,3}}\b", said) if len(stem) > 1 else None
     own = named or _ALONE.search(said) or _BY_NATURE.fullmatch(stem.replace("\\", ""))

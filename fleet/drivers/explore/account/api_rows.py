@@ -162,7 +162,7 @@ class AccountRows:
 
     def _at(self, path: str) -> str:
         """The path of an operation on its host; the value at its end is {id}."""
-        marked = re.sub(r"\{[^{}/]+\}$", _ID, path)
+        marked = re.sub(r"\{[^{}/]+\}(?=/?$)", _ID, path)
         return self.places.at(marked).replace(_ID, "{id}")
 
     def _askable(self, chosen: Callable[[str, str], bool]) -> Iterator[tuple[str, str]]:
@@ -179,7 +179,9 @@ class AccountRows:
         """A collection where something is made, and one thing of it: made, listed, read, changed, removed."""
         for path, _ in self._askable(lambda _, how: how == "POST"):
             above = _MAKING.sub("", path)
-            below = re.compile("(?:" + "|".join(map(re.escape, {path, above})) + r")/?/\{([^{}/]+)\}/?")
+            below = re.compile(
+                "(?:" + "|".join(re.escape(one.rstrip("/")) for one in (path, above)) + r")/\{([^{}/]+)\}/?"
+            )
             item = next((at for at, _ in self.operations if below.fullmatch(at)), "")
             body = self._filled(path, "POST")
             if (item, "GET") not in self.operations or "{mark}" not in json.dumps(body):
@@ -208,6 +210,8 @@ class AccountRows:
             return {}
         body, made = SentBody.of(one), dict[str, Any]()
         for name, said in body.fields.items():
+            if said.get("readOnly") is True:
+                continue
             if name in body.required or free(said) or PHRASE.match(name):
                 marked = free(said) and "{mark}" not in made.values() and not PHRASE.match(name)
                 made[name] = "{mark}" if marked else filled(name, said, one.document, entering=False)

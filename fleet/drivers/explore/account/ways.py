@@ -153,8 +153,9 @@ def _joins(one: Operation) -> int:
     named = any(_NAMED.search(name) or said.get("format") == "email" for name, said in fields.items())
     secret = bool(_phrases(one))
     points = 3 * (role == "join") + 3 * bool(_JOINING.search(said) or _JOINING.search(last))
-    own = one.raw.get("security")
-    points += 3 * secret + named - 3 * bool(own) + 2 * (own == [])
+    said_own = one.raw.get("security")
+    own = said_own if isinstance(said_own, list) else None
+    points += 3 * secret + named - 3 * (bool(own) and {} not in (own or ())) + 2 * (own == [])
     return points if points and (secret or (named and points >= 5)) else 0
 
 
@@ -248,6 +249,8 @@ def joining_fields(one: Operation) -> tuple[Start, Start]:
         and (name in body.required or not rights(name.removeprefix("is_")))
     }
     made = {name: value for name, value in made.items() if value is not None}
+    shaped = next((str(made[name]) for name in secret if "{phrase:" in str(made.get(name))), "{phrase}")
+    made |= {name: shaped for name in secret if name in made}  # it is repeated
     first = {name for name in made if name in body.required or name in secret}
     first = first if body.required else set(made)
     fields = {name: value for name, value in made.items() if name in first}
