@@ -75,8 +75,7 @@ class Year:
         for place in self.places:
             place.told = [one for one in place.told if one[2]]
             place.disturbed = iso(self.now)
-            if place.hold is not None and not place.hold[1]:
-                place.hold = None
+            place.hold = (place.logged_hold, True) if place.logged_hold else None
         self.happened["state lost"] += 1
 
     def post(self, text: str, sender: str = FLEET) -> None:
@@ -203,6 +202,8 @@ class Year:
             place.resolved += kind == "fixed"
         self.decisions.append(made)
         place.hold = (made, published) if ends else None
+        if published:  # what was not published later is forgotten with the journal, and this one stands again
+            place.logged_hold = made if ends else None
         if kind in ("fixed", "reopen"):
             place.tell(made.at, "fixed" if kind == "fixed" else "reopen", logged=published)
         place.disturbed = made.at

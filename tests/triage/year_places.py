@@ -36,6 +36,7 @@ class Place:
     resolved: int = 0
     """Entries that a report may follow: resolve records, and fixes that persons published."""
     hold: tuple[DecisionRow, bool] | None = None
+    logged_hold: DecisionRow | None = None
     name: str = field(init=False)
     was: str = field(init=False)
     disturbed: str = ""
@@ -68,10 +69,8 @@ class Place:
     def tell(self, at: str, what: Told, *, logged: bool = False) -> None:
         """Adds what was found out; of many sightings on end the first and the last one are kept.
 
-        Clean re-runs that no pass has put on the log count only until it shows again.
+        After a clean re-run that only the journal has it is a regression too, until the journal is lost.
         """
-        if what == "seen":
-            self.told = [one for one in self.told if one[1] != "clean" or one[2]]
         if [one[1:] for one in self.told[-2:]] == [(what, logged)] * 2 == [("seen", False)] * 2:
             self.told.pop()
         self.told.append((at, what, logged))
