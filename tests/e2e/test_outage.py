@@ -198,7 +198,7 @@ def test_a_dead_node_is_kept_here_shown_and_posted_when_it_is_back(stand: Stand)
     said = stand.smoke(name)
     found = _one(said)
     assert (said.code, found["state"], found["severity"]) == (1, "confirmed", "critical")
-    assert "node does not answer: connection refused" in found["title"]
+    assert "outage of node: connection refused" in found["title"]
     assert _one(stand.smoke(name))["state"] == "confirmed"
     (open_,) = stand.fleet("status", "--json").data["outages"]
     assert (open_["fingerprint"], open_["posted"]) == (found["fingerprint"], False)

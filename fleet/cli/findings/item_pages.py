@@ -92,7 +92,8 @@ def pictures(state: Path, row: FindingRow | None, bundle: Mapping[str, Any] | No
         return
     folder = state / "runs" / row.run_id
     steps = bundle["steps"] if bundle else ()
-    shots = {str(one["result"].get("sha256", "")) for one in steps if TOOLS[one["tool"]].attaches}
+    drawn = {name for name, spec in TOOLS.items() if spec.attaches}  # the look at a node is by no tool
+    shots = {str(one["result"].get("sha256", "")) for one in steps if one["tool"] in drawn}
     paths = [
         ("the page as a browser showed it", folder / "evidence" / f"{name}.png")
         for name in sorted(shots)
