@@ -24,6 +24,8 @@ WORD = "platform-unreachable"
 OVER = f"{WORD}: over"
 NAMED = "Platform does not answer: outage of "
 """Begins what people read: the name of its kind, and what no other title of that kind goes on with."""
+AGAIN = "; it answered again at "
+"""Goes on with the time, in the title of an outage that was over when it could be posted."""
 FACTS = "outage."
 """Prefix of the journal's keys of outages; a platform's name follows."""
 SURFACE = "ux"
@@ -101,6 +103,9 @@ def shown(title: str) -> str:
     if said == title:
         return title
     said = re.sub(r" do(?:es)? not answer(?=[:,;])| over [\d.]+ s(?=,)|, since [^;]*", "", said)
+    looks, ends, at = said.partition(AGAIN)
+    if ends:  # rather than what else answered, for which there is no room
+        said = f"{looks.partition(';')[0]}; back at {at}"
     return line(f"{NAMED}{said}", TITLE_CHARS)
 
 

@@ -176,10 +176,10 @@ async def test_rows_17_and_18_one_turn_under_a_throwaway_identity(house: House, 
 
 @pytest.mark.parametrize(
     "url",
-    ["http://169.254.169.254/latest/meta-data", "http://10.0.0.1/", "{rpc}", "{site}@evil.example/"],
+    ["http://169.254.169.254/latest/meta-data", "http://10.0.0.1/", "{rpc}", "{web}@evil.example/"],
 )
 async def test_row_19_an_address_off_the_list_is_refused(house: House, tmp_path: Path, url: str) -> None:
-    url = url.replace("{rpc}", house.devnet.chain.url)
+    url = url.replace("{rpc}", house.devnet.chain.url).replace("{web}", house.devnet.url)
     one = persona(
         tmp_path,
         f'tools = ["qa_fetch"]\n{BUDGET}',

@@ -21,8 +21,10 @@ from tests.crash.farm import Farm, Home
 from tests.crash.promises import check
 from tests.feed import read_feed
 
-FIRST, LAST = "before run.settle#1", "after run.finish#1"
-"""Between these a run posts, releases, sweeps and ends."""
+FIRST, LAST = "before finding.claim#1", "after run.finish#1"
+"""Between these a run posts while it goes on, asks what is left, posts the rest, settles, sweeps and ends."""
+SEEN = ["no-page", "wrong-method"]
+"""The probes of the farm's persona that find something: a low one, and a critical one."""
 LATER_S = 3.0
 """Longer than a daemon may be silent: the peer that is stopped as well is taken for dead in its turn."""
 WITHIN_S = 90
@@ -118,10 +120,13 @@ async def right(farm: Farm, homes: Sequence[Home], where: str) -> None:
     await check(farm, homes, where)
     profile = parse(Platform, farm.devnet.profile.read_text(), file="devnet.toml")
     async with Rpc(profile.chain.rpc) as rpc, await Journal.open(homes[0].place) as journal:
-        (finding,) = await journal.findings()
-        assert finding.state == "posted", (where, finding)
-        (entry,) = await FeedbackLog(rpc, profile.chain.diamond, profile.gas).range(finding.index, 1)
-        assert (entry.sender, entry.text) == (homes[0].identity, finding.envelope), (where, finding)
+        findings = await journal.findings()
+        asked = sorted(one.probe for one in findings)
+        assert asked == SEEN[-len(asked) :], (where, findings)  # a peer asks nothing anew
+        for finding in findings:
+            assert finding.state == "posted", (where, finding)
+            (entry,) = await FeedbackLog(rpc, profile.chain.diamond, profile.gas).range(finding.index, 1)
+            assert (entry.sender, entry.text) == (homes[0].identity, finding.envelope), (where, finding)
         mined = {}
         for effect in await journal.effects(None, ["tx"]):
             receipt = await rpc.call("eth_getTransactionReceipt", [effect.ref])
@@ -129,7 +134,7 @@ async def right(farm: Farm, homes: Sequence[Home], where: str) -> None:
             assert effect.data.get("status") == seen, (where, effect)
             assert effect.state == ("done" if seen == 1 else "failed"), (where, effect)
             mined[effect.ref] = effect.data["purpose"]
-        assert mined.get(finding.tx) == "post", (where, finding)
+        assert {mined.get(one.tx) for one in findings} == {"post"}, (where, findings)
         for name in await journal.effects(None, ["name"]):
             left = int(await rpc.call("eth_getBalance", [name.data["owner"], "latest"]), 16)
             assert left < 21_000 * 10 * 10**9, (where, left)

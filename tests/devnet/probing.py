@@ -6,7 +6,7 @@ import json
 import socket
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import anyio
@@ -28,7 +28,7 @@ from fleet.runs.call.guest_protocol import bad_args
 from fleet.runs.call.targets import Capabilities
 from fleet.runs.context import guest_context
 from sandbox.errors import Failure
-from sandbox.spec import Context, Mistake, ToolSpec
+from sandbox.spec import Context, Mistake, ToolSpec, as_record
 from sandbox.tools import TOOLS
 from sandbox.validate import build
 
@@ -124,7 +124,7 @@ class ProbingSession:
             patch.setenv("QA_BROKER", f"http://127.0.0.1:{listener.getsockname()[1]}")
             async with broker.egress(listener):
                 result = await anyio.to_thread.run_sync(_guest, TOOLS[tool], dict(args), self._context())
-        return Answer(json.loads(json.dumps(asdict(result))))
+        return Answer(json.loads(json.dumps(as_record(result))))
 
     def _context(self) -> Context:
         keys = {label: address_of(secret) for label, secret in self.keys.secrets.items()}

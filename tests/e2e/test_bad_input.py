@@ -131,8 +131,8 @@ def test_a_persona_with_an_unknown_key_names_file_line_key_and_remedy(fleet: Fle
     path.write_text('+++\nname = "qa-x"\nsurface = "ux"\ntoolz = ["qa_fetch"]\n+++\nLook.\n')
     said = fleet("personas", "check", str(tmp_path), "--json")
     assert said.code == 3
-    (error,) = said.data["errors"]
-    assert (error["line"], error["key"]) == (4, "toolz")
+    error, idle = said.data["errors"]
+    assert (error["line"], error["key"], idle["key"]) == (4, "toolz", "probe")
     assert error["file"].endswith("qa-x.md")
     assert "tools" in error["reason"] + error["remedy"]
 

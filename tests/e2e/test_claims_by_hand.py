@@ -143,7 +143,7 @@ async def test_an_adopted_probe_is_proven_like_any_other(state: Path, tmp_path: 
         await table.drive.runner.prove_raised()
         (row,) = await table.world.journal.findings(RUN)
         assert (row.state, row.confirmed, row.tries, row.surface) == ("confirmed", 3, 3, "compiler")
-        assert row.title.endswith(" is wrong: the compiler: accepted, has entry no")
+        assert row.title.endswith(" is wrong: the compiler: accepted, no entry point")
         assert "is wrong; a right one was expected" in row.envelope
 
 

@@ -21,6 +21,7 @@ from fleet.events.stream import Stream
 from fleet.findings.envelope import compose, write
 from fleet.findings.evidence import EvidenceStep
 from fleet.findings.outage import (
+    AGAIN,
     SURFACE,
     WORD,
     Outage,
@@ -232,9 +233,7 @@ class Watch:
             return
         if not outage.held and await is_kept(self.world, outage.fp):
             return
-        late = outage.model_copy(
-            update={"held": False, "title": f"{outage.title}; it answered again at {end.until}"}
-        )
+        late = outage.model_copy(update={"held": False, "title": f"{outage.title}{AGAIN}{end.until}"})
         await confirm(self.world, self.run, self.persona, self.stream, late, self._repro(late))
         await repeat_held(self.world, self.run, outage.fp)
 
