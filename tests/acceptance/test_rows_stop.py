@@ -166,13 +166,14 @@ async def test_stop_ends_the_wait_for_a_receipt_and_the_transaction_is_settled_a
 @pytest.mark.parametrize(
     ("at", "ends", "kept"),
     [
-        ("finding.raised", "stopped", "unverified"),
-        ("finding.verified", "done", "posted"),  # nothing was left to ask: what is left is to post it
-        ("finding.posted", "done", "posted"),
+        ("finding.raised", {"stopped"}, "unverified"),
+        # nothing is left to ask: it is posted by this run, or by the recovery if the run sees STOP before it
+        ("finding.verified", {"done", "stopped"}, "posted"),
+        ("finding.posted", {"done", "stopped"}, "posted"),
     ],
 )
 async def test_a_candidate_is_carried_through_stop_and_posted_once(
-    house: House, tmp_path: Path, at: str, ends: str, kept: str
+    house: House, tmp_path: Path, at: str, ends: set[str], kept: str
 ) -> None:
     fetch = step("qa_fetch", url="{site}/llms.txt")
     one = persona(tmp_path, FRONT, probe("seen", fetch, expect="result.status == 418"))
@@ -184,7 +185,7 @@ async def test_a_candidate_is_carried_through_stop_and_posted_once(
 
     async with house.world(state, one, watch=pull) as world:
         first = await fire(world, one)
-        assert first.outcome == ends
+        assert first.outcome in ends
         (seen,) = first.findings
     assert resume(state)
     async with house.world(state, one) as world:
