@@ -99,10 +99,7 @@ async def wired(  # noqa: PLR0913  the composition root
     state, config, profile = fence.state, fence.config, fence.platform
     live, signals, clock = LiveConfig(config), Signals(), clock or SystemClock()
     async with AsyncExitStack() as stack:
-        keys = Keys(
-            identity=load_key(key_file(config, "identity", state)),
-            sponsor=load_key(key_file(config, "sponsor", state)),
-        )
+        keys = Keys(**{role: load_key(key_file(config, role, state)) for role in ("identity", "sponsor")})
         rpc = await stack.enter_async_context(Rpc(profile.chain.rpc))
         try:
             await rpc.check_target(profile)
@@ -120,16 +117,13 @@ async def wired(  # noqa: PLR0913  the composition root
                 found=signals.leftovers.set,
             )
         )
-        tier = await fence.proven()
-        never = NeverList(live.never)
-        held = [key.reveal() for key in (keys.identity, keys.sponsor) if key]
+        tier, never = await fence.proven(), NeverList(live.never)
         accounts = account_secrets(profile, state)
-        secrets = [model_key(config, state), *(one["secret"] for one in accounts.values())]
-        redactor = Redactor(filter(None, (*held, *secrets)))  # every secret of this process
+        redactor = _redactor(keys, model_key(config, state), *(one["secret"] for one in accounts.values()))
         sinks = {} if alone else config.sinks
         readers = await stack.enter_async_context(_readers(config, sinks, redactor, state, clock))
-        chain, tx = profile.chain, JournalledTx(journal)
-        signer = Signer(rpc, chain, tx, keys=keys, fences=fences(state, never, profile))
+        tx, rung = JournalledTx(journal), partial(rung_now, state)
+        signer = Signer(rpc, profile.chain, tx, keys=keys, fences=fences(state, never, profile))
         tried = partial(why_not_started, fence.shown, profile.compiler.program, fence.other_jail)
         yield FleetContext(
             state=state,
@@ -143,9 +137,7 @@ async def wired(  # noqa: PLR0913  the composition root
             chain=_chain_side(fence, rpc, signer, posts=posts),
             redactor=redactor,
             clock=clock,
-            egress=partial(
-                way_out, replace(EgressPolicy.of(profile), never=never, rung=partial(rung_now, state))
-            ),
+            egress=partial(way_out, replace(EgressPolicy.of(profile), never=never, rung=rung)),
             personas=personas,
             watch=(*watch, *readers),
             model=configured_model(config, state),
@@ -153,6 +145,12 @@ async def wired(  # noqa: PLR0913  the composition root
             checks=checks_of(rpc, profile, tier, tried),
             search_start=partial(read_start, profile.compiler, fence.profile),
         )
+
+
+def _redactor(keys: Keys, *secrets: str | None) -> Redactor:
+    """Masks every secret of this process."""
+    held = [key.reveal() for key in (keys.identity, keys.sponsor) if key]
+    return Redactor(filter(None, (*held, *secrets)))
 
 
 def _chain_side(fence: Bootstrap, rpc: Rpc, signer: Signer, *, posts: bool) -> ChainSide:

@@ -59,11 +59,9 @@ def call(
     acts = [one for one in asked if TOOLS[one.tool].effect_of(one.args) is Effect.ACT]
     rung = read_dial(state() / DIAL).rung
     if dry_run:
-        data: dict[str, Any] = {
-            "calls": [{"tool": one.tool, "args": dict(one.args)} for one in asked],
-            "needs": str(Rung.EXERCISE if acts else Rung.OBSERVE),
-            "dial": str(rung),
-        }
+        needs = str(Rung.EXERCISE if acts else Rung.OBSERVE)
+        planned = [{"tool": one.tool, "args": dict(one.args)} for one in asked]
+        data: dict[str, Any] = {"calls": planned, "needs": needs, "dial": str(rung)}
         put(data, as_json=as_json, text=lambda: print("\n".join(_planned(asked, data))))
         return
     if acts and rung.height < Rung.EXERCISE.height:
@@ -81,7 +79,7 @@ def call(
         ) as world:
             note(f"platform {world.platform.name}: these calls are not judged, posted or counted")
             report, made = await ask(world, persona)
-            fields, answers = world.redactor.fields, zip(made.calls, made.results, strict=True)
+            fields = world.redactor.fields
             return {
                 "run": report.run,
                 "outcome": report.outcome,
@@ -89,7 +87,7 @@ def call(
                 "denied": made.denied,
                 "calls": [
                     {"tool": one["tool"], "args": fields(one["args"]), "result": fields(got)}
-                    for one, got in answers
+                    for one, got in zip(made.calls, made.results, strict=True)
                 ],
                 "answered": made.state == "healthy",
             }
@@ -103,7 +101,7 @@ def call(
 
 
 def _read(text: str) -> tuple[ReproCall, ...]:
-    """The calls of a text; UsageError for what is no repro, or has an unknown tool or argument."""
+    """The calls of a text; UsageError if it is not a repro, or names an unknown tool or argument."""
     try:
         asked = parse_repro(text.strip())
     except ReproError as error:
@@ -115,7 +113,7 @@ def _read(text: str) -> tuple[ReproCall, ...]:
                 f"no tool {one.tool!r}{suggestion(one.tool, TOOLS)}", remedy="fleet tools lists them"
             )
         if TOOLS[one.tool].effect is Effect.REPORT:
-            raise UsageError(f"{one.tool} posts to the log: it is no call of a repro", remedy="leave it out")
+            raise UsageError(f"{one.tool} posts to the log: a repro has no such call", remedy="leave it out")
         if why := bad_args(TOOLS[one.tool], one.args):
             raise UsageError(f"{one.tool}: {why}", remedy=f"fleet tools {one.tool}")
     return asked

@@ -27,7 +27,7 @@ class AccountSection(Section):
 
 
 class AccountsSection(Section):
-    """With it the fleet signs in as these two and signs nobody up.
+    """With it the fleet signs in as these two and makes no account.
 
     What is left out is read from the platform's API description or the forms of its site. Where a session
     begins must be in `act_paths`.

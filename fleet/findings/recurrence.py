@@ -47,7 +47,7 @@ class Recurrence(BaseModel):
     clean_at: str = ""
     clean_run: str = ""
     clean_why: str = ""
-    """Why what it still shows is no defect; empty when it did not show."""
+    """Why what it still shows is not a defect; empty when it did not show."""
     looked: str = ""
     """When it was last run again, whatever came of it."""
     unreached_since: str = ""

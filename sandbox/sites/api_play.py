@@ -31,7 +31,7 @@ from sandbox.sites.accounts import (
     words,
 )
 from sandbox.sites.refusals import SIGN_UPS, Adaptation
-from sandbox.sites.sessions import Session
+from sandbox.sites.sessions import AccountSession
 from sandbox.spec import UNSAFE, Mistake
 from sandbox.text import clean, decode, mask
 
@@ -90,7 +90,7 @@ class ApiPlay:
         self._enter = Entrance("log-in", args.login, copy.deepcopy(args.login_fields), next(kinds))
         if SECRET in str(args.fields):
             self._join.what = "log-in"
-        self.held: dict[str, Session] = {}
+        self.held: dict[str, AccountSession] = {}
 
     @property
     def start(self) -> dict[str, Any]:
@@ -100,7 +100,7 @@ class ApiPlay:
 
     def enter(self, label: str) -> str:
         """Sign up and log in; what was refused, or ""."""
-        session = self.held[label] = Session()
+        session = self.held[label] = AccountSession()
         carried = self.args.carried
         if self.args.fields:
             more = dict(self.args.more) if label == ACCOUNTS[0] else {}
@@ -197,13 +197,13 @@ class ApiPlay:
             self._id = _id_of(reply, self.args.ident) or self._id
         return self._read(reply, label)
 
-    def _session(self, who: str) -> Session | None:
+    def _session(self, who: str) -> AccountSession | None:
         if who in ("anonymous", "wrong"):
-            return Session()
+            return AccountSession()
         return self.held[who] if who in ACCOUNTS else self.held[ACCOUNTS[0]].forged(who)
 
     def _send(
-        self, method: str, path: str, held: Session, fields: Mapping[str, Any], *, kind: str = "json"
+        self, method: str, path: str, held: AccountSession, fields: Mapping[str, Any], *, kind: str = "json"
     ) -> http.HttpReply:
         if not path.startswith("/"):
             raise Mistake("/args/steps: expected a path")

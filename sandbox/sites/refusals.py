@@ -182,7 +182,7 @@ def guessed(name: str) -> Any:  # noqa: ANN401  any JSON
 
 
 @dataclass(frozen=True, slots=True)
-class Complaint:
+class FieldRefusal:
     """What is said of a field; `name` is "" where the answer does not say of which."""
 
     name: str
@@ -258,7 +258,7 @@ class Adaptation:
             return True
         return any(changed)
 
-    def _heed(self, one: Complaint) -> bool:
+    def _heed(self, one: FieldRefusal) -> bool:
         name, text = one.name or self._meant(one.text), one.text
         if not name:
             return False
@@ -339,20 +339,20 @@ def _word(name: str, before: str) -> str:
     return found[1] if found and found[1] in ("handle", "email", "phrase") else "handle"
 
 
-def complaints(reply: HttpReply) -> list[Complaint]:
+def complaints(reply: HttpReply) -> list[FieldRefusal]:
     """What an answer complains of, field by field where it says which."""
     try:
         document = strict_json.loads(reply.body[: READ * 4])
     except (ValueError, RecursionError):
         text = decode(reply.body)[:READ]
-        return [Complaint("", one[:LONGEST_TEXT]) for one in lines(text, reply.content_type) if one][
+        return [FieldRefusal("", one[:LONGEST_TEXT]) for one in lines(text, reply.content_type) if one][
             :COMPLAINTS
         ]
     found = dict.fromkeys(one for one in _walked(document) if one.text.strip())
     return list(found)[:COMPLAINTS]
 
 
-def _walked(document: Any) -> Iterator[Complaint]:  # noqa: ANN401  any JSON
+def _walked(document: Any) -> Iterator[FieldRefusal]:  # noqa: ANN401  any JSON
     """Each complaint of a document, by breadth."""
     waiting: list[tuple[str, Any]] = [("", document)]
     for _ in range(NODES):
@@ -362,7 +362,7 @@ def _walked(document: Any) -> Iterator[Complaint]:  # noqa: ANN401  any JSON
         if isinstance(value, str):
             # one text may be several sentences, each on a field of its own
             yield from (
-                Complaint(name, one.strip()[:LONGEST_TEXT]) for one in re.split(r"(?<=[.;!])\s+|\n", value)
+                FieldRefusal(name, one.strip()[:LONGEST_TEXT]) for one in re.split(r"(?<=[.;!])\s+|\n", value)
             )
         elif isinstance(value, list):
             waiting += [(name, one) for one in value[:COMPLAINTS]]
@@ -372,7 +372,7 @@ def _walked(document: Any) -> Iterator[Complaint]:  # noqa: ANN401  any JSON
             if where and saying:
                 bounds = {key: one for key, one in value.items() if isinstance(one, int | float)}
                 texts = " ".join(str(value[key]) for key in saying)
-                yield Complaint(
+                yield FieldRefusal(
                     where, f"{texts} {value.get('type', '')} {_pairs(value.get('ctx', bounds))}"[:600]
                 )
                 continue

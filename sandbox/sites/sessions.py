@@ -51,7 +51,7 @@ _HASHES = {"HS256": "sha256", "HS384": "sha384", "HS512": "sha512"}
 
 
 @dataclass(slots=True)
-class Session:
+class AccountSession:
     """What goes with each request of an account; `token` is the part of it that is forged, "" for none."""
 
     headers: dict[str, str] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class Session:
             case _:
                 self.headers["authorization"] = f"Bearer {token}"
 
-    def forged(self, how: str) -> Session | None:
+    def forged(self, how: str) -> AccountSession | None:
         """The same with the token forged in one way; None where it has no such form."""
         plain = {"garbage": "not-a-token-of-anybody", "cut": self.token[: len(self.token) // 2]}
         text = plain[how] if how in plain else _signed(self.token, how)
@@ -113,7 +113,7 @@ class Session:
         held = {
             at: replace(one, value=one.value.replace(self.token, text)) for at, one in self.jar.held.items()
         }
-        return Session(headers, query, CookieStore(held), text)
+        return AccountSession(headers, query, CookieStore(held), text)
 
     @property
     def brief(self) -> bool:
@@ -124,10 +124,10 @@ class Session:
         return isinstance(ends, int | float) and ends - time.time() <= BRIEF_S
 
 
-def basic(user: str, phrase: str) -> Session:
+def basic(user: str, phrase: str) -> AccountSession:
     """HTTP basic: its credentials go with each request, and nothing of them is forged."""
     sent = base64.b64encode(f"{user}:{phrase}".encode()).decode()
-    return Session({"authorization": f"Basic {sent}"})
+    return AccountSession({"authorization": f"Basic {sent}"})
 
 
 def _token(reply: HttpReply, read: Any, *, key: bool) -> tuple[str, str]:  # noqa: ANN401  any JSON

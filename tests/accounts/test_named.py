@@ -12,9 +12,11 @@ from fleet.app.account_secrets import account_secrets
 from fleet.config import Platform
 from fleet.errors import ConfigError
 from fleet.findings.redact import Redactor
+from fleet.runs.call.batch import QuestionRound
 from tests.accounts.playing import CHAIN, play
 from tests.accounts.shapes import SHAPES
 from tests.accounts.site import HiddenToken
+from tests.runs.table import PLATFORM, persona, seated
 
 pytestmark = pytest.mark.anyio
 ONE = {"user": "ann@example.com", "secret_env": "QA_ACCOUNT_ONE"}
@@ -112,6 +114,23 @@ async def test_named_accounts_log_in_by_a_form() -> None:
     assert (played.found, played.refusals) == ({"form-read"}, [])
     assert set(shape.people) == {"ann", "ben"}
     assert "a-secret" not in played.text + repr(played.asked)
+
+
+async def test_no_jail_but_that_of_the_account_tool_receives_the_accounts(tmp_path: Path) -> None:
+    web = PLATFORM.web.model_copy(update={"act_paths": ("{site}/",)})
+    paper = PLATFORM.model_copy(update={"web": web})
+    one = persona(tools=("qa_account", "qa_fetch"))
+    page = {"url": "{site}/join"}
+    async with seated(tmp_path, one, platform=paper, accounts=SECRETS) as table:
+        session = table.drive.runner.session
+        urls = session.bindings(fresh_name=False).resolve(dict(page))
+        await session.call("qa_fetch", urls)
+        await QuestionRound(session, [[("qa_fetch", urls)], [("qa_fetch", {**urls, "method": "HEAD"})]])()
+        await session.call("qa_account", {**urls, "steps": [["one", "GET", "/me", {}]]})
+        given = table.jail.accounts
+    assert [tool for tool, had in given if had] == ["qa_account"]
+    assert given[-1] == ("qa_account", SECRETS)
+    assert len(given) >= 3
 
 
 def test_what_stands_for_a_passphrase_is_kept_in_records_and_a_passphrase_is_not() -> None:

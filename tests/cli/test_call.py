@@ -30,7 +30,7 @@ def called(*words: str, given: str = "") -> Result:
         ("rm -rf /", "not calls: expected a tool call at character 0"),
         ('qa_ftch(url="x")', "no tool 'qa_ftch'; did you mean 'qa_fetch'?"),
         ('qa_fetch(ur="x")', "qa_fetch: /url: Field required"),
-        ('qa_report(title="x", severity="low")', "qa_report posts to the log: it is no call of a repro"),
+        ('qa_report(title="x", severity="low")', "qa_report posts to the log: a repro has no such call"),
     ],
 )
 def test_what_is_no_call_is_a_usage_error(text: str, why: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.account.api_rows import AccountRows, OwnRecord
-from fleet.drivers.explore.account.ways import Places
+from fleet.drivers.explore.account.ways import ApiPlaces
 from fleet.oracles.account.tokens import attempts
 from fleet.oracles.documents.worded import in_words
 from fleet.oracles.model import Exchange, Facts
@@ -34,7 +34,7 @@ FOUND = {
 def rows(
     document: dict[str, Any] = DESCRIPTION, *, acts: bool = True, source: Step = SOURCE
 ) -> AccountRows | None:
-    places = Places(lambda path: "{site}" + path, lambda url: url.removeprefix("{site}"), lambda _: acts)
+    places = ApiPlaces(lambda path: "{site}" + path, lambda url: url.removeprefix("{site}"), lambda _: acts)
     made = AccountRows.of(document, source, places)
     return made if isinstance(made, AccountRows) else None
 

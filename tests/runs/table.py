@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast
 
 from fleet.app.wiring import at_work
@@ -68,6 +69,8 @@ class PaperJail:
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
         self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.accounts: list[tuple[str, dict[str, Any]]] = []
+        """By tool, the accounts of the platform that its guest was given."""
 
     async def probe(self) -> Tier:
         return Tier(backend="paper", tier="none", ok=True, checks=())
@@ -77,6 +80,7 @@ class PaperJail:
     ) -> Outcome:
         asked = json.loads(request)
         lines = []
+        self.accounts.append((asked["tool"], asked["ctx"]["accounts"]))
         for number, args in enumerate([one["args"] for one in asked.get("calls", ())] or [asked["args"]]):
             self.calls.append((asked["tool"], args))
             said = await self.answer(asked["tool"], args)
@@ -174,6 +178,7 @@ async def seated(
     rate: Rate | None = None,
     run: str = RUN,
     trial: bool = False,
+    accounts: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> AsyncIterator[Table]:
     """A run of `one` that has been claimed, and not begun; `egress` is a `real` jail's only way out."""
     state = root / "state"
@@ -203,6 +208,7 @@ async def seated(
             clock=clock,
             egress=egress or (lambda *_: missing),
             personas={one.persona.name: one},
+            accounts=accounts,
             checks=Checks(health=check, node=node, cannot_start=cannot_start),
             spread_s=0.0,
             patience_s=patience_s,

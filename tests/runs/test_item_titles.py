@@ -1,4 +1,4 @@
-"""An item of which only the log is left: by its title it is told whether a probe's expectation found it."""
+"""An item of which only the log is left: its title says whether a probe's expectation found it."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def show(
     if script:
         if untrusted or (item and not item.trusted):
             raise Refused(
-                f"item {fingerprint} is a stranger's: what a stranger wrote is no script to run",
+                f"item {fingerprint} is a stranger's: a script is not made of what a stranger wrote",
                 rule="untrusted",
                 remedy=f"read it: fleet findings show {fingerprint} --untrusted",
             )

@@ -23,7 +23,7 @@ PERSONA = "qa-retest"
 
 @dataclass(frozen=True, slots=True)
 class ItemLook:
-    """What came of looking at an item again; `why` it could not tell, or why what it shows is no defect."""
+    """What came of another look at an item; `why` it could not tell, or why what it shows is not a defect."""
 
     run: str
     verdict: RetestVerdict

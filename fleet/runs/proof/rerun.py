@@ -34,7 +34,7 @@ _ANSWERED = OUR_FAILURES - {"too_large"}
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """What came of asking again. `why` it could not tell, or why what it shows is no defect. `times` of
+    """What came of asking again. `why` it could not tell, or why what it shows is not a defect. `times` of
     `TRIES` it was shown.
 
     `asked` is false when no call was made.

@@ -14,7 +14,7 @@ from typing import Any
 
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.account.bodies import PHRASE, SentBody, Start, filled, free
-from fleet.drivers.explore.account.ways import Places, known_ways, ways
+from fleet.drivers.explore.account.ways import ApiPlaces, known_ways, ways
 from fleet.oracles.account.rights import rights
 from fleet.oracles.account.tokens import ATTEMPTS, leaves
 from fleet.oracles.documents.openapi import Operation, operations
@@ -62,13 +62,13 @@ class AccountRows:
 
     operations: Mapping[tuple[str, str], Operation]
     source: Step
-    places: Places
+    places: ApiPlaces
     start: Start
     others: tuple[Start, ...] = ()
 
     @classmethod
     def of(
-        cls, document: Mapping[str, Any], source: Step, places: Places, known: Start | None = None
+        cls, document: Mapping[str, Any], source: Step, places: ApiPlaces, known: Start | None = None
     ) -> AccountRows | str:
         """Why there are none, where the description does not say how to sign up, or acts are not permitted;
         `known`: the profile names two accounts, and says this of their log-in."""

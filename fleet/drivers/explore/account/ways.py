@@ -50,7 +50,7 @@ _ENTERING = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class ApiPlaces:
     """Where a description's operations are: `url` spells a path as in a repro, `path_of` gives the path of
     such a URL on its host, `may_act` says where acts are permitted."""
 
@@ -72,7 +72,7 @@ def role_of(path: str) -> str:
     return ""
 
 
-def ways(document: Mapping[str, Any], places: Places) -> tuple[list[Start], str]:
+def ways(document: Mapping[str, Any], places: ApiPlaces) -> tuple[list[Start], str]:
     """The ways to make accounts, the likeliest first; or why there is none, in words that end a sentence."""
     known = [one for one in operations(document) if one.method == "POST" and "{" not in one.path]
     schemes = security_schemes(document)
@@ -95,7 +95,7 @@ def ways(document: Mapping[str, Any], places: Places) -> tuple[list[Start], str]
     return made[:MOST], ""
 
 
-def known_ways(document: Mapping[str, Any], places: Places, known_start: Start) -> tuple[list[Start], str]:
+def known_ways(document: Mapping[str, Any], places: ApiPlaces, known_start: Start) -> tuple[list[Start], str]:
     """The same for accounts that the operator names: they sign in, and nothing is signed up; `known_start` is
     what the profile says of it."""
     if "url" in known_start:
@@ -189,7 +189,7 @@ def _way(
     join: Operation,
     enter: Operation | None,
     carried: str,
-    places: Places,
+    places: ApiPlaces,
     token_form: tuple[str, Start] | None,
 ) -> Start:
     """The arguments of one way."""

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from fleet.drivers.desk import ACCOUNTS, Left, Question
 from fleet.drivers.explore.account import api_rows
-from fleet.drivers.explore.account.ways import Places, known_start
+from fleet.drivers.explore.account.ways import ApiPlaces, known_start
 from fleet.drivers.explore.documents.api_cases import ApiRequest, lacking, requests
 from fleet.drivers.explore.documents.api_description import ApiDescription, read_description
 from fleet.drivers.explore.own_urls import OwnUrls
@@ -193,7 +193,7 @@ class ApiExplorer:
         self.found[url] = (read, below)
         if self._accounts and below:
             actual = self._urls.actual(below).rstrip("/")
-            places = Places(
+            places = ApiPlaces(
                 lambda path: self._urls.spelled(actual + path, faces=False),
                 lambda spelled: urlsplit(self._urls.actual(spelled)).path,
                 self._urls.may_act,
