@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from fleet.broker.pace import HostPace
 from fleet.broker.rpc_policy import METHODS, Denied
 from fleet.config import Platform
+from fleet.config.never import NO_PLACES, NeverPlaces
 from fleet.errors import ConfigError
 from fleet.unanswered import NO_NAME
 from sandbox.spec import SAFE, UNSAFE
@@ -77,6 +78,8 @@ class EgressPolicy:
     methods: frozenset[str] = METHODS
     never: Container[bytes] = frozenset()
     """Selectors that no transaction may use; read anew for each one."""
+    never_places: NeverPlaces = NO_PLACES
+    """Hosts and paths that nothing asks."""
     max_log_range: int = 10_000
     max_head: int = 32 << 10
     max_body: int = 1 << 20
@@ -124,6 +127,7 @@ class EgressPolicy:
             faces=faces,
             proxy=proxy,
             act_paths=tuple(EgressTarget(_profile_origin(url), urlsplit(url).path) for url in web.acted_on),
+            never_places=web.never_places,
             pace=HostPace(web.requests_per_second),
         )
         if _profile_origin(policy.rpc) in policy.hosts:
@@ -134,7 +138,11 @@ class EgressPolicy:
         return policy
 
     def check(self, method: str, target: EgressTarget) -> None:
-        """Raise Denied unless this host may be requested with this method."""
+        """Raise Denied unless this host and path may be requested with this method."""
+        if entry := self.never_places.barring(
+            f"{target.origin.scheme}://{target.origin.authority}{target.path}"
+        ):
+            raise Denied("never", f"{entry} is on web.never of the profile, which no rung lifts")
         if not self.lists(target.origin):
             raise Denied("host", f"egress denied by broker: {target.origin.host}:{target.origin.port}")
         rung = self.ask("" if method in SAFE else method[:16])
@@ -165,6 +173,13 @@ class EgressPolicy:
             max_total=self.max_total * calls,
             max_tokens=self.max_tokens * calls,
         )
+
+    async def addresses(self, origin: Origin) -> tuple[str, ...]:
+        """Every address of a host, resolved once; Denied when one may not be dialled."""
+        found = await addresses(origin, private=self.may_be_private(origin), resolve=self.resolve)
+        if any(map(self.never_places.bars_address, found)):
+            raise Denied("never", f"{origin.host} has an address that is on web.never of the profile")
+        return found
 
     async def turn(self, origin: Origin) -> float:
         """Wait for a request's turn at this host, all faces being one; the seconds. Denied without one."""

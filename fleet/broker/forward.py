@@ -12,7 +12,7 @@ from datetime import datetime
 import h11
 
 from fleet.broker.connection import MARK, WITNESS, JailConnection, header
-from fleet.broker.egress_policy import EgressPolicy, EgressTarget, Origin, addresses
+from fleet.broker.egress_policy import EgressPolicy, EgressTarget, Origin
 from fleet.broker.rpc_policy import Denied
 from fleet.http_client import retry_after
 from fleet.unanswered import RESET, unanswered
@@ -106,7 +106,7 @@ def asked_pause(answer: bytes, now: datetime | None = None) -> float:
 
 async def dial(origin: Origin, policy: EgressPolicy) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Connect to an address that was resolved once and checked; exactly that one is dialled."""
-    found = await addresses(origin, private=policy.may_be_private(origin), resolve=policy.resolve)
+    found = await policy.addresses(origin)
     secure, why = origin.scheme == "https", ""
     for address in found:
         try:
@@ -127,7 +127,7 @@ async def dial_otherwise(
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Connect as another caller: from another address of this machine's loopback, or by the other family of
     addresses. Denied where a host can be asked in one way only."""
-    found = await addresses(origin, private=policy.may_be_private(origin), resolve=policy.resolve)
+    found = await policy.addresses(origin)
     first = found[0]
     loops = first.startswith("127.")
     other = first if loops else next((one for one in found if (":" in one) != (":" in first)), "")

@@ -11,6 +11,7 @@ from pydantic import Field, StringConstraints, ValidationInfo, field_validator, 
 
 from fleet.config.accounts import AccountsSection
 from fleet.config.compiler import CompilerSection
+from fleet.config.never import NeverEntry, NeverPlaces
 from fleet.config.section import ActPath, Address, HttpUrl, Section, UrlPath
 
 Role = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
@@ -111,10 +112,19 @@ class WebSection(Section):
     act_paths: tuple[ActPath, ...] = ()
     """Where tools may send POST, PUT, PATCH and DELETE, from the rung `exercise` up: `{site}/api/cart` is
     that path and all below it. Agents are called besides."""
+    never: tuple[NeverEntry, ...] = ()
+    """Hosts and paths that nothing asks, at any rung and in any spelling: `admin.example.org`,
+    `*.internal.example.org`, `{site}/logout` and all below it, `/billing` of every host. An entry without a
+    port means every port and scheme."""
     requests_per_second: float = Field(default=50.0, ge=0.1, le=10_000)
     """Most requests a second to one host, of all runs of a process together; more wait for their turn."""
     requests_per_day: int = Field(default=20_000, ge=0)
     """Most requests of explorers on one day (UTC)."""
+
+    @property
+    def never_places(self) -> NeverPlaces:
+        """`never`, ready to be asked."""
+        return NeverPlaces.of(self.never, site=self.site, proxy=self.proxy)
 
     @property
     def acted_on(self) -> tuple[str, ...]:
@@ -149,6 +159,15 @@ class WebSection(Section):
         for word, base in (("{site}", self.site), ("{proxy}", self.proxy)):
             path = path.replace(word, base.rstrip("/"))
         return path
+
+    @model_validator(mode="after")
+    def _never_contradicts(self) -> Self:
+        asked = {"site": self.site, "proxy": self.proxy, "version": self.version_url}
+        asked |= {f"act_paths: {path}": url for path, url in zip(self.act_paths, self.acted_on, strict=True)}
+        for key, url in asked.items():
+            if entry := self.never_places.barring(url):
+                raise ValueError(f"never: {entry} bars what {key} asks: take out one of the two")
+        return self
 
     @model_validator(mode="after")
     def _acts_at_home(self) -> Self:

@@ -4,7 +4,7 @@
     dial      the rung is below what the tool's effect needs
     grant     the tool is not in the persona's grant, or the call is another run's
     prefix    an act on a name that this run did not mint, or on a page that the profile does not list
-    never     on the list that no rung lifts
+    never     on a list that no rung lifts: functions, and the profile's hosts and paths
     scope     a host, an agent or a view outside the platform; a tool without a scope rule
     rate      too many calls in a short time
     budget    the budget of calls, writes or reports is spent
@@ -124,6 +124,11 @@ def never(action: Action, facts: GateFacts) -> Verdict | None:
     listed = {word.lower() for word in (*NEVER, *NEVER.values(), *facts.never)}
     if words & listed:
         return _no("never", f"{action.tool}: on the list that no rung lifts")
+    for name, points in (facts.points_at or {}).items():
+        if points in (Points.PAGE, Points.PAGE_OR_NONE) and (
+            entry := facts.scope.never.barring(action.args.get(name))
+        ):
+            return _no("never", f"{action.tool}: {name}: {entry} is on web.never, which no rung lifts")
     return None
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from fleet.config import Platform
+from fleet.config.never import NO_PLACES, NeverPlaces
 
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,5}")
@@ -61,6 +62,8 @@ class Scope:
     functions: frozenset[str] = frozenset()
     act_paths: frozenset[tuple[Origin, str]] = frozenset()
     """Where pages may be acted on: an origin, and the path that an act's own path begins with."""
+    never: NeverPlaces = NO_PLACES
+    """Hosts and paths that no rung lifts."""
 
     @classmethod
     def of(cls, platform: Platform, functions: Iterable[str]) -> Scope:
@@ -85,6 +88,7 @@ class Scope:
             act_paths=frozenset(
                 (origin, urlsplit(url).path) for url in web.acted_on if (origin := origin_of(url))
             ),
+            never=web.never_places,
         )
 
     def has_url(self, url: object) -> bool:

@@ -114,10 +114,11 @@ async def survey(
 
 
 def page_urls(platform: Platform) -> dict[str, str]:
-    """URL to request for each part of the web; "" for a part that the profile does not name."""
+    """URL to request for each part of the web; "" for a part that the profile does not name or never asks."""
     name = platform.call_targets[0] if platform.call_targets else "qa"
     web = platform.web
-    return {"site": web.site, "faces": web.face.replace("{name}", name), "proxy": web.proxy}
+    urls = {"site": web.site, "faces": web.face.replace("{name}", name), "proxy": web.proxy}
+    return {part: "" if web.never_places.barring(url) else url for part, url in urls.items()}
 
 
 async def look_at(part: str, url: str) -> SurveyedPart:

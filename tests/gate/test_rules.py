@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fleet.chain.signing.never import NEVER
+from fleet.config.never import NeverPlaces
 from fleet.gate import rules
 from fleet.gate.model import Action, Rung
 from fleet.gate.rules import POINTS, RULES, GateFacts, Rule, judge
@@ -24,6 +25,7 @@ SCOPE = Scope(
     call_targets=frozenset({"claude"}),
     functions=frozenset({"feedbackCount"}),
 )
+BARRED = replace(SCOPE, never=NeverPlaces.of(["{site}/logout"], site=PAGE, proxy=""))
 ARGS: dict[str, dict[str, Any]] = {
     "qa_create": {"name": OWN},
     "qa_publish": {"name": OWN, "source": "fn frame() {}"},
@@ -109,6 +111,9 @@ CASES: list[Case] = [
         {"never": frozenset({"0xFEEDBEEF"})},
         False,
     ),
+    (rules.never, "qa_fetch", {"args": {"url": PAGE + "logout"}}, {"scope": BARRED}, False),
+    (rules.never, "qa_browse", {"args": {"url": PAGE + "x/..%2fLogOut;a=1"}}, {"scope": BARRED}, False),
+    (rules.never, "qa_fetch", {"args": {"url": PAGE, "control": PAGE + "logout"}}, {"scope": BARRED}, False),
     (rules.scope, "qa_call", {"args": {"target": "somebody", "message": ""}}, {}, False),
     (rules.scope, "qa_call", {"args": {"target": "qa-r2-1", "message": ""}}, {}, False),
     (rules.scope, "qa_call", {"args": {"target": ["claude"], "message": ""}}, {}, False),

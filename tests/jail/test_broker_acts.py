@@ -9,10 +9,11 @@ from dataclasses import replace
 import pytest
 
 from fleet.broker.broker import Broker
-from fleet.broker.egress_policy import EgressPolicy, parse_target
+from fleet.broker.egress_policy import EgressPolicy, Origin, parse_target
 from fleet.broker.egress_record import EgressRecord
 from fleet.broker.pace import HostPace
 from fleet.broker.rpc_policy import Denied
+from fleet.config.never import NeverPlaces
 from fleet.runs.context import way_out
 from sandbox.spec import OVERRIDES, SAFE, UNSAFE
 from tests.jail.test_broker_forward import rig, verdict
@@ -95,6 +96,32 @@ def test_without_the_key_nothing_but_a_call_is_posted() -> None:
 def test_a_whole_site_is_listed_by_its_slash() -> None:
     assert decision(policy("exercise", "{site}/"), "PUT", "https://site.test/a/b") == "permit"
     assert decision(policy("exercise", "{site}/"), "PUT", "https://site.test/a/%2e%2e/b") == "method"
+
+
+@pytest.mark.parametrize("method", [*SAFE, *UNSAFE])
+@pytest.mark.parametrize("rung", [None, *ACTING])
+@pytest.mark.parametrize("path", ["/api/cart", "/api/CART/7", "//api/%63art?x", "/a/..%2fapi/cart;v=1"])
+def test_a_place_that_no_rung_lifts_is_asked_by_no_method(method: str, rung: str | None, path: str) -> None:
+    made = EgressPolicy.of(profile(never=("{site}/api/cart",), act_paths=("{site}/api",)))
+    made = made if rung is None else replace(made, rung=lambda: rung)
+    assert decision(made, method, f"https://site.test{path}") == "never"
+
+
+@anyio
+async def test_a_name_with_the_address_of_a_barred_host_is_not_dialled() -> None:
+    async def resolve(_origin: Origin) -> tuple[str, ...]:
+        return "192.0.1.9", "1.1.1.1"
+
+    made = EgressPolicy.of(profile(never=("0x01010101.",)))
+    with pytest.raises(Denied, match="has an address that is on"):
+        await replace(made, resolve=resolve).addresses(parse_target("https://site.test/").origin)
+
+
+@anyio
+async def test_what_is_barred_never_leaves() -> None:
+    async with rig(never_places=NeverPlaces.of(["/logout"], site="", proxy="")) as it:
+        assert await it.rule(it.site.url + "/%6cogout") == (403, "never")
+        assert it.site.got == []
 
 
 @pytest.mark.parametrize("method", SAFE)

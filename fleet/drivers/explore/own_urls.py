@@ -1,7 +1,7 @@
 """The platform's own URLs, in the form of a repro: `{site}/x`, `{face:docs}`, `{proxy}/y`. Pure.
 
 A link is the text of a stranger: its braces and odd characters are percent-encoded, so it cannot smuggle in a
-placeholder, and what does not point at the platform is "".
+placeholder, and what does not point at the platform, or at what its profile never lets be asked, is "".
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class OwnUrls:
             url = _canonical(urljoin(self.actual(page), link.strip()))
         except ValueError:
             return ""
-        if len(url) > MAX_URL or not self._scope.has_url(url):
+        if len(url) > MAX_URL or not self._scope.has_url(url) or self._scope.never.barring(url):
             return ""
         found = [
             (len(base), place, url[len(base) :])
