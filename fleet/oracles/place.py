@@ -90,6 +90,13 @@ def _endpoint(call: Exchange, facts: Facts) -> str | None:
     return route(call, facts) if "url" in call.args else call.tool.removeprefix("qa_")
 
 
+def _claim(call: Exchange, _facts: Facts) -> str | None:
+    """In which part of a request a sender is claimed: the check of each is code of its own."""
+    if "reply" not in call.kinds:
+        return None
+    return "header" if call.args.get("claim_headers") and not call.args.get("claim_fields") else "field"
+
+
 def _parameter(call: Exchange, _facts: Facts) -> str | None:
     if "url" not in call.args:
         return None
@@ -123,6 +130,7 @@ _READ: Mapping[Part, Callable[[Exchange, Facts], str | None]] = {
     "host": host_of,
     "route": route,
     "endpoint": _endpoint,
+    "claim": _claim,
     "parameter": _parameter,
     "field": _field,
     "function": _function,

@@ -261,6 +261,16 @@ def test_one_defect_has_one_fingerprint_however_it_is_met(way: str) -> None:
     assert len({one.fingerprint for one in WAYS[way]}) == 1, [one.sighting.where for one in WAYS[way]]
 
 
+def test_a_sender_claimed_in_a_header_is_another_defect_than_one_in_a_field() -> None:
+    plain = said("hi", caller="0x" + "aa" * 20)
+    field, other, header = (
+        explored(plain, claiming("hi", **place))
+        for place in ({"claim_fields": ["from"]}, {"claim_fields": ["user"]}, {"claim_headers": ["x-user"]})
+    )
+    assert field.fingerprint == other.fingerprint != header.fingerprint
+    assert [one.sighting.where["claim"] for one in (field, header)] == ["field", "header"]
+
+
 def test_a_slow_page_is_one_defect_however_it_was_seen() -> None:
     found = [shown(one) for one in ORACLES if one.id in ("slow-regression", "slow-page", "slow-share")]
     assert len(found) == 3

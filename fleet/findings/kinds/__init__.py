@@ -26,6 +26,7 @@ Part = Literal[
     "parameter",
     "field",
     "endpoint",
+    "claim",
     "command",
     "function",
     "crash",
