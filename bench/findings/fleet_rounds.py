@@ -11,7 +11,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from bench.findings.command import without_own_probes
+from bench.findings.reduced_personas import without_own_probes
 from bench.findings.rules import EvidenceCall, Posted
 from fleet.clock import SystemClock
 from fleet.config import ROOT
@@ -55,15 +55,14 @@ class FleetRounds:
         """Fire the personas at `exercise` and read what was posted."""
         at = await home(folder, stand)
         write_dial(at.state, Rung.EXERCISE, "a bench on its own platform", "bench", SystemClock())
-        program = ["fleet.cli"]
         if not self.remembered:
-            program = ["bench.findings.command", str(without_own_probes(folder / "personas"))]
+            without_own_probes(at.state / "personas")  # which replace the shipped ones
         began, started = datetime.now(UTC), time.monotonic()
         outcome = FinderOutcome()
         for persona in self.personas * self.rounds:
             before = time.monotonic()
             try:
-                done = await anyio.to_thread.run_sync(_run, program, persona, at)
+                done = await anyio.to_thread.run_sync(_run, persona, at)
             except subprocess.TimeoutExpired:  # what was posted before counts
                 outcome.troubles.append(f"{persona}: killed after {RUN_S:.0f} s")
                 continue
@@ -77,9 +76,9 @@ class FleetRounds:
         return outcome
 
 
-def _run(program: list[str], persona: str, at: Home) -> subprocess.CompletedProcess[str]:
+def _run(persona: str, at: Home) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", *program, "run", persona, "--json"],
+        [sys.executable, "-m", "fleet.cli", "run", persona, "--json"],
         capture_output=True,
         text=True,
         timeout=RUN_S,

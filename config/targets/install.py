@@ -8,10 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fleet.config import ROOT, parse, read_text
+from fleet.config import parse, read_text
+from fleet.config.files import fetched
 from fleet.config.target import FuzzTarget, InstallSection
 
-HERE = ROOT / "config" / "targets"
+HERE = Path(__file__).resolve().parent
 READY = ".ready"
 
 
@@ -45,7 +46,7 @@ def main(names: list[str]) -> int:
         if not wanted or (names and target.name not in names):
             continue
         try:
-            done = install(target.install, ROOT / ".targets" / target.name)
+            done = install(target.install, fetched() / ".targets" / target.name)
         except (OSError, subprocess.CalledProcessError) as error:
             print(f"{target.name}: not installed: {error}", file=sys.stderr)
             failed = True

@@ -16,7 +16,8 @@ import anyio
 
 from fleet.app.lock import only_one
 from fleet.clock import Clock, SystemClock
-from fleet.config import ROOT, FleetConfig, Platform, load_fleet, load_platform
+from fleet.config import FleetConfig, Platform, load_fleet, load_platform
+from fleet.config.files import beside, fetched
 from fleet.jail.choice import open_jail, reap
 from fleet.jail.locate import browser_rules
 from fleet.jail.model import Image, Jail, Tier
@@ -35,7 +36,8 @@ class Options:
     """Start options of the resident service."""
 
     state: Path
-    folder: Path
+    folders: tuple[Path, ...]
+    """Of persona files; of two files of one name that of the later folder counts."""
     platform: str | None = None
     grace_s: float = GRACE_S
     port: int | None = None
@@ -69,8 +71,8 @@ class Bootstrap:
 def image(platform: Platform, profile: Path) -> Image:
     """Mounts of a jail besides the guest: the platform's compiler, if it has one, and a browser's rules."""
     root = platform.compiler.root
-    mounts = ((profile.parent / root, "tc"),) if root else ()
-    return Image(mounts=(*mounts, *browser_rules(ROOT)))
+    mounts = ((beside(profile, root), "tc"),) if root else ()
+    return Image(mounts=(*mounts, *browser_rules(fetched())))
 
 
 @asynccontextmanager

@@ -44,8 +44,8 @@ from fleet.service.triggers import Side, Triggers
 async def reside(options: Options, fence: Bootstrap, notifier: Notifier, opened: Callable[[], None]) -> bool:
     """Serve until a signal; call `opened` once start-up is complete. True if it is to start again."""
     check_secrets(fence.config, options.state)
-    good = partial(roster, options.folder, bad_expectation=_compiled(options).check)
-    found, _ = await anyio.to_thread.run_sync(good)  # the folder's watcher reports bad files
+    good = partial(roster, *options.folders, bad_expectation=_compiled(options).check)
+    found, _ = await anyio.to_thread.run_sync(good)  # the folders' watcher reports bad files
     tally, hub = Tally(), Hub()
     async with (
         wired(fence, personas=found, watch=(tally.run, log_run, hub), clock=options.clock) as world,
@@ -95,7 +95,7 @@ def make(  # noqa: PLR0913  the composition root
     executor = Executor(world, personas, run, feed, ended=triggers.ended, beat=readiness.beat)
     check = partial(load, bad_expectation=_compiled(options).check)
     more = (*more, ("proposals", ProposalWatch(fixing.upkeep).run))
-    roll = PersonaWatcher(options.folder, personas, check, triggers, feed)
+    roll = PersonaWatcher(options.folders, personas, check, triggers, feed)
     standing = PersonaStanding(personas, roll.refused, triggers.upcoming)
     health = DaemonHealth(world, executor, standing, tally, readiness)
     if hub is not None:

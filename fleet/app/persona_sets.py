@@ -1,4 +1,4 @@
-"""Loads the personas of this checkout, checked against the real tool table."""
+"""Loads the personas, shipped and the operator's own, checked against the real tool table."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from fleet.config import ROOT, Platform, parse, read_text
-from fleet.config.files import config_dirs
+from fleet.config import Platform, parse, read_text, state_dir
+from fleet.config.files import config_dirs, persona_dirs
 from fleet.drivers.expect_check import check as check_expectation
 from fleet.errors import PersonaError, UsageError
 from fleet.gate.scope import Scope
@@ -18,24 +18,24 @@ from fleet.runs.call.guest_protocol import bad_args
 from sandbox.chain.contract import VIEWS
 from sandbox.tools import TOOLS
 
-FOLDER = ROOT / "personas"
-
 
 def roster(
-    folder: Path = FOLDER,
-    *,
+    *places: Path,
     bad_expectation: BadExpectation = check_expectation,
     around: Surroundings | None = None,
 ) -> tuple[dict[str, LoadedPersona], list[PersonaError]]:
-    """Every valid persona of a folder or a file by name, and the error of each bad file."""
-    if folder.is_file():
+    """Every valid persona of a file, or of folders, by name, and the error of each bad file.
+
+    Without any place those of `persona_dirs`.
+    """
+    if len(places) == 1 and places[0].is_file():
         try:
-            single = load(folder, bad_expectation=bad_expectation, around=around)
+            single = load(places[0], bad_expectation=bad_expectation, around=around)
         except PersonaError as error:
             return {}, [error]
         return {single.persona.name: single}, []
     found, errors = load_all(
-        folder,
+        *(places or persona_dirs(state_dir()).values()),
         around=around,
         tools=frozenset(TOOLS),
         bad_args=_bad_args,

@@ -20,7 +20,7 @@ from fleet.cli.progress import Progress
 from fleet.cli.worklist.worklist import show
 from fleet.clock import SystemClock
 from fleet.config import load_fleet
-from fleet.config.files import demo_dir
+from fleet.config.files import SHIPPED, demo_dir
 from fleet.devnet.defects import ALL_IDS, DEFECTS, chosen
 from fleet.devnet.devnet import Devnet
 from fleet.devnet.seeded_names import SEEDED_NAMES
@@ -152,7 +152,7 @@ async def _demo(folder: Path, seeded: frozenset[str], rung: Rung, *, explore: bo
     async with Devnet(folder / "devnet", keys=folder / "keys", defects=seeded):
         write_dial(folder, rung, "the bundled devnet only", "fleet demo", SystemClock())
         note(f"demo: dial raised to {rung}, for this devnet only ({folder / 'autonomy'})")
-        personas, errors = roster()
+        personas, errors = roster(SHIPPED / "personas")
         if errors:
             raise errors[0]
         if not explore:

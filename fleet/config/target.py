@@ -18,7 +18,7 @@ Package = Annotated[str, StringConstraints(pattern=r"^@?[A-Za-z0-9._/-]{1,100}(=
 
 
 class InstallSection(Section):
-    """What `make targets` fetches for it, with a pinned version each, into `.targets/<name>`."""
+    """What `make targets` fetches for it, with a pinned version each, into `{targets}/<name>`."""
 
     pip: tuple[Package, ...] = ()
     """Packages of PyPI, e.g. `vyper==0.4.3`; their modules are at the top of the folder."""

@@ -26,7 +26,7 @@ from typing import IO, Self
 import anyio
 from anyio.abc import Process
 
-from fleet.config import ROOT
+from fleet.config.files import fetched, how_to_fetch
 from fleet.devnet import pool
 from fleet.errors import FleetError, TryAgain
 
@@ -45,15 +45,15 @@ _ARCH = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 _TORN = "failed to parse json file"
 
 
-def find_anvil(root: Path = ROOT, path: str | None = None) -> Path:
+def find_anvil(root: Path | None = None, path: str | None = None) -> Path:
     """The npm-pinned binary under `root`, else one on the search path; FleetError when there is none."""
     arch = _ARCH.get(platform.machine(), platform.machine())
-    pinned = root / "node_modules" / "@foundry-rs" / f"anvil-linux-{arch}" / "bin" / "anvil"
+    pinned = (root or fetched()) / "node_modules" / "@foundry-rs" / f"anvil-linux-{arch}" / "bin" / "anvil"
     if pinned.is_file() and os.access(pinned, os.X_OK):
         return pinned
     found = shutil.which("anvil", path=path)
     if found is None:
-        raise FleetError("anvil, the local chain, is not installed", remedy="make setup")
+        raise FleetError("anvil, the local chain, is not installed", remedy=how_to_fetch("@foundry-rs/anvil"))
     return Path(found)
 
 

@@ -6,11 +6,13 @@ Each reason comes with what to do about it, and with the page that says more.
 from __future__ import annotations
 
 import os
+import shlex
 import socket
 import subprocess
 from contextlib import ExitStack, closing
 from pathlib import Path
 
+from fleet.config.files import SHIPPED
 from fleet.errors import JailError
 from fleet.jail.jail_spec import UNPRIVILEGED, by_descriptor
 
@@ -23,11 +25,11 @@ _TRIAL = (
 )
 """A jail's namespaces and its /proc, which is what fails; its mounts and its filter are the self-check's."""
 LOAD = (
-    "sudo cp config/apparmor/qa-fleet-bwrap /etc/apparmor.d/ && "
+    f"sudo cp {shlex.quote(str(SHIPPED / 'config/apparmor/qa-fleet-bwrap'))} /etc/apparmor.d/ && "
     "sudo apparmor_parser -r /etc/apparmor.d/qa-fleet-bwrap"
 )
 _CONTAINER = (
-    "start the container with `--security-opt seccomp=config/seccomp.json "
+    f"start the container with `--security-opt seccomp={shlex.quote(str(SHIPPED / 'config/seccomp.json'))} "
     "--security-opt systempaths=unconfined` (docs/containers.md)"
 )
 _SIGNS = (

@@ -75,20 +75,26 @@ def load_persona(
 
 
 def load_all(
-    folder: Path,
-    *,
+    *folders: Path,
     tools: Collection[str],
     bad_args: BadArgs,
     bad_expectation: BadExpectation,
     acts: Collection[str] = ACTS,
     around: Surroundings | None = None,
 ) -> tuple[list[LoadedPersona], list[PersonaError]]:
-    """Every `*.md` of a folder by name; errors of bad files are returned beside the good ones."""
-    try:
-        names = sorted(entry.name for entry in os.scandir(folder) if entry.name.endswith(".md"))
-    except OSError as error:
-        remedy = "name a persona file, or a folder of them"
-        return [], [PersonaError(f"cannot be read: {error.strerror}", file=str(folder), remedy=remedy)]
+    """Every `*.md` of the folders by name, of one name that of the last; errors of bad files beside them.
+
+    The first folder must be there.
+    """
+    files: dict[str, Path] = {}
+    for folder in folders:
+        try:
+            files |= {one.name: folder / one.name for one in os.scandir(folder) if one.name.endswith(".md")}
+        except OSError as error:
+            if isinstance(error, FileNotFoundError) and folder != folders[0]:
+                continue
+            remedy = "name a persona file, or a folder of them"
+            return [], [PersonaError(f"cannot be read: {error.strerror}", file=str(folder), remedy=remedy)]
     load = partial(
         load_persona,
         tools=tools,
@@ -99,11 +105,11 @@ def load_all(
     )
     good: list[LoadedPersona] = []
     bad: list[PersonaError] = []
-    for name in names:
+    for name, path in sorted(files.items()):
         if name in IGNORED or name.startswith("."):
             continue
         try:
-            good.append(load(folder / name))
+            good.append(load(path))
         except PersonaError as error:
             bad.append(error)
     return good, bad

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from fleet.config import read_text
 from fleet.config.compiler import CompilerSection
+from fleet.config.files import INSTALLED, SHIPPED, beside
 from fleet.config.target import FuzzTarget
 from fleet.errors import ConfigError, Unreachable
 from fleet.fuzzing.grammar import examples, productions
@@ -21,9 +24,12 @@ GRAMMAR_PROGRAMS = 60
 def target_image(target: FuzzTarget, file: Path) -> Image:
     """The mounts of a target's jails; Unreachable, with a remedy, for what is not there."""
     root = target.compiler.root
-    mounts = [(file.parent / root, "tc")] if root else []
-    mounts += [(file.parent / path, name) for name, path in target.mounts.items()]
-    remedy = "make targets" if target.install.pip or target.install.npm else f"correct {file}"
+    mounts = [(beside(file, root), "tc")] if root else []
+    mounts += [(beside(file, path), name) for name, path in target.mounts.items()]
+    remedy = f"correct {file}"
+    if target.install.pip or target.install.npm:
+        script = shlex.join([sys.executable, str(SHIPPED / "config" / "targets" / "install.py"), target.name])
+        remedy = script if INSTALLED else "make targets"
     for path, name in mounts:
         if not path.is_dir():
             raise Unreachable(f"{target.name}: {path.resolve()} (/opt/{name}) is not there", remedy=remedy)

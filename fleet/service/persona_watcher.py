@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import anyio
@@ -23,11 +24,11 @@ _LOG = logging.getLogger("fleet.service")
 
 
 class PersonaWatcher:
-    """Watches a folder. A bad file is logged once and changes nothing: its last valid version stays."""
+    """Watches folders. A bad file is logged once and changes nothing: its last valid version stays."""
 
     def __init__(
         self,
-        folder: Path,
+        folders: Sequence[Path],
         personas: dict[str, LoadedPersona],
         load: Load,
         triggers: Triggers,
@@ -37,13 +38,13 @@ class PersonaWatcher:
     ) -> None:
         self.personas = personas
         self.refused: dict[str, str] = {}
-        self._folder, self._load = folder, load
+        self._folders, self._load = folders, load
         self._triggers, self._feed, self._every_s = triggers, feed, every_s
 
     async def run(self) -> None:
         """Watch until cancelled; first log the files that were bad at the start."""
         known = {persona.path: persona.sha256 for persona in self.personas.values()}
-        async for change in watch_personas(self._folder, known=known, every_s=self._every_s):
+        async for change in watch_personas(*self._folders, known=known, every_s=self._every_s):
             while True:  # until it takes effect: a full disk must neither end the daemon nor lose a change
                 try:
                     await self.take(change)
@@ -55,16 +56,18 @@ class PersonaWatcher:
                 await anyio.sleep(PERSONA_FILE.pause(0))
 
     async def take(self, change: Change) -> None:
-        """Apply one change of a file."""
+        """Apply one change: what counts now is the file of its name in the last folder that has one."""
         name = change.path.stem
-        if change.kind == "removed":
+        files = [folder / change.path.name for folder in self._folders]
+        there = [path for path in files if os.path.lexists(path)]
+        if not there:
             self.refused.pop(name, None)
             if self.personas.pop(name, None) is not None:
                 self._triggers.drop(name)
                 self._feed.publish(PersonaRemoved(persona=name))
             return
         try:
-            persona = await to_thread.run_sync(self._load, change.path)
+            persona = await to_thread.run_sync(self._load, there[-1])
         except PersonaError as error:
             self.refused[name] = str(error)
             self._feed.publish(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import ChainMap
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,7 @@ NO_FILE = "not a regular file"
 
 Stat = tuple[int, int, int, int]
 """(inode, mtime_ns, size, ctime_ns): at least one changes with the content."""
+_ADOPTED: Stat = (0, 0, 0, 0)
 Watchers = Callable[[], Mapping[str, Collection[str]]]
 """Personas with a trigger `on = "file:<path>"`, by path."""
 
@@ -64,7 +66,7 @@ class Settling:
 
     def adopt(self, name: str) -> None:
         """Assume that a file exists, with an impossible stat: reported once it settles or is missing."""
-        self._settled[name] = self._seen[name] = (0, 0, 0, 0)
+        self._settled[name] = self._seen[name] = _ADOPTED
 
     def forget(self, name: str) -> None:
         """Report it again at the next look, because the change could not be handled."""
@@ -84,9 +86,9 @@ class Change:
 
 
 async def watch_personas(
-    folder: Path, *, known: Mapping[Path, str] | None = None, every_s: float = 1.0
+    *folders: Path, known: Mapping[Path, str] | None = None, every_s: float = 1.0
 ) -> AsyncGenerator[Change, None]:
-    """Yield changes of a folder's persona files until cancelled; the caller loads the files.
+    """Yield changes of the folders' persona files until cancelled; the caller loads the files.
 
     Also yields anything that is not a regular file, so that the loader reports it. A folder that cannot be
     listed counts as unchanged: its personas keep running.
@@ -98,9 +100,13 @@ async def watch_personas(
     settling = Settling()
     for name in digests:
         settling.adopt(name)
+    seen = [{name: _ADOPTED for name in digests if Path(name).parent == folder} for folder in folders]
     while True:
-        now = await to_thread.run_sync(_listed, folder)
-        for name in settling.look(now) if now is not None else ():
+        seen = [
+            before if (now := await to_thread.run_sync(_listed, folder)) is None else now
+            for folder, before in zip(folders, seen, strict=True)
+        ]
+        for name in settling.look(dict(ChainMap(*seen))):
             digest = await to_thread.run_sync(_digest, name, False)
             before = digests.pop(name, GONE)
             if digest != GONE:

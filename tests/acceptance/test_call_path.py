@@ -109,7 +109,7 @@ async def test_the_daemon_works_and_reloads_without_it(
     ended: list[str] = []
     async with house.world(state, one) as world, Rpc(world.platform.chain.rpc) as rpc:
         feed = Feed(state / "events.jsonl", clock=SystemClock())
-        options = Options(state, tmp_path / "personas", "devnet")
+        options = Options(state, (tmp_path / "personas",), "devnet")
         daemon = make(options, world, rpc, {"qa-row": one}, feed, Notifier(), Tally())
 
         async def until_settled() -> None:

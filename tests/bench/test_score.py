@@ -11,8 +11,8 @@ import pytest
 from bench.findings import __main__ as bench_main
 from bench.findings import reach
 from bench.findings.__main__ import arguments, numbers
-from bench.findings.command import without_own_probes
 from bench.findings.fleet_rounds import FinderOutcome
+from bench.findings.reduced_personas import without_own_probes
 from bench.findings.report import data_of, markdown
 from bench.findings.rules import EffectRule, EvidenceCall, Posted, answered, contains, like
 from bench.findings.score import judged, tallied

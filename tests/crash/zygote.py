@@ -51,7 +51,7 @@ async def as_daemon(state: Path) -> None:
     ):
         world = replace(made, spread_s=0.0)
         feed = Feed(state / "events.jsonl", clock=world.clock)
-        options = Options(state, state / "personas", "devnet")
+        options = Options(state, (state / "personas",), "devnet")
         daemon = make(options, world, rpc, personas, feed, Notifier(), Tally())
 
         async def tick() -> None:

@@ -31,7 +31,7 @@ def test_a_target_is_valid_and_named_after_its_file(path: Path, tmp_path: Path) 
     assert (target.name, file) == (path.stem, path)
     assert target.compiler.sample
     for package in (*target.install.pip, *target.install.npm):
-        assert target.compiler.root == f"../../.targets/{target.name}", package
+        assert target.compiler.root == f"{{targets}}/{target.name}", package
 
 
 @pytest.mark.anyio

@@ -36,7 +36,7 @@ async def main(folder: Path) -> None:
     ):
         feed = Feed(state / "events.jsonl", clock=SystemClock())
         more = [("the task of the test", die)]
-        daemon = make(Options(state, folder), world, rpc, found, feed, Notifier(), Tally(), more=more)
+        daemon = make(Options(state, (folder,)), world, rpc, found, feed, Notifier(), Tally(), more=more)
         await daemon.serve()
 
 

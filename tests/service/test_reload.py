@@ -87,7 +87,7 @@ async def stand(up: Up, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stand]
     assert not errors
     async with open_world(up.state, personas=found) as world, Rpc(world.platform.chain.rpc) as rpc:
         feed = Feed(up.state / "events.jsonl", clock=SystemClock())
-        daemon = make(Options(up.state, up.personas), world, rpc, found, feed, Notifier(), Tally())
+        daemon = make(Options(up.state, (up.personas,)), world, rpc, found, feed, Notifier(), Tally())
         yield Stand(up, daemon, world)
         feed.close()
 

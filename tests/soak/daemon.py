@@ -27,5 +27,5 @@ class SteppedClock(SystemClock):
 if __name__ == "__main__":
     configure()
     folder, step = map(Path, sys.argv[1:])
-    options = Options(state_dir(), folder, grace_s=20.0, clock=SteppedClock(step))
+    options = Options(state_dir(), (folder,), grace_s=20.0, clock=SteppedClock(step))
     run(lambda: stay(options))

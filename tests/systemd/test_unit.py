@@ -130,7 +130,7 @@ class TestRender:
     def test_it_waits_for_the_slowest_end_that_the_daemon_allows_itself(self) -> None:
         (line,) = [line for line in settings(self.render()) if line.startswith("TimeoutStopSec=")]
         assert int(line.partition("=")[2]) >= GRACE_S + LEAVE_S
-        assert Options(Path(), Path()).grace_s == GRACE_S
+        assert Options(Path(), ()).grace_s == GRACE_S
 
     @pytest.mark.parametrize("folder", HIDDEN)
     def test_a_checkout_below_a_hidden_folder_is_bound_back(self, folder: str) -> None:

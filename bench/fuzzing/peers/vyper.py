@@ -66,7 +66,7 @@ def places(sources: Iterable[bytes]) -> set[str]:
 def _target(folder: Path) -> Path:
     """The shipped target, with its folders where they are."""
     text = TARGET.read_text("utf-8")
-    text = text.replace('"../../.targets/vyper"', json.dumps(str(INSTALLED)))
+    text = text.replace('"{targets}/vyper"', json.dumps(str(INSTALLED)))
     text = text.replace('"adapters"', json.dumps(str(TARGET.parent / "adapters")))
     path = folder / "vyper.toml"
     path.write_text(text, "utf-8")

@@ -20,7 +20,8 @@ from fleet.chain.keys import address_of, load_key
 from fleet.chain.node.rpc import Rpc
 from fleet.cli.console import Json, make_app, put, run, state, table
 from fleet.cli.daemon_page import daemon_of
-from fleet.config import ROOT, Platform, key_file, load_fleet, load_platform
+from fleet.config import Platform, key_file, load_fleet, load_platform
+from fleet.config.files import fetched, how_to_fetch
 from fleet.disk_reserve import room
 from fleet.errors import FleetError
 from fleet.gate.dial import DIAL, read_dial
@@ -161,8 +162,9 @@ async def browser(_: str | None) -> list[Row]:
         return [
             ("browser", True, f"none: pages are not opened in one (not applicable); to get it: {BROWSER}")
         ]
-    rules = browser_rules(ROOT)
-    judged = "axe-core" if rules else "no axe-core: accessibility is not judged; to get it: make setup"
+    rules = browser_rules(fetched())
+    missing = f"no axe-core: accessibility is not judged; to get it: {how_to_fetch('axe-core')}"
+    judged = "axe-core" if rules else missing
     jail = _make()(Image(guest="sandbox.browser.check"))
     try:
         seen = await try_browser(jail)

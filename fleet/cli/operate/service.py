@@ -1,4 +1,4 @@
-"""`fleet service install|uninstall|show`: the systemd unit of this checkout.
+"""`fleet service install|uninstall|show`: the systemd unit of this installation.
 
 It writes and removes files, and prints the systemctl commands: it never runs them.
 """
@@ -18,13 +18,14 @@ import typer
 
 from fleet.cli.console import DryRun, Json, make_app, note, put
 from fleet.config import ROOT, read_text
+from fleet.config.files import SHIPPED
 from fleet.errors import ConfigError, Refused, UsageError
 from fleet.files import sync_folder, write_atomic
 
 app = make_app(group=True)
 
 UNIT = "qa-fleet.service"
-TEMPLATE = ROOT / "config" / UNIT
+TEMPLATE = SHIPPED / "config" / UNIT
 MARK = "# Written by `fleet service install`."
 USERS = "/etc/sysusers.d/qa-fleet.conf"
 USERS_TEXT = f'{MARK}\nu qa-fleet - "QA fleet" /var/lib/qa-fleet\n'
@@ -46,7 +47,7 @@ Root = Annotated[Path, typer.Option(help="Write below this folder, such as the r
 
 @app.callback()
 def _group() -> None:
-    """Write, remove or show the systemd unit of this checkout."""
+    """Write, remove or show the systemd unit of this installation."""
 
 
 @app.command()
@@ -115,7 +116,7 @@ def uninstall(
 
 @app.command()
 def show(root: Root = Path("/"), as_json: Json = False) -> None:
-    """Show what is installed, and whether it matches this checkout."""
+    """Show what is installed, and whether it matches this installation."""
     rows = []
     for scope in ("system", "user"):
         chosen = installation(user=scope == "user", root=root)

@@ -27,7 +27,8 @@ from fleet.cli.operate.status_page import COSTS, wrong
 from fleet.cli.operate.status_page import page as lines_of
 from fleet.cli.outages import open_outages
 from fleet.clock import iso
-from fleet.config import ROOT, load_fleet
+from fleet.config import load_fleet
+from fleet.config.files import persona_dirs
 from fleet.disk_reserve import laid, read_only
 from fleet.errors import ConfigError
 from fleet.events.daemon_events import DaemonLost
@@ -48,7 +49,6 @@ from fleet.triage.outputs.files import written
 from fleet.triage.outputs.selection import DAY, moment
 
 app = make_app()
-FOLDER = ROOT / "personas"
 EVERY_S = 2.0
 """Pause between two pages of `--watch`."""
 PLAIN = 10_000
@@ -268,7 +268,8 @@ def _personas(live: Mapping[str, Any]) -> tuple[list[PersonaSummary], list[dict[
         from fleet.personas.load import load_all
         from sandbox.tools import TOOLS  # these two are a quarter of the command's time
 
-        good, errors = load_all(FOLDER, tools=TOOLS, bad_args=lambda *_: None, bad_expectation=lambda *_: ())
+        places = persona_dirs(state()).values()
+        good, errors = load_all(*places, tools=TOOLS, bad_args=lambda *_: None, bad_expectation=lambda *_: ())
         loaded = [PersonaSummary.of(one.persona) for one in good]
         refused = [(Path(one.file).stem, str(one)) for one in errors]
     return loaded, [{"persona": clean(name), "reason": clean(str(why), 300)} for name, why in refused]

@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +18,8 @@ from fleet import disk_reserve
 from fleet.app.bootstrap import GRACE_S, Bootstrap, Options, fenced
 from fleet.cli import at_once
 from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table
-from fleet.config import ROOT, load_fleet, load_platform
+from fleet.config import load_fleet, load_platform
+from fleet.config.files import persona_dirs
 from fleet.errors import FleetError, Unreachable, UsageError
 from fleet.retry import START_UP
 from fleet.service.logs import configure
@@ -26,7 +27,6 @@ from fleet.service.readiness import Notifier
 
 app = make_app()
 _LOG = logging.getLogger("fleet.service")
-FOLDER = ROOT / "personas"
 Resident = Callable[[Options, Bootstrap, Notifier, Callable[[], None]], Awaitable[bool]]
 
 
@@ -35,7 +35,10 @@ def up(
     platform: Annotated[
         str | None, typer.Option(help="Profile to run against; default: the configured one.")
     ] = None,
-    personas: Annotated[Path, typer.Option(help="Folder of persona files, watched for changes.")] = FOLDER,
+    personas: Annotated[
+        Path | None,
+        typer.Option(help="Only this folder of persona files; default: all that `personas list` shows."),
+    ] = None,
     grace: Annotated[
         float, typer.Option(min=0, max=3600, help="Seconds that runs may continue after the first SIGTERM.")
     ] = GRACE_S,
@@ -51,10 +54,11 @@ def up(
     The first one gives runs in flight their grace, then exits 0; a second one, a second later, ends at once
     with 143 or 130, and the next start settles. Ctrl-C before the service is ready exits 130.
     """
-    if not personas.is_dir():
+    if personas and not personas.is_dir():
         raise UsageError(f"{personas}: not a folder", remedy="name a folder of persona files")
+    folders = (personas.absolute(),) if personas else tuple(persona_dirs(state()).values())
     if dry_run:
-        plan = planned(personas, platform)
+        plan = planned(folders, platform)
 
         def text() -> None:
             print(f"platform  {plan['platform']}  dial {plan['dial']}")
@@ -65,19 +69,19 @@ def up(
         put(plan, as_json=as_json, text=text)
         return
     configure()
-    if run(lambda: stay(Options(state(), personas.absolute(), platform, grace, port))):
+    if run(lambda: stay(Options(state(), folders, platform, grace, port))):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # what is ignored stays so in the next program
         os.execv(sys.executable, [sys.executable, "-m", "fleet.cli", *sys.argv[1:]])
 
 
-def planned(folder: Path, platform: str | None) -> dict[str, Any]:
+def planned(folders: Sequence[Path], platform: str | None) -> dict[str, Any]:
     """What would run, and why the rest would not."""
     from fleet.app.persona_sets import roster
     from fleet.cli.operate.dial import show as show_dial
 
     config = load_fleet()
     profile, path = load_platform(platform or config.platform, state())
-    found, errors = roster(folder)
+    found, errors = roster(*folders)
     rows = []
     for name, one in sorted(found.items()):
         words = [

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from fleet.app.persona_sets import FOLDER, one, roster, surroundings
+from fleet.app.persona_sets import one, roster, surroundings
 from fleet.cli.console import DryRun, Json, make_app, note, put, put_rows, run, state
 from fleet.cli.daemon_page import daemon_of, page
 from fleet.cli.personas.try_probe import try_file
 from fleet.config import load_fleet, load_platform
+from fleet.config.files import own_personas, persona_dirs
 from fleet.config.json_schema import schema
 from fleet.errors import ConfigError, Refused, UsageError
 from fleet.gate.dial import DIAL, read_dial
@@ -56,7 +58,10 @@ def _group() -> None:
 
 @app.command("list")
 def list_personas(as_json: Json = False) -> None:
-    """List every persona that can run, how its last run ended, and when a running daemon starts it next."""
+    """List every persona that can run, how its last run ended, and when a running daemon starts it next.
+
+    From: shipped, or your configuration or state folder, whose file replaces a shipped one of its name.
+    """
     found, errors = roster()
     from fleet.app.journal import from_journal  # SQLAlchemy, which `check` does without
     from fleet.cli.operate.status import LAST_RUN, of_last_runs
@@ -80,9 +85,12 @@ def list_personas(as_json: Json = False) -> None:
     upcoming = page(state(), "/readyz").get("next", {}) if daemon_of(state()) else {}
     for error in errors:
         note(f"not loaded: {error}")
+    places = {folder: name for name, folder in persona_dirs(state()).items()}
     data = [
         {
             "name": name,
+            "from": places[loaded.path.parent],
+            "file": str(loaded.path),
             "surface": loaded.persona.surface,
             "probes": len(loaded.persona.probe),
             "tools": list(loaded.persona.tools),
@@ -92,7 +100,7 @@ def list_personas(as_json: Json = False) -> None:
         }
         for name, loaded in sorted(found.items())
     ]
-    columns = ("name", "surface", "probes", "last", "next", "summary")
+    columns = ("name", "from", "surface", "probes", "last", "next", "summary")
     put_rows(data, columns, as_json=as_json)
 
 
@@ -101,7 +109,9 @@ app.command("try")(try_file)
 
 @app.command()
 def check(
-    path: Annotated[Path | None, typer.Argument(help="A file or a folder; default: personas/.")] = None,
+    path: Annotated[
+        Path | None, typer.Argument(help="A file or a folder; default: all that `list` shows.")
+    ] = None,
     platform: Annotated[
         str | None,
         typer.Option("--platform", help="Whose hosts and targets count; default: the configured profile."),
@@ -119,7 +129,7 @@ def check(
         if platform:
             raise
         note(f"hosts and targets were not checked: {error}")
-    found, refused = roster(path or FOLDER, around=around)
+    found, refused = roster(*((path,) if path else ()), around=around)
     errors = [one for error in refused for one in (error, *error.others)]
     data: dict[str, Any] = {
         "ok": not errors,
@@ -147,14 +157,19 @@ def new(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Write a small valid persona to start from; never overwrites a file."""
-    path = FOLDER / f"{name}.md"
+    """Write a small valid persona to start from; never overwrites a file, or replaces a persona."""
     if not name.startswith("qa-") or not name.replace("-", "").isalnum() or not name.islower():
         raise UsageError(f"{name!r} is not a persona name", remedy="use qa-<word>, lower case")
-    if path.exists():
-        raise UsageError(f"{path} exists", remedy="choose another name, or edit that file")
+    path = own_personas() / f"{name}.md"
+    for there in (*(folder / path.name for folder in persona_dirs(state()).values()), path):
+        if os.path.lexists(there):
+            remedy = "choose another name, or edit that file"
+            raise UsageError(
+                f"{there} exists", remedy=remedy if there == path else f"{remedy}, or a copy in {path.parent}"
+            )
     text = SCAFFOLD.format(name=name)
     if not dry_run:
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
         note(f"wrote {path}: try it with fleet personas try {path}")
     data = {"file": str(path), "written": not dry_run, "text": text}
