@@ -232,7 +232,7 @@ def test_a_list_that_cannot_be_read_is_said(state: Path, text: str, option: str)
 GATES = ("--exit-code", "--json", "--sarif", "--csv", "--junit", "--html")
 
 
-# Each output once, with what is refused at once, and each answer once: a node that is busy is waited for, 20 s long.
+# Each output with one that refuses at once, and each answer once: for a busy node it waits 20 s.
 @pytest.mark.parametrize(
     ("answer", "option"),
     [
@@ -251,7 +251,10 @@ def test_a_log_that_was_never_read_is_never_clean(state: Path, answer: str, opti
 
 @pytest.mark.parametrize(
     ("answer", "option"),
-    [*(("403", option) for option in GATES), *((answer, "--json") for answer in ("429", "page", "error", "closed"))],
+    [
+        *(("403", option) for option in GATES),
+        *((answer, "--json") for answer in ("429", "page", "error", "closed")),
+    ],
 )
 def test_an_old_list_is_no_answer_for_a_program(state: Path, answer: str, option: str) -> None:
     with refusing(state, answer):

@@ -160,7 +160,7 @@ def test_stop_is_respected(fleet: Fleet, tmp_path: Path) -> None:
 
 def test_ctrl_c_ends_the_jails_and_prints_what_was_found(tmp_path: Path) -> None:
     target, state = own(tmp_path), tmp_path / "state"
-    words = [sys.executable, "-m", "fleet.cli", "fuzz", str(target), "--minutes", "0.5", "--json"]
+    words = [sys.executable, "-m", "fleet.cli", "fuzz", str(target), "--minutes", "0.2", "--json"]
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "STATE_DIRECTORY": str(state)}
     with subprocess.Popen(words, env=environment, stdout=-1, stderr=-1, text=True) as process:
         assert process.stderr is not None
