@@ -29,7 +29,11 @@ _STOPPED, _ACTING = "stop", frozenset({"exercise", "propose"})
 """Words of the dial (fleet/gate/gate.py, `rung_now`) that decide here as well."""
 _ESCAPED_DOT_OR_SLASH = re.compile(r"%2e|%2f|%5c", re.IGNORECASE)
 
-_EXTRA_BLOCKED = (IPv4Address("100.100.100.200"), IPv4Address("168.63.129.16"), IPv6Address("fd00:ec2::254"))
+METADATA_SERVICES = (
+    IPv4Address("100.100.100.200"),
+    IPv4Address("168.63.129.16"),
+    IPv6Address("fd00:ec2::254"),
+)
 """Cloud metadata services that no registry lists as private (jail.md section 9)."""
 
 _UNICAST = IPv6Network("2000::/3")
@@ -262,7 +266,7 @@ def is_public(address: str) -> bool:
         inner = ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
         if ip not in _UNICAST or (inner is not None and not is_public(str(inner))):
             return False
-    listed = ip in _EXTRA_BLOCKED or any(ip in network for network in _NOT_HOSTS)
+    listed = ip in METADATA_SERVICES or any(ip in network for network in _NOT_HOSTS)
     return ip.is_global and not ip.is_multicast and not listed
 
 

@@ -1,0 +1,1 @@
+"""Finds out what there is at an address."""

@@ -1,0 +1,467 @@
+"""What there is at some addresses: pages, descriptions of APIs, agents, a node, a contract.
+
+`discover` asks only what a visitor may: GET, and JSON-RPC that reads where a node or an MCP server shows. An
+answer is believed only where its content is what the place promises: a site may answer 200 to everything.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import anyio
+
+from fleet.app.discovery.visitor import Answer, Unanswered, Visitor, origin_of
+from fleet.broker.egress_policy import Origin
+from fleet.chain.node.abi import FUNCTIONS
+from fleet.chain.node.codec import Malformed
+from fleet.chain.node.facets import selectors
+from fleet.chain.node.hexes import as_bytes, as_int
+from fleet.drivers.explore.documents.api import DESCRIPTIONS
+from fleet.drivers.explore.documents.api_description import ApiDescription, read_description
+from fleet.drivers.explore.web.site_map import MISSING
+from fleet.errors import Unreachable, UsageError
+from fleet.oracles.documents.api_document import api_document, is_description
+from fleet.oracles.documents.openapi import operations, security_schemes
+from fleet.text import counted, line
+from fleet.unanswered import TIMED_OUT
+from sandbox.pages.condensed import condensed
+from sandbox.tools.qa_fetch import LONGEST
+
+SECONDS = 60.0
+"""For everything that is asked."""
+DESCRIPTION = 4 << 20
+"""Bytes of a description of an API."""
+LINKED = 8
+"""Descriptions that pages link to, of one site."""
+FURTHER = (
+    *("/api/swagger.json", "/api/schema/", "/api/v3/openapi.json", "/apispec_1.json", "/api-json"),
+    *("/static/openapi.json", "/openapi/v1.json", "/swagger/v1/swagger.json"),
+)
+"""Where frameworks put their descriptions, besides the places that the explorer of APIs looks at itself."""
+ABOUT = ("/docs", "/redoc", "/swagger", "/apidocs", "/swagger-ui.html", "/.well-known/api-catalog")
+"""Pages that name a description."""
+ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
+_LINKED = re.compile(
+    r"[\"'(=<]\s{0,2}([^\s\"'()<>=]{0,180}(?:openapi|swagger|api-docs|apispec|/schema)[^\s\"'()<>]{0,60})",
+    re.IGNORECASE,
+)
+_ASSET = re.compile(r"\.(?:js|css|png|ico|svg|map|html?)(?:\?|$)", re.IGNORECASE)
+_MCP_START = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "qa-fleet", "version": "1"},
+}
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundDocument:
+    """A document at a place that a site has it; `role` is its role among the targets of a profile."""
+
+    role: str
+    url: str
+    how: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundSite:
+    """A host that answers as a site; `how` says what to. `start` is another path of it that was named."""
+
+    origin: str
+    how: str
+    start: str = ""
+    documents: tuple[FoundDocument, ...] = ()
+    ways_in: tuple[str, ...] = ()
+    """How requests show who asks, as its description has it."""
+    notes: tuple[str, ...] = ()
+    """What was found and is not looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundNode:
+    rpc: str
+    id: int
+    how: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundContract:
+    """A contract at a named address. `functions`: how many its loupe lists; None without a loupe."""
+
+    address: str
+    how: str
+    functions: int | None = None
+    takes_feedback: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discovery:
+    """Everything found. `silent`: what was named and did not answer, with the reason."""
+
+    sites: tuple[FoundSite, ...] = ()
+    node: FoundNode | None = None
+    contract: FoundContract | None = None
+    silent: tuple[tuple[str, str], ...] = ()
+    requests: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTargets:
+    """What a person named: URLs, each in the ways it may be meant, the likeliest first; an address."""
+
+    urls: tuple[tuple[str, ...], ...] = ()
+    address: str = ""
+
+    @classmethod
+    def of(cls, words: Iterable[str]) -> NamedTargets:
+        """Read a command line: `https://host/path`, `host`, `host:port` or `0x…`; UsageError for others."""
+        urls, found = list[tuple[str, ...]](), list[str]()
+        for word in words:
+            if ADDRESS.fullmatch(word):
+                found.append(word)
+                continue
+            ways = (word,) if "://" in word else tuple(f"{one}://{word}" for one in _schemes(word))
+            try:
+                urls.append(tuple(_plain(one) for one in ways))
+            except (Unanswered, UnicodeError, ValueError) as error:
+                raise UsageError(
+                    f"{line(word, 100)!r} is no URL, host:port or address: {line(str(error), 100)}",
+                    remedy="write https://HOST[:PORT]/PATH, HOST:PORT, or an address and the URL of its node",
+                ) from None
+        if len(found) > 1 or (found and not urls):
+            raise UsageError(
+                "one address at a time, with the URL of its chain's node",
+                remedy=f"fleet look {found[0]} https://RPC-URL",
+            )
+        return cls(tuple(urls), found[0] if found else "")
+
+    @property
+    def name(self) -> str:
+        """A name for the profile: of the contract, else of the first host."""
+        word = self.address[:10] or urlsplit(self.urls[0][0]).netloc
+        return re.sub(r"[^a-z0-9_.-]+", "-", word.lower()).strip("-._")[:64] or "platform"
+
+    @property
+    def origins(self) -> frozenset[Origin]:
+        """Every host and port that may be asked."""
+        return frozenset(origin_of(url) for ways in self.urls for url in ways)
+
+
+def _schemes(word: str) -> tuple[str, ...]:
+    """The likelier scheme of a host without one first."""
+    host, _, port = word.partition("/")[0].rpartition(":")
+    near = (host or port).startswith(("127.", "10.", "192.168.", "localhost", "[::1]"))
+    if port in ("443", "8443") or not (near or port.isdigit()):
+        return ("https", "http")
+    return ("http", "https")
+
+
+def _plain(url: str) -> str:
+    """A URL of http or https, its host in ASCII, without a fragment."""
+    parts = urlsplit(url)
+    host = parts.netloc if parts.netloc.isascii() else parts.netloc.encode("idna").decode()
+    plain = f"{parts.scheme.lower()}://{host.lower()}{parts.path or '/'}"
+    origin_of(plain)
+    return plain + (f"?{parts.query}" if parts.query else "")
+
+
+async def discover(
+    named: NamedTargets, agent: str, report: Progress = lambda _: None, *, seconds: float = SECONDS
+) -> Discovery:
+    """Ask everything that was named; `report` is called with a line for each thing found."""
+    found = _Findings(named, report)
+    async with Visitor(named.origins, agent) as visitor:
+        with anyio.move_on_after(seconds):
+            async with anyio.create_task_group() as tasks:
+                for ways in named.urls:
+                    tasks.start_soon(found.place, visitor, ways)
+        with anyio.move_on_after(seconds / 4):
+            await found.address(visitor)
+        return found.discovery(visitor.asked)
+
+
+class _Findings:
+    """What was found so far, by the URLs that were named."""
+
+    def __init__(self, named: NamedTargets, report: Progress) -> None:
+        self._named, self._report = named, report
+        self._sites: dict[tuple[str, ...], FoundSite] = {}
+        self._silent: dict[tuple[str, ...], str] = {}
+        self._nodes: dict[tuple[str, ...], FoundNode] = {}
+        self._contract: FoundContract | None = None
+
+    def discovery(self, requests: int) -> Discovery:
+        """In the order of the command line; what ran out of time is silent."""
+        late = [ways for ways in self._named.urls if ways not in {*self._sites, *self._silent, *self._nodes}]
+        silent = self._silent | dict.fromkeys(late, TIMED_OUT)
+        return Discovery(
+            sites=tuple(self._sites[ways] for ways in dict.fromkeys(self._named.urls) if ways in self._sites),
+            node=next(iter(self._nodes.values()), None),
+            contract=self._contract,
+            silent=tuple((ways[0], why) for ways, why in silent.items()),
+            requests=requests,
+        )
+
+    async def place(self, visitor: Visitor, ways: tuple[str, ...]) -> None:
+        """One URL that was named: a node, or a site."""
+        why = ""
+        for url in ways:
+            try:
+                first = await visitor.get(url)
+            except Unanswered as error:
+                why = why or str(error)
+                continue
+            asks_node = bool(self._named.address) or _may_be_node(first)
+            if asks_node and (node := await chain_of(visitor, url)):
+                self._nodes[ways] = node
+                self._report(f"{url}: {node.how}")
+                return
+            site = FoundSite(origin=_origin(first.url), how=_seen(url, first), start=_start(url))
+            if first.elsewhere:
+                note = f"{url} redirects to {first.elsewhere}: another host, asked only if it is named too"
+                site = replace(site, notes=(note,))
+            self._report(f"{url}: {site.how}")
+            self._sites[ways] = site
+            self._sites[ways] = await _documents(visitor, site, first, self._report)
+            return
+        self._silent[ways] = why
+
+    async def address(self, visitor: Visitor) -> None:
+        """The contract at the address that was named."""
+        for node in [*self._nodes.values()][:1] if self._named.address else ():
+            self._contract = await contract_at(visitor, node.rpc, self._named.address)
+            if self._contract:
+                self._report(f"{self._named.address}: {self._contract.how}")
+
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.lower()}"
+
+
+def _start(url: str) -> str:
+    parts = urlsplit(url)
+    return "" if parts.path in ("", "/") and not parts.query else url[len(_origin(url)) :]
+
+
+def _seen(url: str, answer: Answer) -> str:
+    """What a page was answered with, in words."""
+    if not answer.whole:
+        return f"GET {url} answered with more than is read"
+    server = line(answer.headers.get("server", ""), 40)
+    said = [f"GET {line(url, 120)} answered {answer.status}", answer.type, server and f"server {server}"]
+    return ", ".join(filter(None, said))
+
+
+# What a site has ----------------------------------------------------------------------------------
+
+
+async def _documents(visitor: Visitor, site: FoundSite, first: Answer, report: Progress) -> FoundSite:
+    """The site with the documents that it has, and what they say."""
+    pages: dict[str, Answer] = {first.url: first}
+
+    async def fetched(path: str) -> None:
+        url = site.origin + path
+        try:
+            limit = DESCRIPTION if path in (*DESCRIPTIONS, *FURTHER) else LONGEST * 8
+            pages[url] = await visitor.get(url, accept="application/json, */*;q=0.8", limit=limit)
+        except Unanswered:
+            return
+
+    await _all(fetched, ["/", MISSING, *READERS, *ABOUT])
+    await _all(fetched, [one for one in (*DESCRIPTIONS, *FURTHER) if site.origin + one not in pages])
+    linked = [one for one in _links(pages.values(), site.origin) if site.origin + one not in pages]
+    await _all(fetched, linked[:LINKED])
+    missing = pages.get(site.origin + MISSING)
+    absent = missing.body if missing and missing.status == 200 else None
+    documents, notes, ways_in = list[FoundDocument](), list(site.notes), tuple[str, ...]()
+    for url, answer in pages.items():
+        path = url[len(site.origin) :]
+        if answer.status != 200 or not answer.body or answer.body == absent or path == MISSING:
+            continue
+        if reader := READERS.get(path):
+            role, how = reader[0], reader[1](answer)
+            documents += [FoundDocument(role, url, how)] * bool(how)
+        elif is_description(text := _described(answer)):
+            read = await anyio.to_thread.run_sync(read_description, text, site.origin)
+            if isinstance(read, ApiDescription) and read.operations:
+                documents.append(FoundDocument("description", url, _of_description(text, read)))
+                ways_in = ways_in or tuple(
+                    dict.fromkeys(one.carried or "bearer" for one in security_schemes(read.whole))
+                )
+            else:
+                notes.append(
+                    f"{url}: a description of an API that cannot be read: {line(str(read), 100)}"[:300]
+                )
+    documents = list({(one.role, one.how): one for one in reversed(documents)}.values())[::-1]
+    for url in (site.origin + site.start, *(f"{site.origin}{path}" for path in ("/mcp", "/mcp/"))):
+        if how := await _mcp(visitor, url, absent):
+            documents.append(FoundDocument("mcp", url, how))
+            break
+    for one in documents:
+        report(f"{one.url}: {one.how}")
+    return replace(site, documents=tuple(documents), notes=tuple(notes), ways_in=ways_in)
+
+
+async def _all(work: Callable[[str], Coroutine[Any, Any, None]], paths: Sequence[str]) -> None:
+    async with anyio.create_task_group() as tasks:
+        for path in dict.fromkeys(paths):
+            tasks.start_soon(work, path)
+
+
+def _links(pages: Collection[Answer], origin: str) -> list[str]:
+    """Paths of this host that pages name, and that look like a description of an API."""
+    found = list[str]()
+    for page in pages:
+        for match in _LINKED.finditer(page.text[: LONGEST * 4]):
+            try:
+                url = urljoin(page.url, match[1]).partition("#")[0]
+            except ValueError:
+                continue
+            if url.startswith(f"{origin}/") and not _ASSET.search(url):
+                found.append(url[len(origin) :])
+    return list(dict.fromkeys(found))
+
+
+def _described(answer: Answer) -> str:
+    """The text of an answer, as long ones are read: without prose and examples."""
+    text = answer.text
+    return text if len(text) < LONGEST else condensed(text, LONGEST)
+
+
+def _of_description(text: str, read: ApiDescription) -> str:
+    document = api_document(text)
+    info = document.get("info") if not isinstance(document, str) else None
+    title = line(str(info.get("title", "")), 60) if isinstance(info, dict) else ""
+    reads = sum(one.method in ("GET", "HEAD") for one in operations(read.whole))
+    version = line(str(read.whole.get("openapi", "")), 12)
+    called = f" {title!r}" if title else ""
+    return f"OpenAPI {version}{called}: {counted(read.count, 'operation')}, {reads} that read"
+
+
+def _guide(answer: Answer) -> str:
+    text = answer.text.lstrip()
+    plain = text and text[:1] not in "<{" and "html" not in answer.type
+    return f"a guide for agents, {counted(len(text.splitlines()), 'line')}" if plain else ""
+
+
+def _robots(answer: Answer) -> str:
+    closed = len(re.findall(r"(?im)^disallow:[ \t]{0,4}/", answer.text))
+    is_one = re.search(r"(?im)^user-agent[ \t]{0,4}:", answer.text)
+    return f"robots.txt, {counted(closed, 'path')} disallowed" if is_one else ""
+
+
+def _sitemap(answer: Answer) -> str:
+    is_one = re.search(r"<(?:\w{1,20}:)?(?:urlset|sitemapindex)\b", answer.text[:4_000])
+    return f"a sitemap of {counted(answer.text.count('<loc>'), 'page')}" if is_one else ""
+
+
+def _security(answer: Answer) -> str:
+    contact = re.search(r"(?im)^contact:[ \t]{0,4}(\S{3,200})", answer.text)
+    return (
+        f"whom to write to about findings: {line(contact[1], 120)}"
+        if contact and "<" not in answer.text[:1]
+        else ""
+    )
+
+
+def _agent_card(answer: Answer) -> str:
+    card = answer.json
+    is_one = isinstance(card, dict) and isinstance(card.get("name"), str)
+    if not is_one or not {"skills", "url", "supportedInterfaces", "capabilities"} & set(card):
+        return ""
+    skills = card.get("skills")
+    count = len(skills) if isinstance(skills, list) else 0
+    return f"the card of an agent {line(card['name'], 60)!r}, {counted(count, 'skill')}"
+
+
+READERS: dict[str, tuple[str, Callable[[Answer], str]]] = {
+    "/llms.txt": ("guide", _guide),
+    "/skill.md": ("manual", _guide),
+    "/robots.txt": ("robots", _robots),
+    "/sitemap.xml": ("sitemap", _sitemap),
+    "/.well-known/security.txt": ("security", _security),
+    "/.well-known/agent-card.json": ("agent-card", _agent_card),
+    "/.well-known/agent.json": ("agent-card", _agent_card),
+}
+"""Documents at fixed places: role, and what is found there, "" where the content is another."""
+
+
+# JSON-RPC -----------------------------------------------------------------------------------------
+
+
+def _may_be_node(answer: Answer) -> bool:
+    """Whether a place refused GET, or answered as JSON-RPC does: only such a place is posted to."""
+    refused = answer.status in (400, 404, 405, 415, 426) and "html" not in answer.type
+    return answer.whole and (refused or b'"jsonrpc"' in answer.body[:2_000])
+
+
+async def _call(visitor: Visitor, url: str, method: str, params: object) -> Any:  # noqa: ANN401  any JSON
+    """The result of a JSON-RPC call; None where there is none."""
+    asked = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    try:
+        accept = "application/json, text/event-stream"
+        answer = await visitor.ask("POST", url, json.dumps(asked).encode(), accept=accept)
+    except Unanswered:
+        return None
+    said = answer.json
+    if answer.type == "text/event-stream" and (event := re.search(r"(?m)^data: ?(\{.*)$", answer.text)):
+        said = replace(answer, body=event[1].encode()).json
+    return said.get("result") if isinstance(said, dict) and said.get("jsonrpc") == "2.0" else None
+
+
+async def chain_of(visitor: Visitor, url: str) -> FoundNode | None:
+    """The node at a URL, if it says of which chain it is."""
+    try:
+        number = as_int(await _call(visitor, url, "eth_chainId", []))
+    except Unreachable:
+        return None
+    how = f"eth_chainId answered {number}"
+    return FoundNode(rpc=url.rstrip("/"), id=number, how=how) if 0 < number < 1 << 63 else None
+
+
+async def contract_at(visitor: Visitor, rpc: str, address: str) -> FoundContract | None:
+    """The contract at an address; None where there is no code."""
+
+    async def asked(name: str) -> bytes:
+        call = {"to": address, "data": "0x" + FUNCTIONS[name].selector.hex()}
+        return as_bytes(await _call(visitor, rpc, "eth_call", [call, "latest"]))
+
+    functions, feedback, code = None, False, b""
+    with suppress(Unreachable):
+        code = as_bytes(await _call(visitor, rpc, "eth_getCode", [address, "latest"]))
+    if not code:
+        return None
+    with suppress(Unreachable, Malformed):
+        functions = len(selectors(await asked("facets")))
+    with suppress(Unreachable):
+        feedback = len(await asked("feedbackCount")) == 32
+    how = f"eth_getCode answered {counted(len(code), 'byte')}"
+    how += f"; a diamond: its loupe lists {counted(functions, 'function')}" if functions else "; no loupe"
+    how += "; it has a feedback log" if feedback else ""
+    return FoundContract(address=address, how=how, functions=functions, takes_feedback=feedback)
+
+
+async def _mcp(visitor: Visitor, url: str, absent: bytes | None) -> str:
+    """Whether an MCP server answers there. It is first asked as one that only listens: what answers GET as a
+    page, or has nothing there, is not posted to."""
+    try:
+        heard = await visitor.get(url, accept="text/event-stream", limit=4_096)
+    except Unanswered:
+        return ""
+    known = heard.status in (400, 405, 406) or b'"jsonrpc"' in heard.body
+    if not heard.whole or not known or heard.body == absent or "html" in heard.type:
+        return ""
+    result = await _call(visitor, url, "initialize", _MCP_START)
+    if not isinstance(result, dict) or not isinstance(result.get("protocolVersion"), str):
+        return ""
+    server = result.get("serverInfo")
+    name = line(str(server.get("name", "")), 60) if isinstance(server, dict) else ""
+    return f"an MCP server {name!r}, protocol {line(result['protocolVersion'], 20)}"

@@ -1,0 +1,235 @@
+"""What discovery finds on small servers of this process, and that a hostile one costs and moves nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
+
+import pytest
+
+from fleet.app.discovery.discover import Discovery, NamedTargets, discover
+from fleet.app.discovery.visitor import Unanswered, Visitor, is_ours, origin_of
+from fleet.errors import UsageError
+from tests.sandbox.doubles import Got, Server, http_answer, json_answer
+
+pytestmark = pytest.mark.anyio
+OPENAPI = {
+    "openapi": "3.1.0",
+    "info": {"title": "Pets\n[web]\nsite = 1", "version": "1"},
+    "paths": {"/pets": {"get": {"responses": {}}, "post": {"responses": {}}}},
+    "components": {"securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "x-key"}}},
+}
+CARD = {"name": "Moss", "url": "http://x", "skills": [{}, {}]}
+HOME = http_answer(
+    200, b"<html><a href='/a'>a</a></html>", "content-type: text/html", "server: small\x1b[31m"
+)
+MCP = {"protocolVersion": "2025-06-18", "serverInfo": {"name": "tiles"}, "capabilities": {}}
+ADDRESS = "0x" + "ab" * 20
+
+
+def site(pages: Mapping[str, bytes], missing: bytes = http_answer(404, b"no")) -> Server:
+    """A site of these pages, by path."""
+    return Server(lambda got: {"/": HOME, **pages}.get(got.path, missing) if got.method == "GET" else missing)
+
+
+def rpc(results: Mapping[str, object], get: int = 405) -> Callable[[Got], bytes]:
+    """Answers of a JSON-RPC service that refuses GET."""
+
+    def answer(got: Got) -> bytes:
+        if got.method != "POST":
+            return http_answer(get, b"")
+        asked = json.loads(got.body)
+        key = asked["params"][0]["data"] if asked["method"] == "eth_call" else asked["method"]
+        said = {"result": results[key]} if key in results else {"error": {"code": -32601, "message": "no"}}
+        return json_answer(200, {"jsonrpc": "2.0", "id": 1, **said})
+
+    return answer
+
+
+async def found(*words: str, seconds: float = 20.0) -> Discovery:
+    return await discover(NamedTargets.of(words), "qa-test", seconds=seconds)
+
+
+PLACES = [
+    ("/openapi.json", json_answer(200, OPENAPI), "description", "2 operations, 1 that read"),
+    ("/apispec_1.json", json_answer(200, OPENAPI), "description", "2 operations, 1 that read"),
+    ("/llms.txt", http_answer(200, b"# Moss\n\nHello", "content-type: text/plain"), "guide", "3 lines"),
+    ("/robots.txt", http_answer(200, b"User-agent: *\nDisallow: /a\n"), "robots", "1 path disallowed"),
+    ("/sitemap.xml", http_answer(200, b"<urlset><loc>/a</loc></urlset>"), "sitemap", "a sitemap of 1 page"),
+    ("/.well-known/security.txt", http_answer(200, b"Contact: mailto:a@b.c\n"), "security", "mailto:a@b.c"),
+    ("/.well-known/agent-card.json", json_answer(200, CARD), "agent-card", "'Moss', 2 skills"),
+]
+
+
+@pytest.mark.parametrize(("path", "answer", "role", "how"), PLACES, ids=[one[0] for one in PLACES])
+async def test_a_document_is_found_where_it_is_usual(path: str, answer: bytes, role: str, how: str) -> None:
+    async with site({path: answer}) as server:
+        (one,) = (await found(server.url)).sites
+        assert [(doc.role, urlsplit(doc.url).path) for doc in one.documents] == [(role, path)]
+        assert one.documents[0].how.endswith(how)
+        assert {got.method for got in server.got} == {"GET"}
+        assert {got.headers["user-agent"] for got in server.got} == {"qa-test"}
+
+
+@pytest.mark.parametrize(
+    "page", [b"<script>ui({url: '/odd/v9/openapi'})</script>", b'<a href="odd/v9/openapi">']
+)
+async def test_a_description_is_found_where_a_page_links_to_it(page: bytes) -> None:
+    async with site(
+        {"/docs": http_answer(200, page), "/odd/v9/openapi": json_answer(200, OPENAPI)}
+    ) as server:
+        (one,) = (await found(server.url)).sites
+        assert [(doc.role, urlsplit(doc.url).path) for doc in one.documents] == [
+            ("description", "/odd/v9/openapi")
+        ]
+        assert one.ways_in == ("header x-key",)
+
+
+LIES = {
+    "one page for everything": http_answer(200, b"<html>app</html>", "content-type: text/html"),
+    "one text for everything": http_answer(200, b"all is well"),
+    "one JSON for everything": json_answer(200, {"openapi": "3.1.0", "paths": {"/a": {"get": {}}}}),
+    "a description that goes on in itself": json_answer(200, {"openapi": "3.1.0", "paths": []}),
+    "deep JSON": http_answer(200, b'{"openapi": "3.0.0", "paths": ' + b"[" * 50_000),
+    "not what it says": http_answer(200, b"\xff\xfe\x00gzip", "content-encoding: gzip"),
+}
+
+
+@pytest.mark.parametrize("answer", LIES.values(), ids=LIES)
+async def test_what_answers_to_everything_has_no_documents(answer: bytes) -> None:
+    async with site({}, missing=answer) as server:
+        (one,) = (await found(server.url)).sites
+        assert one.documents == ()
+
+
+async def test_ten_megabytes_and_a_body_without_end_are_read_to_a_limit() -> None:
+    sent = dict.fromkeys(("/openapi.json", "/llms.txt"), 0)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        path = (await reader.readuntil(b"\r\n\r\n")).split(b" ")[1].decode()
+        if path not in sent:
+            writer.write(HOME if path == "/" else http_answer(404, b""))
+            return await writer.drain()
+        end = b"content-length: 10000000\r\n" if path == "/openapi.json" else b""
+        writer.write(b"HTTP/1.1 200 X\r\n" + end + b'\r\n{"openapi": "3.1.0", "x": "')
+        while True:
+            writer.write(b"a" * 65_536)
+            sent[path] += 65_536
+            await writer.drain()
+
+    async with Server(raw=answer) as server:
+        (one,) = (await found(server.url)).sites
+    assert one.documents == ()
+    assert max(sent.values()) < 9_000_000  # the limit, and what the sockets hold
+
+
+async def test_a_slow_answer_ends_with_the_time_for_everything() -> None:
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        while True:
+            writer.write(b"x")
+            await asyncio.sleep(0.05)
+
+    async with Server(raw=drip) as server:
+        assert (await found(server.url, seconds=0.4)).silent == ((f"{server.url}/", "no answer in time"),)
+
+
+async def test_a_redirect_to_another_host_is_named_and_not_followed() -> None:
+    async with (
+        Server() as other,
+        Server(lambda _: http_answer(302, b"", f"location: {other.url}/x")) as server,
+    ):
+        (one,) = (await found(server.url)).sites
+        assert other.got == []
+        assert one.notes == (
+            f"{server.url}/ redirects to {other.url}/x: another host, asked only if it is named too",
+        )
+
+
+async def test_a_redirect_on_the_host_is_followed_and_a_circle_is_left() -> None:
+    moved = {"/": http_answer(301, b"", "location: /here"), "/here": HOME}
+    async with site({**moved, "/llms.txt": http_answer(302, b"", "location: /llms.txt")}) as server:
+        (one,) = (await found(server.url)).sites
+        assert one.how.startswith(f"GET {server.url}/ answered 200")
+        assert len([got for got in server.got if got.path == "/llms.txt"]) == 5
+
+
+@pytest.mark.parametrize(
+    ("results", "how"),
+    [
+        ({"eth_getCode": "0x60"}, "eth_getCode answered 1 byte; no loupe"),
+        ({"eth_getCode": "0x60", "0x7a0ed627": "0x12"}, "eth_getCode answered 1 byte; no loupe"),
+        ({"eth_getCode": "0x"}, ""),
+        ({"eth_getCode": 7}, ""),
+    ],
+)
+async def test_an_address_is_looked_up_on_the_node_beside_it(results: dict[str, object], how: str) -> None:
+    async with Server(rpc({"eth_chainId": "0x7a69", **results})) as node:
+        told = await found(ADDRESS, node.url)
+        assert told.sites == ()
+        assert told.node is not None
+        assert (told.node.id, told.contract.how if told.contract else "") == (31337, how)
+
+
+async def test_only_a_place_that_refuses_get_is_posted_to_and_an_mcp_server_is_found_there() -> None:
+    service = rpc({"initialize": MCP})
+    async with Server(lambda got: service(got) if got.path == "/mcp" else HOME) as server:
+        (one,) = (await found(server.url)).sites
+        assert {got.path for got in server.got if got.method == "POST"} == {"/mcp"}
+        assert [(doc.role, doc.how) for doc in one.documents] == [
+            ("mcp", "an MCP server 'tiles', protocol 2025-06-18")
+        ]
+
+
+async def test_what_does_not_answer_is_silent_and_another_scheme_is_tried() -> None:
+    async with Server() as server:
+        gone = server.port
+    async with site({}) as server:
+        told = await found(f"127.0.0.1:{gone}", f"127.0.0.1:{server.port}")
+        assert told.silent == ((f"http://127.0.0.1:{gone}/", "connection refused"),)
+        assert [one.origin for one in told.sites] == [server.url]
+
+
+async def test_a_host_that_was_not_named_is_not_asked() -> None:
+    async with Server() as server, Visitor(frozenset({origin_of("http://127.0.0.1:9")}), "qa") as visitor:
+        with pytest.raises(Unanswered, match="was not named"):
+            await visitor.get(server.url)
+        assert server.got == []
+
+
+OURS = {
+    "http://127.0.0.1:8000": True,
+    "http://localhost:8000": True,
+    "https://[::1]": True,
+    "http://10.1.2.3": True,
+    "http://192.168.0.9": True,
+    "https://1.1.1.1": False,
+    "http://169.254.169.254": False,
+    "http://[fd00:ec2::254]": False,
+    "http://100.100.100.200": False,
+    "http://0.0.0.0": False,
+}
+
+
+@pytest.mark.parametrize(("url", "ours"), OURS.items())
+async def test_what_needs_no_consent_is_this_machine_or_a_private_network(url: str, ours: bool) -> None:
+    assert await is_ours(origin_of(url)) is ours
+
+
+WRONG = [
+    "ftp://host/",
+    "http://",
+    "http://user@host",
+    "a b",
+    "http://h:99999",
+    "0x" + "ab" * 20,
+    "http://a%20b",
+]
+
+
+@pytest.mark.parametrize("word", WRONG)
+def test_a_word_that_is_no_address_is_refused(word: str) -> None:
+    with pytest.raises(UsageError):
+        NamedTargets.of([word])
