@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
 from fleet.config.accounts import AccountsSection
+from fleet.config.authorisation import AuthorisationSection
 from fleet.config.compiler import CompilerSection
 from fleet.config.never import NeverEntry, NeverPlaces
 from fleet.config.section import ActPath, Address, HttpUrl, Section, UrlPath
@@ -238,6 +239,8 @@ class Platform(Section):
     """Its public documents, faces and proxy."""
     accounts: AccountsSection | None = None
     """Two accounts to sign in with; without them the fleet signs up its own, where a platform lets it."""
+    authorisation: AuthorisationSection | None = None
+    """Who said that this platform may be tested."""
     compiler: CompilerSection = CompilerSection()
     """Its compiler, if it has one that runs here."""
     metadata: MetadataSection = MetadataSection()

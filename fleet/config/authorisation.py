@@ -1,0 +1,23 @@
+"""A person's word that this platform may be tested: `[authorisation]` of a profile."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from fleet.config.section import Section
+
+
+class AuthorisationSection(Section):
+    """What a person answered; `fleet look` and `fleet init` ask, once for each host.
+
+    A platform on this machine or in a private network needs none.
+    """
+
+    by: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    """Who said that these hosts may be tested."""
+    on: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+    """The day of it."""
+    hosts: tuple[Annotated[str, StringConstraints(min_length=1, max_length=300)], ...] = Field(min_length=1)
+    """Each host that it is for, with its port where that is not the usual one."""
