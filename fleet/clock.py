@@ -38,8 +38,13 @@ def rest(period: float) -> float:
 
 
 def iso(moment: datetime) -> str:
-    """`2026-11-21T22:51:10Z`: the only format of a time in a file."""
+    """`2026-11-21T22:51:10Z`: the format of a time in a file; `iso_ms` in records."""
     return moment.astimezone(UTC).isoformat(timespec="seconds")[:-6] + "Z"
+
+
+def iso_ms(moment: datetime) -> str:
+    """`2026-11-21T22:51:10.042Z`: a time in a record whose order matters."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 @lru_cache(maxsize=4_096)

@@ -18,10 +18,11 @@ from fleet.app.lock import only_one
 from fleet.clock import Clock, SystemClock
 from fleet.config import FleetConfig, Platform, load_fleet, load_platform
 from fleet.config.files import beside, fetched
+from fleet.gate.stop import fence_failed
 from fleet.jail.choice import open_jail, reap
 from fleet.jail.locate import browser_rules
 from fleet.jail.model import Image, Jail, Tier
-from fleet.jail.selfcheck import require
+from fleet.jail.selfcheck import leaks, require
 
 SPOOL = "jails"
 POOL = 2
@@ -62,8 +63,13 @@ class Bootstrap:
         return open_jail(self.config.jail, image, pool=0, spool=self.state / SPOOL)
 
     async def proven(self) -> Tier:
-        """Wait for the self-check and return the tier that it proved; JailError when it failed."""
+        """Wait for the self-check and return the tier that it proved; JailError when it failed.
+
+        A jail that let something out sets STOP: nothing may start until a person has looked.
+        """
         tier = await self._proof
+        if out := leaks(tier):
+            fence_failed(self.state, "jail", f"its self-check, {'; '.join(out)}"[:500], SystemClock())
         require(tier)
         return tier
 

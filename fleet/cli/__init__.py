@@ -29,7 +29,7 @@ COMMANDS = {
     "mcp": "Serve a persona's gated, jailed tools to an outside agent over MCP.",
     "dial": "Show or set the autonomy dial.",
     "stop": "Pause everything immediately, until `resume`.",
-    "resume": "Remove the STOP file.",
+    "resume": "Remove the STOP file, and record why.",
     "status": "Show on one screen what is new, what is broken and what it cost.",
     "runs": "List, show, follow, replay, cancel or prune runs.",
     "hook": "List webhooks, create a secret, send a delivery.",

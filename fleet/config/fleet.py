@@ -102,6 +102,9 @@ class HookSection(Section):
     While empty: systemd's credential `hook.<name>` if it exists, else `keys/hook.<name>`."""
     old_secret_file: str = ""
     """The previous secret, also accepted while senders change to the new one."""
+    stop: bool = False
+    """A delivery sets STOP, and starts nothing: for a pager, or whoever watches the platform. No webhook
+    resumes."""
 
 
 class TriageSection(Section):

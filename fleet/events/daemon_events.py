@@ -131,7 +131,19 @@ class QueuePaused(_DaemonEvent):
 
 
 class QueueResumed(_DaemonEvent):
+    """`who` and `why` are those of `fleet resume`; "" when STOP was removed by hand, or nobody had set it."""
+
     type: Literal["queue.resumed"] = "queue.resumed"
+    who: str = ""
+    why: str = ""
+
+
+class FlightsEnded(_DaemonEvent):
+    """Everything that was in flight when STOP was set had ended after `seconds`."""
+
+    type: Literal["flights.ended"] = "flights.ended"
+    runs: int
+    seconds: float
 
 
 class DialTurned(_DaemonEvent):
@@ -200,6 +212,7 @@ DaemonEvent = Annotated[
     | SubscriptionLost
     | QueuePaused
     | QueueResumed
+    | FlightsEnded
     | DialTurned
     | RunUnsettled
     | RunSettled

@@ -1,4 +1,7 @@
-"""STOP: anything at that path pauses everything. It is sticky; only a person's command removes it."""
+"""STOP: anything at that path pauses everything. It is sticky; only a person's command removes it.
+
+A person sets it, a signed webhook of the operator's, or the fleet itself when one of its fences failed.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +10,33 @@ import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, Literal
 
-from fleet.clock import Clock, iso
-from fleet.errors import ConfigError
+from fleet.clock import Clock, iso, iso_ms
+from fleet.errors import ConfigError, Refused
 from fleet.files import read_bounded, write_atomic
 
 STOP = "STOP"
+Fence = Literal["jail", "battery", "egress record"]
+CHECKS: dict[Fence, str] = {
+    "jail": "every line of `fleet doctor` on the jail holds",
+    "battery": "every line of the escape battery holds on this kernel and backend",
+    "egress record": "the folder `runs` of the state directory can be written by the fleet's user alone",
+}
+"""What a person checks before the fleet goes on after a fence has failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class StopReading:
     """Everything is paused; `why` is a line for a person (untrusted text: clean before showing).
 
-    `since` is the time of the file (ISO, UTC), "" when there is none.
+    `since` is the time of the file (ISO, UTC), "" when there is none; `check` is what to check before
+    resuming, when a fence of the fleet's own failed.
     """
 
     why: str
     since: str = ""
+    check: str = ""
 
 
 def stopped(state: Path) -> StopReading | None:
@@ -40,17 +53,24 @@ def stopped(state: Path) -> StopReading | None:
     except (OSError, ValueError) as error:
         return StopReading(f"the state directory cannot be searched: {error}")
     try:
-        since = iso(datetime.fromtimestamp(found.st_mtime, UTC))
+        since = iso_ms(datetime.fromtimestamp(found.st_mtime, UTC))
     except (ValueError, OverflowError, OSError):  # a year that no calendar has
         since = ""
-    return StopReading(f"STOP is set{_reason(path)}", since)
+    reason, check = _reason(path)
+    return StopReading(f"STOP is set{reason}", since, check)
 
 
-def stop(state: Path, who: str, why: str, clock: Clock) -> StopReading:
-    """Pause everything; an existing STOP is left as it is. ConfigError when it cannot be written."""
+def stop(state: Path, who: str, why: str, clock: Clock, *, check: str = "") -> StopReading:
+    """Pause everything; ConfigError when it cannot be written.
+
+    An existing STOP is left as it is, unless there is something to `check` that it does not ask for.
+    """
     if (found := stopped(state)) and os.path.isdir(state):
-        return found
-    text = json.dumps({"who": who, "when": iso(clock.now()), "why": why})
+        if not check or found.check:
+            return found
+        why = f"{why}; before that {found.why}"
+    note = {"who": who, "when": iso(clock.now()), "why": why}
+    text = json.dumps(note | ({"check": check} if check else {}))
     try:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_atomic(state / STOP, text.encode() + b"\n")
@@ -62,9 +82,23 @@ def stop(state: Path, who: str, why: str, clock: Clock) -> StopReading:
     return stopped(state) or StopReading(why)
 
 
-def resume(state: Path) -> bool:
-    """Remove STOP, for a person who asked for it: True if it existed. ConfigError for a directory."""
+def fence_failed(state: Path, fence: Fence, why: str, clock: Clock) -> StopReading:
+    """Pause everything because a fence does not hold; a person checks it before the fleet goes on."""
+    return stop(state, f"the fleet, whose {fence} failed", why, clock, check=CHECKS[fence])
+
+
+def resume(state: Path, why: str = "") -> bool:
+    """Remove STOP, for a person who asked for it: True if it existed. ConfigError for a directory.
+
+    Refused without a reason after a fence has failed: the person says what was checked.
+    """
     path = state / STOP
+    if (found := stopped(state)) and found.check and not why:
+        raise Refused(
+            f"a fence of the fleet failed: {found.why}",
+            rule="stop",
+            remedy='check that, then say so: fleet resume --reason "what was checked"',
+        )
     try:
         path.unlink()
     except FileNotFoundError:
@@ -74,16 +108,19 @@ def resume(state: Path) -> bool:
     return True
 
 
-def _reason(path: Path) -> str:
-    """The reason in the file, if it is a small regular file; it does not affect the decision."""
+def _reason(path: Path) -> tuple[str, str]:
+    """The reason in the file, if it is a small regular file, and what to check before resuming; neither
+    affects the decision."""
     try:
         text = read_bounded(path, 4096, mark="drop").decode("utf-8", "replace").strip()
     except OSError:
-        return ""
+        return "", ""
     if not text:
-        return ""
+        return "", ""
     try:
-        note = json.loads(text)
-        return f": {note['why']} ({note['who']}, {note['when']})"
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return f": {text[:200]}"
+        note: Any = json.loads(text)
+        check = str(note.get("check", ""))
+        todo = f"; before `fleet resume` check that {check}" if check else ""
+        return f": {note['why']} ({note['who']}, {note['when']}){todo}", check
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return f": {text[:200]}", ""

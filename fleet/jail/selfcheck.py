@@ -41,6 +41,10 @@ _MEMORY: Line = (
     "unmapped shared memory are not counted",
 )
 _CAPABILITIES = ("CapEff", "CapBnd", "CapAmb")
+_SAW = "saw "
+"""Begins the observation of a jail that ran, and was not held."""
+_NO_LEAK = "way out"
+"""Without it a jail reaches less, not more."""
 _REFUSED = frozenset({"EPERM", "EACCES", "ENOSYS", "ENOSPC", "EAFNOSUPPORT", "EROFS"})
 
 
@@ -201,6 +205,11 @@ def require(tier: Tier) -> None:
         )
 
 
+def leaks(tier: Tier) -> list[str]:
+    """What a jail was seen to do that the fence should have stopped, as opposed to no jail that starts."""
+    return [f"{name}: {seen}" for name, passed, seen in tier.checks if not passed and seen.startswith(_SAW)]
+
+
 async def _facts(plan: _Plan) -> list[Line]:
     outcome = await _run(plan, "facts", _refuse_everything)
     try:
@@ -208,7 +217,8 @@ async def _facts(plan: _Plan) -> list[Line]:
         lines = []
         for check in _FACTS:
             seen, passed = json.dumps(facts[check.seen]), check.holds(facts)
-            lines.append((check.name, passed, seen if passed else f"saw {seen}; {check.remedy}"))
+            saw = "" if check.name == _NO_LEAK else _SAW
+            lines.append((check.name, passed, seen if passed else f"{saw}{seen}; {check.remedy}"))
         return lines
     except (ValueError, KeyError, TypeError):
         tail = outcome.stderr.decode(errors="replace").strip()[-200:]
@@ -229,13 +239,14 @@ async def _left_behind(plan: _Plan) -> list[Line]:
         outcome = await _run(plan, "linger", thread.held, work=work)
         reached = outcome.stdout.split(b"\n", 1)[0].decode(errors="replace")
         clean = reached == "ENOENT" and not os.listdir(victim)
-        killed = outcome.end is End.FLOOD and thread.cut
+        ran = _SAW if outcome.end is End.FLOOD else ""
+        killed = bool(ran) and thread.cut
     finally:
         shutil.rmtree(base, ignore_errors=True)
     seen = f"{outcome.end}, {'no' if thread.cut else 'some'} process left"
     return [
-        ("host directory", clean, reached if clean else f"saw {reached}; upgrade bubblewrap to 0.12"),
-        ("kill", killed, seen if killed else f"saw {seen}; the kernel needs PID namespaces and pidfds"),
+        ("host directory", clean, reached if clean else f"{ran}{reached}; upgrade bubblewrap to 0.12"),
+        ("kill", killed, seen if killed else f"{ran}{seen}; the kernel needs PID namespaces and pidfds"),
     ]
 
 

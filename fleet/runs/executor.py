@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Protocol
 
 import anyio
@@ -14,10 +15,11 @@ from anyio.abc import TaskGroup
 
 from fleet.clock import rest
 from fleet.errors import FleetError, LostRun, TryAgain
-from fleet.events.daemon_events import FaultMet, Feed, QueuePaused, QueueResumed
-from fleet.gate.stop import stopped
+from fleet.events.daemon_events import FaultMet, Feed, FlightsEnded, QueuePaused, QueueResumed
+from fleet.gate.stop import StopReading, stopped
 from fleet.personas.load import LoadedPersona
 from fleet.retry import QUEUE
+from fleet.runs.call.halt import resume_after
 from fleet.runs.context import FleetContext
 from fleet.runs.driver_choice import TRIAGE
 from fleet.runs.settlement.settle import waits_key
@@ -74,6 +76,10 @@ class Executor:
         self._signals = world.signals
         self._deadline: float | None = None
         self._paused = False
+        self._stop: StopReading | None = None
+        """The last STOP seen, since the queue was paused."""
+        self._stopping = 0
+        """Runs that were in flight when STOP was seen, until all have ended."""
         self._failures = 0
 
     @property
@@ -119,7 +125,7 @@ class Executor:
         self.waiting, asked = await self._world.journal.at_hand(self._world.platform.name)
         if asked:
             await self._cancel_asked()
-        if self._deadline is not None or self._is_paused():
+        if await self._is_paused() or self._deadline is not None:
             return
         while (apart := self._apart()) is not None:
             row = await self._claim(apart)
@@ -157,15 +163,28 @@ class Executor:
                 self._flights[row.run_id] = _Flight(row.persona)
             return row
 
-    def _is_paused(self) -> bool:
+    async def _is_paused(self) -> bool:
         pause = stopped(self._world.state)
         why = pause.why if pause else self._signals.held
         if why and not self._paused:
             self._feed.publish(QueuePaused(reason=why))
         elif self._paused and not why:
-            self._feed.publish(QueueResumed())
-        self._paused = bool(why)
+            known = await resume_after(self._world.journal, self._stop.since) if self._stop else None
+            self._feed.publish(QueueResumed(who=known.who, why=known.why) if known else QueueResumed())
+        if pause is not None:
+            self._measure(pause)
+        self._paused, self._stop = bool(why), (pause or self._stop) if why else None
         return self._paused
+
+    def _measure(self, pause: StopReading) -> None:
+        """Publish how long the flights took to end after STOP, once they have."""
+        if self._flights:
+            self._stopping = max(self._stopping, len(self._flights))
+        elif self._stopping:
+            began = datetime.fromisoformat(pause.since) if pause.since else self._world.clock.now()
+            seconds = max(0.0, (self._world.clock.now() - began).total_seconds())
+            self._feed.publish(FlightsEnded(runs=self._stopping, seconds=round(seconds, 3)))
+            self._stopping = 0
 
     async def _cancel_asked(self) -> None:
         for row in await self._world.journal.cancels():

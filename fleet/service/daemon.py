@@ -184,11 +184,13 @@ class Daemon:
         budgets = {name: one.persona.budget for name, one in self.personas.items()}
         days = {name: day_limits(budget.day) for name, budget in budgets.items() if budget}
         hung = "the work loop has stopped" if self.readiness.beat_age_s > HUNG_S else ""
+        pause = stopped(self.world.state)
+        broken = pause.why if pause and pause.check else ""
         return HostNews(
             refused=self.roll.refused,
             loaded=frozenset(self.personas),
             limits={**days, FLEET: day_limits(self.world.config.budget)},
-            trouble=self.world.signals.held or hung,
+            trouble=broken or self.world.signals.held or hung,
             lost=in_words(self._lost) if self._lost else "",
         )
 

@@ -5,6 +5,7 @@ Every answer follows from the journal, so a request may be repeated: a key start
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -14,9 +15,11 @@ from typing import Any, Protocol
 
 from anyio import to_thread
 
-from fleet.clock import Clock
+from fleet.clock import Clock, iso_ms
 from fleet.config import FleetConfig
-from fleet.errors import ConfigError, Refused
+from fleet.errors import ConfigError, FleetError, Refused
+from fleet.gate.stop import stop
+from fleet.runs.call.halt import HALTS, Halt, note_halt
 from fleet.runs.queue import Queue
 from fleet.store.rows import SkipRow
 from fleet.triggers.hooks.secret import hook_secrets
@@ -37,6 +40,8 @@ class FiringJournal(Protocol):
     """What the doors need of the journal."""
 
     async def run_of(self, key: str) -> str: ...
+    async def get(self, key: str) -> str | None: ...
+    async def put(self, key: str, value: str) -> None: ...
     async def skips(self, limit: int = 50) -> list[SkipRow]: ...
 
 
@@ -55,6 +60,7 @@ class Ingress:
     The status is the caller's next step:
 
         202  accepted: `runs` lists new and known ones. While STOP is set they wait for `fleet resume`.
+             Of a webhook that stops the fleet: STOP is set.
         200  known before, nothing new starts
         400  a header or a field is missing, repeated or malformed: fix the sender
         401  the signature or the time does not match     404  no such webhook, or no such persona
@@ -97,10 +103,30 @@ class Ingress:
             firings = verify(delivery, secrets=secrets, personas=personas, now=self.clock.now())
         except Refused as refusal:
             return _no(REFUSED[refusal.rule], str(refusal))
+        if config.hooks[name].stop:
+            return await self._stop(name, firings[0].key)
         if personas == (EVERYONE,):
             await self.queue.skip(Skip(EVERYONE, firings[0].key, "no persona uses this webhook now"))
             return IngressReply(202, {"runs": []})
         return await self._take(firings, priority=0)
+
+    async def _stop(self, hook: str, key: str) -> IngressReply:
+        """Set STOP, once for each delivery: a replay after the resume does nothing.
+
+        Without a journal a replay cannot be told from a new delivery, and stopping is the safe side.
+        """
+        ident = key.rpartition(":")[2]
+        halt = Halt("stop", f"webhook {hook}", f"delivery {ident}", iso_ms(self.clock.now()))
+        known = f"{HALTS}{hook}:{ident}"
+        try:
+            if await self.book.get(known):
+                return IngressReply(200, {"stopped": False, "runs": []})
+        except FleetError as error:
+            _LOG.error("webhook %s: it cannot be looked up whether %s is new: %s", hook, ident, error)
+        stop(self.state, halt.who, halt.why, self.clock)
+        note_halt(self.state, self.clock, halt)
+        await self.book.put(known, json.dumps(halt._asdict()))
+        return IngressReply(202, {"stopped": True, "runs": []})
 
     async def ask(self, body: bytes) -> IngressReply:
         """A person's request to run now: `{"persona", "ident", "platform"}`; `ident` makes the key."""

@@ -28,6 +28,7 @@ finding = "a page that every visitor sees"
 +++
 """
 LINES = (
+    "restore nowhere.tar",
     "run qa-smok",
     "run qa-smoke",
     "stop --reason maintenance",
@@ -49,7 +50,6 @@ LINES = (
     "platform check",
     "propose 0123456789ab",
     "proposals show 0123456789ab",
-    "restore nowhere.tar",
     "backup taken.tar",
     "notify test",
     "notify silence everything --for 1h",

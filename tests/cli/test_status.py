@@ -248,7 +248,7 @@ def test_while_stopped_the_headline_says_so_and_names_no_next_start(state: Path)
         "nothing starts until `fleet resume`; dial exercise; "
     )
     assert "qa-smoke 01:04" not in "\n".join(lines)
-    assert data["stopped_since"] == "2026-11-18T11:06:40Z"
+    assert data["stopped_since"] == "2026-11-18T11:06:40.000Z"
     (state / "STOP").write_bytes(b"")
     assert re.match(r"STOPPED since \S+ \S+ UTC: nothing", page(data_of(state), width=200, height=30)[0].text)
 

@@ -69,7 +69,10 @@ def test_half_a_line_of_a_killed_daemon_is_ended(tmp_path: Path) -> None:
     feed = Feed(path, clock=SystemClock())
     feed.publish(QueueResumed(at="2026-11-27T09:00:00Z"))
     feed.close()
-    assert path.read_text() == '{"at":"2026\n{"at":"2026-11-27T09:00:00Z","type":"queue.resumed"}\n'
+    assert (
+        path.read_text()
+        == '{"at":"2026\n{"at":"2026-11-27T09:00:00Z","type":"queue.resumed","who":"","why":""}\n'
+    )
 
 
 def test_every_event_has_a_time_and_keeps_its_own(tmp_path: Path) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fleet.clock import Clock
-from fleet.errors import ConfigError
-from fleet.gate.stop import StopReading, resume, stop, stopped
+from fleet.errors import ConfigError, Refused
+from fleet.gate.stop import CHECKS, StopReading, fence_failed, resume, stop, stopped
 
 ROOT = os.geteuid() == 0
 
@@ -68,7 +69,7 @@ def test_a_plain_word_is_shown_as_it_is(state: Path) -> None:
     (state / "STOP").write_text("lunch\n")
     reading = stopped(state)
     assert reading is not None
-    assert (reading.why, len(reading.since)) == ("STOP is set: lunch", 20)
+    assert (reading.why, len(reading.since)) == ("STOP is set: lunch", 24)
 
 
 def test_stop_makes_the_state_directory(state: Path, clock: Clock) -> None:
@@ -80,6 +81,31 @@ def test_a_link_is_removed_not_what_it_points_at(state: Path) -> None:
     (state / "STOP").symlink_to("real")
     assert resume(state)
     assert (state / "real").exists()
+
+
+@pytest.mark.parametrize("before", ["", "the pager"])
+@pytest.mark.parametrize("fence", CHECKS)
+def test_a_failed_fence_stops_and_says_what_to_check(
+    state: Path, clock: Clock, fence: Any, before: str
+) -> None:
+    if before:
+        stop(state, "ada", before, clock)
+    reading = fence_failed(state, fence, "it leaks", clock)
+    assert reading == stopped(state)
+    assert reading.check == CHECKS[fence]
+    assert "it leaks" in reading.why
+    assert before in reading.why  # what a person said stays
+    assert stop(state, "eve", "never mind", clock) == fence_failed(state, "jail", "worse", clock) == reading
+    with pytest.raises(Refused, match="it leaks"):
+        resume(state)
+    assert stopped(state) == reading
+    assert resume(state, "looked")
+
+
+@pytest.mark.parametrize("text", ["[1]", '"x"', '{"who": "a", "when": "b", "why": "c", "check": 3}'])
+def test_a_file_that_is_no_note_is_a_stop_like_any(state: Path, text: str) -> None:
+    (state / "STOP").write_text(text)
+    assert stopped(state) is not None
 
 
 def test_a_directory_is_for_a_person(state: Path) -> None:

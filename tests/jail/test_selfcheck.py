@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 import socket
 import subprocess
@@ -18,7 +19,7 @@ from fleet.errors import JailError
 from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.locate import find_bwrap
 from fleet.jail.model import Egress, End, Image, Outcome, Tier
-from fleet.jail.selfcheck import _FACTS, prove, require
+from fleet.jail.selfcheck import _FACTS, leaks, prove, require
 from tests.doubles.jail import LocalJail
 
 pytestmark = [pytest.mark.anyio, pytest.mark.jail]
@@ -83,6 +84,7 @@ async def test_a_bubblewrap_that_does_nothing_is_refused(tmp_path: Path) -> None
     jail = BwrapJail(Image(), pool=0, spool=tmp_path, bwrap="/bin/false")
     tier = await jail.probe()
     assert not tier.ok
+    assert leaks(tier) == []  # nothing ran, so nothing got out
     with pytest.raises(JailError, match="no jail works here") as refusal:
         require(tier)
     assert refusal.value.remedy
@@ -133,6 +135,39 @@ def test_a_bad_image_is_refused(tmp_path: Path, mounts: tuple[tuple[Path, str], 
         BwrapJail(Image(mounts=mounts), pool=0, spool=tmp_path)
 
 
+class JailThatReports:
+    """A stand-in whose guest reports these facts."""
+
+    def __init__(self, facts: dict[str, Any]) -> None:
+        self._facts = json.dumps(facts).encode()
+
+    async def probe(self) -> Tier:
+        raise AssertionError("the check asks nothing of itself")
+
+    async def call(
+        self, request: bytes, *, deadline_s: float, egress: Egress | None = None, resources: str = ""
+    ) -> Outcome:
+        return Outcome(end=End.EXITED, code=0, stdout=self._facts, stderr=b"", seconds=0.1)
+
+    async def cool(self) -> None:
+        pass
+
+    async def aclose(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("name", BAD)
+async def test_what_a_jail_was_seen_to_do_is_a_leak_and_a_missing_way_out_is_none(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fleet.jail.selfcheck._GONE_S", 0.0)
+    facts = copy.deepcopy(GOOD)
+    BAD[name](facts)
+    jail = JailThatReports(facts)
+    tier = await prove(Image(), backend="x", open_jail=lambda *_: jail, spool=tmp_path)
+    assert [one.partition(":")[0] for one in leaks(tier)] == ([] if name == "way out" else [name])
+
+
 class JailThatLeavesOne:
     """A stand-in whose jails end while a process of theirs lives on."""
 
@@ -167,6 +202,7 @@ async def test_a_process_that_is_left_fails_the_check(
     seen = {name: seen for name, held, seen in tier.checks if not held}
     assert not tier.ok
     assert "some process left" in seen["kill"]
+    assert leaks(tier) == [f"kill: {seen['kill']}"]
     assert "host directory" not in seen
 
 

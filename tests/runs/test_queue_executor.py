@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from socket import gethostname
 from types import SimpleNamespace
 from typing import cast
 
@@ -14,6 +15,7 @@ import pytest
 from fleet.clock import SystemClock
 from fleet.errors import TryAgain
 from fleet.gate.stop import resume, stop
+from fleet.runs.call.halt import Halt, journal_halt
 from fleet.runs.context import FleetContext
 from fleet.runs.run import forget_unbegun
 from fleet.runs.signals import MOST_S, QUIET_S, Bursts
@@ -118,6 +120,35 @@ async def test_stop_pauses_claiming_and_its_end_goes_on(shop: Shop) -> None:
         shop.executor.drain(0)
     assert len(shop.told("queue.paused")) == len(shop.told("queue.resumed")) == 1
     assert "because" in shop.told("queue.paused")[0].reason
+
+
+async def test_who_resumed_is_told_and_how_long_the_flights_took_to_end(shop: Shop) -> None:
+    shop.work = crowd = Crowd()
+    await shop.queue.fire(firing("qa-a"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(shop.executor.run)
+        await until(lambda: len(shop.began) == 1)
+        stop(shop.state, "test", "because", SystemClock())
+        shop.signals.work.set()
+        await until(lambda: bool(shop.told("queue.paused")))
+        assert shop.told("flights.ended") == []
+        crowd.gate.set()
+        await until(lambda: bool(shop.told("flights.ended")))
+        halt = Halt("resume", f"ada@{gethostname()}", "it was a drill")
+        await journal_halt(shop.journal, SystemClock(), halt)
+        assert resume(shop.state)
+        shop.signals.work.set()
+        await until(lambda: bool(shop.told("queue.resumed")))
+        stop(shop.state, "test", "once more", SystemClock())
+        shop.signals.work.set()
+        await until(lambda: len(shop.told("queue.paused")) == 2)
+        (shop.state / "STOP").unlink()  # by hand: the earlier resume is not taken for this one
+        shop.signals.work.set()
+        await until(lambda: len(shop.told("queue.resumed")) == 2)
+        shop.executor.drain(0)
+    (ended,) = shop.told("flights.ended")
+    assert (ended.runs, 0 <= ended.seconds < 60) == (1, True)
+    assert [(one.who, one.why) for one in shop.told("queue.resumed")] == [(halt.who, halt.why), ("", "")]
 
 
 async def test_a_run_is_cancelled_on_request_with_the_words_of_whoever_asked(shop: Shop) -> None:

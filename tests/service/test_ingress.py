@@ -23,6 +23,7 @@ from fleet.errors import TryAgain
 from fleet.events.daemon_events import Feed
 from fleet.events.model import Footer
 from fleet.events.sinks import sinking
+from fleet.gate.stop import resume, stopped
 from fleet.personas.load import LoadedPersona
 from fleet.runs.queue import MOST_WAITING, Queue
 from fleet.service import ingress_http
@@ -68,6 +69,7 @@ class Door:
         people: dict[str, LoadedPersona] = {name: persona(name) for name in ("qa-a", "qa-b")}
         people["qa-model"] = persona("qa-model", driver="model")
         hooks = {"deploy": HookSection(), "other": HookSection(secret_file="keys/hook.deploy")}
+        hooks["pager"] = HookSection(secret_file="keys/hook.deploy", stop=True)
         self.queue = Queue(self.journal, "devnet", people, self.feed)
         self.doors = Ingress(
             queue=self.queue,
@@ -217,6 +219,43 @@ class TestDeliveries:
             await door.journal.finish(row.run_id, "done")
         assert (await door.send()).status_code == 202
         assert [row.key for row in await door.rows()] == ["qa-a@hook:deploy:delivery-1"]
+
+    @pytest.mark.parametrize("change", [{"secret": b"o" * 32}, {"off_s": -400}, {"hook": "deploy"}])
+    async def test_only_a_signed_delivery_of_a_webhook_for_it_stops(
+        self, door: Door, change: dict[str, Any]
+    ) -> None:
+        await door.send(**({"hook": "pager"} | change))
+        assert stopped(door.state) is None
+
+    async def test_a_webhook_stops_once_for_each_delivery_and_never_resumes(self, door: Door) -> None:
+        door.on["hook:pager"] = ("qa-a",)
+        first = await door.send(hook="pager")
+        assert (first.status_code, first.json()) == (202, {"stopped": True, "runs": []})
+        assert "delivery delivery-1 (webhook pager" in str(stopped(door.state))
+        assert "webhook pager stops the fleet" in (door.state / "DECISIONS.md").read_text()
+        await door.send("delivery-2", hook="pager")
+        assert stopped(door.state)
+        assert resume(door.state)
+        replay = await door.send(hook="pager")
+        assert (replay.status_code, replay.json(), stopped(door.state)) == (
+            200,
+            {"stopped": False, "runs": []},
+            None,
+        )
+        assert await door.rows() == []
+        await door.send("delivery-3", hook="pager")
+        assert stopped(door.state)
+
+    async def test_a_webhook_stops_even_where_the_journal_does_not_answer(
+        self, door: Door, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def busy(*_: object) -> None:
+            raise TryAgain("the journal is busy")
+
+        monkeypatch.setattr(door.journal, "get", busy)
+        monkeypatch.setattr(door.journal, "put", busy)
+        assert (await door.send(hook="pager")).status_code == 503  # the sender tries again
+        assert stopped(door.state)
 
     async def test_a_daemon_that_drains_takes_nothing(self, door: Door) -> None:
         door.well.is_ready = False

@@ -1,22 +1,40 @@
-"""`fleet resume`: a person removes the STOP file."""
+"""`fleet resume`: a person removes the STOP file, and says why."""
 
 from __future__ import annotations
 
-from fleet.cli.console import DryRun, Json, make_app, note, put, state
+from typing import Annotated
+
+import typer
+
+from fleet.app.halts import record_halt
+from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, who
 from fleet.gate.stop import resume as remove_stop
 from fleet.gate.stop import stopped
+from fleet.runs.call.halt import Halt
+from fleet.text import line
 
 app = make_app()
 
 
 @app.command()
-def resume(dry_run: DryRun = False, as_json: Json = False) -> None:
-    """Remove the STOP file."""
+def resume(
+    reason: Annotated[
+        str, typer.Option(help="Reason, recorded; after a failed fence: what was checked.")
+    ] = "",
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Remove the STOP file, and record who let the fleet go on and why."""
     folder = state()
+    found = stopped(folder)
     if dry_run:
-        note(f"would remove {folder / 'STOP'}" if stopped(folder) else "the fleet is not stopped")
+        note(f"would remove {folder / 'STOP'}" if found else "the fleet is not stopped")
         put({"resumed": False}, as_json=as_json, text=lambda: None)
         return
-    removed = remove_stop(folder)
+    if found is not None and (reason or not found.check):  # else it is refused
+        halt = Halt("resume", who(), reason, stopped=line(found.why, 400))
+        if why := run(lambda: record_halt(folder, halt)):
+            note(f"the journal does not have this resume: {why}")
+    removed = remove_stop(folder, reason)
     text = "resumed" if removed else "the fleet was not stopped"
     put({"resumed": removed}, as_json=as_json, text=lambda: print(text))

@@ -132,6 +132,7 @@ async def gather(since: str, live: Mapping[str, Any]) -> dict[str, Any]:
         "dial": show_dial(),
         "stop": clean(pause.why) if pause else "",
         "stopped_since": pause.since if pause else "",
+        "ended_after_s": _ended_after_s(folder, pause.since) if pause else None,
         "platform": config.platform,
         "journal": shown(store_place(config.store, folder)),
         "state": str(folder),
@@ -160,6 +161,12 @@ async def gather(since: str, live: Mapping[str, Any]) -> dict[str, Any]:
         data["log"] = _log(live, data["runs"])
     data["wrong"] = [clean(why, 300) for why in wrong(data)]
     return data
+
+
+def _ended_after_s(folder: Path, since: str) -> float | None:
+    """Seconds from STOP until everything in flight had ended; None while it has not, or nothing was."""
+    after = takewhile(lambda event: event["at"] >= since, events_newest_first(folder))
+    return next((event["seconds"] for event in after if event["type"] == "flights.ended"), None)
 
 
 async def _of_journal(

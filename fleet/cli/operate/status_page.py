@@ -87,6 +87,8 @@ def _health(data: Mapping[str, Any]) -> str:
     if data["stop"]:
         since = f" since {minute(data['stopped_since'])} UTC" if data["stopped_since"] else ""
         said = line(data["stop"].removeprefix("STOP is set").lstrip(": "), _SHORT)
+        ended = data["ended_after_s"]
+        rest = (f"all in flight ended after {ended:.1f} s; " if ended is not None else "") + rest
         head = f"STOPPED{since}{f' ({said})' if said else ''}: nothing starts until `fleet resume`"
         return f"{head}; dial {dial['rung']}; {rest}."
     soon = [f"{one['persona']} {one['at'][11:16]}" for one in data["next"][:NEXT_SHOWN]]
