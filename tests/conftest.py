@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import signal
+import sys
 from collections.abc import Generator, Iterator
 
 import pytest
@@ -46,11 +47,16 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Imports by the thousand: a third of their time would go to looks at what they made, which stays."""
+    """Imports by the thousand: a third of their time would go to looks at what they made, which stays.
+
+    A test module's own imports may raise the recursion limit (py_ecc), which the fleet never leaves raised.
+    """
     gc.disable()
+    limit = sys.getrecursionlimit()
     try:
         return (yield)
     finally:
+        sys.setrecursionlimit(limit)
         gc.freeze()
         gc.enable()
 
