@@ -13,7 +13,7 @@ JOBS   ?= 3
 # Version of the two images: the package's.
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
-.PHONY: setup jail-check image image-test targets demo test systemd docker safety-table soak crash race arc e2e fix night year platforms weather pythons model check format bench bench-findings bench-released bench-known bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink lock clean
+.PHONY: setup jail-check image image-test wheel wheel-test targets demo test systemd docker safety-table soak crash race arc e2e fix night year platforms weather pythons model check format bench bench-findings bench-released bench-known bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink lock clean
 
 HELPER := sandbox/_build/forkserver.so
 
@@ -73,6 +73,15 @@ image:
 # Those images at the engine of DOCKER_HOST: the demo, the service, what jail-check says. `make test` reads the files.
 image-test: setup
 	@IMAGE_TEST=1 $(BIN)/python -m pytest tests/containers -s
+
+# dist/qa_fleet-*.whl, with all that the fleet opens: `pipx install dist/*.whl`, `uv tool install dist/*.whl`.
+wheel: setup
+	@rm -rf build dist
+	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist . && ls dist/*.whl
+
+# That wheel with its dependencies from PyPI, in a new environment without bubblewrap. `make test` reads and runs its files.
+wheel-test: setup
+	@WHEEL_TEST=1 $(BIN)/python -m pytest tests/packaging
 
 # A real systemd in a container; needs root, systemd-container and debootstrap. Minutes the first time.
 systemd: setup

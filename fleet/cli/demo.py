@@ -22,7 +22,7 @@ from fleet.clock import SystemClock
 from fleet.config import load_fleet
 from fleet.config.files import SHIPPED, demo_dir
 from fleet.devnet.defects import ALL_IDS, DEFECTS, chosen
-from fleet.devnet.devnet import Devnet
+from fleet.devnet.devnet import Devnet, check_parts
 from fleet.devnet.seeded_names import SEEDED_NAMES
 from fleet.errors import FleetError, JailError, Refused
 from fleet.findings.evidence import load
@@ -77,6 +77,7 @@ def demo(
             raise Refused(why, rule="stop", remedy=f"STATE_DIRECTORY={place} fleet resume")
     if why := why_no_jail(load_fleet().jail):  # now, and not when a chain and a platform are running
         raise JailError(why)
+    check_parts()
     summary = run(lambda: _demo(folder, seeded, rung, explore=explore))
     # our processes that still run, and jails whose record remains
     left = Path(f"/proc/self/task/{os.getpid()}/children").read_text("ascii").split()

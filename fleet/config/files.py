@@ -40,6 +40,11 @@ def config_dirs() -> tuple[Path, ...]:
     return (*folders, SHIPPED / "config")
 
 
+def own_config() -> str:
+    """The operator's folder of configuration, as an error names it."""
+    return str(config_dirs()[0]) if INSTALLED else "config"
+
+
 def persona_dirs(state: Path) -> dict[str, Path]:
     """Folders of persona files by what they are; of two files of one name that of the later folder counts."""
     return {

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from fleet.config.files import config_dirs
+from fleet.config.files import config_dirs, own_config
 from fleet.config.fleet import FleetConfig
 from fleet.config.platform import Platform
 from fleet.config.section import Section
@@ -128,7 +128,7 @@ def load_platform(name: str, state: Path) -> tuple[Platform, Path]:
     known = sorted({path.stem for folder in folders for path in folder.glob("*.toml")})
     raise UsageError(
         f"no platform named {name!r}; known: {', '.join(known) or 'none'}",
-        remedy="start one with `fleet devnet up`, or add config/platforms/<name>.toml",
+        remedy=f"start one with `fleet devnet up`, or add {own_config()}/platforms/<name>.toml",
     )
 
 

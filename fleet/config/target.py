@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import StringConstraints
 
 from fleet.config.compiler import CompilerSection
-from fleet.config.files import config_dirs
+from fleet.config.files import config_dirs, own_config
 from fleet.config.load import load_platform, parse, read_text
 from fleet.config.platform import Platform
 from fleet.config.section import Section
@@ -71,7 +71,7 @@ def load_target(name: str, state: Path) -> tuple[FuzzTarget, Path]:
     except UsageError:
         raise UsageError(
             f"no target named {name!r}; known: {', '.join(target_names(state))}",
-            remedy="name a file, or add config/targets/<name>.toml (docs/fuzz-a-compiler.md)",
+            remedy=f"name a file, or add {own_config()}/targets/<name>.toml (docs/fuzz-a-compiler.md)",
         ) from None
     return _of_platform(platform), path
 

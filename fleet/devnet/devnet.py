@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -22,7 +23,7 @@ from anyio.abc import Process
 
 from fleet.chain.keys import address_of, create_key, load_key, write_new
 from fleet.chain.node.rpc import Rpc
-from fleet.devnet.anvil import CHAIN_ID, Anvil
+from fleet.devnet.anvil import CHAIN_ID, Anvil, find_anvil
 from fleet.devnet.defects import COMPILER_IDS, PLATFORM_IDS
 from fleet.devnet.deploy import Deployment, deploy_or_load
 from fleet.devnet.node import fund
@@ -77,6 +78,16 @@ SAMPLE = "fn frame(t: i32) -> i32 { t + 1 }"
 """Compiles whatever is seeded."""
 
 
+def check_parts() -> None:
+    """Raise FleetError, with the command that brings it, for a part that no wheel can contain."""
+    find_anvil()
+    if find_spec("wasmtime") is None:
+        raise FleetError(
+            "wasmtime, which the bundled platform's loader uses, is not installed",
+            remedy="pip install 'qa-fleet[devnet]'",
+        )
+
+
 class Devnet:
     """`profile` is the file that describes it, `keys` the folder with the fleet's two keys.
 
@@ -93,6 +104,7 @@ class Devnet:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
+        check_parts()
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         async with AsyncExitStack() as stack:
             self.chain = await stack.enter_async_context(

@@ -39,7 +39,7 @@ def main(argv: list[str]) -> int:
         sys.stdout.buffer.write(module)
         return 0
     except ImportError as error:  # incomplete installation: not an answer about a source
-        print(f"rustlite: {error}: run `make setup`", file=sys.stderr)
+        print(f"rustlite: {error}: `make setup`, or pip install 'qa-fleet[devnet]'", file=sys.stderr)
         return 127
     except Exception as error:  # a compiler's own failure is a panic, whatever it is
         import traceback  # measured: 5 ms, and a good run never panics
