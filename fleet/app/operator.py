@@ -19,7 +19,7 @@ from fleet.chain.ports import Role, TxRequest
 from fleet.chain.signing.never import NeverList
 from fleet.chain.signing.signer import JournalledTx, Keys, Signer
 from fleet.config import LiveConfig, Platform, key_file, load_fleet, load_platform
-from fleet.errors import Refused, TxFailed
+from fleet.errors import Refused, TxFailed, UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,9 @@ class Operator:
 async def open_operator(state: Path, *, platform: str | None) -> AsyncIterator[Operator]:
     """The signer for an operator's command; holds the state directory's lock and uses the journal."""
     config = load_fleet()
-    profile, _ = load_platform(platform or config.platform, state)
+    profile, path = load_platform(platform or config.platform, state)
+    if not profile.chain.diamond:
+        raise UsageError(f"{path}: this platform has no diamond", remedy="set chain.diamond there")
     with only_one(state):
         key = load_key(key_file(config, "identity", state))
         async with Rpc(profile.chain.rpc) as rpc, await open_journal(state) as journal:

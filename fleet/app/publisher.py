@@ -10,7 +10,7 @@ from pathlib import Path
 from fleet.app.journal import open_journal
 from fleet.app.lock import only_one
 from fleet.app.wiring import fences
-from fleet.chain.keys import address_of, load_key
+from fleet.chain.keys import load_key
 from fleet.chain.log.choice import log_of
 from fleet.chain.log.feedback import PAGE
 from fleet.chain.node.rpc import Rpc
@@ -98,11 +98,12 @@ async def open_publisher(state: Path, *, platform: str) -> AsyncIterator[Publish
     config = load_fleet()
     profile, _ = load_platform(platform, state)
     with only_one(state):
-        key = load_key(key_file(config, "identity", state))
+        key = load_key(key_file(config, "identity", state)) if profile.chain.diamond else None
         async with Rpc(profile.chain.rpc) as rpc, await open_journal(state) as journal:
             await rpc.check_target(profile)
             limits = fences(state, NeverList(LiveConfig(config).never), profile)
             signer = Signer(rpc, profile.chain, JournalledTx(journal), keys=Keys(identity=key), fences=limits)
             log = log_of(profile, state, rpc, signer)
-            ours = {address_of(key).lower(), *(str(one).lower() for one in config.trusted)}
-            yield Publisher(journal, log, signer, frozenset(ours), Redactor([key.reveal()]))
+            ours = {signer.author.lower(), *(str(one).lower() for one in config.trusted)}
+            secrets = [key.reveal()] if key else []
+            yield Publisher(journal, log, signer, frozenset(ours), Redactor(secrets))

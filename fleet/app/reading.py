@@ -11,6 +11,7 @@ from fleet.app.journal import open_journal
 from fleet.app.persona_sets import roster
 from fleet.chain.keys import address_of, load_key
 from fleet.chain.log.choice import log_of
+from fleet.chain.node.digest import ZERO_ADDRESS
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import FeedbackPort
 from fleet.clock import Clock, SystemClock
@@ -69,7 +70,8 @@ async def reading_world(
     """
     config = load_fleet()
     profile, _ = load_platform(platform or config.platform, state)
-    identity = address_of(load_key(key_file(config, "identity", state)))
+    signs = bool(profile.chain.diamond)
+    identity = address_of(load_key(key_file(config, "identity", state))) if signs else ZERO_ADDRESS
     async with Rpc(profile.chain.rpc) as rpc:
         if ask:
             await rpc.check_target(profile)

@@ -19,7 +19,6 @@ from fleet.chain.log.choice import MutedLog, log_of
 from fleet.chain.log.own_entries import OwnEntries
 from fleet.chain.names import Names
 from fleet.chain.node.rpc import Rpc
-from fleet.chain.ports import Role
 from fleet.chain.signing.judge import SigningLimits
 from fleet.chain.signing.never import NeverList
 from fleet.chain.signing.signer import JournalledTx, Keys, Signer
@@ -99,7 +98,9 @@ async def wired(  # noqa: PLR0913  the composition root
     state, config, profile = fence.state, fence.config, fence.platform
     live, signals, clock = LiveConfig(config), Signals(), clock or SystemClock()
     async with AsyncExitStack() as stack:
-        keys = Keys(**{role: load_key(key_file(config, role, state)) for role in ("identity", "sponsor")})
+        keys = Keys()
+        if profile.chain.diamond:  # elsewhere nothing is signed
+            keys = Keys(**{role: load_key(key_file(config, role, state)) for role in ("identity", "sponsor")})
         rpc = await stack.enter_async_context(Rpc(profile.chain.rpc))
         try:
             await rpc.check_target(profile)
@@ -154,7 +155,7 @@ def _redactor(keys: Keys, *secrets: str | None) -> Redactor:
 
 
 def _chain_side(fence: Bootstrap, rpc: Rpc, signer: Signer, *, posts: bool) -> ChainSide:
-    identity, log = signer.address(Role.IDENTITY), log_of(fence.platform, fence.state, rpc, signer)
+    identity, log = signer.author, log_of(fence.platform, fence.state, rpc, signer)
     return ChainSide(
         signer=signer,
         sponsor=Sponsor(rpc, signer),

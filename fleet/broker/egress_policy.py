@@ -76,6 +76,7 @@ class EgressPolicy:
     """The list and the caps of one run's egress. Bytes, seconds, counts."""
 
     rpc: str
+    """The node; "" for none."""
     hosts: frozenset[Origin]
     faces: tuple[tuple[Origin, re.Pattern[str]], ...] = ()
     proxy: EgressTarget | None = None
@@ -134,7 +135,7 @@ class EgressPolicy:
             never_places=web.never_places,
             pace=HostPace(web.requests_per_second),
         )
-        if _profile_origin(policy.rpc) in policy.hosts:
+        if policy.rpc and _profile_origin(policy.rpc) in policy.hosts:
             raise ConfigError(
                 "web: the node's own host and port are among the hosts that tools may reach",
                 remedy="serve the node and the site on different ports",

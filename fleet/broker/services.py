@@ -84,6 +84,8 @@ class Services:
         clean, methods = rewrite(body, methods=self._policy.methods, max_log_range=self._policy.max_log_range)
         entry.what = ",".join(methods)[:200]
         self._policy.ask()
+        if not self._policy.rpc:
+            raise Denied("node", "this platform has no chain", status=403)
         node = self._rpc = self._rpc or RpcUpstream(self._policy.rpc, max_response=self._policy.max_response)
         async with asyncio.timeout(self._policy.request_s):
             if self._floor and clean.startswith(b"{"):

@@ -164,8 +164,9 @@ class SignerPort(Protocol):
     async def check(self, request: TxRequest) -> None:
         """Refused when `submit` would refuse this now; nothing is charged or signed."""
 
-    async def admit(self, request: TxRequest) -> str:
-        """Judge, charge, judge again what takes no signature; return the sender. Refused, BudgetExceeded."""
+    async def admit_entry(self, text: str, *, run: str, charge: Charge) -> str:
+        """Judge, charge, judge again an entry that takes no signature; return its sender. Refused,
+        BudgetExceeded."""
 
     async def submit(self, request: TxRequest, *, check: bool = True) -> Receipt:
         """Judge, sign, journal, broadcast, wait; Refused, TxFailed, RpcError, Unreachable."""

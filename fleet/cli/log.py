@@ -94,7 +94,7 @@ async def _verified(profile: Platform, timeout: float) -> dict[str, Any]:
     if journal is None:
         raise UsageError("nothing is mirrored here yet", remedy="fleet worklist")
     async with journal:
-        name = profile.chain.log_name
+        name = profile.log_name
         held = _of(await journal.epochs(), name)
         rows = [asdict(one) | {"broken_at": await journal.first_broken(one.epoch)} for one in held]
         moved = [asdict(one) for one in await journal.rewinds() if one.log in (name, "")]
@@ -145,7 +145,7 @@ async def _mirrored(profile: Platform, epoch: int, last: int) -> list[dict[str, 
     if journal is None:
         raise UsageError("nothing is mirrored here yet", remedy="fleet worklist")
     async with journal:
-        held = {one.epoch: one.entries for one in _of(await journal.epochs(), profile.chain.log_name)}
+        held = {one.epoch: one.entries for one in _of(await journal.epochs(), profile.log_name)}
         if epoch not in held:
             known = ", ".join(map(str, held)) or "none"
             raise UsageError(f"the mirror of this log has no epoch {epoch}; it has {known}")
@@ -157,7 +157,7 @@ async def _mirrored(profile: Platform, epoch: int, last: int) -> list[dict[str, 
 async def _log(profile: Platform) -> AsyncIterator[FeedbackPort]:
     """The log of a platform, without a signer."""
     async with Rpc(profile.chain.rpc) as rpc:
-        if profile.chain.log_file(state()) is None:
+        if profile.logs_on_chain:
             await rpc.check_target(profile)
         yield log_of(profile, state(), rpc)
 

@@ -48,7 +48,7 @@ def _validate(
         key = ".".join(str(part) for part in first["loc"])
         overridden = first["loc"] and str(first["loc"][0]) in from_environment
         where = f"environment: {ENVIRONMENT}{str(first['loc'][0]).upper()}" if overridden else file
-        message = f"{where}: {key}: {first['msg']}"
+        message = ": ".join(filter(None, (where, key, first["msg"])))
         if first["type"] == "extra_forbidden":
             valid = ", ".join(valid_keys(model, first["loc"]))
             message = f"{where}: {key}: unknown key; valid keys here: {valid}"

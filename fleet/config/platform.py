@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, StringConstraints, ValidationInfo, field_validator, model_validator
@@ -22,6 +22,8 @@ _WS_URL = re.compile(r"wss?://[^\s/?#@]+(/[^\s?#]*)?")
 
 
 class ChainSection(Section):
+    """Optional as a whole: without it no node is asked, no key is made and nothing is signed."""
+
     rpc: HttpUrl
     """JSON-RPC endpoint of the node."""
     ws: str = ""
@@ -30,11 +32,8 @@ class ChainSection(Section):
     What happened is still read from `rpc`; while this endpoint is down, polling goes on as usual."""
     id: int = Field(gt=0)
     """Chain id; a node that answers another one is refused before anything is signed."""
-    diamond: Address
-    """The EIP-2535 diamond that holds names, metadata and the feedback log."""
-    log: Annotated[str, StringConstraints(pattern=r"^(chain|file:[A-Za-z0-9][A-Za-z0-9_-]{0,63})$")] = "chain"
-    """Where findings are posted: `chain` is the diamond's feedback log; `file:NAME` is the append-only file
-    `logs/NAME.jsonl` in the state directory, for a platform without one."""
+    diamond: Address | Literal[""] = ""
+    """The EIP-2535 diamond that holds names, metadata and the feedback log, if there is one."""
     token: Address | Literal[""] = ""
     """ERC-20 that registration is paid in; leave it out where names are free."""
     confirmations: int = Field(default=0, ge=0)
@@ -45,15 +44,6 @@ class ChainSection(Section):
     At least `confirmations`: anything deeper counts as final."""
     max_gas_price_gwei: int = Field(default=50, gt=0)
     """A node that asks for more is refused (platform-facts 1.5)."""
-
-    @property
-    def log_name(self) -> str:
-        """The log in the journal: "<chain id>:<contract>", or "file:<name>"."""
-        return f"{self.id}:{self.diamond.lower()}" if self.log == "chain" else self.log
-
-    def log_file(self, state: Path) -> Path | None:
-        """The file of the log in this state directory; None when it is on chain."""
-        return None if self.log == "chain" else state / "logs" / f"{self.log.removeprefix('file:')}.jsonl"
 
     @field_validator("ws")
     @classmethod
@@ -76,6 +66,10 @@ class ChainSection(Section):
                 " an entry cannot be final before it is read"
             )
         return self
+
+
+NO_CHAIN = ChainSection.model_construct(rpc="", id=0)
+"""The chain of a platform without one: its `rpc` and `diamond` are empty."""
 
 
 class WebSection(Section):
@@ -231,10 +225,14 @@ class SponsorSection(Section):
 class Platform(Section):
     """One platform under test: `config/platforms/<name>.toml`."""
 
-    name: str
-    """Name in runs and reports; by convention the name of the file."""
-    chain: ChainSection
-    """The chain and the contracts on it."""
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _.-]{0,63}$")]
+    """Name in runs and reports, and of its log in a file; by convention the name of the profile's file."""
+    log: Annotated[str, StringConstraints(pattern=r"^(chain|file(:[A-Za-z0-9][A-Za-z0-9_.-]{0,63})?)?$")] = ""
+    """Where findings are posted: `chain` is the diamond's feedback log, the default where there is a diamond;
+    `file` is the append-only file `logs/<name>.jsonl` in the state directory, the default elsewhere, and
+    `file:NAME` is `logs/NAME.jsonl`."""
+    chain: ChainSection = NO_CHAIN
+    """The chain and the contracts on it, if the platform has one."""
     web: WebSection = WebSection()
     """Its public documents, faces and proxy."""
     accounts: AccountsSection | None = None
@@ -258,3 +256,34 @@ class Platform(Section):
     """Promises of this platform, e.g. `call_price_wei`; `facts.NAME` in an expectation."""
     history: dict[str, float] = {}
     """Figures of earlier releases by metric, e.g. `face_p95_ms`; our own history replaces them."""
+
+    @property
+    def logs_on_chain(self) -> bool:
+        """Whether findings are posted to a contract, and not to a file."""
+        return self.log == "chain" or not (self.log or not self.chain.diamond)
+
+    @property
+    def log_name(self) -> str:
+        """The log in the journal: "<chain id>:<contract>", or "file:<name>"."""
+        if self.logs_on_chain:
+            return f"{self.chain.id}:{self.chain.diamond.lower()}"
+        return self.log if ":" in self.log else f"file:{self.name}"
+
+    def log_file(self, state: Path) -> Path | None:
+        """The file of the log in this state directory; None when it is on chain."""
+        name = self.log_name.removeprefix("file:")
+        return None if self.logs_on_chain else state / "logs" / f"{name}.jsonl"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _log_moved(cls, data: Any) -> Any:  # noqa: ANN401  whatever the file holds
+        chain = data.get("chain") if isinstance(data, dict) else None
+        if isinstance(chain, dict) and "log" in chain:
+            raise ValueError(f'chain.log is now `log`, above the tables: log = "{chain["log"]}"')
+        return data
+
+    @model_validator(mode="after")
+    def _log_exists(self) -> Self:
+        if self.logs_on_chain and not self.chain.diamond:
+            raise ValueError('log = "chain" needs chain.diamond; log = "file" needs no contract')
+        return self

@@ -1,6 +1,6 @@
 """Preconditions of a probe: those that its steps imply, and its own `needs`.
 
-    site  faces  proxy  compiler  compiler.loader     parts of the profile
+    site  faces  proxy  diamond  compiler  compiler.loader     parts of the profile
     browser                                           a browser on this machine
     calls                                             what a call token and a call's path are made of
     language:NAME                                     what the compiler compiles
@@ -25,7 +25,7 @@ from sandbox.chain.contract import VIEWS, WRITES
 from sandbox.spec import Points
 from sandbox.tools import TOOLS
 
-PARTS = ("site", "faces", "proxy", "browser", "calls", "compiler", "compiler.loader")
+PARTS = ("site", "faces", "proxy", "diamond", "browser", "calls", "compiler", "compiler.loader")
 KINDS = ("language", "metadata", "code", "target", "fact", "view", "call")
 CODES = ("no_entry", "too_large")
 FORM = f"{', '.join(PARTS)}, {', '.join(f'{kind}:NAME' for kind in KINDS)}"

@@ -59,7 +59,7 @@ def checks_of(rpc: Rpc, profile: Platform, tier: Tier, cannot_start: Callable[[]
     return Checks(
         health=health,
         node=partial(ask_node, profile.chain.rpc),
-        offered=partial(offered, rpc, profile.chain.diamond),
+        offered=partial(offered, rpc, profile.chain.diamond) if profile.chain.diamond else unlisted,
         cannot_start=cannot_start,
     )
 

@@ -16,6 +16,7 @@ from fleet.chain.node.abi import FUNCTIONS
 from fleet.chain.node.facets import offered
 from fleet.chain.node.rpc import Rpc
 from fleet.config import Platform
+from fleet.config.parts import not_configured
 from fleet.errors import FleetError, RpcError, WrongTarget
 from fleet.http_client import HttpFailure, look, open_client
 from fleet.personas.load import LoadedPersona
@@ -24,7 +25,6 @@ from fleet.runs.call.targets import Capabilities
 from fleet.text import line
 from fleet.unanswered import TIMED_OUT, unanswered
 from sandbox.chain.contract import VIEWS, WRITES
-from sandbox.spec import Points, ToolSpec
 from sandbox.tools import TOOLS
 
 LOOK_S = 10.0
@@ -80,7 +80,10 @@ async def survey(
     programs: Callable[[], Awaitable[Iterable[SurveyedPart]]],
     report: Callable[[SurveyedPart], None] = lambda _: None,
 ) -> Survey:
-    """Look at all parts concurrently; `report` is called with each, `programs` looks at the compiler."""
+    """Look at all parts concurrently; `report` is called with each, `programs` looks at the compiler.
+
+    A part that the profile does not name is not looked at, and costs nothing but what it would have brought.
+    """
     found: dict[str, tuple[SurveyedPart, ...]] = {
         "node": (),
         **dict.fromkeys(page_urls(platform), ()),
@@ -105,12 +108,19 @@ async def survey(
         await put("programs", await programs())
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(node)
-        tasks.start_soon(compiler)
+        if platform.chain.rpc:
+            tasks.start_soon(node)
+        if platform.compiler.program.command or platform.compiler.loader:
+            tasks.start_soon(compiler)
         for name, url in page_urls(platform).items():
-            tasks.start_soon(page, name, url)
-    parts = tuple(part for row in found.values() for part in row)
-    return Survey(parts=parts, selectors=chain[0][0], costs=chain[0][1])
+            if url:
+                tasks.start_soon(page, name, url)
+    looked = tuple(part for row in found.values() for part in row)
+    rest = tuple(SurveyedPart(name, "absent", why) for name, why in not_configured(platform).items())
+    for part in rest:
+        report(part)
+    selectors, costs = chain[0] if chain else (None, {})
+    return Survey(parts=(*looked, *rest), selectors=selectors, costs=costs)
 
 
 def page_urls(platform: Platform) -> dict[str, str]:
@@ -122,9 +132,7 @@ def page_urls(platform: Platform) -> dict[str, str]:
 
 
 async def look_at(part: str, url: str) -> SurveyedPart:
-    """One look at a part of the web; without a URL the profile does not name it."""
-    if not url:
-        return SurveyedPart(part, "absent", f"the profile names no {part}")
+    """One look at a part of the web."""
     try:
         with anyio.fail_after(LOOK_S):
             async with open_client(url) as client:
@@ -144,6 +152,9 @@ async def _node(
     async with Rpc(chain.rpc, timeout_s=LOOK_S) as rpc:
         try:
             await rpc.check_target(platform)
+            if not chain.diamond:
+                await rpc.head()
+                return [SurveyedPart("chain", "found", f"chain {chain.id} at {chain.rpc}")], None, {}
             selectors = await offered(rpc, chain.diamond)
             costs = await _costs(rpc, platform, selectors)
         except WrongTarget as error:
@@ -177,15 +188,7 @@ async def _costs(rpc: Rpc, platform: Platform, selectors: frozenset[str] | None)
 
 def applicable_tools(capabilities: Capabilities) -> dict[str, str]:
     """Every tool, and why it cannot be used on this platform, or ""."""
-    return {name: _why_not(spec, capabilities) for name, spec in TOOLS.items()}
-
-
-def _why_not(spec: ToolSpec, capabilities: Capabilities) -> str:
-    web = capabilities.platform.web
-    if spec.argument(Points.PAGE) and not (web.site or web.face or web.proxy or web.hosts):
-        return "the profile names no site, no faces and no proxy"
-    ways = [capabilities.missing((*spec.needs, *mode.needs)) for mode in spec.modes]
-    return "; ".join(dict.fromkeys(ways)) if all(ways) and ways else capabilities.missing(spec.needs)
+    return {name: capabilities.unusable(spec) for name, spec in TOOLS.items()}
 
 
 def applicable_probes(

@@ -96,6 +96,7 @@ class Triggers:
             key=CURSOR + there,
         )
         self._emit, self._ws = emit, platform.chain.ws
+        self._watches_chain = bool(platform.chain.diamond)
         self.builds = BuildWatch(platform, journal, sink, self.subscribers, clock=clock)
         self.outages = OutageEndWatch(platform.name, journal, sink, self.subscribers, clock=clock)
         waits = item_waits or _never
@@ -111,13 +112,14 @@ class Triggers:
 
         heads = HeadSubscription(self._ws, self.chain.wake, report, clock=self._clock)
         rounds: tuple[Side, ...] = (("the rounds of all daemons", self._count),)
+        chain: tuple[Side, ...] = (("the chain watcher", self.chain.run),)
         blocks: tuple[Side, ...] = (("the subscription to new blocks", heads.run),)
         return (
             *(rounds if self._journal.shared else ()),
             *(blocks if self._ws else ()),
             ("the clock", self.clockwork.run),
             ("continuous triggers", self.continuous.run),
-            ("the chain watcher", self.chain.run),
+            *(chain if self._watches_chain else ()),
             ("the file watcher", self.files.run),
             ("the build watcher", self.builds.run),
             ("the watcher of outages", self.outages.run),

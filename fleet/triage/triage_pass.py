@@ -213,7 +213,7 @@ async def _task(world: TriageWorld, persona: LoadedPersona, suggester: Suggester
     decisions = await world.journal.decisions(world.platform.name)
     rows = await world.journal.findings()
     return TriageTask(
-        name=world.platform.chain.log_name,
+        name=world.platform.log_name,
         platform=world.platform.name,
         trusted=frozenset(address.lower() for address in (*world.config.trusted, world.chain.identity)),
         folder=world.state,

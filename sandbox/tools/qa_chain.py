@@ -216,6 +216,7 @@ SPEC = ToolSpec(
     Cost(calls=1),
     "read views of the contract, or simulate a call of it without sending anything",
     run,
+    needs=("diamond",),
     group="chain",
     batches=True,
     points_at={"function": Points.VIEW_OR_NONE},

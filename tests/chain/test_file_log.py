@@ -11,17 +11,16 @@ import pytest
 
 from fleet.chain.log.file_log import FileLog
 from fleet.chain.signing.judge import SigningLimits
-from fleet.config import GasSection
 from fleet.errors import ConfigError, Refused, TryAgain, Unreachable
 from tests.chain.conftest import Dial
-from tests.doubles.chain import DIAMOND, MemoryChain
+from tests.doubles.chain import MemoryChain
 
 pytestmark = pytest.mark.anyio
 
 
 def opened(path: Path, *, reads: bool = False) -> FileLog:
     signer = None if reads else MemoryChain(SigningLimits(rung=Dial())).signer
-    return FileLog(path, DIAMOND, GasSection(), signer)
+    return FileLog(path, signer)
 
 
 async def texts(path: Path) -> list[str]:

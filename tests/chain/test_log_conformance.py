@@ -13,11 +13,10 @@ from fleet.chain.node import abi
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import FeedbackPort, Paid, PostedEntry, Role, RunScope, SignerPort
 from fleet.chain.signing.judge import SigningLimits
-from fleet.config import GasSection
 from fleet.devnet import node
 from fleet.errors import BudgetExceeded, Refused
 from tests.chain.conftest import Chain, Dial, Purse, make_kit
-from tests.doubles.chain import DIAMOND, MemoryChain
+from tests.doubles.chain import MemoryChain
 from tests.doubles.chain_memory import MemoryKeys
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet]
@@ -61,10 +60,10 @@ async def _file(tmp: Path, dial: Dial, never: frozenset[bytes]) -> LogSide:
         path.unlink(missing_ok=True)
 
     async def foreign(text: str) -> str:
-        await FileLog(path, DIAMOND, GasSection(), other.signer).post(text)
+        await FileLog(path, other.signer).post(text)
         return other.signer.address(Role.IDENTITY)
 
-    return LogSide(FileLog(path, DIAMOND, GasSection(), memory.signer), memory.signer, dial, clear, foreign)
+    return LogSide(FileLog(path, memory.signer), memory.signer, dial, clear, foreign)
 
 
 @pytest.fixture

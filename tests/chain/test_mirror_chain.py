@@ -11,7 +11,7 @@ from web3.types import RPCEndpoint, RPCRequest
 from fleet.chain.log.feedback import FeedbackLog
 from fleet.chain.node.provider import NodeProvider
 from fleet.chain.node.rpc import Rpc
-from fleet.config import GasSection
+from fleet.config import GasSection, Platform
 from fleet.errors import Unreachable
 from fleet.store.journal import MEMORY, Journal
 from fleet.triage.log.check import compare
@@ -41,7 +41,7 @@ async def texts(journal: Journal, epoch: int) -> list[str]:
 
 
 async def test_a_reorganised_chain_is_told_from_a_cleared_log(clean: Kit, journal: Journal) -> None:
-    log, name = clean.log, clean.chain.section().log_name
+    log, name = clean.log, Platform(name="here", chain=clean.chain.section()).log_name
     for n in range(5):
         await log.post(f"entry {n}")
     assert (await follow(log, journal, name=name)).new == 5
@@ -98,7 +98,8 @@ async def test_an_answer_that_is_too_large_even_for_one_entry_is_an_error(
 
 
 async def test_another_chain_is_another_log(chain: Chain) -> None:
-    here, there = chain.section(), chain.section(id=99)
+    here, there = (Platform(name="one", chain=section) for section in (chain.section(), chain.section(id=99)))
     assert here.log_name == f"{chain.at.chain_id}:{chain.at.diamond.lower()}"
     assert there.log_name != here.log_name
-    assert chain.section(log="file:own").log_name == "file:own"
+    assert here.model_copy(update={"log": "file:own"}).log_name == "file:own"
+    assert here.model_copy(update={"log": "file"}).log_name == "file:one"

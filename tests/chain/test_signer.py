@@ -342,8 +342,7 @@ async def test_only_the_diamonds_word_about_our_own_key_mints(
 
 async def test_what_is_admitted_is_charged_and_then_judged_again(kit: Kit, tmp_path: Path) -> None:
     kit.signer.open_run(kit.wallet(tmp_path).scope)
-    request = kit.post("x", run="ab12", charge="reports")
-    assert await kit.signer.admit(request) == address_of(kit.identity)
+    assert await kit.signer.admit_entry("x", run="ab12", charge="reports") == address_of(kit.identity)
     assert kit.purse.spent == ["reports"]
 
     async def spend(unit: str) -> int:
@@ -352,7 +351,7 @@ async def test_what_is_admitted_is_charged_and_then_judged_again(kit: Kit, tmp_p
 
     kit.purse.spend = spend  # type: ignore[method-assign]
     with pytest.raises(Refused) as caught:
-        await kit.signer.admit(request)
+        await kit.signer.admit_entry("x", run="ab12", charge="reports")
     assert caught.value.rule == "stop"
 
 

@@ -17,7 +17,7 @@ from fleet.chain.node.codec import Entry
 from fleet.chain.node.digest import keccak256
 from fleet.chain.ports import Charge, Log, PostedEntry, Receipt, Role, RunScope, Settlement, TxRequest
 from fleet.chain.signing import policy
-from fleet.chain.signing.judge import SigningLimits, check_charge, collect, stipend_left
+from fleet.chain.signing.judge import SigningLimits, check_charge, is_refund, pay, stipend_left
 from fleet.errors import FleetError, Refused
 from tests.doubles.chain_memory import MemoryJournal, MemoryNames, MemoryState
 
@@ -74,14 +74,17 @@ class MemorySigner:
     async def check(self, request: TxRequest) -> None:
         self._judge(request)
 
-    async def admit(self, request: TxRequest) -> str:
-        sender = self._judge(request)
-        await collect(request, self._scopes.get(request.run))
-        self._judge(request)
-        return sender
+    async def admit_entry(self, text: str, *, run: str, charge: Charge) -> str:
+        check_charge(Role.IDENTITY, charge)
+        policy.check_entry(text, self._limits.rung(), self._limits.never)
+        await pay(charge, run, self._scopes.get(run))
+        policy.check_entry(text, self._limits.rung(), self._limits.never)
+        return self.address(Role.IDENTITY)
 
     async def submit(self, request: TxRequest, *, check: bool = True) -> Receipt:
-        sender = await self.admit(request)
+        sender = self._judge(request)
+        await pay(request.charge, request.run, self._scopes.get(request.run))
+        self._judge(request)
         number = next(self._count)
         tx = "0x" + keccak256(number.to_bytes(32, "big")).hex()
         meta = {"sender": sender, "role": str(request.role), "key": request.key}
@@ -112,7 +115,7 @@ class MemorySigner:
         return 0, [None for _ in hashes]
 
     def _judge(self, request: TxRequest) -> str:
-        check_charge(request)
+        check_charge(request.role, request.charge, gives_back=is_refund(request))
         scope = self._scopes.get(request.run)
         if request.role in (Role.THROWAWAY, Role.SPONSOR) and scope is None:
             raise Refused(f"no run {request.run!r} is open", rule="run")

@@ -11,7 +11,7 @@ import pytest
 
 from fleet.chain.log.file_log import FileLog
 from fleet.chain.signing.judge import SigningLimits
-from fleet.config import GasSection, load_platform
+from fleet.config import load_platform
 from fleet.errors import ConfigError
 from fleet.store.journal import Journal
 from fleet.triage.log.mirror import follow
@@ -22,11 +22,12 @@ pytestmark = pytest.mark.anyio
 
 PROFILE = f"""
 name = "filed"
+log = "file:own"
+
 [chain]
 rpc = "http://127.0.0.1:9"
 id = 7
 diamond = "{DIAMOND}"
-log = "file:own"
 """
 
 
@@ -36,16 +37,16 @@ async def state(tmp_path: Path) -> Path:
     (tmp_path / "devnet").mkdir()
     (tmp_path / "devnet" / "filed.toml").write_text(PROFILE)
     profile, _ = load_platform("filed", tmp_path)
-    path = profile.chain.log_file(tmp_path)
+    path = profile.log_file(tmp_path)
     assert path == tmp_path / "logs" / "own.jsonl"
     signer = MemoryChain(SigningLimits(rung=lambda: "observe")).signer
-    log = FileLog(path, DIAMOND, GasSection(), signer)
+    log = FileLog(path, signer)
     async with await Journal.open(tmp_path / "fleet.db") as journal:
         await log.post("before the clear")
-        await follow(log, journal, name=profile.chain.log_name)
+        await follow(log, journal, name=profile.log_name)
         path.unlink()
         await log.post_many(["one", "two \x1b[31m"])
-        await follow(log, journal, name=profile.chain.log_name)
+        await follow(log, journal, name=profile.log_name)
     return tmp_path
 
 

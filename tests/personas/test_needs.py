@@ -45,15 +45,18 @@ def probe(tool: str, args: dict[str, Any], expect: str = "result.ok", *needs: st
         (probe("qa_compile", {"source": "x"}), ("compiler",)),
         (
             probe("qa_chain", {"function": "metadata", "args": [1, "m.html"]}),
-            ("view:metadata", "metadata:m.html"),
+            ("view:metadata", "metadata:m.html", "diamond"),
         ),
-        (probe("qa_chain", {"function": "metadata", "args": [1, "0x" + "11" * 32]}), ("view:metadata",)),
+        (
+            probe("qa_chain", {"function": "metadata", "args": [1, "0x" + "11" * 32]}),
+            ("view:metadata", "diamond"),
+        ),
         (probe("qa_compile", {"module_hex": "00"}), ("compiler.loader",)),
         (probe("qa_call", {"target": "{target:agent}", "message": "m"}), ("target:agent", "proxy", "calls")),
-        (probe("qa_chain", {"function": "owner"}), ("view:owner",)),
+        (probe("qa_chain", {"function": "owner"}), ("view:owner", "diamond")),
         (
             probe("qa_chain", {"function": "owner"}, "result.value < facts.price"),
-            ("view:owner", "fact:price"),
+            ("view:owner", "diamond", "fact:price"),
         ),
         (
             probe("qa_fetch", {"url": "{site}"}, "result.ok", "language:rustlite"),

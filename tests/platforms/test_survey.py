@@ -168,7 +168,7 @@ async def test_the_bare_platform_is_told_apart_part_by_part(bare_stand: Stand, t
     seen = await looked(tmp_path, bare_stand.data)
     assert seen.code == 0, seen.err
     states = {"chain": "found", "functions": "found", "registrationCost": "found", "site": "found"}
-    assert seen.parts == states | dict.fromkeys(("faces", "proxy", "compiler"), "absent")
+    assert seen.parts == states | dict.fromkeys(("faces", "proxy", "agents", "compiler"), "absent")
     assert {"owner", "creditOf", "mainOf", "claimDaily"} <= set(seen.data["functions"]["missing"])
     assert {"submitFeedback", "register"} <= set(seen.data["functions"]["offered"])
     assert seen.reasons("tools") == {

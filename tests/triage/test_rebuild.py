@@ -15,7 +15,6 @@ import pytest
 from fleet.app.persona_sets import roster
 from fleet.chain.log.file_log import FileLog
 from fleet.clock import iso
-from fleet.config import GasSection
 from fleet.findings.audit import AuditDay, AuditResult
 from fleet.findings.audit import key_of as audit_key
 from fleet.findings.recurrence import Recurrence, key_of
@@ -43,19 +42,16 @@ class Here:
     sender: str = FLEET
 
     def __post_init__(self) -> None:
-        signer = SimpleNamespace(admit=self._admit)
-        self.file = FileLog(
-            self.state / "log.jsonl", "0x" + "1" * 40, GasSection(), cast(Any, signer), clock=self.clock
-        )
+        signer = SimpleNamespace(admit_entry=self._admit)
+        self.file = FileLog(self.state / "log.jsonl", cast(Any, signer), clock=self.clock)
         self.chain: Any = SimpleNamespace(log=self.file, identity=FLEET, signer=None)
-        chain = SimpleNamespace(log_name="file:own")
-        self.platform: Any = SimpleNamespace(name=PLATFORM, chain=chain)
+        self.platform: Any = SimpleNamespace(name=PLATFORM, log_name="file:own")
         often = SimpleNamespace(period=lambda: timedelta(minutes=1))
         store = SimpleNamespace(stalled_s=120.0)
         self.config: Any = SimpleNamespace(trusted=(), triage=often, model=None, store=store)
         self.personas: Mapping[str, LoadedPersona] = roster()[0]
 
-    async def _admit(self, request: object) -> str:
+    async def _admit(self, text: str, *, run: str, charge: str) -> str:
         return self.sender
 
     async def post(self, text: str, sender: str = FLEET) -> None:

@@ -16,9 +16,9 @@ from fleet.errors import BudgetExceeded, FleetError
 
 def log_of(profile: Platform, state: Path, rpc: Rpc, signer: SignerPort | None = None) -> FeedbackPort:
     """The log of a platform; without a signer it can only be read."""
+    if file := profile.log_file(state):
+        return FileLog(file, signer)
     chain = profile.chain
-    if file := chain.log_file(state):
-        return FileLog(file, chain.diamond, profile.gas, signer)
     return FeedbackLog(rpc, chain.diamond, profile.gas, signer, confirmations=chain.confirmations)
 
 

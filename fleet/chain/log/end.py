@@ -47,8 +47,8 @@ class LogEnd:
 
 async def log_end(profile: Platform, state: Path, *, retries: Mapping[Meaning, Retry] = PATIENCE) -> LogEnd:
     """Where the log of a platform ends; raises Unreachable, RpcError, WrongTarget, ConfigError."""
-    if file := profile.chain.log_file(state):
-        log = FileLog(file, profile.chain.diamond, profile.gas)
+    if file := profile.log_file(state):
+        log = FileLog(file)
         count = await log.count()
         last = await log.range(count - 1, 1) if count else []
         return LogEnd(count, last[-1].timestamp if last else 0)

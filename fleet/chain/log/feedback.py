@@ -173,8 +173,17 @@ class FeedbackLog:
         ]
 
     def request(self, text: str, *, run: str = "", charge: Charge = "reports") -> TxRequest:
-        """The transaction that would post this text."""
-        return entry_request(self._diamond, self._gas, text, run=run, charge=charge)
+        """The transaction that would post this text; Refused (rule `text`) when no log takes it."""
+        size = len(check_text(text))
+        return TxRequest(
+            role=Role.IDENTITY,
+            to=self._diamond,
+            data=_SUBMIT.encode(text),
+            gas=self._gas.feedback_base + self._gas.feedback_per_byte * size,
+            charge=charge if run else "none",
+            run=run,
+            purpose="post",
+        )
 
     async def _block(self) -> str:
         """The newest block that counts; a node behind a known block is waited for, then Unreachable."""
@@ -233,20 +242,6 @@ class FeedbackLog:
         if len(entries) == asked:
             self._size.came_whole(asked)
         return entries
-
-
-def entry_request(diamond: str, gas: GasSection, text: str, *, run: str, charge: Charge) -> TxRequest:
-    """The transaction that would post a text; Refused (rule `text`) when no log takes it."""
-    size = len(check_text(text))
-    return TxRequest(
-        role=Role.IDENTITY,
-        to=diamond,
-        data=_SUBMIT.encode(text),
-        gas=gas.feedback_base + gas.feedback_per_byte * size,
-        charge=charge if run else "none",
-        run=run,
-        purpose="post",
-    )
 
 
 def _posted(outcome: Receipt | FleetError, places: deque[int]) -> PostedEntry | FleetError:

@@ -1,4 +1,4 @@
-"""A log in an append-only file, for a platform whose contract has none: the same rules as on chain.
+"""A log in an append-only file, for a platform without a log of its own: the same rules as on chain.
 
 Each entry is one line of JSON with its index and a check sum. A post is judged and charged by the signer's
 policy (dial, STOP, never-list, budget), written under a lock between processes, on the disk and read back
@@ -21,11 +21,11 @@ from typing import Any
 
 from anyio import to_thread
 
-from fleet.chain.log.feedback import PAGE, entry_request
+from fleet.chain.log.feedback import PAGE
 from fleet.chain.node.codec import Entry
 from fleet.chain.ports import Charge, PostedEntry, SignerPort
+from fleet.chain.signing.policy import check_text
 from fleet.clock import Clock, SystemClock
-from fleet.config import GasSection
 from fleet.errors import ConfigError, FleetError, Refused, TxFailed, Unreachable
 from fleet.files import UnfitFile, disk_errors, open_owned, sync_folder
 from sandbox import strict_json
@@ -42,18 +42,8 @@ class FileLog:
     line, TryAgain for a full disk.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        diamond: str,
-        gas: GasSection,
-        signer: SignerPort | None = None,
-        *,
-        clock: Clock | None = None,
-    ) -> None:
+    def __init__(self, path: Path, signer: SignerPort | None = None, *, clock: Clock | None = None) -> None:
         self.path = path
-        self._diamond = diamond
-        self._gas = gas
         self._signer = signer
         self._clock = clock or SystemClock()
         self._index = LineIndex()
@@ -97,8 +87,10 @@ class FileLog:
         """Write entries, all or none; Refused when one of them is not an entry, or a fence refuses."""
         if self._signer is None:
             raise Refused("this log was opened without a signer", rule="key")
-        requests = [entry_request(self._diamond, self._gas, text, run=run, charge=charge) for text in texts]
-        senders = [await self._signer.admit(request) for request in requests]
+        for text in texts:
+            check_text(text)
+        charge = charge if run else "none"
+        senders = [await self._signer.admit_entry(text, run=run, charge=charge) for text in texts]
         first = await to_thread.run_sync(self._append, list(zip(senders, texts, strict=True)))
         kept = await self.range(first, len(texts))
         found = [(entry.sender, entry.text) for entry in kept]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -17,7 +18,10 @@ from fleet.retry import Retry
 from fleet.unanswered import TIMED_OUT
 
 if TYPE_CHECKING:
+    from web3 import AsyncWeb3
     from web3.types import BlockIdentifier, RPCEndpoint, TxParams
+
+    from fleet.chain.node.provider import NodeProvider
 
 Call = tuple[str, list[Any]]
 
@@ -39,12 +43,19 @@ class Rpc:
         max_bytes: int = 32 << 20,
         retries: Mapping[Meaning, Retry] = RETRIES,
     ) -> None:
+        self.url = url
+        self._limits: dict[str, Any] = {"timeout_s": timeout_s, "max_bytes": max_bytes, "retries": retries}
+
+    @cached_property
+    def w3(self) -> AsyncWeb3[NodeProvider]:
+        """web3 on our provider; WrongTarget for a platform without a chain."""
+        if not self.url:
+            raise WrongTarget("this platform has no chain", remedy="add the table [chain] to its profile")
         # web3 takes 0.7 s to import: only commands that use a node pay for it
         with recursion_limit_kept():
             from fleet.chain.node.provider import connect
 
-        self.url = url
-        self.w3 = connect(url, timeout_s=timeout_s, max_bytes=max_bytes, retries=retries)
+        return connect(self.url, **self._limits)
 
     async def __aenter__(self) -> Self:
         return self
@@ -56,7 +67,8 @@ class Rpc:
 
     async def aclose(self) -> None:
         """Close the connections; the object may be used again and opens new ones."""
-        await self.w3.provider.disconnect()
+        if "w3" in self.__dict__:
+            await self.w3.provider.disconnect()
 
     async def call(self, method: str, params: Sequence[Any] = ()) -> Any:  # noqa: ANN401  JSON of any shape
         """The `result` of one call."""
@@ -115,17 +127,19 @@ class Rpc:
         return values[0] if len(values) == 1 else values
 
     async def check_target(self, platform: Platform) -> None:
-        """Verify that this is the profile's chain and has its diamond; WrongTarget names the mismatch."""
+        """Verify that this is the profile's chain and has its diamond, as far as it names them; WrongTarget
+        names the mismatch."""
         chain, diamond = platform.chain, platform.chain.diamond
+        if not chain.rpc:
+            return
         profile = f"profile {platform.name!r}"
         count = "0x" + abi.FUNCTIONS["feedbackCount"].encode().hex()
-        calls: list[Call] = [
-            ("eth_chainId", []),
+        contract: list[Call] = [
             ("eth_getCode", [diamond, "latest"]),
             ("eth_call", [{"to": diamond, "data": count}, "latest"]),
         ]
-        found, code, answer = await self.batch(calls)
-        for problem in (found, code):
+        found, *of_diamond = await self.batch([("eth_chainId", []), *(contract if diamond else ())])
+        for problem in (found, *of_diamond[:1]):
             if isinstance(problem, RpcError):
                 raise problem
         if as_int(found) != chain.id:
@@ -133,15 +147,18 @@ class Rpc:
                 f"{self.url} is chain {as_int(found)}, but {profile} says chain.id = {chain.id}",
                 remedy=f"fix chain.id or chain.rpc in {profile}",
             )
+        if not of_diamond:
+            return
+        code, answer = of_diamond
         if not as_bytes(code):
             raise WrongTarget(
                 f"no contract at {diamond} on chain {chain.id}: chain.diamond of {profile}",
                 remedy=f"fix chain.diamond in {profile}, or deploy the platform",
             )
-        if chain.log == "chain" and (isinstance(answer, RpcError) or len(as_bytes(answer)) != 32):
+        if platform.logs_on_chain and (isinstance(answer, RpcError) or len(as_bytes(answer)) != 32):
             raise WrongTarget(
                 f"the contract at {diamond} has no feedbackCount(): chain.diamond of {profile}",
-                remedy=f"point chain.diamond in {profile} at the platform's diamond",
+                remedy=f"point chain.diamond in {profile} at the platform's diamond, or set log to file",
             )
 
 

@@ -50,29 +50,29 @@ def stipend_left(limits: SigningLimits, scope: RunScope, cleanup: bool) -> int:
     return (most if cleanup else most - most // CLEANUP_SHARE) - scope.stipend_wei
 
 
-def check_charge(request: TxRequest) -> None:
+def check_charge(role: Role, charge: Charge, *, gives_back: bool = False) -> None:
     """Refused when the role does not permit the charge: an act of a throwaway key is never free.
 
-    Clean-up is never charged.
+    Clean-up, which gives something back, is never charged.
     """
-    gives_back = request.cleanup and (not request.data or request.data[:4] in _CLEANUP)
-    permitted = frozenset({"none"}) if gives_back else PAYS[request.role]
-    if request.charge not in permitted:
+    permitted = frozenset({"none"}) if gives_back else PAYS[role]
+    if charge not in permitted:
         words = " or ".join(sorted(permitted))
-        raise Refused(
-            f"a transaction of the {request.role} key is charged to {words}, not to {request.charge}",
-            rule="charge",
-        )
+        raise Refused(f"an act of the {role} key is charged to {words}, not to {charge}", rule="charge")
 
 
-async def collect(request: TxRequest, scope: RunScope | None) -> None:
-    """Charge one signature to its run; raises BudgetExceeded when the budget is spent, or Refused."""
-    check_charge(request)
-    if request.charge == "none":
+def is_refund(request: TxRequest) -> bool:
+    """Whether this only releases or refunds what the run holds."""
+    return request.cleanup and (not request.data or request.data[:4] in _CLEANUP)
+
+
+async def pay(charge: Charge, run: str, scope: RunScope | None) -> None:
+    """Charge one act to its run; raises BudgetExceeded when the budget is spent, or Refused."""
+    if charge == "none":
         return
     if scope is None or scope.payer is None:
-        raise Refused(f"run {request.run!r} has no budget that could pay", rule="charge")
-    await scope.payer.spend(request.charge)
+        raise Refused(f"run {run!r} has no budget that could pay", rule="charge")
+    await scope.payer.spend(charge)
 
 
 _APPROVE = abi.FUNCTIONS["approve"].selector
@@ -112,13 +112,21 @@ class Judge:
         judged = request.data[:4] != _APPROVE  # its amount must match a price that only the node knows
         if judged:
             self.check(request, sender, None)
-        await collect(request, self.scopes.get(request.run))
+        check_charge(request.role, request.charge, gives_back=is_refund(request))
+        await pay(request.charge, request.run, self.scopes.get(request.run))
         if judged:
             self.check(request, sender, None)
 
+    async def admit_entry(self, text: str, *, run: str, charge: Charge) -> None:
+        """The same for an entry of a log that takes no transaction."""
+        check_charge(Role.IDENTITY, charge)
+        policy.check_entry(text, self._rung(), self._limits.never)
+        await pay(charge, run, self.scopes.get(run))
+        policy.check_entry(text, self._rung(), self._limits.never)
+
     def check(self, request: TxRequest, sender: str, node: NodeFacts | None) -> None:
         """Check charge and policy against current facts; Refused names the rule."""
-        check_charge(request)
+        check_charge(request.role, request.charge, gives_back=is_refund(request))
         bound = request.role in (Role.THROWAWAY, Role.SPONSOR)
         scope = self.scope(request.run) if bound else None
         facts = policy.SigningFacts(

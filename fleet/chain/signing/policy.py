@@ -93,6 +93,15 @@ def check_text(text: str) -> bytes:
     return blob
 
 
+def check_entry(text: str, rung: str, never: Container[bytes]) -> None:
+    """Refused when a log that takes no transaction may not take this text now: the rules of one that does."""
+    if abi.FUNCTIONS["submitFeedback"].selector in never:
+        raise Refused("submitFeedback is on the configured never-list: nothing is posted", rule="never")
+    if rung == "stop":
+        raise paused()
+    check_text(text)
+
+
 def _decode(tx: TxRequest, facts: SigningFacts) -> tuple[str, tuple[Any, ...]]:
     """Name and arguments of the call; "" for a plain transfer. Refuses unknown selectors."""
     if not tx.data:
@@ -142,6 +151,8 @@ def _is_cleanup(tx: TxRequest, facts: SigningFacts, name: str) -> bool:
 
 
 def _to_diamond(tx: TxRequest, facts: SigningFacts) -> None:
+    if not facts.diamond:
+        raise Refused("this platform has no diamond", rule="to", remedy="set chain.diamond in its profile")
     if tx.to.lower() != facts.diamond.lower():
         raise Refused(f"{tx.to} is not the platform's diamond", rule="to")
     if tx.value:

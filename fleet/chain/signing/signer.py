@@ -11,8 +11,9 @@ import anyio
 
 from fleet.chain.keys import Secret, address_of
 from fleet.chain.node import abi, codec
+from fleet.chain.node.digest import ZERO_ADDRESS
 from fleet.chain.node.rpc import Rpc
-from fleet.chain.ports import Receipt, Role, RunScope, Settlement, TxJournal, TxRequest
+from fleet.chain.ports import Charge, Receipt, Role, RunScope, Settlement, TxJournal, TxRequest
 from fleet.chain.signing.broadcast import (
     Broadcast,
     NonceBook,
@@ -111,6 +112,11 @@ class Signer:
         key = self._standing[role]
         return address_of(key) if key else ""
 
+    @property
+    def author(self) -> str:
+        """The sender of this fleet's entries on a log; the zero address while nothing is signed here."""
+        return self.address(Role.IDENTITY) or ZERO_ADDRESS
+
     async def max_fee(self) -> int:
         """Wei per gas that the next transaction offers: twice the base fee, within the cap."""
         return self._judge.going_rate(await self._judge.base_fee())
@@ -120,10 +126,10 @@ class Signer:
         sender = address_of(self._key(request))
         self._judge.check(request, sender, await self._judge.look(sender, [request]))
 
-    async def admit(self, request: TxRequest) -> str:
+    async def admit_entry(self, text: str, *, run: str, charge: Charge) -> str:
         """Judge and charge an entry of a log that takes no signature; return its sender."""
-        await self._judge.admit(request, sender := address_of(self._key(request)))
-        return sender
+        await self._judge.admit_entry(text, run=run, charge=charge)
+        return self.author
 
     async def submit(self, request: TxRequest, *, check: bool = True) -> Receipt:
         """Submit one transaction and await its receipt. With `check`, status 0 raises TxFailed."""

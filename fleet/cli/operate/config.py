@@ -15,6 +15,7 @@ from fleet.app.persona_sets import roster
 from fleet.cli.console import Json, make_app, note, put, run, state
 from fleet.config import FleetConfig, JailSection, Platform, load_fleet, load_platform
 from fleet.config.json_schema import schema
+from fleet.config.parts import in_short
 from fleet.drivers.model.factory import model_driver
 from fleet.errors import ConfigError
 from fleet.gate.dial import DIAL, read_dial
@@ -89,9 +90,11 @@ def check(
     }
     by = data["model"] or "their playbooks (no model configured)"
     text = f"ok: {profile.name} ({path}), {counted(len(found), 'persona')} driven by {by}"
+    text += f"\n{in_short(profile)}"
     for name, seen in data["programs"].items():
         text += f"\n{name}: {seen}"
-    text += f"\nnot asked: {profile.chain.rpc} and the pages; fleet platform check asks them"
+    asked = " and ".join(filter(None, (profile.chain.rpc, "the pages")))
+    text += f"\nnot asked: {asked}; fleet platform check asks them"
     put(data, as_json=as_json, text=lambda: print(text))
 
 

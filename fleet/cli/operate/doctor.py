@@ -22,6 +22,7 @@ from fleet.cli.console import Json, make_app, put, run, state, table
 from fleet.cli.daemon_page import daemon_of
 from fleet.config import Platform, key_file, load_fleet, load_platform
 from fleet.config.files import fetched, how_to_fetch
+from fleet.config.parts import in_short, not_configured
 from fleet.disk_reserve import room
 from fleet.errors import FleetError
 from fleet.gate.dial import DIAL, read_dial
@@ -206,21 +207,24 @@ def profile(name: str | None) -> Platform:
 
 
 async def target(name: str | None) -> list[Row]:
-    """The node, its chain and the diamond, as the profile has them."""
+    """The node, its chain and the diamond, as the profile has them; and what each missing part costs."""
     found, path = load_platform(name or load_fleet().platform, state())
     async with Rpc(found.chain.rpc) as rpc:
         await rpc.check_target(found)
-    return [("platform", True, f"{found.name}: chain {found.chain.id} at {found.chain.rpc} ({path})")]
+    missing = [(name, True, why) for name, why in not_configured(found).items()]
+    return [("platform", True, f"{found.name}: {in_short(found)} ({path})"), *missing]
 
 
 async def pages(name: str | None) -> list[Row]:
-    """Site, faces and proxy; what the profile leaves out is fine."""
-    looks = [await look_at(part, url) for part, url in page_urls(profile(name)).items()]
+    """Site, faces and proxy, as far as the profile names them."""
+    looks = [await look_at(part, url) for part, url in page_urls(profile(name)).items() if url]
     return [(one.part, not one.is_bad, one.seen) for one in looks]
 
 
-async def keys(_: str | None) -> list[Row]:
-    """Whether both keys can be read, and only by this user."""
+async def keys(name: str | None) -> list[Row]:
+    """Whether both keys can be read, and only by this user; nothing is signed without a diamond."""
+    if not profile(name).chain.diamond:
+        return [("keys", True, "not configured: nothing is signed without chain.diamond")]
     config = load_fleet()
     load_key(key_file(config, "identity", state()))
     load_key(key_file(config, "sponsor", state()))
@@ -230,11 +234,13 @@ async def keys(_: str | None) -> list[Row]:
 async def balances(name: str | None) -> list[Row]:
     """Whether each key can pay for one act of its own at the node's price of gas."""
     platform, config = profile(name), load_fleet()
+    if not platform.chain.diamond:
+        return []
     gas: dict[Role, int] = {
         "identity": platform.gas.feedback_base + REPORT_BYTES * platform.gas.feedback_per_byte,
         "sponsor": platform.gas.register_name,
     }
-    posts, acts = platform.chain.log == "chain", read_dial(state() / DIAL).rung is not Rung.OBSERVE
+    posts, acts = platform.logs_on_chain, read_dial(state() / DIAL).rung is not Rung.OBSERVE
     needed, rows = {"identity": posts, "sponsor": acts}, []
     async with Rpc(platform.chain.rpc) as rpc:
         price = int(await rpc.call("eth_gasPrice"), 16)
@@ -261,10 +267,11 @@ async def clock(name: str | None) -> list[Row]:
     seen: list[tuple[str, float]] = []  # each other clock and how far ours is after it
     if (site := await _date(platform.web.site)) is not None:
         seen.append(("the site's", time() - site))
-    async with Rpc(platform.chain.rpc) as rpc:
-        block = await rpc.call("eth_getBlockByNumber", ["latest", False])
-    if (behind := int(block["timestamp"], 16) - time()) > 0:
-        seen.append(("the newest block's", -behind))  # only what is sure to be wrong of it
+    if platform.chain.rpc:
+        async with Rpc(platform.chain.rpc) as rpc:
+            block = await rpc.call("eth_getBlockByNumber", ["latest", False])
+        if (behind := int(block["timestamp"], 16) - time()) > 0:
+            seen.append(("the newest block's", -behind))  # only what is sure to be wrong of it
     worst = max((abs(off) for _, off in seen), default=0.0)
     words = ", ".join(f"{abs(off):.0f} s {'before' if off < 0 else 'after'} {who}" for who, off in seen)
     told = words or "there is no clock to compare with"

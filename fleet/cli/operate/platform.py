@@ -54,7 +54,7 @@ def check(
     trial = partial(_programs, platform, path)
     found = run(lambda: survey(platform, trial, lambda part: note(f"  {part.part}: {part.state}")))
     data = as_data(found, platform, personas)
-    if found.selectors is None:
+    if found.selectors is None and platform.chain.diamond:
         note("the diamond's functions are unknown: assuming that all are offered")
     put(data | {"profile": str(path)}, as_json=as_json, text=lambda: _print(data))
     if not found.is_good:
@@ -63,8 +63,6 @@ def check(
 
 async def _programs(platform: Platform, path: Path) -> list[SurveyedPart]:
     """Try the compiler and the loader in a separate jail; our own failures are not the platform's."""
-    if not (platform.compiler.command or platform.compiler.loader):
-        return [SurveyedPart("compiler", "absent", "the profile names no compiler")]
     with tempfile.TemporaryDirectory(prefix="qa-fleet-") as spool:
         make = partial(open_jail, load_fleet().jail, pool=0, spool=Path(spool))
         tried = await try_programs(image(platform, path), platform.compiler.program, make)

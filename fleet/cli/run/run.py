@@ -35,6 +35,7 @@ from fleet.cli.run.remote import outcome
 from fleet.cli.run.remote import queue as ask_for
 from fleet.cli.run.runs import show_left_out
 from fleet.config import load_fleet, load_platform
+from fleet.config.parts import in_short
 from fleet.errors import ConfigError, FleetError, TryAgain, Unreachable, UsageError
 from fleet.events.stream import Reader
 from fleet.findings.severity import weight
@@ -153,8 +154,9 @@ async def _planned(persona: LoadedPersona, platform: str | None, rung: Rung) -> 
         return planned(persona, rung, None)
     selectors = None
     try:
-        async with Rpc(profile.chain.rpc) as rpc:
-            selectors = await offered(rpc, profile.chain.diamond)
+        if profile.chain.diamond:
+            async with Rpc(profile.chain.rpc) as rpc:
+                selectors = await offered(rpc, profile.chain.diamond)
     except Unreachable as error:
         note(f"{clean(str(error))}: what the diamond offers is unknown")
     return planned(persona, rung, Capabilities(profile, selectors))
@@ -210,8 +212,7 @@ async def fire_one(
     async with open_world(
         state(), personas=personas, platform=platform, watch=watching, patient=True, posts=posts
     ) as world:
-        chain = world.platform.chain
-        note(f"platform {world.platform.name}: chain {chain.id}, diamond {chain.diamond}")
+        note(f"platform {world.platform.name}: {in_short(world.platform)}")
         if posts:
             await recovered(world)  # what an earlier run still owes the log
         else:

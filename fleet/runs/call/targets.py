@@ -22,7 +22,7 @@ from fleet.runs.context import PATIENCE_S
 from sandbox.browser.devtools import installed
 from sandbox.chain.contract import VIEWS, WRITES
 from sandbox.errors import GATEWAY
-from sandbox.spec import Points
+from sandbox.spec import Points, ToolSpec
 from sandbox.tools import TOOLS
 
 NODE = "node"
@@ -106,7 +106,7 @@ def spoken(targets: Iterable[str]) -> str:
 
 
 def targets_of(platform: Platform) -> tuple[Target, ...]:
-    """Every origin of the profile, the node last. Parts missing from the profile are omitted."""
+    """Every origin of the profile, then the node. Parts missing from the profile are omitted."""
     web = platform.web
     name = platform.call_targets[0] if platform.call_targets else "qa"
     bases = (
@@ -120,8 +120,8 @@ def targets_of(platform: Platform) -> tuple[Target, ...]:
         if origin is not None:
             known = found.get(origin, Target((), origin[1], origin))
             found[origin] = Target((*known.names, word), known.host, origin, (*known.bases, (template, url)))
-    rpc = urlsplit(platform.chain.rpc)
-    return (*found.values(), Target((NODE,), rpc.hostname or ""))
+    node = (Target((NODE,), urlsplit(platform.chain.rpc).hostname or ""),) if platform.chain.rpc else ()
+    return (*found.values(), *node)
 
 
 @dataclass(slots=True)
@@ -337,10 +337,23 @@ class Capabilities:
 
     def offers(self, name: str) -> bool:
         """Whether a function of the table may be called."""
+        if not self.platform.chain.diamond:
+            return False
         return self.selectors is None or _SELECTORS.get(name, "") in self.selectors
+
+    def unusable(self, spec: ToolSpec) -> str:
+        """Why no call of this tool can be made here; "" when one can."""
+        web = self.platform.web
+        if spec.argument(Points.PAGE) and not (web.site or web.face or web.proxy or web.hosts):
+            return "the profile names no site, no faces and no proxy"
+        ways = [self.missing((*spec.needs, *mode.needs)) for mode in spec.modes]
+        return "; ".join(dict.fromkeys(ways)) if all(ways) and ways else self.missing(spec.needs)
 
     def missing(self, needs: Iterable[str]) -> str:
         """Why a probe with these needs is not applicable here; "" when all are met."""
+        chain = self.platform.chain
+        no_diamond = "the profile names no diamond" if chain.rpc else "the profile names no chain"
+        without = "" if chain.diamond else no_diamond
         lacking = []
         for need in needs:
             kind, _, name = need.partition(":")
@@ -364,9 +377,11 @@ class Capabilities:
                     name == compiler.language,
                     f"the compiler's language is not stated to be {name!r}",
                 ),
-                "view": (self.offers(name), f"the diamond does not offer {name}"),
-                "call": (self.offers(name), f"the diamond does not offer {name}"),
+                "node": (chain.rpc, "the profile names no chain"),
+                "diamond": (chain.diamond, without),
+                "view": (self.offers(name), without or f"the diamond does not offer {name}"),
+                "call": (self.offers(name), without or f"the diamond does not offer {name}"),
             }
             met, why = parts[kind]
             lacking += [] if met else [why]
-        return "; ".join(lacking)
+        return "; ".join(dict.fromkeys(lacking))

@@ -41,7 +41,7 @@ class Examples:
     @classmethod
     def of(cls, platform: Platform) -> Examples:
         """Those of the profile."""
-        known = cls(addresses=[platform.chain.diamond])
+        known = cls(addresses=[*filter(None, [platform.chain.diamond])])
         for name in (*platform.call_targets, *platform.targets.values()):
             known.name(name)
         return known

@@ -1,0 +1,61 @@
+"""The parts of a platform, each optional: which keys name it, and what is not looked at without it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from fleet.config.platform import Platform
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """`keys` of the profile name it; `brings` is what is looked at with it."""
+
+    keys: str
+    brings: str
+    named: Callable[[Platform], object]
+    """What the profile says of it; false without it."""
+
+
+PARTS: Mapping[str, Part] = {
+    "chain": Part("chain.rpc and chain.id", "contracts, and triggers by blocks", lambda one: one.chain.rpc),
+    "diamond": Part(
+        "chain.diamond",
+        "the contract, its names and what may be written there, and a log on chain",
+        lambda one: one.chain.diamond,
+    ),
+    "site": Part("web.site", "pages, forms, documents and a web API", lambda one: one.web.site),
+    "faces": Part("web.face", "the public pages of names", lambda one: one.web.face),
+    "proxy": Part("web.proxy", "the endpoint for calls to agents", lambda one: one.web.proxy),
+    "agents": Part(
+        "web.model, web.auth_scope and web.route",
+        "what agents answer",
+        lambda one: one.web.proxy and not one.web.unstated,
+    ),
+    "compiler": Part("compiler.command", "the compiler", lambda one: one.compiler.command),
+}
+"""By the name in the output of commands. A log is always there: a file, unless the profile names another."""
+
+
+def not_configured(platform: Platform) -> dict[str, str]:
+    """What each missing part costs, in a line: what is not looked at, and which keys change it."""
+    return {
+        name: f"not configured: {part.brings}: not looked at; {part.keys} would change it"
+        for name, part in PARTS.items()
+        if not part.named(platform)
+    }
+
+
+def in_short(platform: Platform) -> str:
+    """The parts that a profile names, and its log, in a line."""
+    chain, web = platform.chain, platform.web
+    words = {
+        "chain": str(chain.id) if chain.rpc else "",
+        "diamond": chain.diamond,
+        "site": web.site,
+        "proxy": web.proxy,
+        "compiler": platform.compiler.command[:1] and platform.compiler.command[0],
+        "log": "" if platform.logs_on_chain else platform.log_name,
+    }
+    return ", ".join(f"{name} {word}" for name, word in words.items() if word)

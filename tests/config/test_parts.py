@@ -1,0 +1,97 @@
+"""Each part of a profile is optional by itself, and what is missing is said in a line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from fleet.broker.egress_policy import EgressPolicy
+from fleet.config import ROOT, Platform, parse
+from fleet.config.parts import PARTS, in_short, not_configured
+from fleet.errors import ConfigError
+from fleet.runs.call.targets import Capabilities, targets_of
+from sandbox.tools import TOOLS
+
+NODE = '[chain]\nrpc = "http://127.0.0.1:8545"\nid = 7\n'
+DIAMOND = f'{NODE}diamond = "0x{"a" * 40}"\n'
+SITE = '[web]\nsite = "http://127.0.0.1:8080"\n'
+AGENTS = '[web]\nproxy = "http://127.0.0.1:8080"\nmodel = "m"\nauth_scope = "s"\nroute = ""\n'
+COMPILER = '[compiler]\ncommand = ["/opt/tc/cc"]\n'
+ALWAYS = {"qa_report"}
+PAGES = {"qa_fetch", "qa_account", "qa_browse"}
+PAGE = (ROOT / "docs/platforms.md").read_text("utf-8")
+
+
+def profile(text: str, **top: str) -> Platform:
+    head = "".join(f'{key} = "{value}"\n' for key, value in {"name": "one", **top}.items())
+    return parse(Platform, head + text, file="one.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "log", "named", "targets", "tools"),
+    [
+        ("", "file:one", set(), (), set()),
+        (SITE, "file:one", {"site"}, ("site",), PAGES),
+        (AGENTS, "file:one", {"proxy", "agents"}, ("proxy",), {*PAGES, "qa_call"}),
+        (COMPILER, "file:one", {"compiler"}, (), {"qa_compile", "qa_fuzz"}),
+        (NODE, "file:one", {"chain"}, ("node",), set()),
+        (DIAMOND, f"7:0x{'a' * 40}", {"chain", "diamond"}, ("node",), {"qa_chain", "qa_create"}),
+    ],
+    ids=["nothing", "site", "agents", "compiler", "node", "diamond"],
+)
+def test_each_part_stands_alone(
+    text: str, log: str, named: set[str], targets: tuple[str, ...], tools: set[str]
+) -> None:
+    one = profile(text)
+    assert one.log_name == log
+    assert not_configured(one).keys() == PARTS.keys() - named
+    assert tuple(target.name for target in targets_of(one)) == targets
+    able = Capabilities(one, browser="/bin/browser")
+    assert {name for name, spec in TOOLS.items() if not able.unusable(spec)} == tools | ALWAYS
+    assert EgressPolicy.of(one).rpc == one.chain.rpc
+
+
+def test_what_is_missing_is_said_with_its_keys() -> None:
+    said = not_configured(profile(SITE))
+    assert said["chain"] == (
+        "not configured: contracts, and triggers by blocks: not looked at; chain.rpc and chain.id would change it"
+    )
+    assert in_short(profile(SITE)) == "site http://127.0.0.1:8080, log file:one"
+    assert in_short(profile(DIAMOND)) == f"chain 7, diamond 0x{'a' * 40}"
+
+
+@pytest.mark.parametrize(
+    ("log", "text", "file"),
+    [("", SITE, "one"), ("file", DIAMOND, "one"), ("file:own", DIAMOND, "own"), ("", DIAMOND, None)],
+)
+def test_the_log_is_a_file_unless_there_is_a_diamond(
+    tmp_path: Path, log: str, text: str, file: str | None
+) -> None:
+    found = profile(text, log=log).log_file(tmp_path)
+    assert found == (tmp_path / "logs" / f"{file}.jsonl" if file else None)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('name = "x"\nlog = "chain"\n', r'x\.toml: .*log = "chain" needs chain\.diamond'),
+        ('name = "x"\nlog = "file:../x"\n', r"x\.toml: log: "),
+        ('name = "../x"\n', r"x\.toml: name: "),
+        (
+            f'name = "x"\n{DIAMOND}log = "file:own"\n',
+            r"chain\.log is now `log`, above the tables: log = \"file:own\"",
+        ),
+        ('name = "x"\n[chain]\nrpc = "http://127.0.0.1:1"\n', r"x\.toml: chain\.id: Field required"),
+        ('name = "x"\n[chain]\nid = 7\n', r"x\.toml: chain\.rpc: Field required"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_its_key(text: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        parse(Platform, text, file="x.toml")
+
+
+@pytest.mark.parametrize("text", re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL))
+def test_the_page_shows_valid_profiles(text: str) -> None:
+    assert not_configured(parse(Platform, text, file="docs/platforms.md"))
