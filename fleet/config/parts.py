@@ -19,10 +19,10 @@ class Part:
 
 
 PARTS: Mapping[str, Part] = {
-    "chain": Part("chain.rpc and chain.id", "contracts, and triggers by blocks", lambda one: one.chain.rpc),
+    "chain": Part("chain.rpc and chain.id", "the node, and outages of it", lambda one: one.chain.rpc),
     "diamond": Part(
         "chain.diamond",
-        "the contract, its names and what may be written there, and a log on chain",
+        "the contract and its names, with a log on chain",
         lambda one: one.chain.diamond,
     ),
     "site": Part("web.site", "pages, forms, documents and a web API", lambda one: one.web.site),
@@ -39,9 +39,9 @@ PARTS: Mapping[str, Part] = {
 
 
 def not_configured(platform: Platform) -> dict[str, str]:
-    """What each missing part costs, in a line: what is not looked at, and which keys change it."""
+    """What each missing part costs, in a line: what is not looked at, and which keys would change it."""
     return {
-        name: f"not configured: {part.brings}: not looked at; {part.keys} would change it"
+        name: f"not configured: set {part.keys} to look at {part.brings}"
         for name, part in PARTS.items()
         if not part.named(platform)
     }

@@ -55,9 +55,7 @@ def test_each_part_stands_alone(
 
 def test_what_is_missing_is_said_with_its_keys() -> None:
     said = not_configured(profile(SITE))
-    assert said["chain"] == (
-        "not configured: contracts, and triggers by blocks: not looked at; chain.rpc and chain.id would change it"
-    )
+    assert said["faces"] == "not configured: set web.face to look at the public pages of names"
     assert in_short(profile(SITE)) == "site http://127.0.0.1:8080, log file:one"
     assert in_short(profile(DIAMOND)) == f"chain 7, diamond 0x{'a' * 40}"
 
