@@ -13,7 +13,7 @@ JOBS   ?= 3
 # Version of the two images: the package's.
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
-.PHONY: setup jail-check image image-test wheel wheel-test targets demo test systemd docker safety-table soak crash race arc e2e fix night year platforms weather pythons model check format bench bench-findings bench-released bench-known bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink lock clean
+.PHONY: setup jail-check image image-test wheel wheel-test targets demo picture test systemd docker safety-table soak crash race arc e2e fix night year platforms weather pythons model check format bench bench-findings bench-released bench-known bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink lock clean
 
 HELPER := sandbox/_build/forkserver.so
 
@@ -61,6 +61,12 @@ jail-check:
 
 demo: jail-check setup
 	@$(BIN)/fleet demo
+
+# docs/worklist.png, which README shows: the page of a demo's worklist in the browser that is here.
+picture: demo
+	@$(BIN)/fleet --demo worklist --html --offline >$(VENV)/worklist.html
+	@chromium-headless-shell --no-sandbox --hide-scrollbars --window-size=1000,620 --screenshot=docs/worklist.png \
+	  file://$(CURDIR)/$(VENV)/worklist.html
 
 test: jail-check setup
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)

