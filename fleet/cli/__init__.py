@@ -23,6 +23,8 @@ from fleet.text import clean
 
 COMMANDS = {
     "demo": "Run the whole fleet once on the bundled platform, and print the worklist.",
+    "look": "Look at any site, API, contract or agent, and print what is proven to be wrong.",
+    "init": "Write the profile of a platform, and its keys, by asking what is there.",
     "up": "Run the resident service: fire every persona when it is due.",
     "run": "Fire one persona now.",
     "call": "Make the calls of a repro once, through gate and jail.",
@@ -149,8 +151,18 @@ def _root(
     demo: Annotated[
         bool, typer.Option("--demo", help="Use the state directory of the last `fleet demo`.")
     ] = False,
+    state: Annotated[
+        str,
+        typer.Option("--state", metavar="FOLDER", help="Use this state directory, such as that of a look."),
+    ] = "",
 ) -> None:
     """An autonomous QA fleet: every finding proven, every action bounded, every crash survivable."""
+    if state:
+        from fleet.config.files import use_state
+
+        if not Path(state).is_dir():
+            raise UsageError(f"{state} is not a folder", remedy="ls .qa-fleet/looks")
+        use_state(Path(state))
     if demo:
         from fleet.config.files import demo_dir, state_dir  # pydantic, which `--help` does without
 

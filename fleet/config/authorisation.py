@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import StringConstraints
 
 from fleet.config.section import Section
 
@@ -15,9 +15,9 @@ class AuthorisationSection(Section):
     A platform on this machine or in a private network needs none.
     """
 
-    by: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    by: Annotated[str, StringConstraints(max_length=200)] = ""
     """Who said that these hosts may be tested."""
-    on: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+    on: Annotated[str, StringConstraints(pattern=r"^(\d{4}-\d{2}-\d{2})?$")] = ""
     """The day of it."""
-    hosts: tuple[Annotated[str, StringConstraints(min_length=1, max_length=300)], ...] = Field(min_length=1)
+    hosts: tuple[Annotated[str, StringConstraints(min_length=1, max_length=300)], ...] = ()
     """Each host that it is for, with its port where that is not the usual one."""

@@ -24,6 +24,13 @@ def state_dir() -> Path:
     return Path(os.environ.get("STATE_DIRECTORY") or ".qa-fleet").absolute()
 
 
+def use_state(folder: Path) -> None:
+    """Make a folder this process's state directory; one with a `fleet.toml` is its configuration too."""
+    os.environ["STATE_DIRECTORY"] = str(folder.absolute())
+    if (folder / "fleet.toml").exists():
+        os.environ["CONFIGURATION_DIRECTORY"] = str(folder.absolute())
+
+
 def demo_dir(state: Path) -> Path:
     """The state directory of the demo that was run in this one."""
     return state / "demo"

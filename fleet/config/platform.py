@@ -237,7 +237,7 @@ class Platform(Section):
     """Its public documents, faces and proxy."""
     accounts: AccountsSection | None = None
     """Two accounts to sign in with; without them the fleet signs up its own, where a platform lets it."""
-    authorisation: AuthorisationSection | None = None
+    authorisation: AuthorisationSection = AuthorisationSection()
     """Who said that this platform may be tested."""
     compiler: CompilerSection = CompilerSection()
     """Its compiler, if it has one that runs here."""

@@ -1,1 +1,1 @@
-"""Finds out what there is at an address."""
+"""Finds out what there is at an address, and writes it down as a profile."""

@@ -1,0 +1,195 @@
+"""A profile in TOML of what was found, each key with how; what was not found is commented out. Pure.
+
+Comments and values may quote a stranger: each is one cleaned line, and values are TOML strings.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from textwrap import wrap
+from urllib.parse import urlsplit
+
+from fleet.app.discovery.discover import Discovery
+from fleet.config import Platform, parse
+from fleet.config.authorisation import AuthorisationSection
+from fleet.text import line
+
+GENTLE = 5.0
+"""Requests a second to a host that is neither this machine nor in a private network."""
+WIDTH = 110
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileContext:
+    """What the profile says besides what was found: its name, what wrote it and when, whether it may act.
+
+    `gentle`: a host of it is not in a private network."""
+
+    name: str
+    command: str
+    day: str
+    authorisation: AuthorisationSection
+    gentle: bool = False
+    exercise: bool = False
+    log: str = "file"
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileLine:
+    """One key. `how` is what was found and how, or what the key would bring where it was not."""
+
+    key: str
+    value: object
+    how: str
+    found: bool = True
+
+    def __str__(self) -> str:
+        shown = f"{self.key} = {_toml(self.value)}"
+        if self.found:
+            return "\n".join([*(f"# {one}" for one in wrap(self.how, WIDTH - 2)), shown])
+        return f"# {shown}  # with it: {self.how}"
+
+
+def profile_text(found: Discovery, context: ProfileContext) -> str:
+    """The profile; it is read back before it is returned."""
+    head = [
+        f"# Written by `{line(context.command, 300)}` on {context.day}.",
+        "# Above each key: what was found, and how. A key behind # was not found, or not asked for:",
+        "# what it would bring stands behind it.",
+        f"name = {_toml(context.name)}",
+        str(_log(context)),
+    ]
+    tables = {
+        "web": list(_web(found, context)),
+        "targets": list(_targets(found)),
+        "chain": list(_chain(found)),
+        "accounts": list(_accounts(found)),
+        "authorisation": list(_authorisation(context)),
+        "compiler": [
+            ProfileLine(
+                "command", ["/opt/tc/bin/compiler"], "its inputs are searched for crashes", found=False
+            )
+        ],
+    }
+    parts = ["\n".join(head)]
+    for name, lines in tables.items():
+        mark = "" if any(one.found for one in lines) else "# "
+        parts.append("\n".join([f"{mark}[{name}]", *map(str, lines)]))
+    notes = [f"# {one}" for site in found.sites for one in site.notes]
+    text = (
+        "\n\n".join([*parts, *(["# Found, and not looked at:\n" + "\n".join(notes)] if notes else [])]) + "\n"
+    )
+    parse(Platform, text, file="the profile that was found")
+    return text
+
+
+def _toml(value: object) -> str:
+    """A value in TOML; texts without what TOML takes in no string."""
+    if isinstance(value, str):
+        return json.dumps(line(value, 500), ensure_ascii=False)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{key} = {_toml(one)}' for key, one in value.items())} }}"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _log(context: ProfileContext) -> ProfileLine:
+    where = (
+        "to a file of the state directory" if context.log == "file" else "to the contract at chain.diamond"
+    )
+    return ProfileLine("log", context.log, f"findings are posted {where}")
+
+
+def _web(found: Discovery, context: ProfileContext) -> Iterator[ProfileLine]:
+    if not found.sites:
+        yield ProfileLine(
+            "site", "https://example.org", "its pages and its API would be looked at", found=False
+        )
+        return
+    first, *others = found.sites
+    yield ProfileLine("site", first.origin, first.how)
+    if more := [urlsplit(one.origin).netloc for one in others]:
+        yield ProfileLine("hosts", more, "; ".join(one.how for one in others))
+    if context.gentle:
+        yield ProfileLine("requests_per_second", GENTLE, "gentle: this host is not on a private network")
+    acts = "tools may send POST, PUT, PATCH and DELETE there at the rung exercise"
+    if context.exercise:
+        yield ProfileLine("act_paths", ["{site}/"], f"{acts}: narrow it to what may be changed")
+    else:
+        yield ProfileLine("act_paths", ["{site}/api"], acts, found=False)
+    yield ProfileLine(
+        "never", ["{site}/logout"], "places that nothing asks, at any rung, not even by GET", found=False
+    )
+    yield ProfileLine(
+        "version", "{site}/version.json", "open items would be run again with a new build", found=False
+    )
+    yield ProfileLine("face", "https://{name}.example.org/", "pages of names would be looked at", found=False)
+    yield ProfileLine("proxy", "https://agents.example.org", "agents would be called", found=False)
+
+
+def _targets(found: Discovery) -> Iterator[ProfileLine]:
+    taken = set[str]()
+    for number, site in enumerate(found.sites):
+        short = "{site}" if number == 0 else site.origin
+        if site.start:
+            yield ProfileLine(_role("start", taken), short + site.start, "named on the command line")
+        for one in site.documents:
+            yield ProfileLine(_role(one.role, taken), short + one.url[len(site.origin) :], one.how)
+    roles = {"guide": "/llms.txt", "description": "/openapi.json"}
+    brings = {
+        "guide": "what the platform says of itself would be compared with what it does",
+        "description": "each operation of the API would be asked as it is described, and as it is not",
+    }
+    for role, path in roles.items():
+        if role not in taken:
+            yield ProfileLine(role, f"{{site}}{path}", brings[role], found=False)
+
+
+def _role(role: str, taken: set[str]) -> str:
+    """The role, numbered where it is taken."""
+    name = next(one for one in (role, *(f"{role}-{n}" for n in range(2, 99))) if one not in taken)
+    taken.add(name)
+    return name
+
+
+def _authorisation(context: ProfileContext) -> Iterator[ProfileLine]:
+    if not context.authorisation.hosts:
+        yield ProfileLine(
+            "by",
+            "NAME",
+            "a host outside of private networks may be tested; `fleet look` asks for it",
+            found=False,
+        )
+        return
+    yield ProfileLine("by", context.authorisation.by, "said that these hosts may be tested")
+    yield ProfileLine("on", context.authorisation.on, "the day of it")
+    yield ProfileLine("hosts", context.authorisation.hosts, "each that it is for")
+
+
+def _chain(found: Discovery) -> Iterator[ProfileLine]:
+    node, contract = found.node, found.contract
+    if node is None:
+        yield ProfileLine("rpc", "https://rpc.example.org", "the chain would be read", found=False)
+        yield ProfileLine("id", 1, "a node of another chain would be refused", found=False)
+    else:
+        yield ProfileLine("rpc", node.rpc, node.how)
+        yield ProfileLine("id", node.id, node.how)
+    if contract is None:
+        yield ProfileLine(
+            "diamond", "0x" + "0" * 39 + "1", "the contract there would be examined", found=False
+        )
+    else:
+        yield ProfileLine("diamond", contract.address, contract.how)
+
+
+def _accounts(found: Discovery) -> Iterator[ProfileLine]:
+    """The two lines with which a visitor becomes two users."""
+    ways = [way for site in found.sites for way in site.ways_in]
+    known = f"; its description names: {', '.join(line(one, 40) for one in ways[:4])}" if ways else ""
+    brings = f"what only users see, and what one may do to the other, would be looked at{known}"
+    for label in ("one", "other"):
+        value = {"user": f"qa-{label}@example.org", "secret_env": f"QA_ACCOUNT_{label.upper()}"}
+        yield ProfileLine(label, value, brings if label == "one" else "another person's", found=False)

@@ -1,0 +1,104 @@
+"""What `fleet look` and `fleet init` share: a person's word, the questions, the file with the answers."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+import typer
+
+from fleet.app.discovery.discover import Discovery, NamedTargets, discover
+from fleet.app.discovery.profile import ProfileContext, profile_text
+from fleet.app.discovery.visitor import Unanswered, is_ours
+from fleet.cli.console import note, run, who
+from fleet.config import Platform, parse, read_text
+from fleet.config.authorisation import AuthorisationSection
+from fleet.errors import Refused, Unreachable
+from fleet.files import disk_errors, write_atomic
+from fleet.text import clean
+
+AGENT = "qa-fleet/1"
+_END = "# End of what was found: "
+"""Before the digest of all above it: a profile that a person changed is never written again."""
+
+
+async def foreign_hosts(named: NamedTargets) -> tuple[str, ...]:
+    """The hosts that are neither this machine nor in a private network; a name that does not resolve is
+    left out."""
+    found = []
+    for origin in sorted(named.origins):
+        with suppress(Unanswered):
+            found += [] if await is_ours(origin) else [origin.authority]
+    return tuple(dict.fromkeys(found))
+
+
+def authorised(hosts: tuple[str, ...], earlier: Platform | None, *, yes: bool) -> AuthorisationSection:
+    """A person's word that these hosts may be tested: an earlier one, `yes`, or asked once on a terminal.
+
+    It is empty where there is no such host. Refused without a word.
+    """
+    given = earlier.authorisation if earlier else AuthorisationSection()
+    if not (missing := [one for one in hosts if one not in given.hosts]):
+        return given
+    names = " and ".join(missing)
+    if not yes:
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise Refused(
+                f"{names}: outside of private networks, and no person said that it may be tested",
+                rule="authorisation",
+                remedy="if it is yours, or you have its owner's permission: the same with --yes-i-may",
+            )
+        question = (
+            f"{names} is not on this machine. Is it yours, or do you have its owner's permission to test it?"
+        )
+        if not typer.confirm(clean(question), default=False, err=True):
+            raise Refused(f"{names} may not be tested", rule="authorisation")
+    return given.model_copy(update={"by": who(), "on": today(), "hosts": (*given.hosts, *missing)})
+
+
+def asked(named: NamedTargets, *, quiet: bool = False) -> Discovery:
+    """What there is; Unreachable where nothing answers."""
+    tell = (lambda _: None) if quiet else (lambda text: note(f"  {text}"))
+    found = run(lambda: discover(named, AGENT, tell))
+    for url, why in found.silent:
+        note(f"  {url}: {why}")
+    if not (found.sites or found.contract or found.node):
+        raise Unreachable("; ".join(f"{url}: {why}" for url, why in found.silent) or "nothing answers")
+    if named.address and found.contract is None:
+        raise Unreachable(
+            f"{named.address}: no contract there, or none of the URLs is a node",
+            remedy=f"name the node of its chain: fleet look {named.address} https://RPC-URL",
+        )
+    return found
+
+
+def read_profile(path: Path) -> Platform | None:
+    """The profile of an earlier look; None where there is none."""
+    return parse(Platform, read_text(path), file=str(path)) if path.exists() else None
+
+
+def is_unchanged(path: Path) -> bool:
+    """Whether a profile is as it was written, or is not there."""
+    if not path.exists():
+        return True
+    text, mark, digest = read_text(path).rpartition(_END)
+    return bool(mark) and digest.strip() == _digest(text)
+
+
+def write_profile(path: Path, found: Discovery, context: ProfileContext) -> None:
+    """Write what was found; a file that a person changed stays as it is."""
+    text = profile_text(found, context)
+    with disk_errors(path):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_atomic(path, f"{text}\n{_END}{_digest(text + chr(10))}\n".encode())
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def today() -> str:
+    return datetime.now(UTC).date().isoformat()

@@ -1,0 +1,186 @@
+"""`fleet init [URL…]`: a profile and keys that stay, written by asking what is there."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import typer
+
+from fleet.app.discovery.discover import ADDRESS, Discovery, NamedTargets
+from fleet.app.discovery.profile import ProfileContext
+from fleet.app.persona_sets import one
+from fleet.chain.keys import create_key
+from fleet.cli.console import DryRun, Json, make_app, note, program, put, run, state, table
+from fleet.cli.first_look import asked, authorised, foreign_hosts, read_profile, today, write_profile
+from fleet.cli.operate.doctor import examine
+from fleet.cli.run.run import planned
+from fleet.config import Platform, config_dirs, key_file, load_fleet
+from fleet.errors import UsageError
+from fleet.files import disk_errors, write_new
+from fleet.gate.dial import DIAL, read_dial
+from fleet.runs.call.targets import Capabilities
+from fleet.text import clean, counted
+
+app = make_app()
+
+ROLES: tuple[Literal["identity", "sponsor"], ...] = ("identity", "sponsor")
+FIRST = "qa-security"
+"""The persona of the dry run."""
+
+
+@app.command()
+def init(  # noqa: PLR0913  a command
+    targets: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[URL|ADDRESS…]", help="What is tested; without it, it is asked."),
+    ] = None,
+    name: Annotated[str, typer.Option(help="Name of the profile; default: the host's.")] = "",
+    log: Annotated[
+        str,
+        typer.Option(
+            metavar="file|contract:ADDRESS",
+            help="Where findings are posted: a file of the state directory, or a contract that takes them.",
+        ),
+    ] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Take every default, and ask nothing.")] = False,
+    yes_i_may: Annotated[
+        bool, typer.Option("--yes-i-may", help="It is yours, or you have its owner's permission: do not ask.")
+    ] = False,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Write the profile of a platform, and its keys, by asking what is there; nothing is overwritten.
+
+    Ends with `doctor`, a dry run, and the commands to go on with. Exits 4 when doctor has something to put
+    right, or when nothing answers.
+    """
+    answers = Answers(by_default=yes or as_json or not (sys.stdin.isatty() and sys.stderr.isatty()))
+    words = targets or answers.ask("What is tested? A URL, host:port, or an address and its node", "").split()
+    if not words:
+        raise UsageError("name what is tested", remedy="fleet init https://HOST")
+    named = NamedTargets.of(words)
+    name = name or answers.ask("Name of the profile", named.name)
+    profile = config_dirs()[0] / "platforms" / f"{name}.toml"
+    earlier = read_profile(profile)
+    if dry_run:
+        data = {
+            "profile": str(profile),
+            "exists": earlier is not None,
+            "hosts": sorted({one.authority for one in named.origins}),
+        }
+        put(data, as_json=as_json, text=lambda: print("\n".join(f"{key}  {data[key]}" for key in data)))
+        return
+    done = list[str]()
+    if earlier is None:
+        foreign = run(lambda: foreign_hosts(named))
+        word = authorised(foreign, None, yes=yes_i_may)
+        note(f"asking what there is at {' and '.join(ways[0] for ways in named.urls)}")
+        found = asked(named)
+        log = log_of(
+            log or answers.ask("Where are findings posted? file, or contract:ADDRESS", "file"), found
+        )
+        context = ProfileContext(
+            name=name, command="fleet init", day=today(), authorisation=word, gentle=bool(foreign), log=log
+        )
+        write_profile(profile, found, context)
+        done.append(f"profile  {profile}  written")
+        earlier = read_profile(profile)
+        assert earlier is not None
+    else:
+        done.append(f"profile  {profile}  is there already, and stands")
+    done += [*fleet_file(name), *keys(earlier)]
+    finish(name, earlier, done, as_json=as_json)
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Asks on a terminal; elsewhere, and with `--yes`, each answer is the default."""
+
+    by_default: bool
+
+    def ask(self, question: str, default: str) -> str:
+        """One answer."""
+        if self.by_default:
+            return default
+        return str(typer.prompt(question, default=default or None, err=True)).strip()
+
+
+def log_of(word: str, found: Discovery) -> str:
+    """The profile's `log`; UsageError for a contract that was not found to take findings."""
+    kind, _, address = word.partition(":")
+    if word == "file":
+        return word
+    if kind != "contract" or not ADDRESS.fullmatch(address):
+        raise UsageError(f"--log {clean(word, 60)}: write file, or contract:ADDRESS")
+    contract = found.contract
+    if contract is None or contract.address.lower() != address.lower() or not contract.takes_feedback:
+        raise UsageError(
+            f"{address} was not found to have a feedback log",
+            remedy=f"name it and its node: fleet init {address} https://RPC-URL --log contract:{address}",
+        )
+    return "chain"
+
+
+def fleet_file(name: str) -> list[str]:
+    """Name the profile in `fleet.toml` where there is none; one line on what was done."""
+    path = config_dirs()[0] / "fleet.toml"
+    if not path.exists():
+        with disk_errors(path):
+            write_new(path, f"platform = {json.dumps(name)}\n".encode())
+        return [f"fleet    {path}  written"]
+    if (configured := load_fleet().platform) == name:
+        return [f"fleet    {path}  names it already"]
+    return [
+        f"fleet    {path}  names {configured}: platform = {json.dumps(name)} there would make it this one"
+    ]
+
+
+def keys(platform: Platform) -> list[str]:
+    """The two keys of a platform with a chain, made where they are not there; without one none is needed."""
+    if not platform.chain.rpc:
+        return ["keys     none are needed: the profile has no chain"]
+    lines, config = [], load_fleet()
+    for role in ROLES:
+        path = key_file(config, role, state())
+        if path.exists():
+            lines.append(f"key      {path}  is there already, and stands")
+        else:
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            lines.append(
+                f"key      {path}  made: {create_key(path)} needs coins of the chain before it can write"
+            )
+    return lines
+
+
+def finish(name: str, platform: Platform, done: list[str], *, as_json: bool) -> None:
+    """What was written, what doctor sees, what a run would ask, and the commands to go on with."""
+    checks = run(lambda: examine(name))
+    plan = planned(one(FIRST), read_dial(state() / DIAL).rung, Capabilities(platform, None))
+    applies = sum(row["would run"] == "yes" for row in plan)
+    fleet, of = program(), "" if load_fleet().platform == name else f" --platform {name}"
+    commands = [f"{fleet} run {FIRST}{of}", f"{fleet} worklist", f"{fleet} up{of}"]
+    data = {
+        "profile": name,
+        "done": done,
+        "checks": [{"check": check, "ok": good, "seen": seen} for check, good, seen in checks],
+        "plan": plan,
+        "next": commands,
+    }
+
+    def text() -> None:
+        print("\n".join(map(clean, done)))
+        print("\ndoctor:")
+        wrong = [(check, "NO", seen) for check, good, seen in checks if not good]
+        table(("check", "ok", "seen"), wrong or [("all", "ok", counted(len(checks), "check"))])
+        print(f"\n{FIRST} would ask {applies} of its {counted(len(plan), 'probe')}, then explore.")
+        for command, what in zip(
+            commands, ("find something", "show what was found", "keep looking"), strict=True
+        ):
+            print(f"{command:<60}  # {what}")
+
+    put(data, as_json=as_json, text=text)
+    if not all(good for _, good, _ in checks):
+        raise typer.Exit(4)

@@ -1,0 +1,75 @@
+"""Before a look: whose word is needed for which hosts, and a profile that a person changed stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import typer
+
+from fleet.app.discovery.discover import Discovery, FoundSite, NamedTargets
+from fleet.app.discovery.profile import ProfileContext
+from fleet.cli.first_look import authorised, foreign_hosts, is_unchanged, read_profile, write_profile
+from fleet.config import Platform
+from fleet.config.authorisation import AuthorisationSection
+from fleet.errors import Refused
+
+A, B = "a.example", "b.example:8443"
+WORD = AuthorisationSection(by="ada@office", on="2026-11-27", hosts=(A,))
+KNOWN, UNKNOWN = Platform(name="x", authorisation=WORD), Platform(name="x")
+
+CONSENT = {
+    # hosts, earlier profile, --yes-i-may, on a terminal, answer: hosts of the word, None for refused
+    "our own": ((), None, False, False, "", ()),
+    "no terminal": ((A,), None, False, False, "", None),
+    "no terminal, an earlier profile without a word": ((A,), UNKNOWN, False, False, "", None),
+    "--yes-i-may": ((A,), None, True, False, "", (A,)),
+    "said yes": ((A,), None, False, True, "y", (A,)),
+    "said no": ((A,), None, False, True, "n", None),
+    "said nothing": ((A,), None, False, True, "", None),
+    "asked once": ((A,), KNOWN, False, False, "", (A,)),
+    "one host more": ((A, B), KNOWN, False, False, "", None),
+    "one host more, said yes": ((A, B), KNOWN, False, True, "y", (A, B)),
+}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "earlier", "yes", "terminal", "answer", "granted"), CONSENT.values(), ids=CONSENT
+)
+def test_a_host_outside_needs_a_persons_word_once(
+    hosts: tuple[str, ...],
+    earlier: Platform | None,
+    yes: bool,
+    terminal: bool,
+    answer: str,
+    granted: tuple[str, ...] | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for stream in ("stdin", "stderr"):
+        monkeypatch.setattr(f"sys.{stream}.isatty", lambda: terminal)
+    monkeypatch.setattr(typer, "confirm", lambda *_, **__: answer == "y")
+    if granted is None:
+        with pytest.raises(Refused) as refused:
+            authorised(hosts, earlier, yes=yes)
+        assert refused.value.exit_code == 5
+        return
+    assert authorised(hosts, earlier, yes=yes).hosts == granted
+
+
+@pytest.mark.anyio
+async def test_hosts_are_judged_by_their_addresses() -> None:
+    words = ["http://127.0.0.1:8000", "localhost", "10.0.0.1", "http://8.8.8.8", "https://1.1.1.1:8443/x"]
+    assert await foreign_hosts(NamedTargets.of(words)) == ("8.8.8.8", "1.1.1.1:8443")
+
+
+def test_a_profile_is_written_again_until_a_person_changes_it(tmp_path: Path) -> None:
+    path, context = tmp_path / "platforms" / "x.toml", ProfileContext("x", "fleet look", "2026-11-27", WORD)
+    found = Discovery(sites=(FoundSite(origin="http://127.0.0.1:8000", how="GET answered 200"),))
+    assert is_unchanged(path)
+    write_profile(path, found, context)
+    assert is_unchanged(path)
+    read = read_profile(path)
+    assert read is not None
+    assert (read.web.site, read.authorisation) == ("http://127.0.0.1:8000", WORD)
+    path.write_text(path.read_text().replace("# act_paths", "act_paths"))
+    assert not is_unchanged(path)

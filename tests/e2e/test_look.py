@@ -1,0 +1,107 @@
+"""`fleet look` and `fleet init`, as a user types them, on small servers of others than the devnet."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.cli_process import run_fleet
+
+PAGE = "<!doctype html><html lang=en><head><title>Moss</title></head><body><h1>Moss</h1>{}</body></html>"
+FORM = '<form action="/search"><label>Search <input name="q"></label></form>'
+
+
+@contextmanager
+def served(*, careless: bool) -> Iterator[str]:
+    """The address of a site of two pages; a careless one shows what is searched for as it was sent."""
+
+    class Pages(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            url = urlsplit(self.path)
+            sought = parse_qs(url.query).get("q", [""])[0] if careless else ""
+            pages = {"/": FORM if careless else '<a href="/about">About</a>', "/about": "<p>Two pages.</p>"}
+            pages |= {"/search": f"<p>Nothing for {sought}</p>"} if careless else {}
+            body = PAGE.format(pages.get(url.path, "Not found")).encode()
+            self.send_response(200 if url.path in pages else 404)
+            self.send_header("content-type", "text/html; charset=utf-8")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Pages) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield f"127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def fleet(tmp_path: Path, *words: str, **env: str) -> tuple[int, Any, str]:
+    """Exit code, the JSON document and what stood beside it."""
+    state = {"PATH": "/usr/bin:/bin", "STATE_DIRECTORY": str(tmp_path / "state"), **env}
+    done = run_fleet(*words, "--json", env=state)
+    return done.returncode, json.loads(done.stdout or "null"), done.stderr
+
+
+LOOKS = [
+    (True, 1, [("high", "Script injection: GET /search, parameter q: a script sent there runs")]),
+    (False, 0, []),
+]
+
+
+@pytest.mark.parametrize(("careless", "code", "items"), LOOKS, ids=["a careless site", "a clean one"])
+def test_a_look_finds_what_is_there_and_nothing_else(
+    tmp_path: Path, careless: bool, code: int, items: list[tuple[str, str]]
+) -> None:
+    with served(careless=careless) as host:
+        done = fleet(
+            tmp_path, "look", host, "--persona", "qa-security", "--sarif", str(tmp_path / "it.sarif")
+        )
+        assert (done[0], [(one["severity"], one["title"]) for one in done[1]["items"]]) == (code, items), (
+            done[2]
+        )
+    assert "Asked as a visitor alone" in done[1]["coverage"]
+    assert ("proven 3/3" in done[2]) is careless
+    folder = tmp_path / "state" / "looks" / host.replace(":", "-")
+    assert len(json.loads((tmp_path / "it.sarif").read_text())["runs"][0]["results"]) == len(items)
+    assert Path(done[1]["page"]) == folder / "worklist.html"
+    assert (folder / "autonomy").read_text() == "observe\n"
+    code, listed, _ = fleet(tmp_path, "--state", str(folder), "worklist", "--offline")
+    assert [one["title"] for one in listed] == [title for _, title in items]
+
+
+def test_init_writes_once_and_overwrites_nothing(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    with served(careless=False) as host:
+        code, first, said = fleet(
+            tmp_path, "init", host, "--yes", "--name", "moss", CONFIGURATION_DIRECTORY=str(own)
+        )
+        assert code == 0, said
+        files = {path: path.read_bytes() for path in own.rglob("*.toml")}
+        assert tomllib.loads((own / "platforms/moss.toml").read_text())["web"]["site"] == f"http://{host}"
+        assert tomllib.loads((own / "fleet.toml").read_text()) == {"platform": "moss"}
+        code, again, _ = fleet(
+            tmp_path, "init", host, "--yes", "--name", "moss", CONFIGURATION_DIRECTORY=str(own)
+        )
+        assert code == 0
+    assert {path: path.read_bytes() for path in own.rglob("*.toml")} == files
+    assert [line.rpartition("  ")[2] for line in first["done"]][:2] == ["written", "written"]
+    assert [line.rpartition("  ")[2] for line in again["done"]][:2] == [
+        "is there already, and stands",
+        "names it already",
+    ]
+    assert first["next"] == again["next"]
+    assert len(first["next"]) == 3
