@@ -44,8 +44,9 @@ def trust_store() -> ssl.SSLContext:
     return context
 
 
-def open_client(url: str, *, socket: str = "") -> httpx.AsyncClient:
-    """A client for one URL, through a Unix socket if named. The caller sets the deadline.
+def open_client(url: str, *, socket: str = "", comment: str = "") -> httpx.AsyncClient:
+    """A client for one URL, through a Unix socket if named. The caller sets the deadline; `comment` follows
+    the User-Agent.
 
     The deadline must cover the whole exchange; a time limit per read would never end a slow drip.
     """
@@ -54,7 +55,7 @@ def open_client(url: str, *, socket: str = "") -> httpx.AsyncClient:
     line = httpx.AsyncHTTPTransport(verify=_context(url), trust_env=False, uds=socket or None)
     return httpx.AsyncClient(
         transport=line,
-        headers=_HEADERS,
+        headers={**_HEADERS, "user-agent": _HEADERS["user-agent"] + comment},
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # accept none
         timeout=None,
         trust_env=False,

@@ -9,15 +9,16 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
-from collections.abc import Awaitable, Callable, Container, Iterable
+from collections.abc import Awaitable, Callable, Container, Hashable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from urllib.parse import urlsplit
 
 from fleet.broker.pace import HostPace
 from fleet.broker.rpc_policy import METHODS, Denied
 from fleet.config import Platform
-from fleet.config.never import NO_PLACES, NeverPlaces
+from fleet.config.url_list import NO_URLS, UrlList
 from fleet.errors import ConfigError
 from fleet.unanswered import NO_NAME
 from sandbox.spec import SAFE, UNSAFE
@@ -83,7 +84,7 @@ class EgressPolicy:
     methods: frozenset[str] = METHODS
     never: Container[bytes] = frozenset()
     """Selectors that no transaction may use; read anew for each one."""
-    never_places: NeverPlaces = NO_PLACES
+    never_places: UrlList = NO_URLS
     """Hosts and paths that nothing asks."""
     max_log_range: int = 10_000
     max_head: int = 32 << 10
@@ -103,6 +104,14 @@ class EgressPolicy:
     """The dial's rung, or `stop`, read anew for each request; without it, no page may be changed."""
     over: Callable[[], tuple[str, str] | None] | None = None
     """Rule and reason once the run may do nothing more: its budget is spent, or its time is over."""
+    closed: Callable[[], str] = str
+    """Why the platform may not be tested at this moment; "" when it may."""
+    careful: UrlList = NO_URLS
+    """Hosts with a pace of their own."""
+    unchanged: UrlList = NO_URLS
+    """Hosts on which nothing is changed at any rung."""
+    comment: str = ""
+    """What follows a request's User-Agent: who answers for it."""
     max_tokens: int = 4
     """Call tokens that are signed for one call: what was charged bounds what is signed."""
     pace: HostPace | None = None
@@ -133,7 +142,10 @@ class EgressPolicy:
             proxy=proxy,
             act_paths=tuple(EgressTarget(_profile_origin(url), urlsplit(url).path) for url in web.acted_on),
             never_places=web.never_places,
-            pace=HostPace(web.requests_per_second),
+            careful=platform.careful,
+            unchanged=platform.unchanged,
+            comment=platform.authorisation.comment,
+            pace=HostPace(web.requests_per_second, rate_of=partial(_rate_at, platform)),
         )
         if policy.rpc and _profile_origin(policy.rpc) in policy.hosts:
             raise ConfigError(
@@ -144,15 +156,16 @@ class EgressPolicy:
 
     def check(self, method: str, target: EgressTarget) -> None:
         """Raise Denied unless this host and path may be requested with this method."""
-        if entry := self.never_places.barring(
-            f"{target.origin.scheme}://{target.origin.authority}{target.path}"
-        ):
+        url = f"{target.origin.scheme}://{target.origin.authority}{target.path}"
+        if entry := self.never_places.match(url):
             raise Denied("never", f"{entry} is on web.never of the profile, which no rung lifts")
         if not self.lists(target.origin):
             raise Denied("host", f"egress denied by broker: {target.origin.host}:{target.origin.port}")
         rung = self.ask("" if method in SAFE else method[:16])
         if method in SAFE:
             return
+        if host := self.unchanged.match(url):
+            raise Denied("criticality", f"{host} is of high criticality: nothing is changed there")
         path, proxy = target.path.partition("?")[0], self.proxy
         below = proxy is not None and target.origin == proxy.origin and path.startswith(f"{proxy.path}/")
         called = method == "POST" and below and is_plain(path)
@@ -164,6 +177,8 @@ class EgressPolicy:
         rung = self.rung() if self.rung else ""
         if rung == _STOPPED:
             raise Denied("stop", "everything is paused")
+        if why := self.closed():
+            raise Denied("schedule", why)
         if over := self.over() if self.over else None:
             raise Denied(*over)
         if act and self.rung and rung not in _ACTING:
@@ -182,7 +197,7 @@ class EgressPolicy:
     async def addresses(self, origin: Origin) -> tuple[str, ...]:
         """Every address of a host, resolved once; Denied when one may not be dialled."""
         found = await addresses(origin, private=self.may_be_private(origin), resolve=self.resolve)
-        if any(map(self.never_places.bars_address, found)):
+        if any(map(self.never_places.has_address, found)):
             raise Denied("never", f"{origin.host} has an address that is on web.never of the profile")
         return found
 
@@ -206,7 +221,7 @@ class EgressPolicy:
             self.pace.hold(self._paced(origin), seconds)
 
     def _paced(self, origin: Origin) -> Origin:
-        if origin in self.hosts:
+        if origin in self.hosts or self.careful.match(f"{origin.scheme}://{origin.authority}"):
             return origin
         return next((one for one, pattern in self.faces if pattern.fullmatch(origin.host)), origin)
 
@@ -229,6 +244,14 @@ class EgressPolicy:
             target.origin == one.origin and f"{path}/".startswith(f"{one.path.rstrip('/')}/")
             for one in self.act_paths
         )
+
+
+def _rate_at(platform: Platform, key: Hashable) -> float:
+    """Most requests a second to the host of a key of `_paced`."""
+    usual = platform.web.requests_per_second
+    if isinstance(key, Origin) and (name := platform.careful.match(f"{key.scheme}://{key.authority}")):
+        return platform.hosts[name].rate(usual)
+    return usual
 
 
 def is_plain(path: str) -> bool:

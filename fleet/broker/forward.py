@@ -78,7 +78,7 @@ async def relay(  # noqa: PLR0913  one request, as it came
     reader, writer = await (dial_otherwise if witness else dial)(target.origin, policy)
     try:
         ask()
-        writer.write(rewritten(request, body, target))
+        writer.write(rewritten(request, body, target, policy.comment))
         await writer.drain()
         first = await reader.read(_CHUNK)
         if not first:
@@ -150,10 +150,14 @@ async def dial_otherwise(
         ) from None
 
 
-def rewritten(request: h11.Request, body: bytes, target: EgressTarget) -> bytes:
-    """The rewritten request: host from the target, one hop, no field that only this hop may read."""
+def rewritten(request: h11.Request, body: bytes, target: EgressTarget, comment: str = "") -> bytes:
+    """The rewritten request: host from the target, one hop, no field that only this hop may read; `comment`
+    follows its User-Agent."""
     named = {name.strip().lower() for name in header(request, b"connection").split(b",")}
     kept = [(k, v) for k, v in request.headers if k not in _NOT_SENT_ON and k not in named]
+    if comment:
+        agent = header(request, b"user-agent") + comment.encode()
+        kept = [*((k, v) for k, v in kept if k != b"user-agent"), (b"user-agent", agent.strip())]
     own = [(b"host", target.origin.authority.encode()), (b"connection", b"close")]
     if body or request.method in (b"POST", b"PUT", b"PATCH"):
         own.append((b"content-length", str(len(body)).encode()))

@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable, Hashable
 
 
 class HostPace:
-    """At most `rate` turns a second for each key; callers wait in order, and nothing is saved up.
+    """At most `rate` turns a second for each key, or what `rate_of` says of it; callers wait in order, and
+    nothing is saved up.
 
     A caller that leaves while it waits takes no turn.
     """
@@ -17,10 +18,11 @@ class HostPace:
         self,
         rate: float,
         *,
+        rate_of: Callable[[Hashable], float] | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._gap, self._clock, self._sleep = 1 / rate, clock, sleep
+        self._rate_of, self._clock, self._sleep = rate_of or (lambda _: rate), clock, sleep
         self._next: dict[Hashable, float] = {}
         self._held: dict[Hashable, float] = {}
         self._queues: dict[Hashable, asyncio.Lock] = {}
@@ -42,5 +44,5 @@ class HostPace:
             if pause > 0:
                 await self._sleep(pause)
             now = self._clock()
-            self._next[key] = max(now, self._next.get(key, 0.0)) + self._gap
+            self._next[key] = max(now, self._next.get(key, 0.0)) + 1 / self._rate_of(key)
             return now - began

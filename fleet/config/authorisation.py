@@ -8,6 +8,9 @@ from pydantic import StringConstraints
 
 from fleet.config.section import Section
 
+Comment = Annotated[str, StringConstraints(pattern=r"^([!-'*-\[\]-~][ -'*-\[\]-~]{0,119})?$")]
+"""Text that may stand in a comment of HTTP (RFC 9110, 5.6.5) as it is."""
+
 
 class AuthorisationSection(Section):
     """What a person answered; `fleet look` and `fleet init` ask, once for each host.
@@ -21,3 +24,13 @@ class AuthorisationSection(Section):
     """The day of it."""
     hosts: tuple[Annotated[str, StringConstraints(min_length=1, max_length=300)], ...] = ()
     """Each host that it is for, with its port where that is not the usual one."""
+    contact: Comment = ""
+    """An address that a person of the platform may write to: in the User-Agent of every request."""
+    reference: Comment = ""
+    """What permits the tests: a ticket, a contract, the page of a programme; in the User-Agent too."""
+
+    @property
+    def comment(self) -> str:
+        """What follows the product's name in a User-Agent; "" when nothing is stated."""
+        stated = "; ".join(filter(None, (self.contact, self.reference)))
+        return f" ({stated})" if stated else ""

@@ -12,9 +12,11 @@ from pydantic import Field, StringConstraints, ValidationInfo, field_validator, 
 from fleet.config.accounts import AccountsSection
 from fleet.config.authorisation import AuthorisationSection
 from fleet.config.compiler import CompilerSection
-from fleet.config.never import NeverEntry, NeverPlaces
+from fleet.config.scope import HostSection, ScheduleSection
 from fleet.config.section import ActPath, Address, HttpUrl, Section, UrlPath
+from fleet.config.url_list import UrlEntry, UrlList
 
+HostName = Annotated[str, StringConstraints(pattern=r"^(\*\.)?[A-Za-z0-9._\[\]:-]{1,253}$")]
 Role = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
 MetadataName = Annotated[str, StringConstraints(pattern=r"^[!-~]{0,100}$")]
 Fact = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
@@ -107,7 +109,7 @@ class WebSection(Section):
     act_paths: tuple[ActPath, ...] = ()
     """Where tools may send POST, PUT, PATCH and DELETE, from the rung `exercise` up: `{site}/api/cart` is
     that path and all below it. Agents are called besides."""
-    never: tuple[NeverEntry, ...] = ()
+    never: tuple[UrlEntry, ...] = ()
     """Hosts and paths that nothing asks, at any rung and in any spelling: `admin.example.org`,
     `*.internal.example.org`, `{site}/logout` and all below it, `/billing` of every host. An entry without a
     port means every port and scheme."""
@@ -117,9 +119,9 @@ class WebSection(Section):
     """Most requests of explorers on one day (UTC)."""
 
     @property
-    def never_places(self) -> NeverPlaces:
+    def never_places(self) -> UrlList:
         """`never`, ready to be asked."""
-        return NeverPlaces.of(self.never, site=self.site, proxy=self.proxy)
+        return UrlList.of(self.never, site=self.site, proxy=self.proxy)
 
     @property
     def acted_on(self) -> tuple[str, ...]:
@@ -160,7 +162,7 @@ class WebSection(Section):
         asked = {"site": self.site, "proxy": self.proxy, "version": self.version_url}
         asked |= {f"act_paths: {path}": url for path, url in zip(self.act_paths, self.acted_on, strict=True)}
         for key, url in asked.items():
-            if entry := self.never_places.barring(url):
+            if entry := self.never_places.match(url):
                 raise ValueError(f"never: {entry} bars what {key} asks: take out one of the two")
         return self
 
@@ -233,12 +235,16 @@ class Platform(Section):
     `file:NAME` is `logs/NAME.jsonl`."""
     chain: ChainSection = NO_CHAIN
     """The chain and the contracts on it, if the platform has one."""
+    schedule: ScheduleSection = ScheduleSection()
+    """When it may be tested."""
+    hosts: dict[HostName, HostSection] = Field({}, json_schema_extra={"additionalProperties": False})
+    """Hosts that need care, such as `[hosts."api.example.org"]`; `*.` and a host are all names below it."""
     web: WebSection = WebSection()
     """Its public documents, faces and proxy."""
     accounts: AccountsSection | None = None
     """Two accounts to sign in with; without them the fleet signs up its own, where a platform lets it."""
     authorisation: AuthorisationSection = AuthorisationSection()
-    """Who said that this platform may be tested."""
+    """Who said that this platform may be tested, and who answers for it."""
     compiler: CompilerSection = CompilerSection()
     """Its compiler, if it has one that runs here."""
     metadata: MetadataSection = MetadataSection()
@@ -287,3 +293,14 @@ class Platform(Section):
         if self.logs_on_chain and not self.chain.diamond:
             raise ValueError('log = "chain" needs chain.diamond; log = "file" needs no contract')
         return self
+
+    @property
+    def careful(self) -> UrlList:
+        """The hosts of `hosts`."""
+        return UrlList.of(self.hosts, site="", proxy="")
+
+    @property
+    def unchanged(self) -> UrlList:
+        """Those of them on which nothing is changed at any rung."""
+        high = (name for name, host in self.hosts.items() if host.criticality == "high")
+        return UrlList.of(high, site="", proxy="")

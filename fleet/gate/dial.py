@@ -1,6 +1,13 @@
 """The autonomy dial: one word in one file, read at every decision, never cached.
 
-Any fault of the file means `observe`, with the reason.
+Any fault of the file means `observe`, with the reason. A second line gives the word a term:
+
+    exercise
+    until 2026-11-28T02:00:00Z 1f0c9a2b:183042
+
+The term is over at that time, or when this machine has been up for that many seconds (a clock that cannot be
+set back), whichever is first; and once the machine started again, which changes its boot id, of which the
+first part stands there. Then the dial reads `observe`.
 """
 
 from __future__ import annotations
@@ -9,8 +16,11 @@ import errno
 import json
 import os
 import pwd
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+import re
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from fleet.clock import Clock, iso
@@ -24,16 +34,43 @@ BY_HAND = "by hand"
 MAX_BYTES = 64
 MISSING = "missing"
 _QUOTED = 60
-_WORDS = {word: rung for rung in Rung for word in (rung.encode(), rung.encode() + b"\n")}
+_CONTENT = re.compile(
+    rf"({'|'.join(Rung)})(?:\nuntil ([0-9-]{{10}}T[0-9:]{{8}}Z) ([0-9a-f]{{8}}):([0-9]{{1,10}}))?\n?".encode()
+)
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Now, by the clock that can be set and by the one that cannot: seconds since boot `boot`."""
+
+    wall: datetime
+    boot: str
+    up_s: float
+
+
+def this_moment() -> Moment:
+    """Now; no boot where the system has no such clock, which ends every term."""
+    try:
+        boot, up_s = _BOOT_ID.read_text()[:8], time.clock_gettime(time.CLOCK_BOOTTIME)
+    except (OSError, AttributeError):
+        boot, up_s = "", 0.0
+    return Moment(datetime.now(UTC), boot, up_s)
 
 
 @dataclass(frozen=True, slots=True)
 class DialReading:
-    """`trusted` is false when the file was rejected: then `rung` is observe and `why` the reason."""
+    """`trusted` is false when the file was rejected: then `rung` is observe and `why` the reason.
+
+    `until` (ISO, UTC) is the end of a term. When it is over, `rung` is observe, `why` the reason, and
+    `written` the word in the file.
+    """
 
     rung: Rung
     trusted: bool
     why: str = ""
+    until: str = ""
+    written: str = field(default="", compare=False)
 
     @property
     def fault(self) -> str:
@@ -61,17 +98,34 @@ def rung_word(path: Path) -> str:
     return read_dial(path).rung.value
 
 
-def read_dial(path: Path) -> DialReading:
+def read_dial(path: Path, moment: Callable[[], Moment] = this_moment) -> DialReading:
     """One fresh reading; never raises, never blocks (a FIFO is opened non-blocking, then refused)."""
     try:
         raw = _read_own(path, MAX_BYTES)
-        rung = _WORDS.get(raw)
-        if rung is None:
+        found = _CONTENT.fullmatch(raw)
+        if found is None:
             word = ascii(raw.removesuffix(b"\n").decode("utf-8", "replace"))[:_QUOTED]
             raise _Distrust("empty" if not raw.strip() else f"not one of {', '.join(Rung)}: {word}")
+        rung, until, boot, up_s = (part.decode() if part else "" for part in found.groups())
+        why = _over(until, boot, up_s, moment()) if until else ""
     except _Distrust as reason:
         return DialReading(Rung.OBSERVE, False, f"{path.name}: {reason}")
-    return DialReading(rung, True)
+    if why:
+        return DialReading(Rung.OBSERVE, True, f"the term of {rung} is over: {why}", until, rung)
+    return DialReading(Rung(rung), True, "", until, rung)
+
+
+def _over(until: str, boot: str, up_s: str, now: Moment) -> str:
+    """Why a term is over; "" while it is not."""
+    try:
+        ended = now.wall >= datetime.fromisoformat(until)
+    except ValueError:
+        raise _Distrust(f"not a time: {until}") from None
+    if ended:
+        return f"it ended at {until}"
+    if boot != now.boot:
+        return "this machine started again since"
+    return "" if now.up_s < int(up_s) else "its length has passed, and the clock was set back"
 
 
 def read_note(state: Path) -> DialNote | None:
@@ -85,7 +139,7 @@ def read_note(state: Path) -> DialNote | None:
         note = DialNote(**json.loads(_read_own(state / NOTE, 4096)))
     except (_Distrust, ValueError, TypeError, RecursionError):
         return None
-    if not (dial.trusted and note.rung == dial.rung):
+    if not (dial.trusted and note.rung == dial.written):
         return None
     if not all(isinstance(value, str) for value in asdict(note).values()):
         return None
@@ -102,13 +156,13 @@ def set_by(state: Path) -> DialNote | None:
 
     None without a file.
     """
+    reading = read_dial(state / DIAL)
     if (note := read_note(state)) is not None:
-        return note
+        return replace(note, rung=reading.rung.value, why=reading.why or note.why)
     try:
         found = os.lstat(state / DIAL)
     except (OSError, ValueError):
         return None
-    reading = read_dial(state / DIAL)
     why = f"{BY_HAND}: {reading.why}" if reading.why else BY_HAND
     when = iso(datetime.fromtimestamp(found.st_mtime, UTC))
     try:
@@ -118,24 +172,34 @@ def set_by(state: Path) -> DialNote | None:
     return DialNote(rung=reading.rung.value, who=who, when=when, why=why)
 
 
-def write_dial(state: Path, rung: Rung, reason: str, who: str, clock: Clock) -> DialNote:
-    """Set the dial on a person's request: first the note, then the word, each replaced atomically.
+def write_dial(state: Path, rung: Rung, reason: str, who: str, clock: Clock, term_s: float = 0.0) -> DialNote:
+    """Set the dial on a person's request, for a term if one is given: first the note, then the word, each
+    replaced atomically.
 
     ConfigError when the state directory cannot be written. A crash in between leaves the old word
     with a note that disagrees and is not shown.
     """
     now = iso(clock.now())
     note = DialNote(rung=rung.value, who=who, when=now, why=reason)
+    word = f"{rung}\n{_term_line(clock, term_s)}" if term_s else f"{rung}\n"
     try:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_atomic(state / NOTE, json.dumps(asdict(note)).encode() + b"\n")
-        write_atomic(state / DIAL, rung.value.encode() + b"\n", changed=_seconds(now))
+        write_atomic(state / DIAL, word.encode(), changed=_seconds(now))
     except OSError as error:
         raise ConfigError(
             f"{state / DIAL}: cannot be written: {error.strerror}",
             remedy="make the state directory writable, and move away what blocks the file's path",
         ) from None
     return note
+
+
+def _term_line(clock: Clock, term_s: float) -> str:
+    here = this_moment()
+    if not here.boot:
+        raise ConfigError(f"{_BOOT_ID}: cannot be read, so a term has no clock that nobody can set back")
+    until = iso(clock.now() + timedelta(seconds=term_s))
+    return f"until {until} {here.boot}:{int(here.up_s + term_s)}\n"
 
 
 def _seconds(when: str) -> int | None:

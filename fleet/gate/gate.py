@@ -39,7 +39,8 @@ class Gate:
     """One per run. `deadline` is on `clock.monotonic()`; `grant` are the tool names of the persona.
 
     `tools` is the table of specs: effect, cost and scope come from there, never from the caller. `never` is
-    read at every decision. `distrusted` is called once per reason when the dial file is rejected.
+    read at every decision, and `closed` asked: why the platform may not be tested now. `distrusted` is called
+    once per reason when the dial file is rejected.
     """
 
     def __init__(  # noqa: PLR0913  a constructor
@@ -56,13 +57,14 @@ class Gate:
         never: Iterable[str] = (),
         rate: Rate | None = None,
         distrusted: Callable[[str], Awaitable[None]] | None = None,
+        closed: Callable[[], str] = str,
     ) -> None:
         self._state, self._run = state, run
         self._grant, self._never = frozenset(grant), never
         self._tools, self._scope, self._ledger = tools, scope, ledger
         self._clock, self._deadline = clock, deadline
         self._rate = rate or Rate()
-        self._distrusted = distrusted
+        self._distrusted, self._closed = distrusted, closed
         self._reported: set[str] = set()
         self._times: deque[float] = deque()
         self._owed: Counter[Unit] | None = None
@@ -167,5 +169,6 @@ class Gate:
             acts=self._ledger.budget.acts,
             now=now,
             deadline=self._deadline,
+            closed=self._closed(),
             never=frozenset(self._never),
         )

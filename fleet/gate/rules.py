@@ -1,6 +1,7 @@
 """The rules, in order. The first answer that is not *permit* wins; no rule means *deny*.
 
     stop      STOP is set
+    schedule  the platform's testing windows are closed
     dial      the rung is below what the tool's effect needs
     grant     the tool is not in the persona's grant, or the call is another run's
     prefix    an act on a name that this run did not mint, or on a page that the profile does not list
@@ -45,9 +46,9 @@ class GateFacts:
 
     `effect`, `cost`, `acts_on`, `acts_at` and `points_at` are the tool's own, from its spec; `effect` is None
     for an unknown tool.
-    `stop` is the reason for the pause, "" when there is none. `recent` counts the calls of the
-    current rate window, this one included. `left` is what the nearest limit of each unit leaves, and
-    `limits` that limit: of the run, of its persona's day or of the fleet's. `never` holds an
+    `stop` is the reason for the pause, `closed` why the platform may not be tested now, or "". `recent`
+    counts the calls of the current rate window, this one included. `left` is what the nearest limit of each
+    unit leaves, and `limits` that limit: of the run, of its persona's day or of the fleet's. `never` holds an
     operator's additions: tools, functions or selectors.
     """
 
@@ -68,6 +69,7 @@ class GateFacts:
     acts: bool
     now: float
     deadline: float
+    closed: str = ""
     never: frozenset[str] = field(default_factory=frozenset)
 
 
@@ -80,6 +82,10 @@ def _no(rule: str, reason: str, *, ends_run: bool = False) -> Verdict:
 
 def stop(_action: Action, facts: GateFacts) -> Verdict | None:
     return _no("stop", facts.stop, ends_run=True) if facts.stop else None
+
+
+def schedule(_action: Action, facts: GateFacts) -> Verdict | None:
+    return _no("schedule", facts.closed, ends_run=True) if facts.closed else None
 
 
 def dial(action: Action, facts: GateFacts) -> Verdict | None:
@@ -109,6 +115,10 @@ def prefix(action: Action, facts: GateFacts) -> Verdict | None:
     what it acts on touches nothing."""
     if facts.effect is not Effect.ACT:
         return None
+    calls = Points.AGENT in (facts.points_at or {}).values()
+    where = action.args.get(facts.acts_at) if facts.acts_at else facts.scope.proxy if calls else ""
+    if host := facts.scope.unchanged.match(where):
+        return _no("prefix", f'{action.tool}: criticality = "high" of {host}: nothing is changed there')
     if facts.acts_at:
         listed = facts.scope.may_act(action.args.get(facts.acts_at))
         return None if listed else _no("prefix", f"{action.tool}: not under act_paths of the profile")
@@ -126,7 +136,7 @@ def never(action: Action, facts: GateFacts) -> Verdict | None:
         return _no("never", f"{action.tool}: on the list that no rung lifts")
     for name, points in (facts.points_at or {}).items():
         if points in (Points.PAGE, Points.PAGE_OR_NONE) and (
-            entry := facts.scope.never.barring(action.args.get(name))
+            entry := facts.scope.never.match(action.args.get(name))
         ):
             return _no("never", f"{action.tool}: {name}: {entry} is on web.never, which no rung lifts")
     return None
@@ -202,7 +212,7 @@ def deadline(_action: Action, facts: GateFacts) -> Verdict | None:
     return _no("deadline", "the run's time is over", ends_run=True)
 
 
-RULES: tuple[Rule, ...] = (stop, dial, grant, prefix, never, scope, rate, budget, deadline)
+RULES: tuple[Rule, ...] = (stop, schedule, dial, grant, prefix, never, scope, rate, budget, deadline)
 
 
 def judge(action: Action, facts: GateFacts, rules: tuple[Rule, ...] = RULES) -> Verdict:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from fleet.config import Platform
-from fleet.config.never import NO_PLACES, NeverPlaces
+from fleet.config.url_list import NO_URLS, UrlList
 
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,5}")
@@ -62,8 +62,12 @@ class Scope:
     functions: frozenset[str] = frozenset()
     act_paths: frozenset[tuple[Origin, str]] = frozenset()
     """Where pages may be acted on: an origin, and the path that an act's own path begins with."""
-    never: NeverPlaces = NO_PLACES
+    never: UrlList = NO_URLS
     """Hosts and paths that no rung lifts."""
+    unchanged: UrlList = NO_URLS
+    """Hosts of high criticality: nothing acts on them."""
+    proxy: str = ""
+    """Where agents are called."""
 
     @classmethod
     def of(cls, platform: Platform, functions: Iterable[str]) -> Scope:
@@ -89,6 +93,8 @@ class Scope:
                 (origin, urlsplit(url).path) for url in web.acted_on if (origin := origin_of(url))
             ),
             never=web.never_places,
+            unchanged=platform.unchanged,
+            proxy=web.proxy,
         )
 
     def has_url(self, url: object) -> bool:

@@ -159,6 +159,10 @@ class FleetContext:
         """The operator's current selectors, not those at the start of a run."""
         return NeverList(self.live.never)
 
+    def closed(self) -> str:
+        """Why the platform may not be tested now, by its profile's schedule; "" when it may."""
+        return self.platform.schedule.closed(self.clock.now())
+
     def day(self) -> Mapping[Unit, int]:
         """Daily limits of all runs together: the fleet's own, and the platform's for explorers."""
         return {**day_limits(self.config.budget), "requests": self.platform.web.requests_per_day}
@@ -245,14 +249,17 @@ class RunsInFlight:
         self._cancelled.pop(run, None)
 
 
-async def until_stopped(state: Path, work: Callable[[], Awaitable[_Result]]) -> _Result:
-    """The result of the work. RunOver `stopped` once STOP is set: what is in flight is cancelled."""
-    found: list[str] = []
+async def until_stopped(
+    state: Path, work: Callable[[], Awaitable[_Result]], closed: Callable[[], str] = str
+) -> _Result:
+    """The result of the work. RunOver `stopped` once STOP is set, `window_closed` once the platform may no
+    longer be tested: what is in flight is cancelled."""
+    found: list[tuple[str, str]] = []
 
     async def watch(scope: anyio.CancelScope) -> None:
-        while not (pause := stopped(state)):  # noqa: ASYNC110 -- a file has no event
+        while not (pause := stopped(state)) and not closed():  # noqa: ASYNC110 -- a file has no event
             await anyio.sleep(STOP_LOOK_S)
-        found.append(pause.why)
+        found.append(("stopped", pause.why) if pause else ("window_closed", closed()))
         scope.cancel()
 
     with anyio.CancelScope() as scope:
@@ -261,4 +268,5 @@ async def until_stopped(state: Path, work: Callable[[], Awaitable[_Result]]) -> 
             return await work()
         finally:
             watching.cancel()
-    raise RunOver("stopped", line(found[0], 500))
+    outcome, why = found[0]
+    raise RunOver(outcome, line(why, 500))

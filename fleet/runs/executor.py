@@ -165,7 +165,7 @@ class Executor:
 
     async def _is_paused(self) -> bool:
         pause = stopped(self._world.state)
-        why = pause.why if pause else self._signals.held
+        why = pause.why if pause else self._signals.held or self._world.closed()
         if why and not self._paused:
             self._feed.publish(QueuePaused(reason=why))
         elif self._paused and not why:

@@ -114,6 +114,7 @@ async def opened(
         deadline=started + budget.wall_s,
         never=world.never,
         distrusted=distrusted,
+        closed=world.closed,
     )
     context = RunContext(
         fleet=world, run=run, persona=persona.persona.name, gate=gate, ledger=ledger, stream=stream
@@ -207,7 +208,7 @@ class ActiveRun:
             self.world.chain.signer.open_run(self.wallet.scope)
             try:
                 proving = replace(self.drive.runner, post=at_the_end)  # its transactions are not settled yet
-                await until_stopped(self.world.state, proving.prove_raised)
+                await until_stopped(self.world.state, proving.prove_raised, self.world.closed)
             except (RunOver, FleetError) as error:
                 detail += f"; not everything was proven: {error}"
         return await self.finish(outcome, detail)
@@ -292,7 +293,7 @@ class ActiveRun:
         self.world.chain.signer.open_run(self.wallet.scope)
         try:
             with anyio.fail_after(self.budget.wall_s):
-                detail = await until_stopped(self.world.state, work)
+                detail = await until_stopped(self.world.state, work, self.world.closed)
         except RunOver as over:
             return over.outcome, over.detail
         except TimeoutError:
@@ -416,7 +417,11 @@ async def ask(world: FleetContext, persona: LoadedPersona) -> tuple[RunReport, A
 
 
 async def _claimed(world: FleetContext, persona: LoadedPersona, trigger: str) -> str:
-    """Queue a run of a persona and claim it; its id. TryAgain when another daemon has it."""
+    """Queue a run of a persona and claim it; its id. TryAgain when another daemon has it, or outside the
+    platform's testing windows."""
+    if why := world.closed():
+        remedy = f"wait, or change [schedule] of the profile {world.platform.name}"
+        raise TryAgain(why, remedy=remedy)
     run, name = new_run_id(), persona.persona.name
     queued = NewRun(
         run_id=run,

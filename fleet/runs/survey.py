@@ -102,7 +102,7 @@ async def survey(
         await put("node", parts)
 
     async def page(name: str, url: str) -> None:
-        await put(name, [await look_at(name, url)])
+        await put(name, [await look_at(name, url, platform.authorisation.comment)])
 
     async def compiler() -> None:
         await put("programs", await programs())
@@ -128,14 +128,14 @@ def page_urls(platform: Platform) -> dict[str, str]:
     name = platform.call_targets[0] if platform.call_targets else "qa"
     web = platform.web
     urls = {"site": web.site, "faces": web.face.replace("{name}", name), "proxy": web.proxy}
-    return {part: "" if web.never_places.barring(url) else url for part, url in urls.items()}
+    return {part: "" if web.never_places.match(url) else url for part, url in urls.items()}
 
 
-async def look_at(part: str, url: str) -> SurveyedPart:
+async def look_at(part: str, url: str, comment: str = "") -> SurveyedPart:
     """One look at a part of the web."""
     try:
         with anyio.fail_after(LOOK_S):
-            async with open_client(url) as client:
+            async with open_client(url, comment=comment) as client:
                 status = await look(client, url)
     except TimeoutError:
         return SurveyedPart(part, "unreachable", f"{url}: {TIMED_OUT}")

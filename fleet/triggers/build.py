@@ -51,13 +51,14 @@ class BuildWatch(Poller):
     ) -> None:
         super().__init__(sink, every_s, clock)
         self._key, self._facts = f"{KEY}.{platform.name}", facts
+        self._schedule = platform.schedule
         self._subscribers, self._read = subscribers, read or _reader(platform)
         self._candidate = ""
 
     async def look(self) -> None:
         """Fire a change that two looks agree on."""
         personas = sorted(self._subscribers(EVENT))
-        if not personas:
+        if not personas or not self._schedule.is_open(self._clock.now()):
             return
         now = await self._read()
         if not now:
@@ -91,7 +92,7 @@ def _reader(platform: Platform) -> Read:
         if not url:
             return ""
         with anyio.fail_after(ANSWER_S):
-            async with open_client(url) as client:
+            async with open_client(url, comment=platform.authorisation.comment) as client:
                 status, headers, body = await get(client, url, limit=LARGEST if stated else 0)
         if status != 200:
             raise HttpFailure(f"{url}: HTTP {status}")

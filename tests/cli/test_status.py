@@ -183,6 +183,7 @@ def test_json_has_the_documented_fields_and_the_same_content(state: Path) -> Non
     assert data["outcomes"] == {"done": 2, "crashed": 1}
     assert data["dial"] | {"trusted": True} == {
         "rung": "exercise",
+        "until": "",
         "trusted": True,
         "fault": "",
         "who": "ann@desk",

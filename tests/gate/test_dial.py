@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import pwd
 import stat
 import tempfile
 import threading
 from collections.abc import Callable
-from datetime import datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fleet.clock import Clock
+from fleet.clock import Clock, SystemClock, iso
 from fleet.errors import ConfigError
-from fleet.gate.dial import DialNote, DialReading, read_dial, read_note, set_by, write_dial
+from fleet.gate.dial import (
+    DialNote,
+    DialReading,
+    Moment,
+    read_dial,
+    read_note,
+    set_by,
+    this_moment,
+    write_dial,
+)
 from fleet.gate.model import Rung
 
 ROOT = os.geteuid() == 0
@@ -314,3 +325,77 @@ def test_the_same_word_written_in_the_second_of_the_command_is_by_hand(state: Pa
     moment = datetime.fromisoformat(note.when).timestamp()
     os.utime(state / "autonomy", (moment, moment + 0.125))
     assert read_note(state) is None
+
+
+BEGAN = Moment(datetime(2026, 11, 27, 18, tzinfo=UTC), "1f0c9a2b", 1000.0)
+TERM = b"exercise\nuntil 2026-11-28T02:00:00Z 1f0c9a2b:29800\n"
+
+
+@pytest.mark.parametrize(
+    ("hours", "up_hours", "boot", "why"),
+    [
+        (0, 0, "1f0c9a2b", ""),
+        (7.99, 7.99, "1f0c9a2b", ""),
+        (8, 8, "1f0c9a2b", "it ended at 2026-11-28T02:00:00Z"),
+        (9, 1, "1f0c9a2b", "it ended at 2026-11-28T02:00:00Z"),
+        (1, 1, "00000000", "this machine started again since"),
+        (1, 1, "", "this machine started again since"),
+        (-90, 8, "1f0c9a2b", "its length has passed, and the clock was set back"),
+        (7, 8.5, "1f0c9a2b", "its length has passed, and the clock was set back"),
+    ],
+)
+def test_a_term_ends_by_either_clock_and_with_the_boot(
+    state: Path, hours: float, up_hours: float, boot: str, why: str
+) -> None:
+    now = Moment(BEGAN.wall + timedelta(hours=hours), boot, BEGAN.up_s + up_hours * 3600)
+    reading = read_dial(_write(state / "autonomy", TERM), lambda: now)
+    rung = Rung.OBSERVE if why else Rung.EXERCISE
+    said = f"the term of exercise is over: {why}" if why else ""
+    assert reading == DialReading(rung, True, said, "2026-11-28T02:00:00Z")
+    assert (reading.written, reading.fault) == ("exercise", "")
+
+
+@given(st.floats(-1e6, 1e6), st.floats(0, 1e6))
+def test_a_term_is_never_longer_than_its_length(wall_s: float, up_s: float) -> None:
+    now = Moment(BEGAN.wall + timedelta(seconds=wall_s), BEGAN.boot, BEGAN.up_s + up_s)
+    with tempfile.TemporaryDirectory() as folder:
+        reading = read_dial(_write(Path(folder) / "autonomy", TERM), lambda: now)
+    assert (reading.rung is Rung.EXERCISE) == (wall_s < 8 * 3600 and up_s < 8 * 3600)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"until 2026-11-28T02:00:00Z",
+        b"until 2026-11-28 1f0c9a2b:29800",
+        b"until 2026-13-28T02:00:00Z 1f0c9a2b:29800",
+        b"until 2026-11-28T02:00:00Z 1F0C9A2B:29800",
+        b"until 2026-11-28T02:00:00Z 1f0c9a2b:-1",
+        b"for 8h",
+        b" until 2026-11-28T02:00:00Z 1f0c9a2b:29800",
+    ],
+)
+def test_a_term_that_cannot_be_read_is_observe(state: Path, line: bytes) -> None:
+    reading = read_dial(_write(state / "autonomy", b"exercise\n" + line + b"\n"))
+    assert (reading.rung, reading.trusted) == (Rung.OBSERVE, False)
+
+
+def test_a_term_that_was_set_is_read_until_it_is_over(state: Path, clock: Clock) -> None:
+    here = this_moment()
+    write_dial(state, Rung.EXERCISE, "tonight", "ann@desk", clock, term_s=8 * 3600)
+    now = replace(here, wall=clock.now())
+    reading = read_dial(state / "autonomy", lambda: now)
+    assert (reading.rung, reading.until) == (Rung.EXERCISE, iso(clock.now() + timedelta(hours=8)))
+    later = replace(now, up_s=here.up_s + 8 * 3600 + 1)
+    assert read_dial(state / "autonomy", lambda: later).rung is Rung.OBSERVE
+    write_dial(state, Rung.EXERCISE, "tonight", "ann@desk", SystemClock(), term_s=1)
+    (state / "autonomy").write_bytes((state / "autonomy").read_bytes().replace(here.boot.encode(), b"0" * 8))
+    os.utime(state / "autonomy", (0, datetime.fromisoformat(read_note_when(state)).timestamp()))
+    said = set_by(state)
+    assert said is not None
+    assert (said.rung, said.who) == ("observe", "ann@desk")
+    assert said.why.startswith("the term of exercise is over: ")
+
+
+def read_note_when(state: Path) -> str:
+    return str(json.loads((state / "autonomy.json").read_text())["when"])

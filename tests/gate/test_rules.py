@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fleet.chain.signing.never import NEVER
-from fleet.config.never import NeverPlaces
+from fleet.config.url_list import UrlList
 from fleet.gate import rules
 from fleet.gate.model import Action, Rung
 from fleet.gate.rules import POINTS, RULES, GateFacts, Rule, judge
@@ -25,7 +25,8 @@ SCOPE = Scope(
     call_targets=frozenset({"claude"}),
     functions=frozenset({"feedbackCount"}),
 )
-BARRED = replace(SCOPE, never=NeverPlaces.of(["{site}/logout"], site=PAGE, proxy=""))
+BARRED = replace(SCOPE, never=UrlList.of(["{site}/logout"], site=PAGE, proxy=""))
+CAREFUL = replace(SCOPE, proxy=PAGE, unchanged=UrlList.of(["127.0.0.1:9000"], site="", proxy=""))
 ARGS: dict[str, dict[str, Any]] = {
     "qa_create": {"name": OWN},
     "qa_publish": {"name": OWN, "source": "fn frame() {}"},
@@ -85,6 +86,7 @@ def test_every_tool_says_what_the_rules_ask_of_it() -> None:
 Case = tuple[Rule, str, dict[str, Any], dict[str, Any], bool]
 CASES: list[Case] = [
     (rules.stop, "qa_compile", {}, {"stop": "STOP is set"}, True),
+    (rules.schedule, "qa_compile", {}, {"closed": "outside the testing windows"}, True),
     (rules.dial, "qa_create", {}, {"rung": Rung.OBSERVE}, False),
     (rules.dial, "qa_publish", {}, {"rung": Rung.OBSERVE}, False),
     (rules.dial, "qa_call", {}, {"rung": Rung.OBSERVE}, False),
@@ -101,6 +103,7 @@ CASES: list[Case] = [
     (rules.prefix, "qa_create", {"args": {"name": "qа-r1-1"}}, {}, False),
     (rules.prefix, "qa_create", {"args": {}}, {}, False),
     (rules.prefix, "qa_publish", {"args": {"name": ["qa-r1-1"]}}, {}, False),
+    (rules.prefix, "qa_call", {}, {"scope": CAREFUL}, False),
     (rules.prefix, "qa_fetch", {"effect": Effect.ACT}, {"effect": Effect.ACT}, False),
     (rules.never, "qa_call", {}, {"never": frozenset({"qa_call"})}, False),
     (rules.never, "qa_fetch", {"args": {"url": "http://127.0.0.1:9000/", "data": "0x1F931C1C00"}}, {}, False),

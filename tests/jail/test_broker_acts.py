@@ -13,7 +13,8 @@ from fleet.broker.egress_policy import EgressPolicy, Origin, parse_target
 from fleet.broker.egress_record import EgressRecord
 from fleet.broker.pace import HostPace
 from fleet.broker.rpc_policy import Denied
-from fleet.config.never import NeverPlaces
+from fleet.config.scope import HostSection
+from fleet.config.url_list import UrlList
 from fleet.runs.context import way_out
 from sandbox.spec import OVERRIDES, SAFE, UNSAFE
 from tests.jail.test_broker_forward import rig, verdict
@@ -107,6 +108,46 @@ def test_a_place_that_no_rung_lifts_is_asked_by_no_method(method: str, rung: str
     assert decision(made, method, f"https://site.test{path}") == "never"
 
 
+def test_a_host_of_high_criticality_is_read_and_never_changed() -> None:
+    careful = {"proxy.test": HostSection(criticality="high"), "cdn.test": HostSection()}
+    made = EgressPolicy.of(profile(hosts=("cdn.test:443",)).model_copy(update={"hosts": careful}))
+    call = "https://proxy.test/base/v1/x"
+    assert [decision(made, method, call) for method in ("GET", "POST")] == ["permit", "criticality"]
+
+
+@anyio
+async def test_a_host_of_high_criticality_is_asked_at_a_pace_of_its_own() -> None:
+    given = profile(requests_per_second=20.0).model_copy(
+        update={"hosts": {"docs.site.test": HostSection(criticality="high")}}
+    )
+    policy, slept = EgressPolicy.of(given), list[float]()
+
+    async def sleep(seconds: float) -> None:
+        slept.append(round(seconds, 6))
+
+    assert policy.pace is not None
+    policy.pace._clock, policy.pace._sleep = (lambda: 100.0), sleep
+    for host in ("docs.site.test", "site.test", "a.site.test", "b.site.test", "docs.site.test", "site.test"):
+        await policy.turn(parse_target(f"https://{host}/").origin)
+    assert slept == [0.05, 1.0, 0.05]
+
+
+def test_outside_the_windows_nothing_leaves() -> None:
+    made = replace(policy("propose"), closed=lambda: "until 22:00")
+    assert [decision(made, method, LISTED) for method in ("GET", "POST")] == ["schedule"] * 2
+
+
+@anyio
+async def test_a_request_says_who_answers_for_it() -> None:
+    async with rig(comment=" (qa@x.test; QA-7)") as it:
+        for named in (("user-agent: qa-fleet/1",), ()):
+            await it.ask(it.site.url + "/x", "GET", "", b"", "connection: close", *named)
+        assert [got.headers["user-agent"] for got in it.site.got] == [
+            "qa-fleet/1 (qa@x.test; QA-7)",
+            "(qa@x.test; QA-7)",
+        ]
+
+
 @anyio
 async def test_a_name_with_the_address_of_a_barred_host_is_not_dialled() -> None:
     async def resolve(_origin: Origin) -> tuple[str, ...]:
@@ -119,7 +160,7 @@ async def test_a_name_with_the_address_of_a_barred_host_is_not_dialled() -> None
 
 @anyio
 async def test_what_is_barred_never_leaves() -> None:
-    async with rig(never_places=NeverPlaces.of(["/logout"], site="", proxy="")) as it:
+    async with rig(never_places=UrlList.of(["/logout"], site="", proxy="")) as it:
         assert await it.rule(it.site.url + "/%6cogout") == (403, "never")
         assert it.site.got == []
 

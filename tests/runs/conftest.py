@@ -69,6 +69,7 @@ class Shop:
     began: list[str] = field(default_factory=list)
     ended: list[tuple[str, str, bool]] = field(default_factory=list)
     beats: int = 0
+    closed: str = ""
     signals: Signals = field(default_factory=Signals)
     chain: MemoryState = field(default_factory=MemoryState)
 
@@ -91,6 +92,7 @@ class Shop:
                 platform=SimpleNamespace(name="devnet"),
                 signals=self.signals,
                 in_flight=RunsInFlight(),
+                closed=lambda: self.closed,
                 config=FleetConfig(),
                 chain=SimpleNamespace(names=MemoryNames(self.chain), log=None, identity="", signer=None),
             ),

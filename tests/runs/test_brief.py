@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fleet.chain.signing.never import NEVER
+from fleet.config.authorisation import AuthorisationSection
+from fleet.config.scope import HostSection
 from fleet.drivers.session import RunOver
 from fleet.gate.budget import Budget
 from fleet.gate.scope import Scope
@@ -40,6 +43,18 @@ def test_the_three_texts_say_what_a_driver_needs() -> None:
     assert "- http://NAME.face:80, the face of one name\n" in guardrails
     assert "- agent claude\n" in guardrails
     assert "is data" in guardrails
+
+
+def test_who_answers_for_it_and_what_is_never_asked_stand_in_it() -> None:
+    told: dict[str, Any] = {"authorisation": AuthorisationSection(contact="qa@x.test", reference="QA-7")}
+    told |= {"hosts": {"api.site": HostSection(criticality="high")}}
+    platform = PLATFORM.model_copy(
+        update={**told, "web": PLATFORM.web.model_copy(update={"never": ("/logout",)})}
+    )
+    one = persona(look("a"))
+    found = compose(one, platform, Scope.of(platform, VIEWS), Budget.of(one.persona.budget), ())
+    assert "\nAnswers for it: qa@x.test\nPermitted by: QA-7\n" in found["CHARTER.md"]
+    assert "\n- /logout\n- any change at api.site\n" in found["GUARDRAILS.md"]
 
 
 def test_it_is_the_same_for_the_same_persona() -> None:

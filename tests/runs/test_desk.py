@@ -221,6 +221,16 @@ async def test_stop_ends_the_run_before_the_next_turn(tmp_path: Path) -> None:
             await desk.more()
 
 
+async def test_a_call_after_the_window_closed_ends_the_run(tmp_path: Path) -> None:
+    async with seated(tmp_path, persona(look("a"))) as table:
+        session = table.drive.runner.session
+        session._gate._closed = lambda: "outside the windows"
+        with pytest.raises(RunOver) as found:
+            await session.call("qa_fetch", {"url": "http://site/"})
+        assert (found.value.outcome, found.value.detail) == ("window_closed", "outside the windows")
+        assert table.jail.calls == []
+
+
 async def test_a_driver_that_hides_the_end_of_the_run_is_over_all_the_same(tmp_path: Path) -> None:
     async def stubborn(desk: Desk) -> str:
         async with desk.turn() as turn:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from socket import gethostname
 from types import SimpleNamespace
 from typing import cast
@@ -13,10 +14,11 @@ import anyio.lowlevel
 import pytest
 
 from fleet.clock import SystemClock
+from fleet.drivers.session import RunOver
 from fleet.errors import TryAgain
 from fleet.gate.stop import resume, stop
 from fleet.runs.call.halt import Halt, journal_halt
-from fleet.runs.context import FleetContext
+from fleet.runs.context import FleetContext, until_stopped
 from fleet.runs.run import forget_unbegun
 from fleet.runs.signals import MOST_S, QUIET_S, Bursts
 from fleet.store.journal import Journal
@@ -149,6 +151,26 @@ async def test_who_resumed_is_told_and_how_long_the_flights_took_to_end(shop: Sh
     (ended,) = shop.told("flights.ended")
     assert (ended.runs, 0 <= ended.seconds < 60) == (1, True)
     assert [(one.who, one.why) for one in shop.told("queue.resumed")] == [(halt.who, halt.why), ("", "")]
+
+
+async def test_outside_the_testing_windows_no_run_starts(shop: Shop) -> None:
+    shop.closed = "outside the windows: next from 22:00"
+    await shop.queue.fire(firing("qa-a"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(shop.executor.run)
+        await until(lambda: bool(shop.told("queue.paused")))
+        assert (shop.began, shop.told("queue.paused")[0].reason) == ([], shop.closed)
+        shop.closed = ""
+        shop.signals.work.set()
+        await until(lambda: len(shop.ended) == 1)
+        shop.executor.drain(0)
+
+
+async def test_what_is_in_flight_ends_when_the_window_closes(tmp_path: Path) -> None:
+    looks = iter(["", "closed at 06:00"])
+    with pytest.raises(RunOver) as over:
+        await until_stopped(tmp_path, anyio.sleep_forever, lambda: next(looks, "closed at 06:00"))
+    assert (over.value.outcome, over.value.detail) == ("window_closed", "closed at 06:00")
 
 
 async def test_a_run_is_cancelled_on_request_with_the_words_of_whoever_asked(shop: Shop) -> None:

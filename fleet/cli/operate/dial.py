@@ -1,27 +1,34 @@
-"""`fleet dial [RUNG]`: show or set the autonomy dial. Raising it needs a person and a reason."""
+"""`fleet dial [RUNG] [--for 8h]`: show or set the autonomy dial. Raising it needs a person and a reason."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 import typer
 
 from fleet.cli.console import DryRun, Json, make_app, note, put, state, who
-from fleet.clock import SystemClock
+from fleet.clock import SystemClock, iso
 from fleet.errors import UsageError
 from fleet.gate.dial import DIAL, MISSING, read_dial, set_by, write_dial
 from fleet.gate.model import Rung
+from fleet.personas.duration import parse_duration
 from fleet.text import clean
 
 app = make_app()
 ABSENT = f"{DIAL}: {MISSING}"
 NEVER_SET = "never set, the default"
+LONGEST_S = 720 * 3_600.0
 
 
 @app.command()
 def dial(
     rung: Annotated[str | None, typer.Argument(help="New rung: observe, exercise or propose.")] = None,
     reason: Annotated[str, typer.Option(help="Reason for the change; required to raise the dial.")] = "",
+    term: Annotated[
+        str,
+        typer.Option("--for", metavar="TERM", help="Read `observe` again after this: 90m, 8h, at most 720h."),
+    ] = "",
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
@@ -33,28 +40,50 @@ def dial(
         except ValueError:
             remedy = f"choose one of {', '.join(Rung)}"
             raise UsageError(f"unknown rung {rung!r}", remedy=remedy) from None
-        before = read_dial(folder / DIAL).rung
-        if chosen.height > before.height and not reason.strip():
-            raise UsageError(
-                f"raising the dial from {before} to {chosen} needs a reason",
-                remedy=f'fleet dial {chosen} --reason "…"',
-            )
+        term_s = _term_s(term, chosen)
+        before = read_dial(folder / DIAL)
+        until = iso(datetime.now(UTC) + timedelta(seconds=term_s)) if term else ""
+        longer = chosen is before.rung and bool(before.until) and (not until or until > before.until)
+        if (chosen.height > before.rung.height or longer) and not reason.strip():
+            change = "a longer term" if longer else f"raising the dial from {before.rung} to {chosen}"
+            asked = f"{chosen} --for {term}" if term else str(chosen)
+            raise UsageError(f"{change} needs a reason", remedy=f'fleet dial {asked} --reason "…"')
         if dry_run:
-            note(f"would turn the dial from {before} to {chosen}")
+            note(f"would turn the dial from {before.rung} to {chosen}{f' until {until}' if until else ''}")
         else:
-            write_dial(folder, chosen, reason, who(), SystemClock())
+            write_dial(folder, chosen, reason, who(), SystemClock(), term_s)
+    elif term:
+        raise UsageError("--for needs a rung", remedy=f'fleet dial exercise --for {term} --reason "…"')
     shown = show()
     by = f" (by {shown['who']} at {shown['when']})" if shown["who"] else ""
     why = f": {shown['why']}" if shown["why"] else ""
-    put(shown, as_json=as_json, text=lambda: print(f"{shown['rung']}{by}{why}"))
+    until = f" until {shown['until']}" if shown["until"] else ""
+    put(shown, as_json=as_json, text=lambda: print(f"{shown['rung']}{until}{by}{why}"))
+
+
+def _term_s(text: str, rung: Rung) -> float:
+    """Seconds of `--for`; 0 without one."""
+    if not text:
+        return 0.0
+    if rung is Rung.OBSERVE:
+        raise UsageError("observe needs no term: it is what a term ends in", remedy="fleet dial observe")
+    try:
+        term_s = parse_duration(text)
+    except ValueError as error:
+        raise UsageError(f"--for: {error}", remedy="write 90m or 8h") from None
+    if term_s > LONGEST_S:
+        raise UsageError(f"--for: {text} is longer than 720h", remedy="renew it when it is over")
+    return term_s
 
 
 def show() -> dict[str, Any]:
-    """The dial as everything else reads it: `rung, trusted, fault, who, when, why`."""
+    """The dial as everything else reads it: `rung, until, trusted, fault, who, when, why`; `until` is the end
+    of a term that is not over."""
     folder = state()
     reading, said = read_dial(folder / DIAL), set_by(folder)
     return {
         "rung": str(reading.rung),
+        "until": "" if reading.why else reading.until,
         "trusted": reading.trusted,
         "fault": clean(reading.fault),
         "who": clean(said.who) if said else "",

@@ -27,10 +27,10 @@ from fleet.cli.operate.status_page import COSTS, wrong
 from fleet.cli.operate.status_page import page as lines_of
 from fleet.cli.outages import open_outages
 from fleet.clock import iso
-from fleet.config import load_fleet
+from fleet.config import load_fleet, load_platform
 from fleet.config.files import persona_dirs
 from fleet.disk_reserve import laid, read_only
-from fleet.errors import ConfigError
+from fleet.errors import ConfigError, FleetError
 from fleet.events.daemon_events import DaemonLost
 from fleet.gate.budget import Unit, day_limits
 from fleet.gate.stop import stopped
@@ -58,6 +58,7 @@ WELL = frozenset(
         "done",
         "cancelled",
         "stopped",
+        "window_closed",
         "awaiting_human",
         "refused",
         "iteration_budget",
@@ -130,6 +131,7 @@ async def gather(since: str, live: Mapping[str, Any]) -> dict[str, Any]:
         "at": iso(datetime.now(UTC)),
         "since": since,
         "dial": show_dial(),
+        "schedule": _schedule(config.platform, folder),
         "stop": clean(pause.why) if pause else "",
         "stopped_since": pause.since if pause else "",
         "ended_after_s": _ended_after_s(folder, pause.since) if pause else None,
@@ -252,6 +254,16 @@ async def _lost(folder: Path, journal: Journal, daemon: int, since: str) -> list
     told = [DaemonLost.model_validate(event) for event in found if event["type"] == "daemon.lost"]
     rows = ([now] if now and now not in told else []) + told
     return [one.model_dump(exclude={"type"}) | {"why": in_words(one)} for one in rows]
+
+
+def _schedule(platform: str, folder: Path) -> dict[str, str]:
+    """Why the platform may not be tested now, and when that changes; no profile, no schedule."""
+    try:
+        schedule = load_platform(platform, folder)[0].schedule
+    except FleetError:
+        return {"closed": "", "changes": ""}
+    now = datetime.now(UTC)
+    return {"closed": schedule.closed(now), "changes": schedule.changes(now)}
 
 
 def _degraded(folder: Path, live: Mapping[str, Any]) -> str:

@@ -73,6 +73,7 @@ def minute(at: str) -> str:
 
 def _health(data: Mapping[str, Any]) -> str:
     dial, reach, crew = data["dial"], data["reachable"], data["personas"]
+    until = f" until {minute(dial['until'])} UTC" if dial["until"] else ""
     by = f" by {dial['who']} at {minute(dial['when'])} UTC" if dial["who"] else ""
     why = f" ({line(dial['why'], _SHORT)})" if dial["why"] else ""
     looked = f" ({reach['by']}, {minute(reach['since'])})" if reach["by"] else ""
@@ -91,9 +92,13 @@ def _health(data: Mapping[str, Any]) -> str:
         rest = (f"all in flight ended after {ended:.1f} s; " if ended is not None else "") + rest
         head = f"STOPPED{since}{f' ({said})' if said else ''}: nothing starts until `fleet resume`"
         return f"{head}; dial {dial['rung']}; {rest}."
+    if data["schedule"]["closed"]:
+        return f"CLOSED: {data['schedule']['closed']}; nothing starts; dial {dial['rung']}{until}; {rest}."
     soon = [f"{one['persona']} {one['at'][11:16]}" for one in data["next"][:NEXT_SHOWN]]
     upcoming = f"next {', '.join(soon)}" if soon else "nothing starts by itself"
-    return f"{dial['rung']}{by}{why}; {rest}; {upcoming}."
+    closes = data["schedule"]["changes"]
+    upcoming += f"; the testing window closes {minute(closes)} UTC" if closes else ""
+    return f"{dial['rung']}{until}{by}{why}; {rest}; {upcoming}."
 
 
 def _state(data: Mapping[str, Any]) -> Iterator[PageLine]:

@@ -74,7 +74,7 @@ class OwnUrls:
             url = _canonical(urljoin(self.actual(page), link.strip()))
         except ValueError:
             return ""
-        if len(url) > MAX_URL or not self._scope.has_url(url) or self._scope.never.barring(url):
+        if len(url) > MAX_URL or not self._scope.has_url(url) or self._scope.never.match(url):
             return ""
         found = [
             (len(base), place, url[len(base) :])

@@ -58,7 +58,12 @@ ACCOUNT = "account"
 """What an answer is judged as that begins with accounts: such a tool alone is given those of the profile."""
 CHANGES = "changes"
 """The note of the requests that change a platform's state."""
-_OVER = {"stop": "stopped", "budget": "budget_exceeded", "deadline": "deadline_exceeded"}
+_OVER = {
+    "stop": "stopped",
+    "schedule": "window_closed",
+    "budget": "budget_exceeded",
+    "deadline": "deadline_exceeded",
+}
 _NOT_POSTED: tuple[tuple[type[FleetError], str], ...] = (
     (Refused, "refused"),
     (Unreachable, "unreachable"),

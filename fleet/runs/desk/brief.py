@@ -89,11 +89,13 @@ def system(texts: Mapping[str, str]) -> str:
 
 def _charter(persona: LoadedPersona, platform: Platform, budget: Budget) -> str:
     policy = persona.persona.policy
-    batch = limit_of(policy)
+    batch, held = limit_of(policy), platform.authorisation
     lines = [
         f"# Charter of {persona.persona.name}",
         "",
         f"Platform: {_line(platform.name)}",
+        *([f"Answers for it: {_line(held.contact)}"] if held.contact else ()),
+        *([f"Permitted by: {_line(held.reference)}"] if held.reference else ()),
         "",
         "## Granted",
         "",
@@ -123,7 +125,8 @@ def _charter(persona: LoadedPersona, platform: Platform, budget: Budget) -> str:
 def _guardrails(scope: Scope, never: Iterable[str]) -> str:
     lines = ["# Guardrails", "", *(f"- {rule}" for rule in _RULES), "", "## Never, at any rung", ""]
     lines += [f"- {name} ({selector})" for name, selector in NEVER.items()]
-    lines += [f"- {_line(word)}" for word in sorted(set(never))]
+    lines += [f"- {_line(word)}" for word in sorted({*never, *scope.never.entries})]
+    lines += [f"- any change at {_line(host)}" for host in sorted(scope.unchanged.entries)]
     lines += ["", "## Scope", ""]
     lines += [f"- {scheme}://{host}:{port}" for scheme, host, port in sorted(scope.origins)]
     lines += [

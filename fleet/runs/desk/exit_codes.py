@@ -38,7 +38,7 @@ def exit_code(run: Mapping[str, Any]) -> int:
     coverage, findings = run.get("coverage", {}), run.get("findings", ())
     if any(row["state"] in FOUND and row.get("probe") != CLOSING for row in findings):
         return 1
-    if run["outcome"] in ("stopped", "awaiting_human", "refused"):
+    if run["outcome"] in ("stopped", "window_closed", "awaiting_human", "refused"):
         return 5
     if run["outcome"] == "could_not_tell":
         return 4

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.config import Platform, parse
-from fleet.config.never import NeverPlaces
+from fleet.config.url_list import UrlList
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.errors import ConfigError
 
@@ -22,7 +22,7 @@ ENTRIES = (
     "münchen.test",
     "[2001:db8::1]",
 )
-PLACES = NeverPlaces.of(ENTRIES, site="https://site.test", proxy="")
+PLACES = UrlList.of(ENTRIES, site="https://site.test", proxy="")
 
 
 @st.composite
@@ -51,12 +51,12 @@ def _spelled(draw: st.DrawFn, parts: tuple[str, ...]) -> str:
     _spelled(("admin", "logout")), st.sampled_from(["https", "http"]), st.sampled_from(["", ":443", ":8080"])
 )
 def test_a_path_is_barred_in_every_spelling(path: str, scheme: str, port: str) -> None:
-    assert PLACES.barring(f"{scheme}://site.test{port}{path}") == "{site}/admin/logout"
+    assert PLACES.match(f"{scheme}://site.test{port}{path}") == "{site}/admin/logout"
 
 
 @given(st.text(alphabet="abcdefgh-_~!$&'()*+,=:@/", max_size=30), st.text(alphabet="abc=&%20", max_size=9))
 def test_another_path_is_not(path: str, query: str) -> None:
-    assert PLACES.barring(f"https://site.test/{path}?{query}") == ""
+    assert PLACES.match(f"https://site.test/{path}?{query}") == ""
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_another_path_is_not(path: str, query: str) -> None:
     ],
 )
 def test_hosts_and_paths(url: str, entry: str) -> None:
-    assert PLACES.barring(url) == entry
+    assert PLACES.match(url) == entry
 
 
 def test_the_list_stands_in_the_profile_and_explorers_follow_no_link_to_it() -> None:

@@ -1,7 +1,7 @@
-"""Places that no rung lifts: hosts and paths of `[web] never`, found in every spelling of a URL.
+"""Hosts and paths that an operator lists, found in every spelling of a URL: `[web] never`, `[hosts]`.
 
-A URL is read as each of the servers that could get it might read it: as sent, and after each further round of
-decoding. It is barred when one of those readings is; what cannot be read in one way is barred where the host
+A URL is read as each of the servers that could get it might read it: as sent, and after each round of
+decoding. It matches when one of those readings does; what cannot be read in one way matches where the host
 has a path on the list. Pure.
 """
 
@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 from pydantic import StringConstraints
 
-NeverEntry = Annotated[
+UrlEntry = Annotated[
     str,
     StringConstraints(
         pattern=r"^(\{site\}|\{proxy\}|https?://[^\s/?#@%*]+|(\*\.)?[^\s/?#@%*{}]*[.:][^\s/?#@%*{}]*|localhost)?"
@@ -37,7 +37,7 @@ _DOTS = str.maketrans("。．｡", "...")
 
 
 @dataclass(frozen=True, slots=True)
-class NeverPlace:
+class UrlPattern:
     """`text` is the entry as written. An empty `host` is every host, `port` 0 every port, no `parts` every
     path; `below` is for the names below `host` instead of itself."""
 
@@ -51,11 +51,11 @@ class NeverPlace:
         named = host.endswith(f".{self.host}") if self.below else host == self.host
         return (not self.host or named) and self.port in (0, port)
 
-    def bars(self, host: str, port: int, readings: tuple[str, ...]) -> bool:
-        """Whether a request there is refused; `readings` are the ways to read its path."""
-        return self._is_at(host, port) and (not self.parts or any(map(self._covers, readings)))
+    def covers(self, host: str, port: int, readings: tuple[str, ...]) -> bool:
+        """Whether a request there is meant; `readings` are the ways to read its path."""
+        return self._is_at(host, port) and (not self.parts or any(map(self._holds, readings)))
 
-    def _covers(self, reading: str) -> bool:
+    def _holds(self, reading: str) -> bool:
         if "\ufffd" in reading or "%%" in reading:  # bytes of no text, or decoding without an end
             return True
         sent = [_part(part) for part in re.split(r"[/\\]", reading)]
@@ -73,36 +73,41 @@ class NeverPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class NeverPlaces:
-    """The list of one profile."""
+class UrlList:
+    """One list of a profile."""
 
-    places: tuple[NeverPlace, ...] = ()
+    places: tuple[UrlPattern, ...] = ()
 
     @classmethod
-    def of(cls, entries: Iterable[str], *, site: str, proxy: str) -> NeverPlaces:
+    def of(cls, entries: Iterable[str], *, site: str, proxy: str) -> UrlList:
         """From entries: a host, `*.` and a host for all names below it, a URL, a path of every host, or one
         that begins with `{site}` or `{proxy}`. ValueError for one that names nothing."""
         return cls(tuple(_place(entry, site, proxy) for entry in entries))
 
-    def barring(self, url: object) -> str:
-        """The entry that bars a URL; "" when none does. What is no URL at all is left to the other rules."""
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """The entries as written."""
+        return tuple(place.text for place in self.places)
+
+    def match(self, url: object) -> str:
+        """The entry that covers a URL; "" when none does. What is not a URL is left to the other rules."""
         found = _URL.match(url) if isinstance(url, str) and self.places else None
         if found is None:
             return ""
         host, port = _authority(found["authority"], found["scheme"].lower())
         readings = _readings(found["path"])
-        return next((place.text for place in self.places if place.bars(host, port, readings)), "")
+        return next((place.text for place in self.places if place.covers(host, port, readings)), "")
 
-    def bars_address(self, address: str) -> bool:
-        """Whether a host with this address is on the list by it, whatever its name is."""
+    def has_address(self, address: str) -> bool:
+        """Whether an address is on the list as a host, whatever name leads to it."""
         host = _host(address)
         return any(place.host == host and not place.parts and not place.below for place in self.places)
 
 
-NO_PLACES = NeverPlaces()
+NO_URLS = UrlList()
 
 
-def _place(entry: str, site: str, proxy: str) -> NeverPlace:
+def _place(entry: str, site: str, proxy: str) -> UrlPattern:
     text, below = entry, entry.startswith("*.")
     for word, base in (("{site}", site), ("{proxy}", proxy)):
         if text.startswith(word) and not base:
@@ -114,7 +119,7 @@ def _place(entry: str, site: str, proxy: str) -> NeverPlace:
     if any(part in ("", ".", "..") for part in parts) or not (authority or parts):
         raise ValueError(f"never: {entry} names no host and no path")
     host, port = _authority(authority, "")
-    return NeverPlace(entry, host, below, port, parts)
+    return UrlPattern(entry, host, below, port, parts)
 
 
 def _authority(text: str, scheme: str) -> tuple[str, int]:

@@ -1,0 +1,148 @@
+"""When a platform may be tested, and which hosts need care: `[schedule]` and `[hosts]` of a profile."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, time, timedelta
+from functools import cached_property, lru_cache
+from typing import Literal, Self
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import Field, field_validator, model_validator
+
+from fleet.clock import iso
+from fleet.config.section import Section
+
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_WINDOW = re.compile(
+    r"(?:(?P<days>[A-Z][a-z]{2}(?:[-,][A-Z][a-z]{2})*) )?"
+    r"(?P<begin>(?:[01]\d|2[0-3]):[0-5]\d)-(?P<end>(?:[01]\d|2[0-3]):[0-5]\d|24:00)",
+    re.ASCII,
+)
+_AHEAD_MIN = 9 * 24 * 60
+"""Longest time in minutes until a window of a week opens or closes, with a change of the clocks."""
+
+
+class HostSection(Section):
+    """One host that needs care."""
+
+    criticality: Literal["normal", "high"] = "normal"
+    """`high`: nothing is changed there at any rung, and it is asked at most once a second."""
+    requests_per_second: float | None = Field(default=None, ge=0.01, le=10_000)
+    """Most requests a second to it, instead of the profile's."""
+
+    def rate(self, usual: float) -> float:
+        """Requests a second, where other hosts get `usual`."""
+        if self.requests_per_second is not None:
+            return self.requests_per_second
+        return min(usual, 1.0) if self.criticality == "high" else usual
+
+
+class ScheduleSection(Section):
+    """When the platform may be tested. Outside, no run starts, and one in flight ends as `window_closed`."""
+
+    zone: str = "UTC"
+    """The IANA time zone of these times, such as `Europe/Berlin`."""
+    windows: tuple[str, ...] = ()
+    """Times on the zone's clock, such as `Mon-Fri 22:00-06:00`, `Sat,Sun 00:00-24:00` or `01:30-05:00`;
+    the day is that of the beginning. Without any, every time is inside."""
+    not_before: datetime | date | None = None
+    """The first moment of the tests."""
+    not_after: datetime | date | None = None
+    """The end of the tests; a date means its last moment."""
+
+    @field_validator("zone")
+    @classmethod
+    def _known(cls, zone: str) -> str:
+        try:
+            ZoneInfo(zone)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise ValueError(f"{zone!r} is not a time zone of this machine, such as Europe/Berlin") from None
+        return zone
+
+    @field_validator("windows")
+    @classmethod
+    def _readable(cls, windows: tuple[str, ...]) -> tuple[str, ...]:
+        for text in windows:
+            _hours(text)
+        return windows
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.begin and self.end and self.begin >= self.end:
+            raise ValueError("not_after is not after not_before")
+        return self
+
+    @cached_property
+    def begin(self) -> datetime | None:
+        """`not_before`, in UTC."""
+        return self._moment(self.not_before, timedelta())
+
+    @cached_property
+    def end(self) -> datetime | None:
+        """The first moment after the tests, in UTC."""
+        return self._moment(self.not_after, timedelta(days=1))
+
+    def _moment(self, at: datetime | date | None, day: timedelta) -> datetime | None:
+        if at is None:
+            return None
+        if not isinstance(at, datetime):
+            at = datetime.combine(at + day, time())
+        return (at if at.tzinfo else at.replace(tzinfo=ZoneInfo(self.zone))).astimezone(UTC)
+
+    def is_open(self, now: datetime) -> bool:
+        """Whether the platform may be tested at this moment (UTC)."""
+        if (self.begin and now < self.begin) or (self.end and now >= self.end):
+            return False
+        local = now.astimezone(ZoneInfo(self.zone))
+        return not self.windows or any(_holds(_hours(text), local) for text in self.windows)
+
+    def closed(self, now: datetime) -> str:
+        """Why the platform may not be tested now, with the next opening; "" when it may."""
+        if self.is_open(now):
+            return ""
+        opens = self.changes(now)
+        return f"outside the profile's testing windows: {f'next from {opens}' if opens else 'none is left'}"
+
+    def changes(self, now: datetime) -> str:
+        """When the platform may next be tested, or no longer (ISO, UTC); "" when that does not change."""
+        return _change(self, now.replace(second=0, microsecond=0), self.is_open(now))
+
+
+@lru_cache(64)
+def _change(schedule: ScheduleSection, minute: datetime, is_open: bool) -> str:
+    edges = {edge for edge in (schedule.begin, schedule.end) if edge and edge > minute}
+    if schedule.windows:  # by the minute: an hour that the clocks leave out has no beginning of its own
+        first = max(minute, schedule.begin or minute)
+        edges |= {first + timedelta(minutes=count) for count in range(1, _AHEAD_MIN)}
+    return next((iso(edge) for edge in sorted(edges) if schedule.is_open(edge) != is_open), "")
+
+
+Hours = tuple[frozenset[int], int, int]
+"""Weekdays (Monday is 0) and minutes of the day; an end at or before the begin is on the next day."""
+
+
+@lru_cache(256)
+def _hours(text: str) -> Hours:
+    found = _WINDOW.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is not a window: write `Mon-Fri 22:00-06:00` or `01:30-05:00`")
+    days = set[int]()
+    for part in (found["days"] or "Mon-Sun").split(","):
+        first, _, last = part.partition("-")
+        if first not in _DAYS or (last and last not in _DAYS):
+            raise ValueError(f"{text!r}: the days are {', '.join(_DAYS)}")
+        begin, end = _DAYS.index(first), _DAYS.index(last or first)
+        days |= {day % 7 for day in range(begin, end + 1 + 7 * (end < begin))}
+    begin, end = (int(clock[:2]) * 60 + int(clock[3:]) for clock in (found["begin"], found["end"]))
+    if begin == end:
+        raise ValueError(f"{text!r} begins where it ends: write 00:00-24:00 for a whole day")
+    return frozenset(days), begin, end
+
+
+def _holds(hours: Hours, local: datetime) -> bool:
+    days, begin, end = hours
+    minute, today = local.hour * 60 + local.minute, local.weekday()
+    if begin < end:
+        return today in days and begin <= minute < end
+    return (today in days and minute >= begin) or ((today - 1) % 7 in days and minute < end)

@@ -1,0 +1,73 @@
+"""`fleet dial --for`, and what status says of terms and testing windows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from fleet.cli.operate import dial
+from fleet.cli.operate.status_page import page
+from fleet.errors import UsageError
+from fleet.gate.dial import read_dial
+from fleet.gate.model import Rung
+from tests.cli.test_status import data_of
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
+    return tmp_path
+
+
+def said(*words: str) -> str:
+    result = CliRunner().invoke(dial.app, words)
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.stdout
+
+
+def test_a_term_is_shown_and_only_a_longer_one_needs_a_reason(folder: Path) -> None:
+    assert said("exercise", "--for", "8h", "--reason", "tonight").startswith("exercise until 20")
+    reading = read_dial(folder / "autonomy")
+    assert (reading.rung, dial.show()["until"]) == (Rung.EXERCISE, reading.until)
+    for words in (("exercise", "--for", "9h"), ("exercise",)):
+        with pytest.raises(UsageError, match="a longer term needs a reason"):
+            said(*words)
+    assert said("exercise", "--for", "1h").startswith("exercise until 20")
+    assert read_dial(folder / "autonomy").until < reading.until
+    assert said("observe").startswith("observe (by")
+    assert read_dial(folder / "autonomy").until == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("observe", "--for", "8h"), "observe needs no term"),
+        (("--for", "8h"), "--for needs a rung"),
+        (("exercise", "--for", "8", "--reason", "x"), "not a duration"),
+        (("exercise", "--for", "721h", "--reason", "x"), "longer than 720h"),
+        (("exercise", "--for", "8h"), "raising the dial from observe to exercise needs a reason"),
+    ],
+)
+def test_what_is_no_term_is_refused(folder: Path, words: tuple[str, ...], why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        said(*words)
+    assert not (folder / "autonomy").exists()
+
+
+def test_status_says_until_when(folder: Path) -> None:
+    said("exercise", "--for", "8h", "--reason", "tonight")
+    data = data_of(folder)
+    end = data["dial"]["until"]
+    data["schedule"] = {"closed": "", "changes": "2026-11-28T05:00:00Z"}
+    lines = [one.text for one in page(data, width=300, height=30)]
+    assert lines[0].startswith(f"exercise until {end[:16].replace('T', ' ')} UTC by ")
+    assert lines[0].endswith("; the testing window closes 2026-11-28 05:00 UTC.")
+    why = "outside the profile's testing windows: next from 2026-11-28T21:00:00Z"
+    data["schedule"] = {"closed": why, "changes": "2026-11-28T21:00:00Z"}
+    data["next"] = [{"persona": "qa-smoke", "at": "2026-11-22T01:04:00Z"}]
+    lines = [one.text for one in page(data, width=300, height=30)]
+    assert lines[0].startswith(f"CLOSED: {why}; nothing starts; dial exercise until ")
+    assert "qa-smoke" not in lines[0]

@@ -1,0 +1,140 @@
+"""`[schedule]`, `[hosts]` and `[authorisation]` of a profile."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fleet.clock import iso
+from fleet.config import Platform, parse
+from fleet.config.scope import HostSection, ScheduleSection
+from fleet.errors import ConfigError
+
+PROFILE = f'name = "x"\n[chain]\nrpc = "http://127.0.0.1:1"\nid = 1\ndiamond = "0x{"0" * 40}"\n'
+
+
+def schedule(text: str) -> ScheduleSection:
+    return parse(Platform, f"{PROFILE}[schedule]\n{text}\n", file="x.toml").schedule
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+BERLIN = 'zone = "Europe/Berlin"\n'
+NIGHTS = BERLIN + 'windows = ["Mon-Fri 22:00-06:00"]'
+GAP = BERLIN + 'windows = ["Sun 02:30-04:00"]'
+"""On 2026-03-29 Berlin's clocks go from 02:00 to 03:00; on 2026-10-25 the hour from 02:00 comes twice."""
+
+
+@pytest.mark.parametrize(
+    ("text", "now", "inside", "changes"),
+    [
+        ("", "2026-11-27T12:00", True, ""),
+        (NIGHTS, "2026-11-27T12:00", False, "2026-11-27T21:00:00Z"),  # a Friday
+        (NIGHTS, "2026-11-27T20:59:59", False, "2026-11-27T21:00:00Z"),
+        (NIGHTS, "2026-11-27T21:00", True, "2026-11-28T05:00:00Z"),
+        (NIGHTS, "2026-11-28T04:59:59", True, "2026-11-28T05:00:00Z"),
+        (NIGHTS, "2026-11-28T05:00", False, "2026-11-30T21:00:00Z"),
+        (NIGHTS, "2026-11-28T21:30", False, "2026-11-30T21:00:00Z"),
+        (NIGHTS, "2026-07-01T20:00", True, "2026-07-02T04:00:00Z"),
+        (GAP, "2026-03-29T00:59", False, "2026-03-29T01:00:00Z"),
+        (GAP, "2026-03-29T01:00", True, "2026-03-29T02:00:00Z"),
+        (GAP, "2026-10-25T00:45", True, "2026-10-25T01:00:00Z"),
+        (GAP, "2026-10-25T01:10", False, "2026-10-25T01:30:00Z"),
+        ('windows = ["Sat-Sun,Wed 00:00-24:00"]', "2026-11-29T23:59", True, "2026-11-30T00:00:00Z"),
+        ("not_after = 2026-11-27", "2026-11-27T23:59", True, "2026-11-28T00:00:00Z"),
+        ("not_after = 2026-11-27", "2026-11-28T00:00", False, ""),
+        (BERLIN + "not_after = 2026-11-27T18:00:30", "2026-11-27T17:00:29", True, "2026-11-27T17:00:30Z"),
+        (BERLIN + "not_after = 2026-11-27T18:00:00Z", "2026-11-27T18:00", False, ""),
+        ("not_before = 2026-12-24", "2026-11-27T12:00", False, "2026-12-24T00:00:00Z"),
+        (NIGHTS + "\nnot_before = 2026-12-24", "2026-11-27T22:00", False, "2026-12-23T23:00:00Z"),
+        (NIGHTS + "\nnot_after = 2026-11-27T23:00:00", "2026-11-27T21:30", True, "2026-11-27T22:00:00Z"),
+        (NIGHTS + "\nnot_after = 2026-11-27", "2026-11-28T03:00", False, ""),
+    ],
+)
+def test_when_a_platform_may_be_tested(text: str, now: str, inside: bool, changes: str) -> None:
+    made = schedule(text)
+    assert (made.is_open(at(now)), made.changes(at(now))) == (inside, changes)
+    why = (
+        ""
+        if inside
+        else f"outside the profile's testing windows: {f'next from {changes}' if changes else ''}"
+    )
+    assert made.closed(at(now)).startswith(why)
+    assert bool(made.closed(at(now))) != inside
+
+
+MINUTES = st.integers(0, 24 * 60 - 1)
+ZONES = st.sampled_from(["UTC", "Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe", "Pacific/Apia"])
+
+
+@settings(max_examples=30, deadline=None)
+@given(ZONES, MINUTES, MINUTES, st.integers(0, 6), st.integers(0, 366 * 24 * 60))
+def test_a_window_is_what_the_zones_clock_shows_and_changes_where_is_said(
+    zone: str, begin: int, end: int, day: int, minute: int
+) -> None:
+    end = end if end != begin else (begin + 1) % (24 * 60)
+    name = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")[day]
+    window = f"{name} {begin // 60:02}:{begin % 60:02}-{end // 60:02}:{end % 60:02}"
+    made = ScheduleSection(zone=zone, windows=(window,))
+    now = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=minute)
+    local = now.astimezone(ZoneInfo(zone))
+    shown = local.hour * 60 + local.minute - begin + 24 * 60 * ((local.weekday() - day) % 7)
+    assert made.is_open(now) == (0 <= shown < (end - begin) % (24 * 60))
+    edge = datetime.fromisoformat(made.changes(now))
+    assert now < edge
+    assert made.is_open(edge) != made.is_open(now)
+    assert made.is_open(edge - timedelta(minutes=1)) == made.is_open(now)
+    assert iso(edge) == made.changes(edge - timedelta(seconds=1))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'zone = "Berlin"',
+        'zone = "../etc/passwd"',
+        'windows = ["22-6"]',
+        'windows = ["Mo 22:00-06:00"]',
+        'windows = ["Mon 22:00-22:00"]',
+        'windows = ["25:00-26:00"]',
+        "not_after = 2026-01-01\nnot_before = 2026-01-02",
+        'window = ["22:00-06:00"]',
+    ],
+)
+def test_a_schedule_that_cannot_be_read_is_an_error(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"x\.toml: schedule"):
+        schedule(text)
+
+
+def test_who_answers_for_the_tests_stands_in_a_comment_of_a_user_agent() -> None:
+    profile = PROFILE + '[authorisation]\ncontact = "qa@x.test"\n'
+    made = parse(
+        Platform, profile + 'reference = "QA-7, https://x.test/bounty"\n', file="x.toml"
+    ).authorisation
+    assert made.comment == " (qa@x.test; QA-7, https://x.test/bounty)"
+    assert parse(Platform, PROFILE, file="x.toml").authorisation.comment == ""
+    for bad in ("a) Mozilla", "a\\\\", "a\\nhost: b", "ä", " a"):
+        with pytest.raises(ConfigError, match="authorisation"):
+            parse(Platform, profile + f'reference = "{bad}"\n', file="x.toml")
+
+
+def test_hosts_that_need_care() -> None:
+    text = (
+        PROFILE + '[hosts."api.x.test"]\ncriticality = "high"\n[hosts."*.y.test"]\nrequests_per_second = 3\n'
+    )
+    made = parse(Platform, text, file="x.toml")
+    assert [made.unchanged.match(f"https://{host}/") for host in ("API.x.test.", "a.y.test")] == [
+        "api.x.test",
+        "",
+    ]
+    assert made.careful.match("https://a.y.test/") == "*.y.test"
+    assert [host.rate(10) for host in made.hosts.values()] == [1.0, 3.0]
+    assert HostSection(criticality="high", requests_per_second=5).rate(10) == 5.0
+    assert HostSection().rate(10) == 10.0
+    with pytest.raises(ConfigError, match="hosts"):
+        parse(Platform, PROFILE + '[hosts."x.test/a"]\n', file="x.toml")
