@@ -7,6 +7,7 @@ import re
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
 
 from fleet.devnet.defects import DEFECTS, Defect
@@ -19,6 +20,7 @@ from tests.cli_process import run_fleet
 from tests.platforms.firing import Fired, Home
 from tests.platforms.stand import Stand
 
+FINDINGS = "select run_id, fingerprint, state, probe, evidence, repro, title from findings"
 ZERO = "0x" + "0" * 40
 HOST = re.compile(r"^(https?://[^/]+|\{[^}]+\})")
 
@@ -33,7 +35,7 @@ def looked_up(at: Home, query: str) -> list[Any]:
 
 def answers(at: Home, run: str) -> list[dict[str, Any]]:
     """Every call of a run that was answered, as a step of evidence, with the probe that asked."""
-    lines = (at.state / "runs" / run / "trajectory.jsonl").read_text("utf-8").splitlines()
+    lines = (at.state / "runs" / run / "trajectory.jsonl").read_bytes().splitlines()  # a text has more ends
     events = [json.loads(line) for line in lines]
     asked = {one["call"]: one for one in events if one["type"] == "tool.requested"}
     return [
@@ -70,29 +72,43 @@ def _hostless(tool: str, args: Mapping[str, Any]) -> tuple[str, str]:
     return tool, json.dumps(plain, sort_keys=True)
 
 
-def wrong(stand: Stand, at: Home, fired: Fired, planted: frozenset[str]) -> list[str]:
-    """What is false of this run, and which defect it saw is in no view now."""
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A finding of the fleet, with the planted defects that the answers behind it show."""
+
+    fingerprint: str
+    state: str
+    title: str
+    shown: frozenset[str]
+
+
+def judged(rows: Iterable[Row], listed: frozenset[str], met: set[str]) -> list[str]:
+    """False findings, and defects of `met` that no finding on the log or in a view shows. Pure."""
+    told = [row for row in rows if row.state in FOUND]
+    held = {one for row in rows if row.state in FOUND or row.fingerprint in listed for one in row.shown}
+    return [
+        *(f"false: {row.title} ({row.state})" for row in told if not row.shown),
+        *(f"lost: {one} was seen" for one in sorted(met - held)),
+    ]
+
+
+def wrong(at: Home, fired: Fired, planted: frozenset[str]) -> list[str]:
+    """What is false on the log and in the journal now, and which defect that this run saw is in no view."""
     defects = [one for one in DEFECTS if one.id in planted]
-    rows = looked_up(at, "select run_id, fingerprint, state, probe, evidence, repro, title from findings")
-    views = json.loads(run_fleet("status", "--json", env=at.environment(), timeout=60).stdout)
-    listed = {one["fingerprint"] for view in ("proving", "unproven") for one in views[view]}
-    held, true, complaints = set[str](), set[str](), []
-    for run, fingerprint, state, probe, sha256, repro, title in rows:
-        shown = {one.id for one in defects if one.shown_by(_steps_of(at, run, probe, sha256, repro))}
-        shown |= planted & {probe}
-        if state in FOUND and not shown:
-            complaints.append(f"false: {title} ({state}, run {run})")
-        if state in FOUND or fingerprint in listed:
-            held |= shown
-            true |= {fingerprint} if shown else set()
+    rows = []
+    for run, fingerprint, state, probe, sha256, repro, title in looked_up(at, FINDINGS):
+        steps = _steps_of(at, run, probe, sha256, repro)
+        shown = {one.id for one in defects if one.shown_by(steps)} | (planted & {probe})
+        rows.append(Row(fingerprint, state, title, frozenset(shown)))
         if run == fired.data["run"]:
             print(f"      {state:<10} {title} | {','.join(sorted(shown)) or '-'}")
-    for entry in fired.entries:
-        posted = read(entry.text)
-        if posted.severity != "meta" and posted.fp not in true:
-            complaints.append(f"false entry: {posted.title}")
-    gone = seen(defects, answers(at, fired.data["run"])) - held
-    return complaints + [f"lost: {one} was seen by run {fired.data['run']}" for one in sorted(gone)]
+    views = json.loads(run_fleet("status", "--json", env=at.environment(), timeout=300).stdout)
+    listed = frozenset(one["fingerprint"] for view in ("proving", "unproven") for one in views[view])
+    posted = [read(entry.text) for entry in fired.entries]
+    known = {row.fingerprint for row in rows if row.state in FOUND}
+    unknown = [one for one in posted if one.severity != "meta" and one.fp not in known]
+    met = seen(defects, answers(at, fired.data["run"]))
+    return [*judged(rows, listed, met), *(f"false entry: {one.title}" for one in unknown)]
 
 
 async def unsettled(stand: Stand, at: Home) -> list[str]:

@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any
 
 from fleet.devnet.defects import DEFECTS
-from tests.platforms.reckoned import seen
+from tests.platforms.reckoned import Row, judged, seen
 from tests.platforms.skies import NODE, WORLDS, drawn
 
 PANIC = {"tool": "qa_compile", "args": {"source": "// größe"}, "result": {"outcome": "panic"}}
@@ -32,6 +32,23 @@ def test_one_answer_is_seen_whoever_asked_and_several_only_by_one_probe() -> Non
     assert seen(DEFECTS, by("x", CONFIRMED) + by("y", ABSENT)) == set()
     assert seen(DEFECTS, by("explore", CONFIRMED, ABSENT)) == set()
     assert seen([one for one in DEFECTS if one.id != "compiler-panic"], by("x", PANIC)) == set()
+
+
+def test_what_was_seen_is_on_the_log_or_in_a_view_and_what_is_posted_is_planted() -> None:
+    def rows(state: str, *shown: str) -> list[Row]:
+        return [Row("aa", state, "a title", frozenset(shown))]
+
+    viewed, panic = frozenset({"aa"}), {"compiler-panic"}
+    lost = ["lost: compiler-panic was seen"]
+    for state in ("posted", "repeated", "posting", "confirmed"):
+        assert judged(rows(state, "compiler-panic"), frozenset(), panic) == []
+        assert judged(rows(state), frozenset(), set()) == [f"false: a title ({state})"]
+    for state in ("raised", "unverified", "flaky", "dropped"):
+        assert judged(rows(state, "compiler-panic"), viewed, panic) == []
+        assert judged(rows(state, "compiler-panic"), frozenset(), panic) == lost
+        assert judged(rows(state), frozenset(), set()) == []
+    assert judged(rows("posted", "missing-entry"), viewed, panic) == lost
+    assert judged([], viewed, panic) == lost
 
 
 def test_the_skies_of_a_seed_are_always_the_same_and_mix_everything() -> None:
