@@ -7,20 +7,23 @@ import sys
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 import typer
 
 from fleet.app.discovery.discover import Discovery, NamedTargets, discover
 from fleet.app.discovery.profile import ProfileContext, profile_text
 from fleet.app.discovery.visitor import Unanswered, is_ours
+from fleet.chain.keys import create_key
 from fleet.cli.console import note, run, who
-from fleet.config import Platform, parse, read_text
+from fleet.config import Platform, key_file, load_fleet, parse, read_text
 from fleet.config.authorisation import AuthorisationSection
 from fleet.errors import Refused, Unreachable
 from fleet.files import disk_errors, write_atomic
 from fleet.text import clean
 
 AGENT = "qa-fleet/1"
+ROLES: tuple[Literal["identity", "sponsor"], ...] = ("identity", "sponsor")
 _END = "# End of what was found: "
 """Before the digest of all above it: a profile that a person changed is never written again."""
 
@@ -94,6 +97,21 @@ def write_profile(path: Path, found: Discovery, context: ProfileContext) -> None
     with disk_errors(path):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_atomic(path, f"{text}\n{_END}{_digest(text + chr(10))}\n".encode())
+
+
+def keys(platform: Platform, folder: Path) -> list[str]:
+    """The two keys of a platform with a chain, made where they are not there: a line on each."""
+    if not platform.chain.rpc:
+        return ["keys     none are needed: the profile has no chain"]
+    lines, config = [], load_fleet()
+    for role in ROLES:
+        path = key_file(config, role, folder)
+        if path.exists():
+            lines.append(f"key      {path}  is there already, and stands")
+        else:
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            lines.append(f"key      {path}  made: {create_key(path)} needs coins of the chain to write")
+    return lines
 
 
 def _digest(text: str) -> str:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from fleet.app.discovery.discover import ADDRESS, Discovery, NamedTargets
 from fleet.app.discovery.profile import ProfileContext
 from fleet.app.persona_sets import one
-from fleet.chain.keys import create_key
 from fleet.cli.console import DryRun, Json, make_app, note, program, put, run, state, table
-from fleet.cli.first_look import asked, authorised, foreign_hosts, read_profile, today, write_profile
+from fleet.cli.first_look import asked, authorised, foreign_hosts, keys, read_profile, today, write_profile
 from fleet.cli.operate.doctor import examine
 from fleet.cli.run.run import planned
-from fleet.config import Platform, config_dirs, key_file, load_fleet
+from fleet.config import Platform, config_dirs, load_fleet
 from fleet.errors import UsageError
 from fleet.files import disk_errors, write_new
 from fleet.gate.dial import DIAL, read_dial
@@ -26,7 +25,6 @@ from fleet.text import clean, counted
 
 app = make_app()
 
-ROLES: tuple[Literal["identity", "sponsor"], ...] = ("identity", "sponsor")
 FIRST = "qa-security"
 """The persona of the dry run."""
 
@@ -91,7 +89,7 @@ def init(  # noqa: PLR0913  a command
         assert earlier is not None
     else:
         done.append(f"profile  {profile}  is there already, and stands")
-    done += [*fleet_file(name), *keys(earlier)]
+    done += [*fleet_file(name), *keys(earlier, state())]
     finish(name, earlier, done, as_json=as_json)
 
 
@@ -136,23 +134,6 @@ def fleet_file(name: str) -> list[str]:
     return [
         f"fleet    {path}  names {configured}: platform = {json.dumps(name)} there would make it this one"
     ]
-
-
-def keys(platform: Platform) -> list[str]:
-    """The two keys of a platform with a chain, made where they are not there; without one none is needed."""
-    if not platform.chain.rpc:
-        return ["keys     none are needed: the profile has no chain"]
-    lines, config = [], load_fleet()
-    for role in ROLES:
-        path = key_file(config, role, state())
-        if path.exists():
-            lines.append(f"key      {path}  is there already, and stands")
-        else:
-            path.parent.mkdir(mode=0o700, exist_ok=True)
-            lines.append(
-                f"key      {path}  made: {create_key(path)} needs coins of the chain before it can write"
-            )
-    return lines
 
 
 def finish(name: str, platform: Platform, done: list[str], *, as_json: bool) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -25,6 +24,7 @@ from fleet.cli.first_look import (
     authorised,
     foreign_hosts,
     is_unchanged,
+    keys,
     read_profile,
     today,
     write_profile,
@@ -120,8 +120,8 @@ def look(  # noqa: PLR0913  a command
         if path:
             write_atomic(path, FORMATS[form].written(shown.items, shown.document, pages), mode=0o644)
     data = shown.as_data(plan, page, time.monotonic() - started)
-    put(data, as_json=as_json, text=lambda: _print(shown, data))
-    note(f"page: {page}")
+    put(data, as_json=as_json, text=lambda: _print(shown, plan, data["coverage"]))
+    note(f"page: {near(page.absolute())}")
     if code := shown.code:
         raise typer.Exit(code)
 
@@ -177,8 +177,10 @@ def prepare(plan: LookPlan, *, yes: bool) -> None:
     lines += [f"{key} = {json.dumps(value)}" for key, value in jail.items()]
     write_atomic(plan.folder / "fleet.toml", "\n".join([*lines, ""]).encode())
     use_state(plan.folder)
+    if profile := read_profile(plan.profile):
+        keys(profile, plan.folder)
     write_dial(plan.folder, plan.rung, "one look", "fleet look", SystemClock())
-    note(f"profile: {plan.profile}")
+    note(f"profile: {near(plan.profile)}")
 
 
 class LookProgress:
@@ -231,13 +233,13 @@ class Shown:
 
     @property
     def code(self) -> int:
-        """1 for a finding; else what kept the runs from looking, if none of them looked; 4 for silence."""
+        """1 for a finding, 4 for silence; else what kept the runs from looking, if none of them looked."""
         codes = [exit_code(one) for one in self.runs]
         if any(item.rank and item.trusted for item in self.items):
             return 1
-        if 4 in codes or 5 in codes:
-            return 4 if 4 in codes else 5
-        return 0 if 0 in codes or 75 in codes else max(codes, default=75)
+        if 4 in codes:
+            return 4
+        return 0 if {0, 75} & {*codes} else max(codes, default=75)
 
     def as_data(self, plan: LookPlan, page: Path, seconds: float) -> dict[str, Any]:
         """The JSON document of `fleet look --json`."""
@@ -329,7 +331,7 @@ def coverage(runs: Sequence[Mapping[str, Any]], left_out: Sequence[str], plan: L
         told.append(f"Asked as a visitor, and on {counted(len(as_whom), 'path')} as accounts.")
     else:
         told.append(
-            f"Asked as a visitor alone: [accounts] one and other in {plan.profile} would change that."
+            f"Asked as a visitor alone: [accounts] one and other in {near(plan.profile)} would change that."
         )
     cut = [f"{row['part']}: {row['reason']}" for one in groups for row in one.get("left", ()) if row["cut"]]
     closed = [f"{row['part']}: {row['reason']}" for one in groups for row in one.get("unexplored", ())]
@@ -343,13 +345,19 @@ def coverage(runs: Sequence[Mapping[str, Any]], left_out: Sequence[str], plan: L
     return clean(" ".join(told), 4_000)
 
 
-def _print(shown: Shown, data: Mapping[str, Any]) -> None:
+def near(path: Path) -> str:
+    """A path as this shell's user would write it."""
+    here = path.is_relative_to(Path.cwd())
+    return shlex.quote(str(path.relative_to(Path.cwd()) if here else path))
+
+
+def _print(shown: Shown, plan: LookPlan, paragraph: str) -> None:
     print()
-    show([asdict(item) | {"state": standing(item)} for item in shown.items])
-    print(f"\n{data['coverage']}")
-    place = (
-        os.path.relpath(data["state"]) if Path(data["state"]).is_relative_to(Path.cwd()) else data["state"]
-    )
+    if shown.items:
+        show([asdict(item) | {"state": standing(item)} for item in shown.items])
+    else:
+        print("Nothing was proven to be wrong.")
+    print(f"\n{paragraph}")
     first = shown.items[0].fingerprint if shown.items else ""
     words = f"findings show {first}" if first else "runs list --all"
-    print(f"\n{program()} --state {place} {words}", file=sys.stdout)
+    print(f"\n{program()} --state {near(plan.folder)} {words}")

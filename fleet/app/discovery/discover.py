@@ -6,26 +6,28 @@ answer is believed only where its content is what the place promises: a site may
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import anyio
 
+from fleet.app.discovery.json_rpc import (
+    FoundContract,
+    FoundNode,
+    chain_of,
+    contract_at,
+    may_be_node,
+    mcp_server,
+)
 from fleet.app.discovery.visitor import Answer, Unanswered, Visitor, origin_of
 from fleet.broker.egress_policy import Origin
-from fleet.chain.node.abi import FUNCTIONS
-from fleet.chain.node.codec import Malformed
-from fleet.chain.node.facets import selectors
-from fleet.chain.node.hexes import as_bytes, as_int
 from fleet.drivers.explore.documents.api import DESCRIPTIONS
 from fleet.drivers.explore.documents.api_description import ApiDescription, read_description
 from fleet.drivers.explore.web.site_map import MISSING
-from fleet.errors import Unreachable, UsageError
+from fleet.errors import UsageError
 from fleet.oracles.documents.api_document import api_document, is_description
 from fleet.oracles.documents.openapi import operations, security_schemes
 from fleet.text import counted, line
@@ -52,12 +54,6 @@ _LINKED = re.compile(
     re.IGNORECASE,
 )
 _ASSET = re.compile(r"\.(?:js|css|png|ico|svg|map|html?)(?:\?|$)", re.IGNORECASE)
-_MCP_START = {
-    "protocolVersion": "2025-06-18",
-    "capabilities": {},
-    "clientInfo": {"name": "qa-fleet", "version": "1"},
-}
-
 Progress = Callable[[str], None]
 
 
@@ -82,23 +78,6 @@ class FoundSite:
     """How requests show who asks, as its description has it."""
     notes: tuple[str, ...] = ()
     """What was found and is not looked at."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundNode:
-    rpc: str
-    id: int
-    how: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundContract:
-    """A contract at a named address. `functions`: how many its loupe lists; None without a loupe."""
-
-    address: str
-    how: str
-    functions: int | None = None
-    takes_feedback: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +197,7 @@ class _Findings:
             except Unanswered as error:
                 why = why or str(error)
                 continue
-            asks_node = bool(self._named.address) or _may_be_node(first)
+            asks_node = bool(self._named.address) or may_be_node(first)
             if asks_node and (node := await chain_of(visitor, url)):
                 self._nodes[ways] = node
                 self._report(f"{url}: {node.how}")
@@ -302,7 +281,7 @@ async def _documents(visitor: Visitor, site: FoundSite, first: Answer, report: P
                 )
     documents = list({(one.role, one.how): one for one in reversed(documents)}.values())[::-1]
     for url in (site.origin + site.start, *(f"{site.origin}{path}" for path in ("/mcp", "/mcp/"))):
-        if how := await _mcp(visitor, url, absent):
+        if how := await mcp_server(visitor, url, absent):
             documents.append(FoundDocument("mcp", url, how))
             break
     for one in documents:
@@ -392,76 +371,3 @@ READERS: dict[str, tuple[str, Callable[[Answer], str]]] = {
     "/.well-known/agent.json": ("agent-card", _agent_card),
 }
 """Documents at fixed places: role, and what is found there, "" where the content is another."""
-
-
-# JSON-RPC -----------------------------------------------------------------------------------------
-
-
-def _may_be_node(answer: Answer) -> bool:
-    """Whether a place refused GET, or answered as JSON-RPC does: only such a place is posted to."""
-    refused = answer.status in (400, 404, 405, 415, 426) and "html" not in answer.type
-    return answer.whole and (refused or b'"jsonrpc"' in answer.body[:2_000])
-
-
-async def _call(visitor: Visitor, url: str, method: str, params: object) -> Any:  # noqa: ANN401  any JSON
-    """The result of a JSON-RPC call; None where there is none."""
-    asked = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    try:
-        accept = "application/json, text/event-stream"
-        answer = await visitor.ask("POST", url, json.dumps(asked).encode(), accept=accept)
-    except Unanswered:
-        return None
-    said = answer.json
-    if answer.type == "text/event-stream" and (event := re.search(r"(?m)^data: ?(\{.*)$", answer.text)):
-        said = replace(answer, body=event[1].encode()).json
-    return said.get("result") if isinstance(said, dict) and said.get("jsonrpc") == "2.0" else None
-
-
-async def chain_of(visitor: Visitor, url: str) -> FoundNode | None:
-    """The node at a URL, if it says of which chain it is."""
-    try:
-        number = as_int(await _call(visitor, url, "eth_chainId", []))
-    except Unreachable:
-        return None
-    how = f"eth_chainId answered {number}"
-    return FoundNode(rpc=url.rstrip("/"), id=number, how=how) if 0 < number < 1 << 63 else None
-
-
-async def contract_at(visitor: Visitor, rpc: str, address: str) -> FoundContract | None:
-    """The contract at an address; None where there is no code."""
-
-    async def asked(name: str) -> bytes:
-        call = {"to": address, "data": "0x" + FUNCTIONS[name].selector.hex()}
-        return as_bytes(await _call(visitor, rpc, "eth_call", [call, "latest"]))
-
-    functions, feedback, code = None, False, b""
-    with suppress(Unreachable):
-        code = as_bytes(await _call(visitor, rpc, "eth_getCode", [address, "latest"]))
-    if not code:
-        return None
-    with suppress(Unreachable, Malformed):
-        functions = len(selectors(await asked("facets")))
-    with suppress(Unreachable):
-        feedback = len(await asked("feedbackCount")) == 32
-    how = f"eth_getCode answered {counted(len(code), 'byte')}"
-    how += f"; a diamond: its loupe lists {counted(functions, 'function')}" if functions else "; no loupe"
-    how += "; it has a feedback log" if feedback else ""
-    return FoundContract(address=address, how=how, functions=functions, takes_feedback=feedback)
-
-
-async def _mcp(visitor: Visitor, url: str, absent: bytes | None) -> str:
-    """Whether an MCP server answers there. It is first asked as one that only listens: what answers GET as a
-    page, or has nothing there, is not posted to."""
-    try:
-        heard = await visitor.get(url, accept="text/event-stream", limit=4_096)
-    except Unanswered:
-        return ""
-    known = heard.status in (400, 405, 406) or b'"jsonrpc"' in heard.body
-    if not heard.whole or not known or heard.body == absent or "html" in heard.type:
-        return ""
-    result = await _call(visitor, url, "initialize", _MCP_START)
-    if not isinstance(result, dict) or not isinstance(result.get("protocolVersion"), str):
-        return ""
-    server = result.get("serverInfo")
-    name = line(str(server.get("name", "")), 60) if isinstance(server, dict) else ""
-    return f"an MCP server {name!r}, protocol {line(result['protocolVersion'], 20)}"

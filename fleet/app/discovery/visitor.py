@@ -179,7 +179,8 @@ class Visitor:
             try:
                 await addresses(origin, private=private)
             except Denied as denied:
-                raise Unanswered(str(denied)) from None
+                why = "; name it by its address" if denied.rule == "address" else ""
+                raise Unanswered(f"{denied}{why}") from None
             client = open_client(f"{origin.scheme}://{origin.authority}/")
             self._clients[origin] = await self._stack.enter_async_context(client)
         return self._clients[origin]
