@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -18,12 +18,18 @@ from fleet.chain.keys import create_key
 from fleet.cli.console import note, run, who
 from fleet.config import Platform, key_file, load_fleet, parse, read_text
 from fleet.config.authorisation import AuthorisationSection
-from fleet.errors import Refused, Unreachable
+from fleet.errors import Refused, Unreachable, UsageError
 from fleet.files import disk_errors, write_atomic
 from fleet.text import clean
 
 AGENT = "qa-fleet/1"
 ROLES: tuple[Literal["identity", "sponsor"], ...] = ("identity", "sponsor")
+Contact = Annotated[
+    str,
+    typer.Option(
+        metavar="ADDRESS", help="Whom the platform's people may write to; in the User-Agent of each request."
+    ),
+]
 _END = "# End of what was found: "
 """Before the digest of all above it: a profile that a person changed is never written again."""
 
@@ -38,12 +44,21 @@ async def foreign_hosts(named: NamedTargets) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def authorised(hosts: tuple[str, ...], earlier: Platform | None, *, yes: bool) -> AuthorisationSection:
+def authorised(
+    hosts: tuple[str, ...], earlier: Platform | None, *, yes: bool, contact: str = ""
+) -> AuthorisationSection:
     """A person's word that these hosts may be tested: an earlier one, `yes`, or asked once on a terminal.
 
-    It is empty where there is no such host. Refused without a word.
+    It is empty where there is no such host. `contact` stands in each request's User-Agent; for a host outside
+    that is this person unless another is named. Refused without a word.
     """
     given = earlier.authorisation if earlier else AuthorisationSection()
+    contact = contact or given.contact or (who() if hosts and _is_comment(who()) else "")
+    if not _is_comment(contact):
+        raise UsageError(
+            f"--contact {contact!r} cannot stand in a User-Agent", remedy="such as qa@example.org"
+        )
+    given = given.model_copy(update={"contact": contact})
     if not (missing := [one for one in hosts if one not in given.hosts]):
         return given
     names = " and ".join(missing)
@@ -62,10 +77,18 @@ def authorised(hosts: tuple[str, ...], earlier: Platform | None, *, yes: bool) -
     return given.model_copy(update={"by": who(), "on": today(), "hosts": (*given.hosts, *missing)})
 
 
-def asked(named: NamedTargets, *, quiet: bool = False) -> Discovery:
+def _is_comment(text: str) -> bool:
+    try:
+        AuthorisationSection(contact=text)
+    except ValueError:
+        return False
+    return True
+
+
+def asked(named: NamedTargets, word: AuthorisationSection) -> Discovery:
     """What there is; Unreachable where nothing answers."""
-    tell = (lambda _: None) if quiet else (lambda text: note(f"  {text}"))
-    found = run(lambda: discover(named, AGENT, tell))
+    note(f"asking what there is at {' and '.join(ways[0] for ways in named.urls)}")
+    found = run(lambda: discover(named, AGENT + word.comment, lambda text: note(f"  {text}")))
     for url, why in found.silent:
         note(f"  {url}: {why}")
     if not (found.sites or found.contract or found.node):

@@ -12,8 +12,17 @@ import typer
 from fleet.app.discovery.discover import ADDRESS, Discovery, NamedTargets
 from fleet.app.discovery.profile import ProfileContext
 from fleet.app.persona_sets import one
-from fleet.cli.console import DryRun, Json, make_app, note, program, put, run, state, table
-from fleet.cli.first_look import asked, authorised, foreign_hosts, keys, read_profile, today, write_profile
+from fleet.cli.console import DryRun, Json, make_app, program, put, run, state, table
+from fleet.cli.first_look import (
+    Contact,
+    asked,
+    authorised,
+    foreign_hosts,
+    keys,
+    read_profile,
+    today,
+    write_profile,
+)
 from fleet.cli.operate.doctor import examine
 from fleet.cli.run.run import planned
 from fleet.config import Platform, config_dirs, load_fleet
@@ -47,6 +56,7 @@ def init(  # noqa: PLR0913  a command
     yes_i_may: Annotated[
         bool, typer.Option("--yes-i-may", help="It is yours, or you have its owner's permission: do not ask.")
     ] = False,
+    contact: Contact = "",
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
@@ -74,9 +84,8 @@ def init(  # noqa: PLR0913  a command
     done = list[str]()
     if earlier is None:
         foreign = run(lambda: foreign_hosts(named))
-        word = authorised(foreign, None, yes=yes_i_may)
-        note(f"asking what there is at {' and '.join(ways[0] for ways in named.urls)}")
-        found = asked(named)
+        word = authorised(foreign, None, yes=yes_i_may, contact=contact)
+        found = asked(named, word)
         log = log_of(
             log or answers.ask("Where are findings posted? file, or contract:ADDRESS", "file"), found
         )

@@ -20,6 +20,7 @@ from fleet.app.wiring import open_world
 from fleet.cli.console import DryRun, Json, make_app, note, program, put, refuse_if_stopped, run, state
 from fleet.cli.findings import item_pages
 from fleet.cli.first_look import (
+    Contact,
     asked,
     authorised,
     foreign_hosts,
@@ -82,6 +83,7 @@ def look(  # noqa: PLR0913  a command
     yes_i_may: Annotated[
         bool, typer.Option("--yes-i-may", help="It is yours, or you have its owner's permission: do not ask.")
     ] = False,
+    contact: Contact = "",
     persona: Annotated[
         list[str] | None,
         typer.Option(help=f"Only this one of {', '.join((*TOGETHER, ALONE))}; may be repeated."),
@@ -111,7 +113,7 @@ def look(  # noqa: PLR0913  a command
     refuse_if_stopped(state())
     if why := why_no_jail(load_fleet().jail):  # now, and not after the questions
         raise JailError(why)
-    prepare(plan, yes=yes_i_may)
+    prepare(plan, yes=yes_i_may, contact=contact)
     refuse_if_stopped(folder)
     shown = run(lambda: _look(plan, started))
     pages = run(lambda: item_pages.pages_of(folder, shown.items))
@@ -154,14 +156,13 @@ class LookPlan:
         }
 
 
-def prepare(plan: LookPlan, *, yes: bool) -> None:
+def prepare(plan: LookPlan, *, yes: bool, contact: str) -> None:
     """Ask what is there, and make the look's state directory the one of this process."""
     earlier = read_profile(plan.profile)
     foreign = run(lambda: foreign_hosts(plan.named))
-    word = authorised(foreign, earlier, yes=yes)
+    word = authorised(foreign, earlier, yes=yes, contact=contact)
     jail = load_fleet().jail.model_dump(exclude_defaults=True)
     if is_unchanged(plan.profile):
-        note(f"asking what there is at {' and '.join(one[0] for one in plan.named.urls)}")
         context = ProfileContext(
             name=plan.named.name,
             command="fleet look",
@@ -170,7 +171,7 @@ def prepare(plan: LookPlan, *, yes: bool) -> None:
             gentle=bool(foreign),
             exercise=plan.rung is Rung.EXERCISE,
         )
-        write_profile(plan.profile, asked(plan.named), context)
+        write_profile(plan.profile, asked(plan.named, word), context)
     else:
         note(f"the profile was changed by hand, and stands: {plan.profile}")
     lines = [f"platform = {json.dumps(plan.named.name)}", *(["[jail]"] if jail else [])]

@@ -12,7 +12,7 @@ from fleet.app.discovery.profile import ProfileContext
 from fleet.cli.first_look import authorised, foreign_hosts, is_unchanged, read_profile, write_profile
 from fleet.config import Platform
 from fleet.config.authorisation import AuthorisationSection
-from fleet.errors import Refused
+from fleet.errors import Refused, UsageError
 
 A, B = "a.example", "b.example:8443"
 WORD = AuthorisationSection(by="ada@office", on="2026-11-27", hosts=(A,))
@@ -73,3 +73,14 @@ def test_a_profile_is_written_again_until_a_person_changes_it(tmp_path: Path) ->
     assert (read.web.site, read.authorisation) == ("http://127.0.0.1:8000", WORD)
     path.write_text(path.read_text().replace("# act_paths", "act_paths"))
     assert not is_unchanged(path)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "contact", "comment"),
+    [((), "", ""), ((), "qa@a.example", " (qa@a.example)"), ((A,), "qa@a.example", " (qa@a.example)")],
+)
+def test_who_asks_stands_in_the_user_agent(hosts: tuple[str, ...], contact: str, comment: str) -> None:
+    assert authorised(hosts, None, yes=True, contact=contact).comment == comment
+    assert "@" in authorised((A,), None, yes=True).contact
+    with pytest.raises(UsageError):
+        authorised((), None, yes=True, contact="a)\r\nx: y")

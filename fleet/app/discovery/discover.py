@@ -36,7 +36,7 @@ from sandbox.pages.condensed import condensed
 from sandbox.tools.qa_fetch import LONGEST
 
 SECONDS = 60.0
-"""For everything that is asked."""
+"""For all hosts together, and again for an address."""
 DESCRIPTION = 4 << 20
 """Bytes of a description of an API."""
 LINKED = 8
@@ -161,7 +161,7 @@ async def discover(
             async with anyio.create_task_group() as tasks:
                 for ways in named.urls:
                     tasks.start_soon(found.place, visitor, ways)
-        with anyio.move_on_after(seconds / 4):
+        with anyio.move_on_after(seconds):
             await found.address(visitor)
         return found.discovery(visitor.asked)
 

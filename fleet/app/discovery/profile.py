@@ -156,7 +156,14 @@ def _role(role: str, taken: set[str]) -> str:
 
 
 def _authorisation(context: ProfileContext) -> Iterator[ProfileLine]:
-    if not context.authorisation.hosts:
+    word = context.authorisation
+    if word.contact:
+        yield ProfileLine("contact", word.contact, "follows the User-Agent of each request")
+    else:
+        yield ProfileLine("contact", "qa@example.org", "each request's User-Agent says who asks", found=False)
+    if word.reference:
+        yield ProfileLine("reference", word.reference, "what permits the tests")
+    if not word.hosts:
         yield ProfileLine(
             "by",
             "NAME",
@@ -164,9 +171,9 @@ def _authorisation(context: ProfileContext) -> Iterator[ProfileLine]:
             found=False,
         )
         return
-    yield ProfileLine("by", context.authorisation.by, "said that these hosts may be tested")
-    yield ProfileLine("on", context.authorisation.on, "the day of it")
-    yield ProfileLine("hosts", context.authorisation.hosts, "each that it is for")
+    yield ProfileLine("by", word.by, "said that these hosts may be tested")
+    yield ProfileLine("on", word.on, "the day of it")
+    yield ProfileLine("hosts", word.hosts, "each that it is for")
 
 
 def _chain(found: Discovery) -> Iterator[ProfileLine]:
