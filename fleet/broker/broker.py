@@ -126,7 +126,7 @@ class EgressSession(JailSession):
         await wire.go_on(await self._policy.turn(target.origin))
         body = await wire.body()
         entry.sent = len(body)
-        entry.pause = await relay(
+        entry.pause, entry.strained_s = await relay(
             wire,
             request,
             body,

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from fleet.broker.pace import HostPace
 from fleet.broker.rpc_policy import METHODS, Denied
 from fleet.config import Platform
+from fleet.config.platform import FOREIGN_RATE
 from fleet.config.url_list import NO_URLS, UrlList
 from fleet.errors import ConfigError
 from fleet.unanswered import NO_NAME
@@ -145,7 +146,7 @@ class EgressPolicy:
             careful=platform.careful,
             unchanged=platform.unchanged,
             comment=platform.authorisation.comment,
-            pace=HostPace(web.requests_per_second, rate_of=partial(_rate_at, platform)),
+            pace=HostPace(FOREIGN_RATE, rate_of=partial(_rate_at, platform)),
         )
         if policy.rpc and _profile_origin(policy.rpc) in policy.hosts:
             raise ConfigError(
@@ -220,6 +221,14 @@ class EgressPolicy:
         if self.pace is not None and seconds > 0:
             self.pace.hold(self._paced(origin), seconds)
 
+    def answered(self, target: EgressTarget, method: str, status: int, ms: float) -> float:
+        """Take in how a host answered; the seconds for which it has been strained although asked less."""
+        if self.pace is None:
+            return 0.0
+        page, query, _ = target.path.partition("?")
+        same = method == "GET" and not query
+        return self.pace.answered(self._paced(target.origin), page, status, ms if same else None)
+
     def _paced(self, origin: Origin) -> Origin:
         if origin in self.hosts or self.careful.match(f"{origin.scheme}://{origin.authority}"):
             return origin
@@ -248,10 +257,10 @@ class EgressPolicy:
 
 def _rate_at(platform: Platform, key: Hashable) -> float:
     """Most requests a second to the host of a key of `_paced`."""
-    usual = platform.web.requests_per_second
-    if isinstance(key, Origin) and (name := platform.careful.match(f"{key.scheme}://{key.authority}")):
-        return platform.hosts[name].rate(usual)
-    return usual
+    assert isinstance(key, Origin)
+    usual = platform.web.rate(key.host)
+    name = platform.careful.match(f"{key.scheme}://{key.authority}")
+    return platform.hosts[name].rate(usual) if name else usual
 
 
 def is_plain(path: str) -> bool:

@@ -19,6 +19,7 @@ class EgressRecord:
     received: int = 0
     ms: float = 0.0
     pause: float = 0.0  # seconds that the host asked to wait (Retry-After)
+    strained_s: float = 0.0  # for which the host has been strained although it was asked less
 
 
 @dataclass(slots=True)
@@ -32,6 +33,7 @@ class EgressEntry:
     received: int = 0
     status: int = 0
     pause: float = 0.0
+    strained_s: float = 0.0
     started: float = field(default_factory=time.monotonic)
 
     def record(self, rule: str) -> EgressRecord:
@@ -45,4 +47,5 @@ class EgressEntry:
             received=self.received,
             ms=round((time.monotonic() - self.started) * 1000, 3),
             pause=self.pause,
+            strained_s=self.strained_s,
         )

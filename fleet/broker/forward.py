@@ -6,6 +6,7 @@ import asyncio
 import functools
 import re
 import ssl
+import time
 from collections.abc import Callable, Coroutine
 from datetime import datetime
 
@@ -67,9 +68,9 @@ async def relay(  # noqa: PLR0913  one request, as it came
     meter: Meter,
     *,
     ask: Callable[[], None],
-) -> float:
+) -> tuple[float, float]:
     """One request to one listed host; the answer's bytes go to the jail as they come. The seconds that its
-    head asks to wait, of which alone anything is read here.
+    head asks to wait, of which alone anything is read here, and those for which the host has been strained.
 
     `ask` is called once connected, right before the request is sent; it raises Denied.
     """
@@ -80,14 +81,18 @@ async def relay(  # noqa: PLR0913  one request, as it came
         ask()
         writer.write(rewritten(request, body, target, policy.comment))
         await writer.drain()
+        sent_at = time.monotonic()
         first = await reader.read(_CHUNK)
+        ms = (time.monotonic() - sent_at) * 1000
         if not first:
             raise Denied("unreachable", f"{target.origin.host} closed without an answer: {RESET}", status=502)
         wire.relayed = True
         pause = asked_pause(first)
         policy.hold(target.origin, pause)
+        found = _HEAD.match(first)
+        strained_s = policy.answered(target, request.method.decode(), int(found[1]) if found else 0, ms)
         await _until_client_leaves(wire, _pump(first, reader, wire.writer, meter))
-        return pause
+        return pause, strained_s
     except OSError as error:
         why = unanswered(error) or error.strerror or RESET
         raise Denied("unreachable", f"{target.origin.host}: {why}", status=502) from None

@@ -1,15 +1,89 @@
-"""How fast a jail may ask one host: turns, evenly spaced, that all jails of a process share."""
+"""How fast a jail may ask one host: turns, evenly spaced, that all jails of a process share.
+
+A host that is strained is asked less: the pace halves, and recovers slowly once it is well (additive
+increase, multiplicative decrease). Strain is an answer of 429, answers of 503 from more than one page (one
+may just be broken), or pages that take more than twice as long as when the same pages were asked first.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass, field, replace
+from statistics import median
+
+FLOOR = 1 / 16
+"""The smallest share of a host's rate that strain leaves."""
+APART_S = 1.0
+"""Answers within this time of a halving were asked before it, and halve nothing."""
+QUIET_S = 5.0
+"""Seconds without strain before the pace begins to recover."""
+RECOVERY_S = 60.0
+"""Seconds from nothing to the whole rate."""
+SICK_S = 30.0
+"""Strain that does not come again in this time was no lasting one."""
+FIRST, LAST = 3, 8
+"""How many of a page's first times make its usual one; how many of the latest of all are looked at."""
+SLOWER, MORE_MS = 2.0, 100.0
+"""Slow: more than this many times the usual time, and this much longer."""
+_PAGES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class HostStrain:
+    """What a host's answers leave of its rate. Seconds of one clock that never steps."""
+
+    share: float = 1.0
+    cut_at: float = -1e9
+    sick_since: float = -1e9
+    sick_at: float = -1e9
+
+    def share_at(self, now: float) -> float:
+        """The share of the rate that it is asked with now."""
+        return min(1.0, self.share + max(0.0, now - self.cut_at - QUIET_S) / RECOVERY_S)
+
+    def strained(self, now: float, *, sick: bool) -> HostStrain:
+        """After an answer that shows strain; `sick`: the host is not just limiting our rate."""
+        told = self
+        if sick:
+            since = self.sick_since if now - self.sick_at <= SICK_S else now
+            told = replace(self, sick_since=since, sick_at=now)
+        if now - self.cut_at < APART_S:
+            return told
+        return replace(told, share=max(FLOOR, self.share_at(now) / 2), cut_at=now)
+
+    def sick_s(self, now: float) -> float:
+        """Seconds for which it has shown strain that slower asking did not end; 0 once it is well."""
+        return self.sick_at - self.sick_since if now - self.sick_at <= SICK_S else 0.0
+
+
+@dataclass(slots=True)
+class HostLatency:
+    """The times of a host's pages, each compared with those of the same page at first."""
+
+    first: dict[str, list[float]] = field(default_factory=dict)
+    last: deque[bool] = field(default_factory=lambda: deque(maxlen=LAST))
+
+    def is_slow(self, page: str, ms: float) -> bool:
+        """Take in the time of one answer; whether the latest ones are slow."""
+        usual = self.first.setdefault(page, []) if len(self.first) < _PAGES else self.first.get(page)
+        if usual is None:
+            return False
+        if len(usual) < FIRST:
+            usual.append(ms)
+            return False
+        self.last.append(ms > max(SLOWER * median(usual), MORE_MS + median(usual)))
+        if len(self.last) < LAST or 2 * sum(self.last) <= LAST:
+            return False
+        self.last.clear()
+        return True
 
 
 class HostPace:
     """At most `rate` turns a second for each key, or what `rate_of` says of it; callers wait in order, and
-    nothing is saved up.
+    nothing is saved up. Less while a host is strained.
 
     A caller that leaves while it waits takes no turn.
     """
@@ -26,6 +100,9 @@ class HostPace:
         self._next: dict[Hashable, float] = {}
         self._held: dict[Hashable, float] = {}
         self._queues: dict[Hashable, asyncio.Lock] = {}
+        self._strain: dict[Hashable, HostStrain] = {}
+        self._unavailable: dict[Hashable, tuple[str, float]] = {}
+        self._latency: defaultdict[Hashable, HostLatency] = defaultdict(HostLatency)
 
     def hold(self, key: Hashable, seconds: float) -> None:
         """Give no turn for these seconds: the host asked for a pause."""
@@ -36,6 +113,25 @@ class HostPace:
         """Seconds until the pause is over that a host asked for; 0 without one."""
         return max(0.0, self._held.get(key, 0.0) - self._clock())
 
+    def answered(self, key: Hashable, page: str, status: int, ms: float | None = None) -> float:
+        """Take in one answer; `ms` where the page takes the same time when it is asked again. The seconds for
+        which the host has been strained although it was asked less."""
+        now, strain = self._clock(), self._strain.get(key, HostStrain())
+        sick = ms is not None and status < 400 and self._latency[key].is_slow(page, ms)
+        if status == 503:
+            before, at = self._unavailable.get(key, (page, now))
+            sick = before != page and now - at <= SICK_S
+            if sick or now - at > SICK_S or key not in self._unavailable:
+                self._unavailable[key] = (page, now)
+        if sick or status == 429:
+            strain = self._strain[key] = strain.strained(now, sick=sick)
+        return strain.sick_s(now)
+
+    def rate(self, key: Hashable) -> float:
+        """Turns a second at this moment."""
+        strain = self._strain.get(key)
+        return self._rate_of(key) * (strain.share_at(self._clock()) if strain else 1.0)
+
     async def turn(self, key: Hashable) -> float:
         """Wait for the next turn; the seconds that it took."""
         began = self._clock()
@@ -44,5 +140,5 @@ class HostPace:
             if pause > 0:
                 await self._sleep(pause)
             now = self._clock()
-            self._next[key] = max(now, self._next.get(key, 0.0)) + 1 / self._rate_of(key)
+            self._next[key] = max(now, self._next.get(key, 0.0)) + 1 / self.rate(key)
             return now - began

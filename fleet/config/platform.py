@@ -13,13 +13,15 @@ from fleet.config.accounts import AccountsSection
 from fleet.config.authorisation import AuthorisationSection
 from fleet.config.compiler import CompilerSection
 from fleet.config.scope import HostSection, ScheduleSection
-from fleet.config.section import ActPath, Address, HttpUrl, Section, UrlPath
+from fleet.config.section import ActPath, Address, HttpUrl, Section, UrlPath, is_loopback
 from fleet.config.url_list import UrlEntry, UrlList
 
 HostName = Annotated[str, StringConstraints(pattern=r"^(\*\.)?[A-Za-z0-9._\[\]:-]{1,253}$")]
 Role = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
 MetadataName = Annotated[str, StringConstraints(pattern=r"^[!-~]{0,100}$")]
 Fact = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
+FOREIGN_RATE, OWN_RATE = 10.0, 50.0
+"""Requests a second where a profile states none: to another machine's host, and to one of this machine."""
 _WS_URL = re.compile(r"wss?://[^\s/?#@]+(/[^\s?#]*)?")
 
 
@@ -113,10 +115,20 @@ class WebSection(Section):
     """Hosts and paths that nothing asks, at any rung and in any spelling: `admin.example.org`,
     `*.internal.example.org`, `{site}/logout` and all below it, `/billing` of every host. An entry without a
     port means every port and scheme."""
-    requests_per_second: float = Field(default=50.0, ge=0.1, le=10_000)
-    """Most requests a second to one host, of all runs of a process together; more wait for their turn."""
+    requests_per_second: float | None = Field(default=None, ge=0.1, le=10_000)
+    """Most requests a second to one host, of all runs of a process together; more wait for their turn, and a
+    strained host is asked less. Left out: 10, and 50 of this machine's own hosts."""
+    degraded_s: float = Field(default=120.0, ge=1, le=86_400)
+    """Seconds for which a host may be strained (503, or pages at more than twice their time) although it is
+    asked less; then a run ends as `target_degraded`."""
     requests_per_day: int = Field(default=20_000, ge=0)
     """Most requests of explorers on one day (UTC)."""
+
+    def rate(self, host: str) -> float:
+        """Most requests a second to a host."""
+        if self.requests_per_second is not None:
+            return self.requests_per_second
+        return OWN_RATE if is_loopback(host) else FOREIGN_RATE
 
     @property
     def never_places(self) -> UrlList:

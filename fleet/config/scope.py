@@ -19,8 +19,9 @@ _WINDOW = re.compile(
     r"(?P<begin>(?:[01]\d|2[0-3]):[0-5]\d)-(?P<end>(?:[01]\d|2[0-3]):[0-5]\d|24:00)",
     re.ASCII,
 )
-_AHEAD_MIN = 9 * 24 * 60
-"""Longest time in minutes until a window of a week opens or closes, with a change of the clocks."""
+_DAY_MIN = 24 * 60
+_AHEAD_H = 9 * 24
+"""Longest time in hours until a window of a week opens or closes, with a change of the clocks."""
 
 
 class HostSection(Section):
@@ -112,9 +113,17 @@ class ScheduleSection(Section):
 @lru_cache(64)
 def _change(schedule: ScheduleSection, minute: datetime, is_open: bool) -> str:
     edges = {edge for edge in (schedule.begin, schedule.end) if edge and edge > minute}
-    if schedule.windows:  # by the minute: an hour that the clocks leave out has no beginning of its own
-        first = max(minute, schedule.begin or minute)
-        edges |= {first + timedelta(minutes=count) for count in range(1, _AHEAD_MIN)}
+    marks = {0, *(mark % _DAY_MIN for text in schedule.windows for mark in _hours(text)[1:])}
+    first, zone = max(minute, schedule.begin or minute), ZoneInfo(schedule.zone)
+    for count in range(_AHEAD_H if schedule.windows else 0):
+        hour = first + timedelta(hours=count)
+        local, later = hour.astimezone(zone), (hour + timedelta(hours=1)).astimezone(zone)
+        shown = local.hour * 60 + local.minute
+        waits = {(mark - shown) % _DAY_MIN for mark in marks}
+        if local.utcoffset() != later.utcoffset():  # the clocks change in this hour
+            waits = set(range(60))
+        edges |= {hour + timedelta(minutes=wait) for wait in waits if wait < 60}
+    edges -= {minute}
     return next((iso(edge) for edge in sorted(edges) if schedule.is_open(edge) != is_open), "")
 
 

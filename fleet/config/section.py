@@ -29,6 +29,13 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine by its name or address alone."""
+    with suppress(ValueError):
+        return ip_address(host.strip("[]")).is_loopback
+    return host == "localhost" or host.endswith(".localhost")
+
+
 def in_the_clear(url: str) -> str:
     """Validator: ValueError for plain http to another machine."""
     host = urlsplit(url).hostname or ""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import anyio
 
@@ -177,7 +178,8 @@ class Drive:
         answered, refused = self.runner.session.answered, self.runner.session.limited
         if self.desk is None or refused < FEW_REFUSED or refused < answered * REPORTED_REFUSED:
             return
-        rate = self.world.platform.web.requests_per_second
+        web = self.world.platform.web
+        rate = web.rate(urlsplit(web.site).hostname or "")
         text = f"{refused} of {answered} answers were 429 (too many requests) at {rate:g} requests a second"
         text += (
             "; lower web.requests_per_second in the platform's profile, or let the fleet's address ask more"

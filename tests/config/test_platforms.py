@@ -131,7 +131,9 @@ def test_what_says_no_such_place_is_refused(path: str) -> None:
 
 def test_the_limits_of_requests() -> None:
     web = parse(Platform, WEB, file="x.toml").web
-    assert (web.requests_per_second, web.requests_per_day) == (50.0, 20_000)
+    assert (web.rate("x.test"), web.rate("127.0.0.1"), web.requests_per_day) == (10.0, 50.0, 20_000)
+    stated = parse(Platform, WEB + "requests_per_second = 3\n", file="x.toml").web
+    assert (stated.rate("x.test"), stated.rate("a.localhost")) == (3.0, 3.0)
     for bad in ("requests_per_second = 0", "requests_per_day = -1", "requests_per_second = inf"):
         with pytest.raises(ConfigError, match=bad.partition(" ")[0]):
             parse(Platform, WEB + bad + "\n", file="x.toml")

@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
+from fleet.broker.egress_record import EgressRecord
 from fleet.clock import SystemClock
 from fleet.drivers.desk import FINISH, MAX_REPLY, REPORT_FINDING, RUN_PROBE, Desk, ProviderFailed, Reply
 from fleet.drivers.session import RunOver
@@ -219,6 +220,18 @@ async def test_stop_ends_the_run_before_the_next_turn(tmp_path: Path) -> None:
         assert (found.outcome, found.detail.startswith("STOP is set: enough")) == ("stopped", True)
         with pytest.raises(RunOver):
             await desk.more()
+
+
+async def test_a_target_that_stays_strained_ends_the_run(tmp_path: Path) -> None:
+    async with seated(tmp_path, persona(look("a"))) as table:
+        session = table.drive.runner.session
+        for strained_s in (119.0, 120.0):
+            await session.call("qa_fetch", {"url": "http://site/"})
+            session._noted(EgressRecord(verb="GET", host="site", what="/", status=200, strained_s=strained_s))
+        with pytest.raises(RunOver) as found:
+            await session.call("qa_fetch", {"url": "http://site/"})
+        assert found.value.outcome == "target_degraded"
+        assert found.value.detail.startswith("site has answered 503 or slowly for 120 s, although")
 
 
 async def test_a_call_after_the_window_closed_ends_the_run(tmp_path: Path) -> None:

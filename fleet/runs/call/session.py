@@ -131,6 +131,7 @@ class RunSession:
         self.requests = 0
         """What the broker served of this run's jails."""
         self._resumes = 0.0
+        self._degraded = ""
         self.breaker = CircuitBreaker(world.clock, world.patience_s)
         self.contacts = Contacts(targets_of(world.platform))
         self.charged_together = context.gate.together
@@ -315,6 +316,11 @@ class RunSession:
         self.requests += 1
         if record.pause:
             self._resumes = max(self._resumes, self._world.clock.monotonic() + record.pause)
+        if record.strained_s >= (longest := self._world.platform.web.degraded_s):
+            self._degraded = (
+                f"{record.host} has answered 503 or slowly for {record.strained_s:.0f} s, although it was"
+                f" asked less (web.degraded_s = {longest:g})"
+            )
 
     async def _post_free_entry(self, text: str) -> dict[str, Any]:
         """`qa_report`, the one tool that the trusted side executes itself: post one free entry under the
@@ -355,6 +361,8 @@ class RunSession:
         stopped, self.wallet.stopped = self.wallet.stopped, ""
         if stopped:
             raise RunOver("stopped", stopped)
+        if self._degraded:
+            raise RunOver("target_degraded", self._degraded)
         if spent:
             raise RunOver("budget_exceeded", spent)
 

@@ -1,0 +1,114 @@
+"""The pace at a host: slower while it is strained, back when it is well, and untouched by one broken page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.pace import CASES, RATE, served
+from fleet.broker.pace import APART_S, FLOOR, QUIET_S, RECOVERY_S, SICK_S, HostPace, HostStrain
+from tests.jail.test_broker_forward import rig
+from tests.sandbox.doubles import http_answer
+
+anyio = pytest.mark.anyio
+
+
+@anyio
+@pytest.mark.parametrize("name", sorted(CASES))
+async def test_a_strained_host_is_asked_less_and_a_healthy_one_as_before(name: str) -> None:
+    case = CASES[name]
+    seconds = await served(replace(case, recent=type(case.recent)(), free_at=0.0))
+    well = [*seconds[1:60], *seconds[200:]]
+    assert all(
+        RATE * 0.95 <= sum(well[at : at + 10]) / 10 <= RATE * 1.05 for at in range(0, len(well) - 9, 10)
+    )
+    if name == "well":
+        assert min(seconds[1:]) >= RATE - 1
+    else:
+        assert sum(seconds[70:120]) / 50 <= 3.0
+        assert sum(seconds[70:120]) / 50 >= RATE * FLOOR
+        assert seconds[135] < RATE * 0.6  # it recovers slowly
+
+
+STEPS = st.lists(st.tuples(st.floats(0, 100), st.booleans()), max_size=40)
+
+
+@given(STEPS)
+def test_a_share_is_between_the_floor_and_all_and_only_strain_lowers_it(
+    steps: list[tuple[float, bool]],
+) -> None:
+    now, strain = 0.0, HostStrain()
+    for pause, sick in steps:
+        before, now = strain.share_at(now), now + pause
+        assert strain.share_at(now) >= before
+        apart = now - strain.cut_at >= APART_S
+        after = strain.strained(now, sick=sick)
+        whole = strain.share_at(now)
+        assert after.share_at(now) == (max(FLOOR, whole / 2) if apart else whole)
+        assert 0 <= after.sick_s(now) <= now
+        strain = after
+    assert FLOOR <= strain.share_at(now) <= 1
+    assert strain.share_at(now + QUIET_S + RECOVERY_S) == 1
+    assert strain.sick_s(now + SICK_S + 1) == 0
+
+
+def paced() -> tuple[HostPace, list[float]]:
+    now = [1000.0]
+    return HostPace(10.0, clock=lambda: now[0]), now
+
+
+def test_many_answers_of_one_moment_halve_the_pace_once() -> None:
+    pace, _ = paced()
+    for _ in range(20):
+        pace.answered("a", "/", 429)
+    assert (pace.rate("a"), pace.rate("b")) == (5.0, 10.0)
+
+
+def test_one_broken_page_slows_nothing_and_several_are_a_sick_host() -> None:
+    pace, now = paced()
+    for _ in range(50):
+        now[0] += 5
+        assert pace.answered("a", "/broken", 503) == 0
+        assert pace.answered("a", "/", 200) == 0
+    assert pace.rate("a") == 10.0
+    for count in range(60):
+        now[0] += 2
+        sick_s = pace.answered("a", f"/{count % 2}", 503)
+    assert (pace.rate("a"), sick_s) == (10.0 * FLOOR, 118.0)
+    now[0] += SICK_S + 1
+    assert pace.answered("a", "/", 200) == 0
+
+
+def test_a_limit_on_our_rate_is_no_sickness() -> None:
+    pace, now = paced()
+    for count in range(200):
+        now[0] += 2
+        assert pace.answered("a", f"/{count}", 429) == 0
+
+
+def test_pages_are_compared_with_themselves() -> None:
+    pace, _ = paced()
+    for _ in range(3):
+        for page, ms in (("/slow", 3000.0), ("/quick", 2.0)):
+            pace.answered("a", page, 200, ms)
+    for _ in range(40):  # usual, or little more in milliseconds
+        for page, ms in (("/slow", 3500.0), ("/quick", 90.0)):
+            pace.answered("a", page, 200, ms)
+    assert pace.rate("a") == 10.0
+    for _ in range(8):
+        pace.answered("a", "/quick", 200, 150.0)
+    assert pace.rate("a") == 5.0
+
+
+@anyio
+async def test_what_a_host_answers_sets_the_pace_of_the_broker() -> None:
+    pace = HostPace(1000.0)
+    async with rig(pace=pace) as it:
+        it.site.answer = lambda _: http_answer(429, b"")
+        await it.ask(it.site.url + "/x", "GET", "", b"", "connection: close")
+        (key,) = pace._strain
+        assert pace.rate(key) == pytest.approx(500.0, rel=0.01)
+        assert it.broker.records[-1].strained_s == 0
