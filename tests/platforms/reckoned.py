@@ -21,6 +21,7 @@ from tests.platforms.firing import Fired, Home
 from tests.platforms.stand import Stand
 
 FINDINGS = "select run_id, fingerprint, state, probe, evidence, repro, title from findings"
+RUNS = "select run_id from runs"
 ZERO = "0x" + "0" * 40
 HOST = re.compile(r"^(https?://[^/]+|\{[^}]+\})")
 
@@ -92,22 +93,27 @@ def judged(rows: Iterable[Row], listed: frozenset[str], met: set[str]) -> list[s
     ]
 
 
-def wrong(at: Home, fired: Fired, planted: frozenset[str]) -> list[str]:
-    """What is false on the log and in the journal now, and which defect that this run saw is in no view."""
+def wrong(at: Home, fired: Fired, planted: frozenset[str], *, last: bool) -> list[str]:
+    """What is false on the log and in the journal now, and which defect that this run raised is in no view.
+
+    Not every persona judges every answer: after the `last` run no answer of any run may have been in vain.
+    """
     defects = [one for one in DEFECTS if one.id in planted]
-    rows = []
+    rows, met = [], set[str]()
     for run, fingerprint, state, probe, sha256, repro, title in looked_up(at, FINDINGS):
         steps = _steps_of(at, run, probe, sha256, repro)
         shown = {one.id for one in defects if one.shown_by(steps)} | (planted & {probe})
         rows.append(Row(fingerprint, state, title, frozenset(shown)))
         if run == fired.data["run"]:
+            met |= shown
             print(f"      {state:<10} {title} | {','.join(sorted(shown)) or '-'}")
+    if last:
+        met = met.union(*(seen(defects, answers(at, run)) for (run,) in looked_up(at, RUNS)))
     views = json.loads(run_fleet("status", "--json", env=at.environment(), timeout=300).stdout)
     listed = frozenset(one["fingerprint"] for view in ("proving", "unproven") for one in views[view])
     posted = [read(entry.text) for entry in fired.entries]
     known = {row.fingerprint for row in rows if row.state in FOUND}
     unknown = [one for one in posted if one.severity != "meta" and one.fp not in known]
-    met = seen(defects, answers(at, fired.data["run"]))
     return [*judged(rows, listed, met), *(f"false entry: {one.title}" for one in unknown)]
 
 

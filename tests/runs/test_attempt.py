@@ -80,6 +80,17 @@ async def test_a_broken_expectation_is_a_finding_with_its_calls() -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("expect", ["result.ok", "result.status != 200 || result.ok"])
+async def test_a_limit_of_requests_is_not_healthy_unless_it_is_what_was_asked(expect: str) -> None:
+    limited = {"ok": True, "status": 429}
+    got = await attempt(Scripted(Answer(limited)), probe(LOOK, expect=expect))
+    assert (got.state, got.reason) == ("inconclusive", "the platform answered HTTP 429")
+    asked = Scripted(Answer(limited))
+    assert (await attempt(asked, probe(LOOK, expect="result.status == 429"))).state == "healthy"
+    assert (await attempt(Scripted(Answer(limited | {"ok": False})), probe(LOOK))).state == "finding"
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("word", sorted(OUR_FAILURES))
 async def test_our_own_failure_is_never_a_finding(word: str) -> None:
     answer = Answer({"ok": False, "error": "why", "error_class": word})

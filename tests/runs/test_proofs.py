@@ -106,6 +106,26 @@ async def test_a_try_that_could_not_look_is_made_up_for(tmp_path: Path) -> None:
         assert (row.state, row.confirmed, row.tries) == ("confirmed", 3, 3)
 
 
+SECRET = '!("private-key" in result.secrets)'
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503])
+async def test_an_answer_that_refuses_to_speak_refutes_nothing(status: int, tmp_path: Path) -> None:
+    shown = {"secrets": ["private-key"]}
+    busy = {"ok": False, "error_class": "http", "status": status}
+    answer = saying(lambda page, count: busy if count in (2, 4) else shown)
+    async with seated(tmp_path, persona(look("a", SECRET)), hand=ANY, answer=answer) as table:
+        (row,) = await proven(table, "a")
+        assert (row.state, row.confirmed, row.tries) == ("confirmed", 3, 3)
+
+
+async def test_what_is_refused_to_the_end_is_kept_with_its_reason(tmp_path: Path) -> None:
+    answer = saying(lambda page, count: {"secrets": ["private-key"]} if count == 1 else {"status": 429})
+    async with seated(tmp_path, persona(look("a", SECRET)), hand=ANY, answer=answer) as table:
+        (row,) = await proven(table, "a")
+        assert (row.state, row.data["why"]) == ("unverified", "the platform answered HTTP 429")
+
+
 async def test_what_cannot_be_looked_at_any_more_is_kept_with_its_reason(tmp_path: Path) -> None:
     late = {"ok": False, "error_class": "timeout", "error": "late"}
     answer = saying(lambda page, count: {"status": 404} if count == 1 else late)

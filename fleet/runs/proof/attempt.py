@@ -56,6 +56,9 @@ class Attempt:
     results: tuple[Mapping[str, Any], ...] = field(default=())
 
 
+LIMITED, BROKEN = 429, 500
+"""Statuses that say nothing of what was asked: this one, and those from there on. Of a gateway that does not
+reach its platform (502 to 504) `cause_of` says so."""
 RESTARTS = 2
 """Maximum restarts, under a fresh name, of an attempt that has acted: after a killed jail or an absent
 target."""
@@ -109,7 +112,23 @@ async def once(session: Session, probe: Probe, *, proof: bool = False) -> Attemp
         if cause == "reverted" and _NOT_OFFERED.search(str(answer.result.get("error", ""))):
             why = f"{step.tool}: the diamond does not offer this function"
             return replace(seen, state="not_applicable", reason=why)
-    return judged(probe, seen, session.history(), session.facts())
+    seen = judged(probe, seen, session.history(), session.facts())
+    limited = LIMITED in _statuses(seen) and str(LIMITED) not in probe.expect
+    if limited and seen.state == "healthy":  # it holds, or leaves other statuses alone: it saw nothing
+        return replace(seen, state="inconclusive", reason=refused(seen))
+    return seen
+
+
+def refused(seen: Attempt) -> str:
+    """How an answer of an attempt refuses to speak: the platform limits its callers or is broken; "" for
+    none."""
+    met = (one for one in _statuses(seen) if one == LIMITED or one >= BROKEN)
+    return next((f"the platform answered HTTP {one}" for one in met), "")
+
+
+def _statuses(seen: Attempt) -> list[int]:
+    found = (result.get("status") for result in seen.results)
+    return [one for one in found if isinstance(one, int)]
 
 
 def judged(probe: Probe, seen: Attempt, figures: Mapping[str, float], facts: Mapping[str, Any]) -> Attempt:

@@ -12,7 +12,7 @@ from fleet.findings.proof import TRIES
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.model import Rung
 from fleet.personas.model import Probe
-from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt, locked_out
+from fleet.runs.proof.attempt import BROKEN, UNJUDGED, Attempt, attempt, locked_out, refused
 from fleet.runs.proof.candidates import Candidate
 from fleet.runs.proof.item_questions import ItemQuestion
 from fleet.runs.proof.probe_runner import ProbeRunner
@@ -28,7 +28,6 @@ SPARE = 8
 """Calls left to the run beyond the re-runs: a control, or a comparison of words that may be quoted."""
 WRITES = 4
 """Most transactions that one acting call takes: a name, its approval, two writes."""
-_LIMITED, _BROKEN = 429, 500
 _ANSWERED = OUR_FAILURES - {"too_large"}
 
 
@@ -105,11 +104,7 @@ def unanswered(seen: Attempt) -> str:
         return seen.reason or "it could not be judged"
     if seen.state == "finding":
         return "its expectation fails in another way now"
-    for call, result in zip(seen.calls, seen.results, strict=True):
-        status = result.get("status", 0)
-        if isinstance(status, int) and (status == _LIMITED or status >= _BROKEN):
-            return f"{call['tool']}: the platform answered HTTP {status}"
-    return ""
+    return refused(seen)
 
 
 async def silent_control(runner: ProbeRunner, calls: Sequence[Mapping[str, Any]]) -> str:
@@ -128,7 +123,7 @@ async def silent_control(runner: ProbeRunner, calls: Sequence[Mapping[str, Any]]
             why = answer.denied
             if not why and cause in _ANSWERED:
                 why = line(f"{cause}: {answer.result.get('error', '')}".rstrip(": "), 120)
-            elif not why and isinstance(status, int) and status >= _BROKEN:
+            elif not why and isinstance(status, int) and status >= BROKEN:
                 why = f"HTTP {status}"
         else:
             continue

@@ -23,7 +23,7 @@ from fleet.oracles.model import Facts
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe
 from fleet.runs.context import FleetContext
-from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt, locked_out, pressure
+from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt, locked_out, pressure, refused
 from fleet.runs.proof.candidates import shows
 from fleet.runs.proof.grades import needs_review
 from fleet.store.rows import FindingRow
@@ -79,8 +79,8 @@ class Proof:
         if shows(self.row, self.probe, attempt, facts):
             self.last = attempt
             self.seen.append("shown")
-        elif attempt.state in UNJUDGED:
-            self.why = attempt.reason
+        elif attempt.state in UNJUDGED or refused(attempt):
+            self.why = attempt.reason or refused(attempt)
             self.seen.append("could_not")
         else:
             self.seen.append("healthy")
