@@ -179,6 +179,19 @@ def test_healthy_words_are_left_alone(text: str, status: int) -> None:
     assert seen(f"<html><body><p>{text}</p></body></html>", status, "text/html") == []
 
 
+REFUSAL = '{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: no session"},"id":null}'
+
+
+@pytest.mark.parametrize("text", [REFUSAL, f"[{REFUSAL}]", f"event: message\ndata: {REFUSAL}"])
+def test_a_service_that_speaks_json_rpc_shows_no_error_of_a_node(text: str) -> None:
+    assert seen(text, 400, JSON) == []
+
+
+@pytest.mark.parametrize("text", [f"no block: {REFUSAL}", json.dumps({"why": json.loads(REFUSAL)})])
+def test_what_a_node_answered_inside_another_answer_is_seen(text: str) -> None:
+    assert seen(text, 502) == ["trace"]
+
+
 GUIDE = (
     "If you see `No such file or directory (os error 2)`, the name has no app. How to fix it: publish one."
 )
