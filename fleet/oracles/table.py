@@ -23,6 +23,8 @@ NAMES = (
     "agent.identities",
     "account.rights",
     "account.tokens",
+    "account.functions",
+    "account.inputs",
     "account.sessions",
     "account.things",
     "account.stored_scripts",

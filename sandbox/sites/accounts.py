@@ -64,6 +64,13 @@ class AccountAnswer:
     """The plain values of its JSON object, as JSON, by name, but for what is called a secret."""
     named: bool = False
     """Whether it names the account that asks; of who is neither, `one`."""
+    said: str = ""
+    """What a refusal says, without words of ours."""
+    many: int = 0
+    """Entries of the list that its JSON is, or has."""
+    private: tuple[str, ...] = ()
+    """Names of fields of its JSON, at any depth, whose names and values are those of what nobody else should
+    read, but for what the account that asks wrote or was given itself: see sandbox/secrets/fields.py."""
     own: bool = False
     """Whether its title or headings speak of what is one's own."""
     leads: str = ""
@@ -84,6 +91,7 @@ def words(known: Mapping[str, str] | None = None) -> dict[str, str]:
         "{email}": f"{handle}@example.com",
         PHRASE: f"Qa1!{os.urandom(8).hex()}",
         "{mark}": "qam" + os.urandom(6).hex(),
+        "{tag}": "qat" + os.urandom(6).hex(),
     }
     if known:
         made |= {

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import quote, urlencode, urlsplit
@@ -18,6 +18,7 @@ from sandbox.chain.rpc import denial
 from sandbox.errors import Deadline
 from sandbox.pages.forms import encoded
 from sandbox.pages.page_request import page_request
+from sandbox.secrets.fields import private_fields
 from sandbox.sites import sessions
 from sandbox.sites.accounts import (
     ACCOUNTS,
@@ -30,6 +31,7 @@ from sandbox.sites.accounts import (
     replaced,
     words,
 )
+from sandbox.sites.graphql import graphql_answer, graphql_request
 from sandbox.sites.refusals import SIGN_UPS, Adaptation
 from sandbox.sites.sessions import AccountSession
 from sandbox.spec import UNSAFE, Mistake
@@ -37,12 +39,18 @@ from sandbox.text import clean, decode, mask
 
 MAX_FACTS = 40
 MAX_FACT = 80
-WHO = (*ACCOUNTS, "anonymous", "wrong", *sessions.FORGED)
-"""`wrong` logs in as `one` with another passphrase; the forged ones are the token of `one`."""
+FACT_DEPTH = 3
+WHO = (*ACCOUNTS, "anonymous", "wrong", "stranger", "new", *sessions.FORGED)
+"""`wrong` logs in as `one` with another passphrase, `stranger` by a name that was never signed up; `new` is one
+more account, another one at each sign-up, with its session; the forged ones are the token of `one`."""
 LOG_INS = 4
 """Most tries of one log-in."""
 _SECRET = re.compile(r"(?i)token|jwt|session|secret|pass(?:w|ph)|cookie|api_?key")
 FORMS = ("form", "multipart")
+WAITS = re.compile(r"\{id(?:-\d)?\}")
+"""What stands for a thing that may not have been made."""
+HEADER = "header "
+"""Before the name of a field that is sent as a header."""
 
 
 class ApiStart(Protocol):
@@ -64,6 +72,8 @@ class ApiStart(Protocol):
     def carried(self) -> str: ...
     @property
     def ident(self) -> str: ...
+    @property
+    def documents(self) -> dict[str, str]: ...
 
 
 @dataclass(slots=True)
@@ -80,9 +90,12 @@ class ApiPlay:
     """The two accounts while they last."""
 
     def __init__(self, args: ApiStart, accounts: Mapping[str, Mapping[str, str]], deadline: Deadline) -> None:
-        self.args, self._deadline, self._id = args, deadline, ""
+        self.args, self._deadline = args, deadline
+        self._ids: list[str | int] = []
+        """Of what the two made, by each POST of theirs; "" where one made nothing."""
         self._origin = "{0.scheme}://{0.netloc}".format(urlsplit(args.url))
         self._words = {label: words(accounts.get(label)) for label in ACCOUNTS}
+        self._words |= {"stranger": words(), "new": words()}
         self._bodies = dict(args.bodies)
         path = args.url[len(self._origin) :] or "/"
         kinds = (self._bodies.get(at, "json") for at in (path, args.login))
@@ -100,6 +113,11 @@ class ApiPlay:
 
     def enter(self, label: str) -> str:
         """Sign up and log in; what was refused, or ""."""
+        refused = self._entered(label)
+        self._adopt(label)
+        return refused
+
+    def _entered(self, label: str) -> str:
         session = self.held[label] = AccountSession()
         carried = self.args.carried
         if self.args.fields:
@@ -187,29 +205,66 @@ class ApiPlay:
         ):
             raise Mistake(f"/args/steps/{at}: expected who, method, path, fields")
         who, method, path, given = one
+        if who == "new" and path == self._join.path:
+            self._words["new"], self.held["new"] = words(), AccountSession()
         held = self._session(who)
-        if held is None or ("{id}" in str(path) and not self._id):
+        named = f"{path} {given}"
+        if held is None or (WAITS.search(named) and "{" in self._placed(WAITS.findall(named))):
             return AccountAnswer()
-        label = who if who in ACCOUNTS else ACCOUNTS[0]
+        label = who if who in self._words else ACCOUNTS[0]
         fields = self._filled(given, label, wrong=who == "wrong")
-        reply = self._send(str(method), str(path), held, fields, kind=self._bodies.get(str(path), "json"))
-        if who in ACCOUNTS and method == "POST" and 200 <= reply.status < 300:
-            self._id = _id_of(reply, self.args.ident) or self._id
+        kind = self._bodies.get(str(path), "json")
+        reply = self._send(str(method), self._placed(str(path), label), held, fields, kind=kind)
+        if method == "POST" and 200 <= reply.status < 300:
+            if who == "new" and path in (self._join.path, self._enter.path):
+                held.learn(reply, self.args.carried, str(path))
+                self._adopt(who)
+        if method == "POST" and who in ACCOUNTS:
+            made = _id_of(reply, self.args.ident) if 200 <= reply.status < 300 else ""
+            number = made.isdecimal() and f'"{made}"' not in decode(reply.body)
+            self._ids.append(int(made) if number else made)
         return self._read(reply, label)
 
+    def _adopt(self, label: str) -> None:
+        """Know an account by the name that it signed up with in the end."""
+        shaped = [one for one in innermost(self._join.fields).values() if str(one).startswith("{handle:")]
+        if shaped:
+            self._words[label]["{handle}"] = str(replaced(shaped[0], self._words[label]))
+
     def _session(self, who: str) -> AccountSession | None:
-        if who in ("anonymous", "wrong"):
+        if who in ("anonymous", "wrong", "stranger"):
             return AccountSession()
+        if who == "new":
+            return self.held.get("new") or AccountSession()
         return self.held[who] if who in ACCOUNTS else self.held[ACCOUNTS[0]].forged(who)
+
+    def _known(self, label: str) -> dict[str, str]:
+        """Every word of a step as this account says it; ids only of what was made."""
+        ids = {f"{{id-{number}}}": str(ident) for number, ident in enumerate(self._ids, 1) if ident != ""}
+        last = {"{id}": list(ids.values())[-1]} if ids else {}
+        one, other = (self._words[one] for one in ACCOUNTS)
+        both = {"{one}": one["{handle}"], "{other}": other["{handle}"], "{one-tag}": one["{tag}"]}
+        return self._words[label] | both | last | ids
+
+    def _placed(self, path: object, label: str = ACCOUNTS[0]) -> str:
+        """The path with its words, each quoted."""
+        known = {word: quote(text, safe="") for word, text in self._known(label).items()}
+        return str(replaced(str(path), known))
 
     def _send(
         self, method: str, path: str, held: AccountSession, fields: Mapping[str, Any], *, kind: str = "json"
     ) -> http.HttpReply:
         if not path.startswith("/"):
             raise Mistake("/args/steps: expected a path")
-        url = f"{self._origin}{path.replace('{id}', quote(self._id, safe=''))}"
+        graphql = "#" in path
+        if graphql:
+            path, fields = graphql_request(path, fields, self.args.documents)
+            method, kind = "POST", "json"
+        url = f"{self._origin}{path}"
         if held.query:
             url += ("&" if "?" in url else "?") + urlencode(held.query)
+        headers = {name[7:]: str(one) for name, one in fields.items() if name.startswith(HEADER)}
+        fields = {name: one for name, one in fields.items() if not name.startswith(HEADER)}
         body, body_type = "", ""
         if method in UNSAFE and fields:
             if kind not in FORMS:
@@ -218,38 +273,56 @@ class ApiPlay:
                 entries = [(name, _as_text(one, file=kind == "multipart")) for name, one in fields.items()]
                 raw, body_type = encoded(entries, multipart=kind == "multipart")
                 body = raw.decode()
-        headers = held.sent(urlsplit(url).path, acts=method in UNSAFE)
+        headers |= held.sent(urlsplit(url).path, acts=method in UNSAFE)
         page = page_request(
             method, http.absolute(url), headers=headers, fields={}, body=body, body_type=body_type
         )
         reply = http.send(page, self._deadline)
         if reply.by_broker:
             raise denial(reply)
-        return reply
+        return graphql_answer(reply) if graphql else reply
 
     def _filled(self, given: Mapping[str, Any], label: str, *, wrong: bool = False) -> dict[str, Any]:
-        known = self._words[label] | {"{id}": self._id}
+        known = self._known(label)
         known |= {one: known[one] + "x" for one in ("{phrase}", "{secret}") if wrong and one in known}
-        return {name: replaced(value, known) for name, value in given.items()}
+        numbers = {f"{{id-{at}}}": one for at, one in enumerate(self._ids, 1) if isinstance(one, int)}
+        return {name: numbers.get(str(value), replaced(value, known)) for name, value in given.items()}
 
     def _read(self, reply: http.HttpReply, label: str) -> AccountAnswer:
         text, read = decode(reply.body), sessions.document(reply)
-        plain = read if isinstance(read, dict) else {}
         ours = self._texts(label)
         hidden = {word: said for word, said in ours.items() if word.startswith(("{phrase", "{secret"))}
         facts = {
             clean(name, 60): clean(mask(_without(json.dumps(value), hidden))[0], MAX_FACT)
-            for name, value in plain.items()
-            if (value is None or isinstance(value, str | int | float | bool)) and not _SECRET.search(name)
+            for name, value in _plain(read, FACT_DEPTH)
+            if not _SECRET.search(name)
         }
         names = [said for word, said in ours.items() if word.startswith(("{handle", "{email", "{user"))]
+        lists = [
+            one for one in (read, *(read.values() if isinstance(read, dict) else ())) if isinstance(one, list)
+        ]
+        given = frozenset((*ours.values(), *(one.token for one in self.held.values())))
         return AccountAnswer(
             status=reply.status,
             one=self._words["one"]["{mark}"] in text,
             other=self._words["other"]["{mark}"] in text,
             named=any(one in text for one in names),
+            said=quoted(reply, ours) if reply.status >= 400 else "",
+            many=max(map(len, lists), default=0),
+            private=private_fields(read, given),
             facts=dict(list(facts.items())[:MAX_FACTS]),
         )
+
+
+def _plain(value: Any, left: int, above: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401  any JSON
+    """The plain values of an object, those of objects in it by `outer.inner`."""
+    if left == FACT_DEPTH and (isinstance(value, str | int | float)):
+        yield "value", value
+    for name, inner in value.items() if isinstance(value, dict) and left else ():
+        if isinstance(inner, dict):
+            yield from _plain(inner, left - 1, f"{above}{name}.")
+        elif inner is None or isinstance(inner, str | int | float | bool):
+            yield f"{above}{name}", inner
 
 
 def _as_text(value: Any, *, file: bool) -> Any:  # noqa: ANN401  any JSON

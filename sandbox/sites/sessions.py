@@ -118,10 +118,19 @@ class AccountSession:
     @property
     def brief(self) -> bool:
         """Whether its token states its own end, at most `BRIEF_S` away."""
+        ends = self._claims().get("exp")
+        return isinstance(ends, int | float) and ends - time.time() <= BRIEF_S
+
+    @property
+    def endless(self) -> bool:
+        """Whether its token is a signed one (RFC 7519) that states no end."""
+        claims = self._claims()
+        return bool(claims) and not {"exp", "expires", "expires_at"} & set(claims)
+
+    def _claims(self) -> dict[str, Any]:
         parts = self.token.split(".")
         claims = _read(parts[1]) if len(parts) == 3 else None
-        ends = claims.get("exp") if isinstance(claims, dict) else None
-        return isinstance(ends, int | float) and ends - time.time() <= BRIEF_S
+        return claims if isinstance(claims, dict) else {}
 
 
 def basic(user: str, phrase: str) -> AccountSession:

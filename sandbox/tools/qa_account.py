@@ -60,6 +60,10 @@ class Args:
     `query NAME`, `cookie NAME`, with a word before the token as a third; "": a bearer token, or cookies."""
     ident: str = ""
     """What an answer calls the id of a thing that was made; "": as is usual."""
+    documents: dict[str, str] = field(default_factory=dict)
+    """GraphQL operations of one field by `ENDPOINT#FIELD`. A step or login with the path
+    `ENDPOINT#FIELD/VALUE` sends that one, with VALUE as its first variable and its fields as the others; its
+    answer is the field's value, with the status that an error's words stand for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +74,8 @@ class Result(ToolAnswer):
     """By step."""
     brief: bool = False
     """Whether the token of `one` says itself that it ends within a day."""
+    endless: bool = False
+    """Whether it is a signed token that states no end."""
     start: dict[str, Any] = field(default_factory=dict)
     """Arguments by which accounts were made in the end, where refusals led to others than were given."""
 
@@ -84,9 +90,10 @@ def run(args: Args, ctx: Context) -> Result:
     for label in ACCOUNTS:
         if refused := played.enter(label):
             return Result(ok=False, error=clean(refused), error_class="http")
-    brief = isinstance(played, ApiPlay) and played.held[ACCOUNTS[0]].brief
+    first = played.held[ACCOUNTS[0]] if isinstance(played, ApiPlay) else None
     answers = tuple(played.step(one, at) for at, one in enumerate(args.steps))
-    return Result(ok=True, answers=answers, brief=brief, start=played.start)
+    brief, endless = (first.brief, first.endless) if first else (False, False)
+    return Result(ok=True, answers=answers, brief=brief, endless=endless, start=played.start)
 
 
 SPEC = ToolSpec(
@@ -114,7 +121,7 @@ SPEC = ToolSpec(
     },
     expects="!result.ok || result.answers[0].status == 401",
     public=PUBLIC
-    | {"url", "fields", "login", "login_fields", "steps", "page", "login_page", "answers", "brief"}
-    | {"more", "bodies", "carried", "ident", "start"},
+    | {"url", "fields", "login", "login_fields", "steps", "page", "login_page", "answers", "brief", "endless"}
+    | {"more", "bodies", "carried", "ident", "start", "documents"},
     volatile=VOLATILE,
 )

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 SOURCE, GUIDE = (Step(tool="qa_fetch", args={"url": "{site}" + path}) for path in ("/openapi.json", "/guide"))
 FOUND = {
     "unsigned": "account-token",
-    "guessable": "account-token",
+    "guessable": "account-guessed",
     "kept": "account-ended",
     "reads": "account-read",
     "writes": "account-change",

@@ -650,18 +650,14 @@ def tools(api: Api, at: Marina) -> None:
             rows = at.db.execute("select name, area from charts where instr(name, ?)", (q,)).fetchall()
         return [{"name": name, "area": area} for name, area in rows]
 
-    crew_body = (
-        record({"name": text()})
-        if "nosql" not in bad
-        else {"type": "object", "properties": {}, "required": ["name"]}
-    )
+    loose = {"x-loose": True} if "nosql" in bad else {}
 
     @api.add(
         "POST",
         "/crew/find",
         "Find a member of the crew by name",
         listed(record({"name": text(), "watch": text()})),
-        body=crew_body,
+        body=record({"name": text(**loose)}),
     )
     async def crew(asked: Asked) -> Any:
         people = [
@@ -704,7 +700,7 @@ def tools(api: Api, at: Marina) -> None:
         "/tools/ping",
         "Whether a buoy answers",
         record({"output": text(maxLength=900)}),
-        query={"host": text(pattern="" if "command" in bad else "^[a-z0-9.-]+$")},
+        query={"host": text(**({} if "command" in bad else {"pattern": "^[a-z0-9.-]+$"}))},
     )
     async def ping(asked: Asked) -> Any:
         host = asked.query["host"]

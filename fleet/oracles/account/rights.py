@@ -109,7 +109,7 @@ def account_read(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
             continue
         led = private(seen, step.path)
         if led and any(step.same(one) for one in made) and closed(steps, step):
-            title = f"GET {line(step.path, 90)} answers another account"
+            title = f"{step.called} answers another account"
             yield observed(
                 title, f"account-read {step.path}", "answers", led=led, where=on(seen[-1], step.path)
             )
@@ -138,7 +138,7 @@ def account_change(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
         unread = {(True, True), (False, True)} == set(theirs)
         led = () if unread else private(seen, step.path) if _own(steps) else ()
         if before and after and (unread or led):
-            title = f"{step.method} {line(step.path, 90)} succeeds for another account"
+            title = f"{step.called} succeeds for another account"
             where = on(seen[-1], step.path, step.method)
             key = f"account-change {step.method} {step.path}"
             yield observed(title, key, "answers", led=led, where=where)
@@ -168,7 +168,7 @@ def account_removal(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observa
         unread = bool(theirs) and all(theirs)
         led = () if unread else private(seen, step.path) if _own(steps) else ()
         if there and gone and all(gone) and (unread or led):
-            title = f"DELETE {line(step.path, 90)} succeeds for another account"
+            title = f"{step.called} succeeds for another account"
             where = on(seen[-1], step.path, "DELETE")
             yield observed(title, f"account-removal {step.path}", "answers", led=led, where=where)
             return

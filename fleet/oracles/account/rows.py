@@ -12,6 +12,7 @@ from fleet.oracles.documents.openapi import Operation, operations
 from fleet.oracles.documents.worded import description as description_of
 from fleet.oracles.echoes import host
 from fleet.oracles.model import Exchange, Oracle
+from fleet.text import line
 
 REFUSED = (401, 403, 404)
 _MINE = r"(?:my|mine|your|yours|own|private|personal|caller's)"
@@ -65,6 +66,27 @@ class PlayedStep(NamedTuple):
     def good(self) -> bool:
         return 200 <= self.status < 300
 
+    @property
+    def plain(self) -> str:
+        """The path without its query and without words of ours, as a person writes it."""
+        return re.sub(r"\{(?:id-\d|one-tag|one|other)\}", "{id}", self.path.partition("?")[0])
+
+    @property
+    def called(self) -> str:
+        """The request as a title names it."""
+        _, graphql, field = self.path.partition("#")
+        if graphql:
+            return f"GraphQL field {line(field.partition('/')[0], 60)}"
+        query = self.path.partition("?")[2]
+        names = "&".join(part.partition("=")[0] + "=…" for part in query.split("&")) if query else ""
+        return f"{self.method} {line(self.plain, 90)}{'?' * bool(names)}{line(names, 40)}"
+
+    @property
+    def refers(self) -> bool:
+        """Whether it names a thing of `one`, or that account."""
+        named = f"{self.path} {list(self.given.values())}"
+        return any(word in named for word in ("{id-", "{id}", "{one}", "{one-tag}"))
+
     def reads(self, path: str) -> bool:
         return self.method == "GET" and self.path == path
 
@@ -98,11 +120,16 @@ def described(seen: Sequence[Exchange], path: str, method: str) -> Iterator[tupl
         fits = [
             (len(folded), one.method == method, one)
             for one in operations(document)
-            if path.endswith(folded := re.sub(r"\{[^{}/]+\}(?=/?$)", "{id}", one.path))
+            if _below(path).endswith(folded := _below(one.path))
         ]
         _, named, one = max(fits, key=lambda fit: fit[:2], default=(0, False, None))
         if one is not None and named:
             yield at, one
+
+
+def _below(path: str) -> str:
+    """A path with each value of it as {id}; a field of GraphQL is described as a path of its own."""
+    return re.sub(r"\{[^{}/]+\}", "{id}", path.partition("?")[0].replace("#", "/"))
 
 
 def private(seen: Sequence[Exchange], path: str) -> tuple[int, ...]:
@@ -124,6 +151,41 @@ def _ones_own(said: str, path: str) -> bool:
     return bool(own) and not _OTHERS.search(said)
 
 
+def own_thing(
+    seen: Sequence[Exchange], steps: Sequence[PlayedStep], step: PlayedStep, *, record: bool
+) -> tuple[int, ...]:
+    """Where a description names an operation that shows a thing of one's own; nothing if it may be anyone's."""
+    found = list(described(seen, step.path, step.method))
+    if not found or any(_SHARED.search(one.text) for _, one in found):
+        return ()
+    own_word = any(_OWN_WORD.search(one.text) or _ones_own(one.text, step.plain) for _, one in found)
+    if record:
+        return (found[-1][0],) if own_word else ()
+    theirs = [one for one in steps if one.who == "other" and one.refers and not one.same(step)]
+    refused = [one for one in theirs if one.status in (403, 404) and _served_to_one(steps, one)]
+    lists = [one for one in steps if one.method == "GET" and not one.refers and one.good]
+    listed = any(
+        one.same(other)
+        and one.who == "one"
+        and one.got.get("one")
+        and other.who == "other"
+        and not other.got.get("one")
+        for one in lists
+        for other in lists
+    )
+    return (found[-1][0],) if refused or (listed and own_word) else ()
+
+
+def _served_to_one(steps: Sequence[PlayedStep], refused: PlayedStep) -> bool:
+    return any(one.who == "one" and one.same(refused) and one.good for one in steps)
+
+
+_OWN_WORD = re.compile(rf"(?i)\b{_MINE}\b(?! token)")
+_SHARED = re.compile(
+    r"(?i)\b(?:any(?:one|body)|every(?:one|body)|public(?:ly)?|shared?|other (?:members|users)|unlisted)\b"
+)
+
+
 MINE: dict[str, Any] = {"status": 200, "one": True, "other": False, "named": True, "facts": {}}
 NONE: dict[str, Any] = {"status": 200, "one": False, "other": False, "named": False, "facts": {}}
 NO = NONE | {"status": 401}
@@ -136,9 +198,9 @@ def row(*steps: tuple[str, str, str, dict[str, Any], dict[str, Any]]) -> tuple[E
     return (Exchange("qa_account", args, {"ok": True, "answers": [step[4] for step in steps]}),)
 
 
-def description(**operations: dict[str, Any]) -> Exchange:
+def description(*, more: Mapping[str, Any] | None = None, **operations: dict[str, Any]) -> Exchange:
     """What says that a thing is one's own, and what the own record takes; for examples."""
-    paths = {ITEM: {"get": {"summary": "One of my things"}}, ME: operations}
+    paths = {ITEM: {"get": {"summary": "One of my things"}}, ME: operations, **(more or {})}
     text = json.dumps({"openapi": "3.1.0", "paths": paths})
     return Exchange("qa_fetch", {"url": "{site}/openapi.json"}, {"status": 200, "text": text})
 

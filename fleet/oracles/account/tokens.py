@@ -82,9 +82,25 @@ def _trying(last: int) -> tuple[Exchange, ...]:
 )
 def account_token(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """A request is served to its account, refused without a token, and a forged one gets the same record."""
+    yield from _forged(seen, "token signature", [one for one in FORGED if one != "guessed"])
+
+
+@oracle(
+    id="account-guessed",
+    says="tokens are not signed with a secret that everybody knows",
+    severity=Severity.CRITICAL,
+    example=_shown("guessed", MINE),
+    control=_shown("guessed", NO),
+)
+def account_guessed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """The same with a token that we signed."""
+    yield from _forged(seen, "token guessed", ["guessed"])
+
+
+def _forged(seen: Sequence[Exchange], kind: str, whose: Sequence[str]) -> Iterator[Observation]:
     steps = played(seen[-1])
     for step in steps:
-        if step.who not in FORGED or not step.good:
+        if step.who not in whose or not step.good:
             continue
         real = [one for one in steps if one.who == "one" and one.same(step) and one.good]
         # both name the account; else both have the same fields: a 200 may hold a refusal
@@ -95,10 +111,8 @@ def account_token(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
             for one in real
         )
         if same and closed(steps, step):
-            title = f"{step.method} {line(step.path, 90)} serves {_HOW[step.who]}"
-            yield observed(
-                title, f"account-token {'guessed' if step.who == 'guessed' else 'signature'}", "answers"
-            )
+            title = f"{step.called} serves {_HOW[step.who]}"
+            yield observed(title, f"account-{kind}", "answers")
             return
 
 
@@ -134,7 +148,7 @@ _DEAD = re.compile(
     r"(?i)\btokens?\b[^.]{0,60}\b(?:refused|invalid(?:ated)?|no longer|revoked|stops?|not accepted|dead)\b"
     r"|\b(?:revokes?|invalidates?|blocks?|expires?)\b[^.]{0,40}\btokens?\b"
 )
-_LEAVES = re.compile(r"(?i)/(?:log[-_]?(?:out|off)|sign[-_]?(?:out|off))/?$")
+_LEAVES = re.compile(r"(?i)[/#](?:log[-_]?(?:out|off)|sign[-_]?(?:out|off))/?$")
 _CURRENT = re.compile(r"(?i)(?:/(?:current|me|self|this|mine))?/?$")
 
 

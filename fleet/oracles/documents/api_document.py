@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from fleet.oracles.documents import graphql
 from fleet.oracles.documents.swagger import as_openapi
 from sandbox import strict_json
 from sandbox.pages.condensed import IN_YAML
@@ -63,6 +64,8 @@ def _loaded(text: str) -> tuple[Any, str]:
             found = _of_yaml(text)
         except (yaml.YAMLError, ValueError) as fault:
             return None, f"not a description in YAML: {getattr(fault, 'problem', None) or fault}"
+    if graphql.is_introspection(found):
+        return graphql.as_openapi(found), ""
     old = isinstance(found, dict) and "openapi" not in found and str(found.get("swagger")).startswith("2.")
     return (as_openapi(found) if old else found), ""
 

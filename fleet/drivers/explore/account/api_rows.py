@@ -13,10 +13,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fleet.drivers.desk import Question
+from fleet.drivers.explore.account.api_questions import further
 from fleet.drivers.explore.account.bodies import PHRASE, SentBody, Start, filled, free
 from fleet.drivers.explore.account.ways import ApiPlaces, known_ways, ways
 from fleet.oracles.account.rights import rights
 from fleet.oracles.account.tokens import ATTEMPTS, leaves
+from fleet.oracles.documents.graphql import DOCUMENTS
 from fleet.oracles.documents.openapi import Operation, operations
 from fleet.personas.model import Step
 from sandbox.sites.sessions import FORGED
@@ -65,6 +67,8 @@ class AccountRows:
     places: ApiPlaces
     start: Start
     others: tuple[Start, ...] = ()
+    documents: Mapping[str, str] = field(default_factory=dict)
+    """Of a GraphQL API, by field."""
 
     @classmethod
     def of(
@@ -76,13 +80,13 @@ class AccountRows:
         if not found:
             return why
         by_path = {(one.path, one.method): one for one in operations(document)}
-        return cls(by_path, source, places, found[0], tuple(found[1:]))
+        return cls(by_path, source, places, found[0], tuple(found[1:]), document.get(DOCUMENTS, {}))
 
     def first(self) -> AccountTry:
         """The accounts are made, and their sessions tried."""
         reads = [self._at(path) for path, _ in self._askable(lambda _, how: how == "GET")]
         steps: list[Row] = [[who, "GET", at, {}] for at in reads[:LOOKS] for who in ("one", "anonymous")]
-        asked = self._asked(steps or [["one", "GET", "/", {}]])
+        asked = self.asked(steps or [["one", "GET", "/", {}]])
         return AccountTry((self.source, *asked.steps), minimal=True, rows=self)
 
     def after(self, result: Mapping[str, Any]) -> tuple[AccountRows | None, str]:
@@ -120,21 +124,22 @@ class AccountRows:
             change = self.operations.get((path, method))
             known = frozenset(change.fields if change else ())
             yield OwnRecord(
-                self._asked(steps).steps, source=self.source, path=path, method=method, fields=known
+                self.asked(steps).steps, source=self.source, path=path, method=method, fields=known
             )
             login = self.start.get("login", "")
             for leave, how in self._askable(lambda at, how: leaves(how, self._at(at), login)):
                 ends = ["one", how, self._at(leave), {}]
-                left = self._asked([["one", *read], ["anonymous", *read], ends, ["one", *read]])
+                left = self.asked([["one", *read], ["anonymous", *read], ends, ["one", *read]])
                 yield Question((self.source, *left.steps), minimal=True)
         for _, asked in zip(range(MOST), self._things(), strict=False):
             yield Question((self.source, *asked.steps), minimal=True)
+        yield from further(self)
 
     def attempts(self, document: Step) -> Iterator[Question]:
         """A document that states how many attempts there are, then too many wrong ones, and the right one."""
         if "login" in self.start:
             sent: Row = ["POST", self.start["login"], self.start["login_fields"]]
-            row = self._asked([["wrong", *sent]] * ATTEMPTS + [["one", *sent]])
+            row = self.asked([["wrong", *sent]] * ATTEMPTS + [["one", *sent]])
             yield Question((document, *row.steps))
 
     def raised(self, asked: OwnRecord, facts: Mapping[str, Any]) -> Iterator[Question]:
@@ -150,15 +155,48 @@ class AccountRows:
                 value = int(said) + 1000
             if rights(name) and name not in asked.fields and asked.method and value is not None:
                 read: Row = ["one", "GET", at, {}]
-                sent: Row = ["one", asked.method, at, {name: value}]
-                row = self._asked([read, sent, read, ["other", "GET", at, {}]])
+                sent: Row = ["one", asked.method, at, {**self._needed(asked), name: value}]
+                row = self.asked([read, sent, read, ["other", "GET", at, {}]])
                 yield Question((self.source, *row.steps))
 
-    def _asked(self, steps: list[Row], bodies: Mapping[str, str] | None = None, ident: str = "") -> Question:
+    def _needed(self, asked: OwnRecord) -> dict[str, Any]:
+        """What a change of the own record must have."""
+        one = self.operations[asked.path, asked.method]
+        return {
+            name: filled(name, one.fields[name], one.document) for name in one.required if name in one.fields
+        }
+
+    def asked(self, steps: list[Row], bodies: Mapping[str, str] | None = None, ident: str = "") -> Question:
         args = {**self.start, "steps": steps} | ({"ident": ident} if ident else {})
+        documents = self._documents(steps)
+        args |= {"documents": documents} if documents else {}
         if other := {at: kind for at, kind in (bodies or {}).items() if kind not in ("", "json")}:
             args["bodies"] = {**self.start.get("bodies", {}), **other}
         return Question((Step(tool=TOOL, args=args),), minimal=True)
+
+    def placed(self, path: str) -> str:
+        """The path of an operation on its host; its values as they are written."""
+        names = re.findall(r"\{[^{}/]+\}", path)
+        for number, name in enumerate(names):
+            path = path.replace(name, f"{_ID}-{number}-", 1)
+        path = self.places.at(path)
+        for number, name in enumerate(names):
+            path = path.replace(f"{_ID}-{number}-", name)
+        return path
+
+    def _documents(self, steps: list[Row]) -> dict[str, str]:
+        """Those of GraphQL that these steps and the entrances need."""
+        paths = (
+            self.places.path_of(self.start["url"]),
+            self.start.get("login", ""),
+            *(one[2] for one in steps),
+        )
+        found = {
+            path.partition("#")[2].partition("/")[0]: path.partition("#")[0] for path in paths if "#" in path
+        }
+        return {
+            f"{at}#{field}": self.documents[field] for field, at in found.items() if field in self.documents
+        }
 
     def _at(self, path: str) -> str:
         """The path of an operation on its host; the value at its end is {id}."""
@@ -202,7 +240,7 @@ class AccountRows:
             if (item, "DELETE") in self.operations:
                 row += [["other", "DELETE", one, {}], ["one", *read], ["one", "DELETE", one, {}]]
             named = re.search(r"\{([^{}/]+)\}", item)
-            yield self._asked(row, kinds, named[1] if named and named[1] != "id" else "")
+            yield self.asked(row, kinds, named[1] if named and named[1] != "id" else "")
 
     def _filled(self, path: str, method: str) -> dict[str, Any]:
         """A body that fits: what is required, and the texts; the first free text is the mark."""

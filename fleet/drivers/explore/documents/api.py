@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from fleet.drivers.desk import ACCOUNTS, Left, Question
 from fleet.drivers.explore.account import api_rows
@@ -26,6 +26,7 @@ from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import ExplorerContext, Results
 from fleet.oracles.account.tokens import attempts
 from fleet.oracles.documents.api_document import api_document, is_description
+from fleet.oracles.documents.graphql import INTROSPECTION, speaks_graphql
 from fleet.oracles.documents.openapi import operations, server
 from fleet.personas.model import Step
 from sandbox.spec import SAFE
@@ -40,6 +41,7 @@ DESCRIPTIONS = (
     *("/docs/openapi.json", "/api-docs", "/.well-known/openapi.json", "/openapi", "/openapi.yaml"),
     *("/swagger.yaml", "/openapi.yml", "/api/openapi.yaml"),
 )
+GRAPHQL = ("/graphql", "/api/graphql", "/v1/graphql", "/graphql/v1", "/query", "/gql", "/api")
 UNREAD = ("too_large", "garbage")
 """How a fetch ends when something is there and cannot be read."""
 TOGETHER = 8
@@ -63,6 +65,14 @@ class DescriptionLookup(Question):
     """A place where a description may be, or a page that may link to one."""
 
     url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphqlLookup(Question):
+    """A place where a GraphQL API may be, or the question for its schema."""
+
+    url: str = ""
+    schema: bool = False
 
 
 class ApiExplorer:
@@ -97,6 +107,8 @@ class ApiExplorer:
         self._starts: dict[str, Any] = dict(starts) if isinstance(starts, dict) else {}
         """By which arguments accounts were made in the end, by the URL of a description."""
         self._known = known_start(context.platform)
+        self._endpoints: list[str] = []
+        """Where a GraphQL API may be."""
         self._unread: dict[str, str] = {}
         """Why a description that was found could not be read, by its URL."""
 
@@ -105,7 +117,11 @@ class ApiExplorer:
             if why := lacking():
                 _LOG.info("the explorer of APIs asks nothing: %s", why)
             places = [place + path for place in self._urls.places for path in (*DESCRIPTIONS, *PAGES)]
+            self._endpoints += [place + path for place in self._urls.places for path in GRAPHQL]
             self._lookups = [] if why else list(dict.fromkeys([*self._places, *self._urls.named(), *places]))
+        if most > 0 and self._endpoints:
+            asked_at, self._endpoints = self._endpoints[:most], self._endpoints[most:]
+            return [GraphqlLookup((_asking(url, "{__typename}"),), url) for url in asked_at]
         if looked := self._lookups[:most]:
             del self._lookups[:most]
             self._seen.update(looked)
@@ -131,6 +147,8 @@ class ApiExplorer:
             answers = _list(results[-1].get("answers"))
             facts = answers[0].get("facts", {}) if answers else {}
             self._next[:0] = [one for rows in self._rows for one in rows.raised(question, facts)]
+        if isinstance(question, GraphqlLookup) and results:
+            self._met_graphql(question, results[-1])
         if not isinstance(question, DescriptionLookup) or not results:
             return
         if results[0].get("error_class") in UNREAD and question.url.endswith(
@@ -206,6 +224,40 @@ class ApiExplorer:
             else:
                 self._quiet[url] = rows
 
+    def _met_graphql(self, asked: GraphqlLookup, result: Mapping[str, Any]) -> None:
+        """Ask a GraphQL API for its schema: by GET, and by POST where acts are permitted; then its fields."""
+        text = str(result.get("text", ""))
+        if asked.schema:
+            read = api_document(text)
+            if isinstance(read, str):
+                return
+            source = asked.steps[-1]
+            whole = ApiDescription(read, (), read, 0)
+            self.found[asked.url] = (whole, "")
+            actual = urlsplit(self._urls.actual(asked.url))
+            places = ApiPlaces(
+                lambda path: f"{asked.url}#{path.lstrip('/')}",
+                lambda spelled: f"{actual.path}#{spelled.partition('#')[2]}",
+                lambda spelled: self._urls.may_act(spelled.partition("#")[0]),
+            )
+            if self._accounts:
+                rows = api_rows.AccountRows.of(read, source, places, self._known)
+                if isinstance(rows, api_rows.AccountRows):
+                    self._waiting.append(rows.again(self._starts.get(asked.url)))
+                else:
+                    self._without[asked.url] = rows
+        elif speaks_graphql(text):
+            ways = [_asking(asked.url, INTROSPECTION)]
+            if self._acts and self._urls.may_act(asked.url):
+                args = {
+                    "url": asked.url,
+                    "method": "POST",
+                    "fields": {"query": INTROSPECTION},
+                    "longest": LONGEST,
+                }
+                ways.append(Step(tool=FETCH, args=args))
+            self._next += (GraphqlLookup((one,), asked.url, schema=True) for one in ways)
+
     def _tried(self, rows: api_rows.AccountRows, result: Mapping[str, Any]) -> None:
         """Go on with what the accounts are asked; where none could be made, by the next way."""
         known, why = rows.after(result)
@@ -258,6 +310,10 @@ make = ApiExplorer
 
 def _document(url: str) -> Step:
     return Step(tool=FETCH, args={"url": url, "longest": LONGEST})
+
+
+def _asking(url: str, query: str) -> Step:
+    return Step(tool=FETCH, args={"url": f"{url}?query={quote(query, safe='')}", "longest": LONGEST})
 
 
 def _list(value: object) -> Sequence[Any]:

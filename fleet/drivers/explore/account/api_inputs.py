@@ -1,0 +1,138 @@
+"""The inputs of an operation, and what of them can be filled with what an account made itself. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from fleet.drivers.explore.account.bodies import PHRASE, SentBody, filled, free, plain
+from fleet.oracles.documents.openapi import Operation
+
+Row = list[Any]
+MARK, TAG, ONE = "{mark}", "{one-tag}", "{one}"
+USER = re.compile(
+    r"(?i)^(?:x-)?(?:(?:user|owner|account|member|customer|author|profile|person|client)[-_]?(?:name|id|handle)?|name|login|handle|email)$"
+)
+"""An input that may name an account."""
+_ID = re.compile(r"(?:[-_]?(?:id|uuid|number|no|key|ref|slug)|I[dD]|Uuid)$")
+_MADE = re.compile(
+    r"(?i)^(?:create|add|new|make|submit|post|place|save|register|insert|update|edit|change|set|delete|remove|get)(?=[A-Z_-])[-_]?|(?<=[a-z])(?:Create|Add|New)$"
+)
+_WORD = re.compile(r"\{[a-z]")
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The inputs of one operation by name: where each stands (`path`, `query`, `header`, `body`), its schema."""
+
+    operation: Operation
+    at: str
+    """Its path on its host."""
+    all: Mapping[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
+    required: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, one: Operation, at: str) -> Inputs:
+        found: dict[str, tuple[str, Mapping[str, Any]]] = {}
+        needed = set[str]()
+        for said in one.parameters:
+            where, name = said.get("in"), str(said.get("name", ""))
+            schema = said.get("schema", said)
+            if where in ("path", "query", "header") and name and isinstance(schema, Mapping):
+                found[name] = (str(where), plain(schema, one.document))
+                needed |= {name} if said.get("required") or where == "path" else set()
+        for name in re.findall(r"\{([^{}/]+)\}", one.path):
+            found.setdefault(name, ("path", {}))
+            needed.add(name)
+        body = SentBody.of(one)
+        for name, schema in body.fields.items():
+            if name not in found and schema.get("readOnly") is not True:
+                found[name] = ("body", schema)
+        return cls(one, at, found, frozenset(needed | set(body.required)))
+
+    def of_kind(self, *kinds: str) -> Iterator[str]:
+        """The names of those of such a type."""
+        return (name for name, (_, said) in self.all.items() if said.get("type") in kinds)
+
+    def texts(self) -> list[str]:
+        """The names of those that take any text."""
+        found = (name for name in self.of_kind("string") if not PHRASE.match(name))
+        return [
+            name
+            for name in found
+            if self.all[name][0] in ("query", "body", "path") and free(self.all[name][1])
+        ]
+
+    def row(self, who: str, values: Mapping[str, Any], *, marked: bool = True) -> Row | None:
+        """The request with these values, and what it needs besides; None where a path has no value.
+
+        `marked`: texts of the body that are free hold the mark of the account that asks.
+        """
+        path, query, given, body = self.at, list[str](), dict[str, Any](), dict[str, Any]()
+        for name, (where, said) in self.all.items():
+            if name in values:
+                value = values[name]
+            elif (
+                where == "body" and marked and free(said) and not PHRASE.match(name) and "default" not in said
+            ):
+                value = MARK
+            elif where != "header" and (name in self.required or PHRASE.match(name)):
+                value = filled(name, said, self.operation.document, entering=False)
+            else:
+                continue
+            if where == "path" and (f"{{{name}}}" not in path or value is None):
+                return None
+            if where == "path":
+                path = path.replace(f"{{{name}}}", _quoted(value))
+            elif where == "query":
+                query.append(f"{quote(name)}={_quoted(value)}")
+            elif where == "header":
+                given[f"header {name}"] = value
+            elif value is not None:
+                body[name] = value
+        if body:
+            given |= SentBody.of(self.operation).wrapped(body)
+        return [who, self.operation.method, path + ("?" + "&".join(query) if query else ""), given]
+
+
+def _quoted(value: object) -> str:
+    """A value in a URL; a word of an account stays as it is."""
+    text = str(value)
+    return text if re.fullmatch(r"\{[a-z0-9-]+\}", text) else quote(text, safe="")
+
+
+def stem(name: str) -> str:
+    """What a thing is called, by its collection, its making, or an id of it: `boat` of `/boats`, `boat_id`."""
+    last = re.split(r"[/#]", name.rstrip("/"))[-1]
+    bare = _MADE.sub("", _ID.sub("", last)) or last
+    return re.sub(r"(?:(?<=[^aeiou])ies|(?<=[sxh])es|(?<!s)s)$", "", bare.lower()).strip("-_")
+
+
+@dataclass(slots=True)
+class Planted:
+    """What `one` made so far in a row: by what it is called, its word; and the names that it gave itself."""
+
+    made: dict[str, str] = field(default_factory=dict)
+    named: set[str] = field(default_factory=set)
+
+    def values(self, inputs: Inputs, *, account: bool = True) -> dict[str, str]:
+        """The inputs that can name a thing or the account of `one`."""
+        found: dict[str, str] = {}
+        path = inputs.at.partition("/{")[0]
+        for name, (where, said) in inputs.all.items():
+            parent = re.search(rf"[/#]([\w.-]+)/\{{{re.escape(name)}\}}", inputs.at)
+            of_path = stem(parent[1]) if parent else ""
+            known = self.made.get(stem(name)) if _ID.search(name) and stem(name) else None
+            bare = name.lower() in ("id", "uuid", "key", "ident")
+            if name in self.named and (where == "path" or where == "query"):
+                found[name] = TAG
+            elif known:
+                found[name] = known
+            elif bare and (of_path or stem(path)) in self.made:
+                found[name] = self.made[of_path or stem(path)]
+            elif account and USER.match(name) and said.get("type", "string") == "string":
+                found[name] = ONE
+        return found

@@ -1,0 +1,343 @@
+"""Oracles of what an API's accounts are served: functions of other roles, data of others, names, codes. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from fleet.findings.severity import Severity
+from fleet.oracles.account.rows import (
+    ITEM,
+    LIST,
+    ME,
+    MINE,
+    NO,
+    NONE,
+    PlayedStep,
+    closed,
+    described,
+    description,
+    on,
+    oracle,
+    own_thing,
+    played,
+    row,
+)
+from fleet.oracles.documents.openapi import Operation
+from fleet.oracles.model import Exchange, Facts, Observation, observed
+from fleet.text import line
+
+_ROLE = r"(?:admin(?:istrator)?|staff|moderator|superuser|employee|back-?office)s?"
+_FOR_ROLE = re.compile(
+    rf"(?i)\b(?:for|by|to|only|requires?|needs?)\s+(?:the\s+|an?\s+|all\s+)?{_ROLE}\b"
+    rf"|\b{_ROLE}(?:[ -](?:only|role|rights|access)|\s+can\b)"
+)
+_ROLE_PATH = re.compile(rf"(?i)[/#](?:{_ROLE}|internal|management)(?=[/_A-Z-]|$)")
+_LOGIN_REFUSALS = (400, 401, 403, 404, 422)
+RECOVERS = re.compile(
+    r"(?i)forg[eo]t|(?:reset|recover)[\w-]*$|(?:request|send|start)[_-]?(?:password)?[_-]?reset"
+)
+_CODE = re.compile(r"(?i)\b(?:code|pin|token|otp)\b[^\d]{0,20}\d{4,8}\b")
+_CODE_NAME = re.compile(r"(?i)(?:^|[_.])(?:code|pin|otp|(?:reset|recovery)_?token)$")
+_NEVER_SHOWN = re.compile(
+    r"(?i)pass|pwd|hash|otp|reset|recovery|ssn|card|cvv|cvc|env|database|_dsn|secret|^cc_"
+)
+"""Of private fields those that nobody is shown, not even by an answer about himself."""
+
+
+def for_role(one: Operation, path: str) -> bool:
+    """Whether a description keeps an operation for a role that a new account has not."""
+    return bool(_FOR_ROLE.search(one.text)) or (one.secured and bool(_ROLE_PATH.search(path)))
+
+
+def _serving(who: str, status: int) -> tuple[Exchange, ...]:
+    path, got = "/api/admin/users", NONE | {"status": status, "many": 3}
+    lead = description(more={path: {"get": {"summary": "All accounts, for admins"}}})
+    return (lead, *row((who, "GET", path, {}, got)))
+
+
+@oracle(
+    id="account-function",
+    says="what a description keeps for administrators or staff is refused to a new account and to visitors",
+    severity=Severity.HIGH,
+    example=_serving("other", 200),
+    control=_serving("other", 403),
+)
+def account_function(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """[the description, a row]: by the word of the description an operation is for a role; the account that
+    signed up last, which the platform gave none, or a visitor, is served."""
+    found: dict[str, tuple[PlayedStep, int]] = {}
+    for step in played(seen[-1]):
+        told = step.facts or step.got.get("many") or step.got.get("other")
+        if step.who not in ("other", "anonymous") or not step.good or not told:
+            continue
+        for at, one in described(seen, step.path, step.method):
+            if for_role(one, step.path):
+                found[f"{step.method} {step.path}"] = (step, at)  # of both, the visitor comes last
+    for step, at in found.values():
+        whom = "a visitor" if step.who == "anonymous" else "an ordinary account"
+        key, where = f"account-function {step.called}", on(seen[-1], step.path, step.method)
+        yield observed(f"{step.called} answers {whom}", key, "answers", led=(at,), where=where)
+
+
+def _showing(*names: str) -> tuple[Exchange, ...]:
+    return row(("one", "GET", "/api/users/{other}", {}, NONE | {"private": names}))
+
+
+@oracle(
+    id="account-private",
+    says="no answer to an account has a password, its hash, a code or a secret of the server in it",
+    severity=Severity.HIGH,
+    example=_showing("password_hash"),
+    control=_showing(),
+)
+def account_private(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """By name and shape of a field, and it is nothing that the account wrote or was given as its session."""
+    found: dict[str, tuple[PlayedStep, list[str]]] = {}
+    for step in played(seen[-1]):
+        names = [name for name in step.got.get("private", ()) if _NEVER_SHOWN.search(name)]
+        entering = step.path in (seen[-1].args.get("login"),) or RECOVERS.search(step.plain)
+        if names and step.good and not entering:
+            found.setdefault(step.plain, (step, names))
+    for step, names in found.values():
+        title = f"{step.called} shows {line(', '.join(names), 80)}"
+        where = on(seen[-1], step.plain, step.method) | {"field": ", ".join(names)}
+        yield observed(title, f"account-private {step.plain} {' '.join(names)}", "answers", where=where)
+
+
+def _naming(known: str, unknown: str) -> tuple[Exchange, ...]:
+    sent: dict[str, Any] = {"name": "{handle}", "password": "{phrase}"}
+    said = (("wrong", known), ("stranger", unknown)) * 2
+    return row(*((who, "POST", "/api/sessions", sent, NO | {"said": words}) for who, words in said))
+
+
+@oracle(
+    id="account-named",
+    says="a log-in does not tell a known name from an unknown one",
+    severity=Severity.LOW,
+    example=_naming(": wrong password", ": no such user"),
+    control=_naming(": wrong name or password", ": wrong name or password"),
+)
+def account_named(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """A known name with a wrong passphrase and an unknown name, each twice in turn, are refused in two ways."""
+    steps = played(seen[-1])
+    known, unknown = ([one for one in steps if one.who == who] for who in ("wrong", "stranger"))
+    if len(known) < 2 or len(unknown) < 2 or not all(one.same(known[0]) for one in (*known, *unknown)):
+        return
+    mine, theirs = ({(one.status, str(one.got.get("said", ""))) for one in some} for some in (known, unknown))
+    if len(mine) == len(theirs) == 1 and mine != theirs:
+        (status, words), (other, others) = *mine, *theirs
+        if {status, other} <= set(_LOGIN_REFUSALS):
+            how = f"{other}{line(others, 50)}", f"{status}{line(words, 50)}"
+            title = f"{known[0].called} answers an unknown name {how[0]}, a known one {how[1]}"
+            where = on(seen[-1], known[0].path, "POST")
+            yield observed(title, f"account-named {known[0].path}", "answers", where=where)
+
+
+def _recovering(facts: dict[str, str]) -> tuple[Exchange, ...]:
+    return row(("anonymous", "POST", "/api/forgot", {"name": "{handle}"}, NONE | {"facts": facts}))
+
+
+@oracle(
+    id="account-code",
+    says="a code that resets a password is not in the answer that asks for it",
+    severity=Severity.CRITICAL,
+    example=_recovering({"reset_code": '"482911"'}),
+    control=_recovering({"message": '"a code was sent by e-mail"'}),
+)
+def account_code(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """A visitor asks for the code of an account of ours, and the answer has one."""
+    for step in played(seen[-1]):
+        if step.who != "anonymous" or not step.good or not RECOVERS.search(step.plain):
+            continue
+        named = [
+            name for name, value in step.facts.items() if _CODE_NAME.search(name) and len(str(value)) > 5
+        ]
+        spoken = any(_CODE.search(str(value)) for value in step.facts.values())
+        if named or spoken or any(_CODE_NAME.search(name) for name in step.got.get("private", ())):
+            where = on(seen[-1], step.plain, step.method)
+            title = f"{step.called} shows a visitor the code"
+            yield observed(title, f"account-code {step.plain}", "answers", where=where)
+            return
+
+
+def _changed(after: int) -> tuple[Exchange, ...]:
+    keys: dict[str, Any] = {"name": "{handle}", "password": "{phrase}"}
+    path = "/api/users/{one}/password"
+    return row(
+        ("one", "POST", "/api/sessions", keys, NONE),
+        ("other", "PUT", path, {"password": "{phrase}"}, NONE),
+        ("one", "POST", "/api/sessions", keys, NONE | {"status": after}),
+    )
+
+
+@oracle(
+    id="account-password",
+    says="an account does not change the password of another one",
+    severity=Severity.CRITICAL,
+    example=_changed(401),
+    control=_changed(200),
+)
+def account_password(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """One logs in; the other's request names that account and is accepted; then one cannot log in any more."""
+    steps = played(seen[-1])
+    for at, step in enumerate(steps):
+        names_one = "{one}" in f"{step.path} {list(step.given.values())}"
+        if step.who != "other" or not step.good or step.method == "GET" or not names_one:
+            continue
+        logins = [
+            (when > at, one) for when, one in enumerate(steps) if one.who == "one" and one.method == "POST"
+        ]
+        before = [one for later, one in logins if not later and one.good]
+        after = [one for later, one in logins if later and any(one.same(first) for first in before)]
+        if after and all(one.status in (400, 401, 403) for one in after):
+            where = on(seen[-1], step.path, step.method)
+            title = f"{step.called} succeeds for another account, whose owner can no longer log in"
+            yield observed(title, f"account-password {step.plain}", "answers", where=where)
+            return
+
+
+def _crossed(got: dict[str, Any]) -> tuple[Exchange, ...]:
+    path = "/api/receipts"
+    lead = description(more={path: {"post": {"summary": "The receipt of a thing of yours"}}})
+    made = row(
+        ("one", "GET", LIST, {}, MINE),
+        ("other", "GET", LIST, {}, NONE),
+        ("one", "GET", ITEM, {}, MINE),
+        ("other", "GET", ITEM, {}, NO | {"status": 404}),
+        ("one", "POST", path, {"thing_id": "{id-1}"}, MINE),
+        ("anonymous", "POST", path, {"thing_id": "{id-1}"}, NO),
+        ("other", "POST", path, {"thing_id": "{id-1}"}, got),
+    )
+    return (lead, *made)
+
+
+@oracle(
+    id="account-crossed",
+    says="a request that names another account's thing, or the account, does not show what that one wrote",
+    severity=Severity.HIGH,
+    example=_crossed(MINE),
+    control=_crossed(NO | {"status": 404}),
+)
+def account_crossed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """[the description, a row]: an id in a path, a query, a body or a header is that of one's thing, or its
+    name, and the answer to the other has one's mark, which a visitor is refused.
+
+    The thing is one's own: refused to the other at its own path, or listed to its maker alone and by a word
+    of the description, or below a place where the other may make nothing.
+    """
+    steps, told = played(seen[-1]), set[str]()
+    for step in steps:
+        own_record = _record_of_one(steps, step)
+        if (
+            step.who != "other"
+            or not (step.shows("one") or own_record)
+            or not step.refers
+            or step.plain in told
+        ):
+            continue
+        control = any(one.who == "one" and one.same(step) and one.good for one in steps)
+        if not control or not closed(steps, step):
+            continue
+        if led := own_thing(seen, steps, step, record=own_record):
+            told.add(step.plain)
+            where = on(seen[-1], step.plain, step.method)
+            title = f"{step.called} answers another account"
+            yield observed(title, f"account-crossed {step.plain}", "answers", led=led, where=where)
+
+
+def _record_of_one(steps: Sequence[PlayedStep], step: PlayedStep) -> bool:
+    """Whether an answer to the other is the record that `one` gets of itself, and not the other's own."""
+    if "{one}" not in str(step.given) or len(step.facts) < 2 or not step.good:
+        return False
+    plain = [one for one in steps if one.plain == step.plain and one.method == step.method and not one.given]
+    mine = [one.facts for one in plain if one.who == "one" and one.good]
+    theirs = [one.facts for one in plain if one.who == "other" and one.good]
+    return step.facts in mine and bool(theirs) and step.facts not in theirs
+
+
+def _erased(after: dict[str, Any]) -> tuple[Exchange, ...]:
+    return row(
+        ("one", "GET", LIST, {}, MINE),
+        ("other", "GET", LIST, {}, NONE),
+        ("other", "DELETE", "/api/things/{id-1}", {}, NONE),
+        ("one", "GET", LIST, {}, after),
+    )
+
+
+@oracle(
+    id="account-erased",
+    says="what an account made is not removed by a visitor, nor by an account that does not see it",
+    severity=Severity.CRITICAL,
+    example=_erased(NONE),
+    control=_erased(MINE),
+)
+def account_erased(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """The maker read it, in a list or by itself, and after another's removal it is not there any more. The
+    other's own list is without it; a visitor is refused to make one."""
+    steps = played(seen[-1])
+    for at, step in enumerate(steps):
+        removes = step.method == "DELETE" or re.search(r"#(?:delete|remove)", step.path)
+        if step.who not in ("other", "anonymous") or not removes or not step.good or not step.refers:
+            continue
+        before = [one for one in steps[:at] if one.who == "one" and one.method == "GET" and one.shows("one")]
+        gone = [
+            one
+            for one in steps[at + 1 :]
+            if one.who == "one" and any(one.same(was) for was in before) and not one.got.get("one")
+        ]
+        gone = [one for one in gone if one.good or one.status in (404, 410)]
+        unseen = any(
+            one.who == "other"
+            and one.good
+            and not one.got.get("one")
+            and any(one.same(was) for was in before)
+            for one in steps[:at]
+        )
+        refused = any(
+            one.who == "anonymous" and one.method == "POST" and one.status in (401, 403) for one in steps[:at]
+        )
+        if gone and (unseen if step.who == "other" else refused):
+            whom = "another account" if step.who == "other" else "a visitor"
+            where = on(seen[-1], step.plain, "DELETE")
+            yield observed(
+                f"{step.called} succeeds for {whom}", f"account-erased {step.plain}", "answers", where=where
+            )
+            return
+
+
+def _endless(after: dict[str, Any]) -> tuple[Exchange, ...]:
+    played_row = row(
+        ("one", "GET", ME, {}, MINE),
+        ("anonymous", "GET", ME, {}, NO),
+        ("one", "POST", "/api/logout", {}, NONE),
+        ("one", "GET", ME, {}, after),
+    )
+    last = played_row[-1]
+    return (Exchange(last.tool, last.args, {**last.result, "endless": True}),)
+
+
+@oracle(
+    id="account-endless",
+    says="a session ends: by its log-out, or at a time that its token states",
+    severity=Severity.MEDIUM,
+    example=_endless(MINE),
+    control=_endless(NO),
+)
+def account_endless(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """A signed token without an end still opens the account after the log-out: it does so for good."""
+    steps = played(seen[-1])
+    left = [at for at, one in enumerate(steps) if one.who == "one" and one.method != "GET" and one.good]
+    if seen[-1].result.get("endless") and left:
+        before = [one for one in steps[: left[0]] if one.who == "one" and one.method == "GET" and one.good]
+        for step in steps[left[0] + 1 :]:
+            if (
+                step.who == "one"
+                and step.good
+                and any(step.same(one) for one in before)
+                and closed(steps, step)
+            ):
+                title = f"a token without an end still opens {step.called} after {steps[left[0]].called}"
+                yield observed(title, "account-endless", "answers")
+                return

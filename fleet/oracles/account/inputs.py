@@ -1,0 +1,368 @@
+"""Oracles of what an account sends: fields that are the server's to set, programs, queries, amounts. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from fleet.findings.severity import Severity
+from fleet.oracles.account.rights import rights
+from fleet.oracles.account.rows import NONE, PlayedStep, described, description, on, oracle, played, row
+from fleet.oracles.documents.openapi import Operation
+from fleet.oracles.model import Exchange, Facts, Observation, observed
+from fleet.oracles.web import traces
+from fleet.text import line
+
+_PRODUCT = re.compile(r"(\d{3,6})\s{0,2}\*\s{0,2}(\d{3,6})")
+_PASSWD = re.compile(r"\broot:[^:\n]{0,40}:0:0:")
+_AMOUNT = re.compile(
+    r"(?i)(?:^|[_.])(?:total|amount|price|cost|sum|subtotal|charge|due)(?:_?(?:cents|minor))?$"
+)
+SETS = frozenset(("price", "unitprice", "total", "amount", "cost", "discount", "paid", "ispaid", "approved"))
+"""Fields of a thing that the server works out or decides, besides those of rights."""
+_ADMIN = frozenset(("role", "roles", "admin", "isadmin", "superuser", "issuperuser", "staff", "isstaff"))
+_ONCE = re.compile(r"(?i)\b(?:only |can be \w+ |just )?once\b|\bone[- ]time\b|\bsingle[- ]use\b")
+MOST_ENTRIES = 2_000
+"""Entries of one answer above which a page size is without a bound: the largest that large public APIs give is
+1,000 (Stripe 100, GitHub 100, AWS 1,000), with room for one that gives twice as much."""
+
+
+def folded(name: str) -> str:
+    return name.rpartition(".")[2].lower().replace("_", "").replace("-", "")
+
+
+def servers_own(name: str) -> bool:
+    """Whether a field is the server's to set."""
+    return rights(name.rpartition(".")[2]) or folded(name) in SETS
+
+
+def sent_fields(given: object, above: str = "") -> Iterator[tuple[str, Any]]:
+    """The plain values of a body by `outer.inner`."""
+    for name, value in given.items() if isinstance(given, dict) else ():
+        if isinstance(value, dict):
+            yield from sent_fields(value, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", value
+
+
+def _values(step: PlayedStep) -> dict[str, Any]:
+    """What a step sends, by name: in its query and its body."""
+    query = dict(parse_qsl(urlsplit(step.path).query, keep_blank_values=True))
+    below = dict(enumerate(step.path.partition("#")[2].split("/")[1:]))
+    return {
+        **{f"value {at}": unquote(one) for at, one in below.items()},
+        **query,
+        **dict(sent_fields(step.given)),
+    }
+
+
+def _one_more(plain: PlayedStep, step: PlayedStep) -> list[tuple[str, Any]]:
+    """What a step sends beside the other one, which is the same else."""
+    if (plain.method, plain.path, plain.who) != (step.method, step.path, step.who):
+        return []
+    before, after = dict(sent_fields(plain.given)), dict(sent_fields(step.given))
+    more = [(name, value) for name, value in after.items() if name not in before]
+    return more if len(more) == 1 and before.keys() == after.keys() - {more[0][0]} else []
+
+
+def _varied(plain: PlayedStep, step: PlayedStep) -> tuple[str, Any, Any] | None:
+    """The one input in which two requests differ, with both values."""
+    same = (plain.method, plain.plain, plain.who) == (step.method, step.plain, step.who)
+    before, after = (_values(one) for one in (plain, step)) if same else ({}, {})
+    differ = [name for name in before if before[name] != after.get(name)]
+    inner = {name.partition(".")[0] for name in after if name not in before}
+    if len(differ) != 1 or before.keys() - after.keys() or after.keys() - before.keys() or inner:
+        return None
+    return differ[0], before[differ[0]], after[differ[0]]
+
+
+def _setting(price: int) -> tuple[Exchange, ...]:
+    schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+    body = {"content": {"application/json": {"schema": schema}}}
+    lead = description(more={"/api/things": {"post": {"requestBody": body}}})
+    made = row(
+        ("one", "POST", "/api/things", {"text": "{mark}"}, NONE | {"facts": {"price": "40"}}),
+        (
+            "one",
+            "POST",
+            "/api/things",
+            {"text": "{mark}", "price": 7},
+            NONE | {"facts": {"price": str(price)}},
+        ),
+    )
+    return (lead, *made)
+
+
+@oracle(
+    id="account-set",
+    says="what is the server's to decide, a request does not set: rights, prices, what was paid",
+    severity=Severity.HIGH,
+    example=_setting(7),
+    control=_setting(40),
+)
+def account_set(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """[the description, a row]: the same request without a field and with it; the record has the value that
+    was sent, and another one without it. The description does not take the field, or it makes its sender an
+    administrator."""
+    steps, told = played(seen[-1]), set[str]()
+    for at, step in enumerate(steps):
+        if step.method == "GET" or not step.good:
+            continue
+        more = [pair for plain in steps[:at] if plain.good for pair in _one_more(plain, step)]
+        for name, value in more[:1]:
+            shown = _after(steps, at, name)
+            before = next(
+                (
+                    found
+                    for when, one in enumerate(steps[:at])
+                    if _one_more(one, step) and (found := _after(steps, when, name))
+                ),
+                None,
+            )
+            if not servers_own(name) or before is None or shown != json.dumps(value) or before == shown:
+                continue
+            takes = list(described(seen, step.path, step.method))
+            undocumented = [place for place, one in takes if one.closed and not _documents(one, name)]
+            rises = folded(name) in _ADMIN and value in (True, "admin")
+            if (undocumented or rises) and takes and f"{step.plain} {name}" not in told:
+                told.add(f"{step.plain} {name}")
+                title = f'{step.called} lets its caller set "{line(name, 40)}"'
+                where = on(seen[-1], step.plain, step.method) | {"field": name.rpartition(".")[2]}
+                led = (takes[-1][0],)
+                yield observed(title, f"account-set {step.plain} {name}", "answers", led=led, where=where)
+
+
+def _documents(one: Operation, name: str) -> bool:
+    """Whether a body's schema has a field of this name, at any depth."""
+    return f'"{name.rpartition(".")[2]}"' in json.dumps([one.sent[1], list(one.fields)], default=str)
+
+
+def _after(steps: Sequence[PlayedStep], at: int, name: str) -> str | None:
+    """What the record says of a field after a step: in its own answer, or in what the same account reads next."""
+    for one in steps[at : at + 3]:
+        if (
+            one.who == steps[at].who
+            and one.good
+            and (one is steps[at] or one.method == "GET" or "token" not in one.plain)
+        ):
+            for known, value in one.facts.items():
+                if folded(known) == folded(name):
+                    return str(value)
+        if one is not steps[at] and _one_more(steps[at], one):
+            break
+    return None
+
+
+def _computing(shown: str) -> tuple[Exchange, ...]:
+    sent = [{"text": "{mark}"}, {"text": "{{1009*2003}}"}]
+    facts = [{"label": '"qam1"'}, {"label": json.dumps(shown)}]
+    return row(
+        *(
+            ("one", "POST", "/api/labels", one, NONE | {"facts": got})
+            for one, got in zip(sent, facts, strict=True)
+        )
+    )
+
+
+@oracle(
+    id="account-computed",
+    says="an expression or a path that an account sends is text: it is not computed, and no file is read",
+    severity=Severity.CRITICAL,
+    example=_computing("2021027"),
+    control=_computing("{{1009*2003}}"),
+)
+def account_computed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """Beside a plain text in the same input, the answer holds a product that was not sent, or a file that
+    everybody may read."""
+    steps, told = played(seen[-1]), set[str]()
+    for at, step in enumerate(steps):
+        for found in (found for plain in steps[:at] if plain.good and (found := _varied(plain, step))):
+            name, _, sent = found
+            factors = _PRODUCT.search(str(sent))
+            product = str(int(factors[1]) * int(factors[2])) if factors else ""
+            shown = " ".join(map(str, step.facts.values()))
+            other = " ".join(str(value) for one in steps if one is not step for value in one.facts.values())
+            computed = product and product in shown and product not in f"{sent}{other}"
+            reads = "passwd" in str(sent) and _PASSWD.search(shown)
+            if (computed or reads) and f"{step.plain} {name}" not in told:
+                told.add(f"{step.plain} {name}")
+                what = (
+                    f"{line(str(sent), 40)} is computed to {product}" if computed else "it reads /etc/passwd"
+                )
+                kind = "computed" if computed else "climb"
+                yield _at_input(seen, step, name, what, f"account-{kind}")
+
+
+def _at_input(seen: Sequence[Exchange], step: PlayedStep, name: str, what: str, key: str) -> Observation:
+    input_ = (
+        "its value" if name.startswith("value ") else f"{'parameter' if '?' in step.path else 'field'} {name}"
+    )
+    where = on(seen[-1], step.plain, step.method) | {"parameter": input_}
+    return observed(f"{step.called}, {input_}: {what}", f"{key} {step.plain} {name}", "answers", where=where)
+
+
+def _quoting(broken: dict[str, Any]) -> tuple[Exchange, ...]:
+    sent = ("{mark}", "{mark}'", "{mark}''", "{mark}")
+    got = (NONE, broken, NONE, NONE)
+    return row(*(("one", "POST", "/api/search", {"q": one}, two) for one, two in zip(sent, got, strict=True)))
+
+
+@oracle(
+    id="account-quoted",
+    says="a quote in what an account sends is a character like any other",
+    severity=Severity.HIGH,
+    example=_quoting(NONE | {"status": 500}),
+    control=_quoting(NONE | {"status": 422}),
+)
+def account_quoted(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """[value, value and a quote, value and two quotes, value] in one input: one quote alone fails, by a server
+    error or in the words of a database."""
+    steps = played(seen[-1])
+    for plain, one, two, again in zip(steps, steps[1:], steps[2:], steps[3:], strict=False):
+        found, mended = _varied(plain, one), _varied(plain, two)
+        if not found or not mended or not again.same(plain):
+            continue
+        name, value, sent = found
+        if sent != f"{value}'" or mended != (name, value, f"{value}''"):
+            continue
+        leak = traces.find(str(one.got.get("said", "")), paths=False)
+        words = leak is not None and leak.table == "databases"
+        if plain.good and two.good and again.good and (one.status == 500 or words):
+            what = "a quote gives a database error" if words else "a quote answers 500, two of them do not"
+            yield _at_input(seen, one, name, what, "account-quoted")
+
+
+def _operating(many: int) -> tuple[Exchange, ...]:
+    sent: list[dict[str, Any]] = [{"name": "{mark}"}, {"name": {"$ne": "{mark}"}}]
+    got = [NONE | {"many": 0}, NONE | {"many": many}]
+    return row(*(("one", "POST", "/api/find", one, two) for one, two in zip(sent, got, strict=True)))
+
+
+@oracle(
+    id="account-operator",
+    says="an object in place of a text is refused, and is not an operator of a query",
+    severity=Severity.CRITICAL,
+    example=_operating(3),
+    control=_operating(0),
+)
+def account_operator(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """A text that nothing has finds nothing or is refused; "not that text", as MongoDB writes it, finds some,
+    or logs in."""
+    steps = played(seen[-1])
+    for at, step in enumerate(steps):
+        sent = [
+            name for name, value in step.given.items() if isinstance(value, dict) and list(value) == ["$ne"]
+        ]
+        for plain in steps[:at]:
+            same = (plain.path, plain.given.keys()) == (step.path, step.given.keys())
+            if not same or len(sent) != 1 or isinstance(plain.given[sent[0]], dict):
+                continue
+            found = plain.good and not plain.got.get("many") and step.good and step.got.get("many", 0) > 0
+            entered = plain.status in (400, 401, 403) and step.good and plain.who == "wrong"
+            if found or entered:
+                what = (
+                    "an object with $ne finds what is not asked for"
+                    if found
+                    else "an object with $ne logs in"
+                )
+                yield _at_input(seen, step, sent[0], what, "account-operator")
+                return
+
+
+def _ordering(total: int) -> tuple[Exchange, ...]:
+    pairs = ((1, 12), (-3, total))
+    steps = [
+        ("one", "POST", "/api/orders", {"quantity": many}, NONE | {"facts": {"total": str(sum_)}})
+        for many, sum_ in pairs
+    ]
+    return row(*steps)
+
+
+@oracle(
+    id="account-negative",
+    says="nothing is bought in a negative quantity, for a negative sum",
+    severity=Severity.HIGH,
+    example=_ordering(-36),
+    control=_ordering(36),
+)
+def account_negative(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """The same request with 1 has a positive sum, and with a negative number a negative one."""
+    steps = played(seen[-1])
+    for at, step in enumerate(steps):
+        for found in (found for one in steps[:at] if one.good and (found := _varied(one, step))):
+            name, before, sent = found
+            below = [
+                fact
+                for fact, value in step.facts.items()
+                if _AMOUNT.search(fact) and str(value).startswith("-")
+            ]
+            numbers = type(before) is int and type(sent) is int and before > 0 > sent
+            if numbers and step.good and below:
+                what = f"{sent} gives a negative {line(below[0].replace('_', ' '), 30)}"
+                yield _at_input(seen, step, name, what, "account-negative")
+                return
+
+
+def _redeeming(status: int) -> tuple[Exchange, ...]:
+    path, got = "/api/vouchers/redeem", NONE | {"facts": {"credit": "10"}}
+    lead = description(more={path: {"post": {"summary": "Redeem a voucher; each can be redeemed once"}}})
+    again = got | {"status": status}
+    return (lead, *row(*(("one", "POST", path, {"code": "A"}, one) for one in (got, again))))
+
+
+@oracle(
+    id="account-twice",
+    says="what a description permits once does not work twice",
+    severity=Severity.MEDIUM,
+    example=_redeeming(200),
+    control=_redeeming(409),
+)
+def account_twice(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """[the description, a row]: the same request twice, by the same account, with the same success."""
+    steps = played(seen[-1])
+    for first, second in zip(steps, steps[1:], strict=False):
+        if first.method != "POST" or not (first.good and second.good and first.same(second)):
+            continue
+        if first.who != second.who or not first.facts or first.facts != second.facts:
+            continue
+        if led := [at for at, one in described(seen, first.path, "POST") if _ONCE.search(one.text)]:
+            where = on(seen[-1], first.plain, "POST")
+            title = f"{first.called} succeeds twice, and its description states once"
+            yield observed(title, f"account-twice {first.plain}", "answers", led=(led[-1],), where=where)
+            return
+
+
+def once(one: Operation) -> bool:
+    """Whether a description says that an operation works once."""
+    return bool(_ONCE.search(one.text))
+
+
+def _listing(many: int) -> tuple[Exchange, ...]:
+    sizes = ((5, 5), (100_000, many))
+    return row(*(("other", "GET", f"/api/things?limit={at}", {}, NONE | {"many": got}) for at, got in sizes))
+
+
+@oracle(
+    id="account-page-size",
+    says="the size of a page has a bound",
+    severity=Severity.MEDIUM,
+    example=_listing(100_000),
+    control=_listing(100),
+)
+def account_page_size(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """A parameter that sets how many entries an answer has gives a great many."""
+    steps = played(seen[-1])
+    for small, large in zip(steps, steps[1:], strict=False):
+        found = _varied(small, large)
+        if (
+            found
+            and small.good
+            and large.good
+            and small.got.get("many", 0) <= 5
+            and large.got.get("many", 0) > MOST_ENTRIES
+        ):
+            what = f"{found[2]} gives {large.got['many']} entries"
+            yield _at_input(seen, large, found[0], what, "account-page-size")
