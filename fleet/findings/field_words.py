@@ -34,6 +34,7 @@ FIELD_WORDS: Mapping[str, str | tuple[str, str]] = MappingProxyType(
         "canary_executable": ("the sent script runs", "the sent script does not run"),
         "a11y": ("breaks {}", "breaks no rule"),
         "secrets": ("shows a {}", "shows no secret"),
+        "private": ("shows the fields {}", "shows no private field"),
         "links": ("links to {}", "no links"),
         "paths": ("names the paths {}", "names no paths"),
         "forms": ("forms: {}", "no forms"),
@@ -146,6 +147,7 @@ FIELD_WORDS: Mapping[str, str | tuple[str, str]] = MappingProxyType(
         # of a row of requests by accounts
         "answers": ("answers: {}", "no answers"),
         "brief": ("tokens end soon", "tokens do not end soon"),
+        "endless": ("tokens state no end", "tokens state their end"),
         "start": ("accounts made with {}", "accounts made as asked"),
     }
 )

@@ -41,6 +41,8 @@ NAMES = (
     "web.origins",
     "web.responses",
     "web.crashes",
+    "web.graphql",
+    "web.exposure",
     "documents.routes",
     "documents.described",
     "web.links",

@@ -27,14 +27,17 @@ _HASH = re.compile(
 _WORDY = re.compile(r"(?=.*[\d\W_])\S{4,128}")
 """A passphrase, as no label and no sentence is one."""
 _DRAWN = re.compile(r"(?=.*\d)[\w+/=.:~-]{8,}", re.ASCII)
+_PASS = r"(?:pass(?:word|wd|phrase)?|pwd)"
+_SENT_ONCE = r"(?:reset|recovery|verification|confirmation|otp|totp|mfa|2fa|activation)"
+_WORD = re.compile(r"\S{6,}")
 _SHAPES: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = tuple(
     (re.compile(rf"(?i)(?:.*[_.-])?(?:{name})"), shape)
     for name, shape in (
         (r"(?:user_?)?(?:pass(?:word|wd|phrase)|pwd)(?:_?(?:plain|clear|text)){0,2}", _WORDY),
-        (r"(?:hashed_?)?(?:pass(?:word|wd|phrase)?|pwd)_?(?:hash(?:ed)?|digest)|hashed_?(?:pass(?:word)?|pwd)", _HASH),
-        (r"(?:reset|recovery|verification|confirmation|otp|totp|mfa|2fa|activation)_?(?:code|token|pin)|otp", re.compile(r"\d{4,8}|[\w.~+/=-]{8,}", re.ASCII)),
+        (rf"(?:hashed_?)?{_PASS}_?(?:hash(?:ed)?|digest)|hashed_?{_PASS}", _HASH),
+        (rf"{_SENT_ONCE}_?(?:code|token|pin)|otp", re.compile(r"\d{4,8}|[\w.~+/=-]{8,}", re.ASCII)),
         (r"(?:totp|otp|mfa|2fa)_?secret", re.compile(r"[A-Z2-7]{16,64}=*|[\w+/=-]{16,}", re.ASCII)),
-        (r"(?:secret|jwt|client|signing|session|app)_?(?:secret|secret_?key)|secret_?key(?:_?base)?", re.compile(r"\S{6,}")),
+        (r"(?:jwt|client|signing|session|app)_?secret(?:_?key)?|secret_?key(?:_?base)?", _WORD),
         (r"(?:database|db|redis|mongo(?:db)?|postgres|mysql|amqp|broker)_?(?:url|uri|dsn)", re.compile(r"\w+://[^\s/:@]+:[^\s/@]+@\S+")),
         (r"(?:private|encryption|master|service_?role|access|api)_?key|secret_?access_?key", _DRAWN),
         (r"ssn|social_?security(?:_?(?:number|no))?", re.compile(r"\d{3}-?\d{2}-?\d{4}")),

@@ -41,8 +41,8 @@ MAX_FACTS = 40
 MAX_FACT = 80
 FACT_DEPTH = 3
 WHO = (*ACCOUNTS, "anonymous", "wrong", "stranger", "new", *sessions.FORGED)
-"""`wrong` logs in as `one` with another passphrase, `stranger` by a name that was never signed up; `new` is one
-more account, another one at each sign-up, with its session; the forged ones are the token of `one`."""
+"""`wrong` logs in as `one` with another passphrase, `stranger` by a name that was never signed up; `new` is a
+further account, another one at each sign-up, with its session; the forged ones are the token of `one`."""
 LOG_INS = 4
 """Most tries of one log-in."""
 _SECRET = re.compile(r"(?i)token|jwt|session|secret|pass(?:w|ph)|cookie|api_?key")
@@ -215,10 +215,10 @@ class ApiPlay:
         fields = self._filled(given, label, wrong=who == "wrong")
         kind = self._bodies.get(str(path), "json")
         reply = self._send(str(method), self._placed(str(path), label), held, fields, kind=kind)
-        if method == "POST" and 200 <= reply.status < 300:
-            if who == "new" and path in (self._join.path, self._enter.path):
-                held.learn(reply, self.args.carried, str(path))
-                self._adopt(who)
+        good = method == "POST" and 200 <= reply.status < 300
+        if good and who == "new" and path in (self._join.path, self._enter.path):
+            held.learn(reply, self.args.carried, str(path))
+            self._adopt(who)
         if method == "POST" and who in ACCOUNTS:
             made = _id_of(reply, self.args.ident) if 200 <= reply.status < 300 else ""
             number = made.isdecimal() and f'"{made}"' not in decode(reply.body)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from sandbox import http
+from sandbox import http, strict_json
 from sandbox.content_coding import opened
 from sandbox.errors import Deadline, hint
 from sandbox.pages.condensed import condensed
@@ -23,6 +24,7 @@ from sandbox.pages.latency import Measured, check, measure, percentile
 from sandbox.pages.links import References, find, of_markup
 from sandbox.pages.markup import Form
 from sandbox.pages.page_request import effect_of, page_request
+from sandbox.secrets.fields import private_fields
 from sandbox.spec import (
     ABSENT,
     UNSAFE,
@@ -113,6 +115,8 @@ class Result(ToolAnswer):
     """Violated rules of accessibility."""
     secrets: tuple[Annotated[str, OneOf(KINDS)], ...] = ()
     """Kinds of secrets in the body."""
+    private: tuple[str, ...] = ()
+    """Names of fields of JSON that hold what nobody else should read, but for what was sent."""
     links: tuple[str, ...] = ()
     """URLs that a visitor of the page follows or loads, absolute or relative to it; other hosts last."""
     paths: tuple[str, ...] = ()
@@ -233,6 +237,7 @@ def _result(measured: Measured, args: Args, url: str) -> Result:
         canary_executable=page.canary_executable,
         a11y=page.a11y,
         secrets=secrets,
+        private=private_fields(_json(reply), frozenset(_strings([args.fields, args.body]))),
         links=refers.links,
         paths=refers.paths,
         forms=refers.forms,
@@ -259,6 +264,25 @@ def _read(reply: http.HttpReply, body: str, canary: str, url: str) -> tuple[Anal
     textual = not kind or any(word in kind for word in ("text/", "json", "xml", "script", "yaml"))
     prose = not kind or "plain" in kind or "markdown" in kind
     return Analysis(), find(body, url, prose=prose) if textual else References()
+
+
+def _json(reply: http.HttpReply) -> object:
+    """The JSON of an answer; None for any other."""
+    if "json" not in reply.content_type.lower():
+        return None
+    try:
+        return strict_json.loads(reply.body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _strings(value: object, left: int = 8) -> Iterator[str]:
+    """The texts of what was sent."""
+    if isinstance(value, str):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        if left:
+            yield from _strings(inner, left - 1)
 
 
 def _is_html(reply: http.HttpReply) -> bool:
@@ -296,7 +320,18 @@ SPEC = ToolSpec(
     public=PUBLIC
     | {"url", "origin", "repeat", "canary", "control", "status", "content_type", "bytes", "sha256"}
     | {"headers", "method", "fields", "body", "body_type", "longest", "allow_origin", "location"}
-    | {"text", "canary_executable", "a11y", "secrets", "links", "paths", "forms", "routes", "unjudged"}
+    | {
+        "text",
+        "canary_executable",
+        "a11y",
+        "secrets",
+        "private",
+        "links",
+        "paths",
+        "forms",
+        "routes",
+        "unjudged",
+    }
     | {"p50_ms", "p95_ms", "max_ms", "samples", "control_p50_ms", "control_p95_ms", "ratio", "rate"}
     | {"samples_ms", "control_ms", "alive", "ended", "locked_out", "silent_ms"},
     volatile=VOLATILE

@@ -1,1 +1,1 @@
-"""Small applications with defects that can be switched on one by one, written before anyone read an oracle."""
+"""Small applications with defects that can be switched on one by one, written without a look at oracles."""

@@ -1,4 +1,4 @@
-"""Oracles of what an API's accounts are served: functions of other roles, data of others, names, codes. Pure."""
+"""Oracles of what an API's accounts are served: functions of other roles, data of others, codes. Pure."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def account_function(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
 
 
 def _showing(*names: str) -> tuple[Exchange, ...]:
-    return row(("one", "GET", "/api/users/{other}", {}, NONE | {"private": names}))
+    return row(("one", "GET", "/api/users/1", {}, NONE | {"private": names}))
 
 
 @oracle(
@@ -98,12 +98,12 @@ def account_private(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observa
     for step in played(seen[-1]):
         names = [name for name in step.got.get("private", ()) if _NEVER_SHOWN.search(name)]
         entering = step.path in (seen[-1].args.get("login"),) or RECOVERS.search(step.plain)
-        if names and step.good and not entering:
-            found.setdefault(step.plain, (step, names))
+        if names and step.good and not entering:  # in GraphQL a field of a type, whatever leads to it
+            found.setdefault(" ".join(names) if "#" in step.path else step.plain, (step, names))
     for step, names in found.values():
-        title = f"{step.called} shows {line(', '.join(names), 80)}"
-        where = on(seen[-1], step.plain, step.method) | {"field": ", ".join(names)}
-        yield observed(title, f"account-private {step.plain} {' '.join(names)}", "answers", where=where)
+        title = f"{step.called} shows {line(', '.join(names).replace('_', ' '), 80)}"
+        where = on(seen[-1], step.plain.partition("#")[0]) | {"field": ", ".join(names)}
+        yield observed(title, f"account-private {where['route']} {' '.join(names)}", "answers", where=where)
 
 
 def _naming(known: str, unknown: str) -> tuple[Exchange, ...]:
@@ -120,17 +120,18 @@ def _naming(known: str, unknown: str) -> tuple[Exchange, ...]:
     control=_naming(": wrong name or password", ": wrong name or password"),
 )
 def account_named(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
-    """A known name with a wrong passphrase and an unknown name, each twice in turn, are refused in two ways."""
+    """A known name with a wrong passphrase and an unknown name, twice in turn, are refused in two ways."""
     steps = played(seen[-1])
     known, unknown = ([one for one in steps if one.who == who] for who in ("wrong", "stranger"))
     if len(known) < 2 or len(unknown) < 2 or not all(one.same(known[0]) for one in (*known, *unknown)):
         return
     mine, theirs = ({(one.status, str(one.got.get("said", ""))) for one in some} for some in (known, unknown))
     if len(mine) == len(theirs) == 1 and mine != theirs:
-        (status, words), (other, others) = *mine, *theirs
+        (status, _), (other, _) = *mine, *theirs
         if {status, other} <= set(_LOGIN_REFUSALS):
-            how = f"{other}{line(others, 50)}", f"{status}{line(words, 50)}"
-            title = f"{known[0].called} answers an unknown name {how[0]}, a known one {how[1]}"
+            said = f"{other} to an unknown name, {status} to a known one"
+            said = said if status != other else "unknown names in other words"
+            title = f"{known[0].called} answers {said}"
             where = on(seen[-1], known[0].path, "POST")
             yield observed(title, f"account-named {known[0].path}", "answers", where=where)
 
@@ -164,10 +165,10 @@ def account_code(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
 
 def _changed(after: int) -> tuple[Exchange, ...]:
     keys: dict[str, Any] = {"name": "{handle}", "password": "{phrase}"}
-    path = "/api/users/{one}/password"
+    path = "/api/password"
     return row(
         ("one", "POST", "/api/sessions", keys, NONE),
-        ("other", "PUT", path, {"password": "{phrase}"}, NONE),
+        ("other", "PUT", path, {"name": "{one}", "password": "{phrase}"}, NONE),
         ("one", "POST", "/api/sessions", keys, NONE | {"status": after}),
     )
 
@@ -180,7 +181,7 @@ def _changed(after: int) -> tuple[Exchange, ...]:
     control=_changed(200),
 )
 def account_password(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
-    """One logs in; the other's request names that account and is accepted; then one cannot log in any more."""
+    """One logs in; the other's request names that account and succeeds; one cannot log in any more."""
     steps = played(seen[-1])
     for at, step in enumerate(steps):
         names_one = "{one}" in f"{step.path} {list(step.given.values())}"
@@ -193,7 +194,7 @@ def account_password(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
         after = [one for later, one in logins if later and any(one.same(first) for first in before)]
         if after and all(one.status in (400, 401, 403) for one in after):
             where = on(seen[-1], step.path, step.method)
-            title = f"{step.called} succeeds for another account, whose owner can no longer log in"
+            title = f"{step.called} succeeds for another account"
             yield observed(title, f"account-password {step.plain}", "answers", where=where)
             return
 
@@ -238,13 +239,23 @@ def account_crossed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observa
         ):
             continue
         control = any(one.who == "one" and one.same(step) and one.good for one in steps)
-        if not control or not closed(steps, step):
+        if not control or not (closed(steps, step) or _lists_closed(steps)):
             continue
         if led := own_thing(seen, steps, step, record=own_record):
             told.add(step.plain)
             where = on(seen[-1], step.plain, step.method)
             title = f"{step.called} answers another account"
             yield observed(title, f"account-crossed {step.plain}", "answers", led=led, where=where)
+
+
+def _lists_closed(steps: Sequence[PlayedStep]) -> bool:
+    """Whether a list that has one's mark is refused to a visitor."""
+    lists = [
+        one
+        for one in steps
+        if one.who == "one" and one.method == "GET" and not one.refers and one.shows("one")
+    ]
+    return any(closed(steps, one) for one in lists)
 
 
 def _record_of_one(steps: Sequence[PlayedStep], step: PlayedStep) -> bool:
@@ -304,6 +315,40 @@ def account_erased(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
             yield observed(
                 f"{step.called} succeeds for {whom}", f"account-erased {step.plain}", "answers", where=where
             )
+            return
+
+
+def _altered(after: dict[str, Any]) -> tuple[Exchange, ...]:
+    return row(
+        ("one", "GET", LIST, {}, MINE),
+        ("other", "GET", LIST, {}, NONE),
+        ("other", "PATCH", "/api/things/{id-1}", {"text": "{mark}"}, NONE),
+        ("one", "GET", LIST, {}, after),
+    )
+
+
+@oracle(
+    id="account-altered",
+    says="what an account made is not changed by an account that does not see it",
+    severity=Severity.CRITICAL,
+    example=_altered(MINE | {"other": True}),
+    control=_altered(MINE),
+)
+def account_altered(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """After the other's request that names the thing, its maker's own list has the other's words in it."""
+    steps = played(seen[-1])
+    for at, step in enumerate(steps):
+        if step.who != "other" or step.method in ("GET", "DELETE") or not step.good or not step.refers:
+            continue
+        before = [one for one in steps[:at] if one.who == "one" and one.method == "GET" and one.shows("one")]
+        before = [one for one in before if not one.got.get("other") and not one.refers]
+        after = [one for one in steps[at + 1 :] if one.who == "one" and one.shows("other")]
+        kept = [one for one in before if any(one.same(now) for now in after)]
+        unseen = [one for one in steps[:at] if one.who == "other" and one.good and not one.got.get("one")]
+        if "{mark}" in str(step.given) and any(one.same(was) for one in unseen for was in kept):
+            where = on(seen[-1], step.plain, step.method)
+            title = f"{step.called} succeeds for another account"
+            yield observed(title, f"account-altered {step.plain}", "answers", where=where)
             return
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -26,8 +27,8 @@ SETS = frozenset(("price", "unitprice", "total", "amount", "cost", "discount", "
 _ADMIN = frozenset(("role", "roles", "admin", "isadmin", "superuser", "issuperuser", "staff", "isstaff"))
 _ONCE = re.compile(r"(?i)\b(?:only |can be \w+ |just )?once\b|\bone[- ]time\b|\bsingle[- ]use\b")
 MOST_ENTRIES = 2_000
-"""Entries of one answer above which a page size is without a bound: the largest that large public APIs give is
-1,000 (Stripe 100, GitHub 100, AWS 1,000), with room for one that gives twice as much."""
+"""Entries of one answer above which a page size is without a bound: large public APIs give up to 1,000
+(Stripe and GitHub 100, AWS 1,000), and one may give twice as much."""
 
 
 def folded(name: str) -> str:
@@ -68,9 +69,15 @@ def _one_more(plain: PlayedStep, step: PlayedStep) -> list[tuple[str, Any]]:
     return more if len(more) == 1 and before.keys() == after.keys() - {more[0][0]} else []
 
 
+def _input_of(step: PlayedStep) -> str:
+    """The path without values."""
+    endpoint, graphql, field = step.plain.partition("#")
+    return endpoint + graphql + field.partition("/")[0]
+
+
 def _varied(plain: PlayedStep, step: PlayedStep) -> tuple[str, Any, Any] | None:
     """The one input in which two requests differ, with both values."""
-    same = (plain.method, plain.plain, plain.who) == (step.method, step.plain, step.who)
+    same = (plain.method, _input_of(plain), plain.who) == (step.method, _input_of(step), step.who)
     before, after = (_values(one) for one in (plain, step)) if same else ({}, {})
     differ = [name for name in before if before[name] != after.get(name)]
     inner = {name.partition(".")[0] for name in after if name not in before}
@@ -141,7 +148,7 @@ def _documents(one: Operation, name: str) -> bool:
 
 
 def _after(steps: Sequence[PlayedStep], at: int, name: str) -> str | None:
-    """What the record says of a field after a step: in its own answer, or in what the same account reads next."""
+    """What the record says of a field after a step: in its answer, or in what the account reads next."""
     for one in steps[at : at + 3]:
         if (
             one.who == steps[at].who
@@ -169,39 +176,71 @@ def _computing(shown: str) -> tuple[Exchange, ...]:
 
 @oracle(
     id="account-computed",
-    says="an expression or a path that an account sends is text: it is not computed, and no file is read",
+    says="an expression that an account sends is text and is not computed",
     severity=Severity.CRITICAL,
     example=_computing("2021027"),
     control=_computing("{{1009*2003}}"),
 )
 def account_computed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
-    """Beside a plain text in the same input, the answer holds a product that was not sent, or a file that
-    everybody may read."""
+    """Beside a plain text in the same input, the answer holds a product that was not sent."""
     steps, told = played(seen[-1]), set[str]()
+    for step, name, sent in _asked(steps):
+        factors = _PRODUCT.search(sent)
+        product = str(int(factors[1]) * int(factors[2])) if factors else ""
+        other = " ".join(str(value) for one in steps if one is not step for value in one.facts.values())
+        computed = product and product in _shown(step) and product not in f"{sent}{other}"
+        if computed and f"{_input_of(step)} {name}" not in told:
+            told.add(f"{_input_of(step)} {name}")
+            what = f"{line(sent, 40)} is computed to {product}"
+            yield _at_input(seen, step, name, what, "account-computed")
+
+
+def _climbing(shown: str) -> tuple[Exchange, ...]:
+    sent = ("harbour.txt", "/etc/passwd")
+    facts: tuple[dict[str, Any], ...] = ({}, {"value": json.dumps(shown)})
+    return row(
+        *(
+            ("one", "GET", f"/api/files?name={one}", {}, NONE | {"facts": got})
+            for one, got in zip(sent, facts, strict=True)
+        )
+    )
+
+
+@oracle(
+    id="account-climb",
+    says="an input of an account never reads a file beside those that are served",
+    severity=Severity.CRITICAL,
+    example=_climbing("root:x:0:0:root:/root:/bin/sh"),
+    control=_climbing("no such file"),
+)
+def account_climb(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """Beside another text in the same input, the answer to a path holds a file that everybody may read."""
+    told = set[str]()
+    for step, name, sent in _asked(played(seen[-1])):
+        if "passwd" in sent and _PASSWD.search(_shown(step)) and f"{_input_of(step)} {name}" not in told:
+            told.add(f"{_input_of(step)} {name}")
+            yield _at_input(seen, step, name, "it reads /etc/passwd", "account-climb")
+
+
+def _asked(steps: Sequence[PlayedStep]) -> Iterator[tuple[PlayedStep, str, str]]:
+    """Steps with the input in which they differ from an earlier one, and its value."""
     for at, step in enumerate(steps):
-        for found in (found for plain in steps[:at] if plain.good and (found := _varied(plain, step))):
-            name, _, sent = found
-            factors = _PRODUCT.search(str(sent))
-            product = str(int(factors[1]) * int(factors[2])) if factors else ""
-            shown = " ".join(map(str, step.facts.values()))
-            other = " ".join(str(value) for one in steps if one is not step for value in one.facts.values())
-            computed = product and product in shown and product not in f"{sent}{other}"
-            reads = "passwd" in str(sent) and _PASSWD.search(shown)
-            if (computed or reads) and f"{step.plain} {name}" not in told:
-                told.add(f"{step.plain} {name}")
-                what = (
-                    f"{line(str(sent), 40)} is computed to {product}" if computed else "it reads /etc/passwd"
-                )
-                kind = "computed" if computed else "climb"
-                yield _at_input(seen, step, name, what, f"account-{kind}")
+        for found in (found for plain in steps[:at] if (found := _varied(plain, step))):
+            yield step, found[0], str(found[2])
+
+
+def _shown(step: PlayedStep) -> str:
+    return " ".join(map(str, step.facts.values()))
 
 
 def _at_input(seen: Sequence[Exchange], step: PlayedStep, name: str, what: str, key: str) -> Observation:
     input_ = (
         "its value" if name.startswith("value ") else f"{'parameter' if '?' in step.path else 'field'} {name}"
     )
-    where = on(seen[-1], step.plain, step.method) | {"parameter": input_}
-    return observed(f"{step.called}, {input_}: {what}", f"{key} {step.plain} {name}", "answers", where=where)
+    where = on(seen[-1], _input_of(step), step.method) | {"parameter": input_}
+    called = step.called.partition("?")[0]
+    title = f"{called}, {input_}: {what}"
+    return observed(title, f"{key} {_input_of(step)} {name}", "answers", where=where)
 
 
 def _quoting(broken: dict[str, Any]) -> tuple[Exchange, ...]:
@@ -213,13 +252,13 @@ def _quoting(broken: dict[str, Any]) -> tuple[Exchange, ...]:
 @oracle(
     id="account-quoted",
     says="a quote in what an account sends is a character like any other",
-    severity=Severity.HIGH,
+    severity=Severity.CRITICAL,
     example=_quoting(NONE | {"status": 500}),
     control=_quoting(NONE | {"status": 422}),
 )
 def account_quoted(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
-    """[value, value and a quote, value and two quotes, value] in one input: one quote alone fails, by a server
-    error or in the words of a database."""
+    """[value, value and a quote, value and two quotes, value] in one input: one quote alone fails, by a
+    server error or in the words of a database."""
     steps = played(seen[-1])
     for plain, one, two, again in zip(steps, steps[1:], steps[2:], steps[3:], strict=False):
         found, mended = _varied(plain, one), _varied(plain, two)
@@ -228,7 +267,8 @@ def account_quoted(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
         name, value, sent = found
         if sent != f"{value}'" or mended != (name, value, f"{value}''"):
             continue
-        leak = traces.find(str(one.got.get("said", "")), paths=False)
+        said = " ".join((str(one.got.get("said", "")), *map(str, one.facts.values())))
+        leak = traces.find(said, paths=False)
         words = leak is not None and leak.table == "databases"
         if plain.good and two.good and again.good and (one.status == 500 or words):
             what = "a quote gives a database error" if words else "a quote answers 500, two of them do not"
@@ -323,14 +363,14 @@ def _redeeming(status: int) -> tuple[Exchange, ...]:
 def account_twice(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """[the description, a row]: the same request twice, by the same account, with the same success."""
     steps = played(seen[-1])
-    for first, second in zip(steps, steps[1:], strict=False):
+    for first, second in pairwise(steps):
         if first.method != "POST" or not (first.good and second.good and first.same(second)):
             continue
         if first.who != second.who or not first.facts or first.facts != second.facts:
             continue
         if led := [at for at, one in described(seen, first.path, "POST") if _ONCE.search(one.text)]:
             where = on(seen[-1], first.plain, "POST")
-            title = f"{first.called} succeeds twice, and its description states once"
+            title = f"{first.called} succeeds twice"
             yield observed(title, f"account-twice {first.plain}", "answers", led=(led[-1],), where=where)
             return
 
@@ -355,7 +395,7 @@ def _listing(many: int) -> tuple[Exchange, ...]:
 def account_page_size(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """A parameter that sets how many entries an answer has gives a great many."""
     steps = played(seen[-1])
-    for small, large in zip(steps, steps[1:], strict=False):
+    for small, large in pairwise(steps):
         found = _varied(small, large)
         if (
             found

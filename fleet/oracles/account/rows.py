@@ -78,7 +78,7 @@ class PlayedStep(NamedTuple):
         if graphql:
             return f"GraphQL field {line(field.partition('/')[0], 60)}"
         query = self.path.partition("?")[2]
-        names = "&".join(part.partition("=")[0] + "=…" for part in query.split("&")) if query else ""
+        names = "&".join(part.partition("=")[0] for part in query.split("&")) if query else ""
         return f"{self.method} {line(self.plain, 90)}{'?' * bool(names)}{line(names, 40)}"
 
     @property
@@ -144,7 +144,7 @@ def private(seen: Sequence[Exchange], path: str) -> tuple[int, ...]:
 def _ones_own(said: str, path: str) -> bool:
     """Whether words on a path's thing say that it is one account's, `your note`, never `your token`; or it is
     so by nature, as an order is."""
-    thing = re.split(r"[-_]", path.rstrip("/").removesuffix("/{id}").rpartition("/")[2])[-1]
+    thing = re.split(r"[-_#.]", path.rstrip("/").removesuffix("/{id}").rpartition("/")[2])[-1]
     stem = re.escape(re.sub(r"(?:ies|(?<=[sxh])es|s)$", "", thing))
     named = re.search(rf"(?i)\b{_MINE} (?:\w+ ){{0,2}}{stem}\w{{0,3}}\b", said) if len(stem) > 1 else None
     own = named or _ALONE.search(said) or _BY_NATURE.fullmatch(stem.replace("\\", ""))
@@ -154,7 +154,7 @@ def _ones_own(said: str, path: str) -> bool:
 def own_thing(
     seen: Sequence[Exchange], steps: Sequence[PlayedStep], step: PlayedStep, *, record: bool
 ) -> tuple[int, ...]:
-    """Where a description names an operation that shows a thing of one's own; nothing if it may be anyone's."""
+    """Where a description names an operation that shows a thing of one's own; () if it may be anyone's."""
     found = list(described(seen, step.path, step.method))
     if not found or any(_SHARED.search(one.text) for _, one in found):
         return ()
@@ -163,17 +163,16 @@ def own_thing(
         return (found[-1][0],) if own_word else ()
     theirs = [one for one in steps if one.who == "other" and one.refers and not one.same(step)]
     refused = [one for one in theirs if one.status in (403, 404) and _served_to_one(steps, one)]
-    lists = [one for one in steps if one.method == "GET" and not one.refers and one.good]
-    listed = any(
-        one.same(other)
-        and one.who == "one"
-        and one.got.get("one")
-        and other.who == "other"
-        and not other.got.get("one")
-        for one in lists
-        for other in lists
-    )
-    return (found[-1][0],) if refused or (listed and own_word) else ()
+    for one in steps:
+        if one.who == "one" and one.method == "GET" and not one.refers and one.shows("one"):
+            others = [two for two in steps if two.who == "other" and two.same(one) and two.good]
+            alone = bool(others) and not any(two.got.get("one") for two in others)
+            word = own_word or any(
+                _OWN_WORD.search(said.text) for _, said in described(seen, one.path, "GET")
+            )
+            if alone and word:
+                return (found[-1][0],)
+    return (found[-1][0],) if refused else ()
 
 
 def _served_to_one(steps: Sequence[PlayedStep], refused: PlayedStep) -> bool:

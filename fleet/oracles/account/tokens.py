@@ -139,7 +139,7 @@ def account_ended(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
         operations = described(seen, step.path, step.method) if brief else ()
         dead = [at for at, one in operations if _DEAD.search(one.text) and "refresh" not in one.text.lower()]
         if again and (dead or not brief):
-            title = f"the token still works after {step.method} {line(step.path, 90)}"
+            title = f"the token still works after {step.called}"
             yield observed(title, f"account-ended {step.path}", "answers", led=tuple(dead[:1]))
             return
 

@@ -1,8 +1,9 @@
 """A GraphQL schema in the form of OpenAPI: each field of its queries and mutations is an operation. Pure.
 
-The schema is a stranger's answer to an introspection query. A query's field with one argument that it needs has
-it in its path, `/order/{id}`; all other arguments are a body. `x-graphql` holds the document that asks for each
-field, for `qa_account`. A field of an object that is asked for by name is an operation as well, `/user.orders/{name}`.
+The schema is a stranger's answer to an introspection query. A query's field with one argument that it needs
+has it in its path, `/order/{id}`; all other arguments are a body. `x-graphql` holds the document that asks
+for each field, for `qa_account`. A field of an object that is asked for by name is an operation as well:
+`/user.orders/{name}`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ INTROSPECTION = (
     f" fields {{ name description args {{ name defaultValue type {{ {_LEAF} }} }} type {{ {_LEAF} }} }}"
     f" inputFields {{ name type {{ {_LEAF} }} }} enumValues {{ name }} }} }} }}"
 )
-DOCUMENTS = "x-graphql"
+DOCUMENTS, PROBES = "x-graphql", "x-graphql-probes"
 MOST, WIDE, DEEP = 120, 24, 4
 """Operations of a schema, fields of one answer, levels of an input."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,79}", re.ASCII)
@@ -69,11 +70,42 @@ def as_openapi(document: object) -> dict[str, Any]:
                     paths[path] = operation
                     documents[path.strip("/").partition("/")[0]] = text
     return {
+        PROBES: _probes(schema, types),
         "openapi": "3.1.0",
         "info": {"title": "GraphQL", "version": "1"},
         "paths": paths,
         DOCUMENTS: documents,
     }
+
+
+def _probes(schema: Table, types: Mapping[str, Table]) -> dict[str, str]:
+    """A call of a field that finds nothing (`call`), and the names of objects below it for as deep as they go
+    round (`below`)."""
+    top = schema.get("queryType")
+    fields = _tables(types.get(str(top.get("name")) if isinstance(top, dict) else "", {}).get("fields"))
+    for field in fields:
+        _, inner, must = _spelled(field.get("type"))
+        needed = [one for one in _tables(field.get("args")) if _spelled(one.get("type"))[2]]
+        if must or len(needed) != 1 or types.get(inner, {}).get("kind") != "OBJECT":
+            continue
+        kind, leaves = _spelled(needed[0].get("type"))[0], list(_leaves(inner, types))
+        if kind in ("ID!", "String!", "Int!") and leaves and _NAME.fullmatch(str(field.get("name"))):
+            value = "0" if kind == "Int!" else '"qa-none"'
+            call = f"{field['name']}({needed[0]['name']}: {value})"
+            return {"call": call, "leaf": leaves[0], "below": " ".join(_round(inner, types))}
+    return {}
+
+
+def _round(name: str, types: Mapping[str, Table]) -> list[str]:
+    """Fields that lead from an object back to it."""
+    waiting: list[tuple[str, list[str]]] = [(name, [])]
+    while waiting:
+        at, way = waiting.pop(0)
+        for field, of in list(_objects(at, types))[:DEEP] if len(way) < DEEP else ():
+            if of == name:
+                return [*way, field]
+            waiting.append((of, [*way, field]))
+    return []
 
 
 def _schema(document: object) -> Table:
@@ -123,6 +155,12 @@ def _named_input(name: str, types: Mapping[str, Table], left: int) -> dict[str, 
         }
     form = _FORMATS.get(name.lower())
     return {"type": "string", "format": form} if form else {"type": "object"}
+
+
+def _usual(argument: Table) -> dict[str, Any]:
+    """The default value of an argument, where it is a plain one."""
+    value = parsed(f"[{argument.get('defaultValue')}]")
+    return {"default": value[0]} if isinstance(value, list) and isinstance(value[0], str | int) else {}
 
 
 def _leaves(name: str, types: Mapping[str, Table]) -> dict[str, dict[str, Any]]:
@@ -183,7 +221,7 @@ def _operations(
         selected = "__typename"
     head = f"{kind}{f'({given})' if given else ''}"
     call = f"{name}{f'({passed})' if passed else ''}"
-    schemas = {str(one["name"]): _input(one.get("type"), types) for one in arguments}
+    schemas = {str(one["name"]): _input(one.get("type"), types) | _usual(one) for one in arguments}
     place = f"/{{{first[0]}}}" if first else ""
     method = "get" if kind == "query" else "post"
     operation = _operation(

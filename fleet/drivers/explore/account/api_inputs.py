@@ -26,7 +26,7 @@ _WORD = re.compile(r"\{[a-z]")
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The inputs of one operation by name: where each stands (`path`, `query`, `header`, `body`), its schema."""
+    """Inputs of an operation by name: where each stands (`path`, `query`, `header`, `body`); its schema."""
 
     operation: Operation
     at: str
@@ -93,8 +93,9 @@ class Inputs:
                 given[f"header {name}"] = value
             elif value is not None:
                 body[name] = value
-        if body:
-            given |= SentBody.of(self.operation).wrapped(body)
+        whole = SentBody.of(self.operation)
+        if body or whole.layers:
+            given |= whole.wrapped(body)
         return [who, self.operation.method, path + ("?" + "&".join(query) if query else ""), given]
 
 
@@ -105,7 +106,7 @@ def _quoted(value: object) -> str:
 
 
 def stem(name: str) -> str:
-    """What a thing is called, by its collection, its making, or an id of it: `boat` of `/boats`, `boat_id`."""
+    """What a thing is called by its collection, its making, or an id: `boat` of `/boats`, `boat_id`."""
     last = re.split(r"[/#]", name.rstrip("/"))[-1]
     bare = _MADE.sub("", _ID.sub("", last)) or last
     return re.sub(r"(?:(?<=[^aeiou])ies|(?<=[sxh])es|(?<!s)s)$", "", bare.lower()).strip("-_")

@@ -1,7 +1,7 @@
 """What two accounts of an API are asked besides their own things: one row by each kind of question. Pure.
 
-Nothing is changed that the accounts did not make themselves: what writes, makes something new, or names one of
-their things or one of the two accounts. Paths that name an act (`state_changes`) are left out.
+Nothing is changed that the accounts did not make themselves: what writes, makes something new, or names one
+of their things or one of the two accounts. Paths that name an act (`state_changes`) are left out.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ME = re.compile(
     r"(?i)(?:/(?:me|self|whoami|profile|account|user)|#(?:me|viewer|whoami|currentUser|profile))$"
 )
 _LARGE = 100_000
-_CHANGES = re.compile(r"#(?:delete|remove|update|edit|change)")
+_CHANGES = re.compile(r"#(?:delete|remove|update|edit|change|set)")
 
 
 def further(rows: AccountRows) -> Iterator[Question]:
@@ -90,7 +90,8 @@ def _entrances(rows: AccountRows) -> Iterator[Question]:
 def _served(rows: AccountRows) -> Iterator[Question]:
     """Pages that are for a role first, each as the account that signed up last, and as a visitor."""
     steps: list[Row] = []
-    reads = sorted(_all(rows, "GET"), key=lambda one: not for_role(one.operation, one.at))
+    plain = (one for one in _all(rows, "GET") if "." not in one.at.partition("#")[2])
+    reads = sorted(plain, key=lambda one: not for_role(one.operation, one.at))
     for one in reads:
         named = {name: ONE for name, (where, _) in one.all.items() if where == "path" and USER.match(name)}
         if row := one.row("other", named, marked=False) if not _waits(one, named) else None:
@@ -107,12 +108,8 @@ def _waits(one: Inputs, known: dict[str, str]) -> bool:
 
 
 def _makers(rows: AccountRows) -> list[Inputs]:
-    """What makes something in a text of ours, for an account alone; those without a value in the path first."""
-    found = [
-        one
-        for one in _all(rows, "POST")
-        if MARK in str(one.row("one", dict.fromkeys(one.all, None))) or one.texts()
-    ]
+    """What makes something from a text of ours; those without a value in the path first."""
+    found = [one for one in _all(rows, "POST") if one.texts() and not _CHANGES.search(one.at)]
     return sorted(found, key=lambda one: one.at.count("{"))
 
 
@@ -120,7 +117,6 @@ def _planted(rows: AccountRows) -> Iterator[Question]:
     """Things with one's mark, then every request that can name one of them or its account: as one, as a
     visitor, and as the other; last, what removes them."""
     every = list(_all(rows, "GET", "POST", "PATCH", "PUT", "DELETE"))
-    parts = {name for one in every for name, (where, _) in one.all.items() if where == "path"}
     planted, steps, makers, number = Planted(), list[Row](), _makers(rows), 0
     reading = {stem(one.at) for one in every if one.operation.method == "GET"}
     makers = [one for one in makers if stem(one.at.partition("/{")[0]) in reading or "{" in one.at]
@@ -129,7 +125,7 @@ def _planted(rows: AccountRows) -> Iterator[Question]:
         above = planted.values(one, account=False)
         if _waits(one, above) or number >= 2 * MAKERS:
             continue
-        own = {name: "{tag}" for name in one.texts() if name in parts and len(one.texts()) > 1}
+        own = _own_names(one, every)
         if (row := one.row("one", above | own)) is None:
             continue
         used.append(one)
@@ -141,8 +137,9 @@ def _planted(rows: AccountRows) -> Iterator[Question]:
             steps.append(["other", *row[1:]])
             number += 1
     lists = [one for one in every if one.operation.method == "GET" and not one.required and "{" not in one.at]
+    lists.sort(key=lambda one: stem(one.at) not in planted.made)
     for one in lists[:4] if steps else ():
-        steps += [[who, "GET", one.at, {}] for who in ("one", "other")]
+        steps += [[who, "GET", one.at, {}] for who in ("one", "other", "anonymous")]
     refers, changes = _referring(every, planted, used)
     if not steps:
         return
@@ -152,6 +149,19 @@ def _planted(rows: AccountRows) -> Iterator[Question]:
             row += refers.pop(0)
         yield from _question(rows, row, *used)
     yield from _changed(rows, steps, changes, lists, used)
+
+
+def _own_names(one: Inputs, every: list[Inputs]) -> dict[str, str]:
+    """The texts of a new thing by which paths name it; one text at least is left for the mark."""
+    near = [other for other in every if other.operation.method == "GET"]
+    near = [
+        other
+        for other in near
+        if other.at.startswith(f"{one.at}/{{") or stem(other.at.partition("/{")[0]) == stem(one.at)
+    ]
+    parts = {name for other in near for name, (where, _) in other.all.items() if where == "path"}
+    names = [name for name in one.texts() if name in parts]
+    return dict.fromkeys(names[: len(one.texts()) - 1], "{tag}")
 
 
 def _referring(
@@ -258,7 +268,9 @@ def _set(rows: AccountRows) -> Iterator[Question]:
         one for one in _all(rows, "PATCH", "PUT") if "{" not in one.at and (own is None or one.at != own.at)
     ]
     made = [one for one in _makers(rows) if "{" not in one.at]
-    graphql = [one for one in made if "#" in one.at and re.search(r"#(?:update|edit|change|set)", one.at)]
+    graphql = [
+        one for one in _all(rows, "POST") if _CHANGES.search(one.at) and not {"id", "ID"} & set(one.all)
+    ]
     for one in (*changes, *graphql, *(each for each in made if each not in graphql))[:ASKED]:
         plain = one.row("one", {})
         steps = [plain] if plain else []
@@ -291,7 +303,11 @@ def _nested(body: dict[str, Any], more: dict[str, Any]) -> Iterator[dict[str, An
 def _inputs(rows: AccountRows) -> Iterator[Question]:
     """Each text that an account sends, as an expression, with a quote, as an operator and as a path."""
     chance = Random(str(sorted(rows.start.items(), key=str)))
-    secured = (one for one in _all(rows, "GET", "POST") if "#" in one.at or one.operation.secured)
+    secured = (
+        one
+        for one in _all(rows, "GET", "POST")
+        if one.operation.secured or ("#" in one.at and "." not in one.at.partition("#")[2])
+    )
     asked = (
         one for one in secured if one.texts() or any(_FILE.search(name) for name in one.of_kind("string"))
     )

@@ -15,18 +15,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from fleet.drivers.desk import ACCOUNTS, Left, Question
 from fleet.drivers.explore.account import api_rows
 from fleet.drivers.explore.account.ways import ApiPlaces, known_start
+from fleet.drivers.explore.documents import graphql
 from fleet.drivers.explore.documents.api_cases import ApiRequest, lacking, requests
 from fleet.drivers.explore.documents.api_description import ApiDescription, read_description
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import ExplorerContext, Results
 from fleet.oracles.account.tokens import attempts
 from fleet.oracles.documents.api_document import api_document, is_description
-from fleet.oracles.documents.graphql import INTROSPECTION, speaks_graphql
+from fleet.oracles.documents.graphql import PROBES, speaks_graphql
 from fleet.oracles.documents.openapi import operations, server
 from fleet.personas.model import Step
 from sandbox.spec import SAFE
@@ -41,7 +42,6 @@ DESCRIPTIONS = (
     *("/docs/openapi.json", "/api-docs", "/.well-known/openapi.json", "/openapi", "/openapi.yaml"),
     *("/swagger.yaml", "/openapi.yml", "/api/openapi.yaml"),
 )
-GRAPHQL = ("/graphql", "/api/graphql", "/v1/graphql", "/graphql/v1", "/query", "/gql", "/api")
 UNREAD = ("too_large", "garbage")
 """How a fetch ends when something is there and cannot be read."""
 TOGETHER = 8
@@ -65,14 +65,6 @@ class DescriptionLookup(Question):
     """A place where a description may be, or a page that may link to one."""
 
     url: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class GraphqlLookup(Question):
-    """A place where a GraphQL API may be, or the question for its schema."""
-
-    url: str = ""
-    schema: bool = False
 
 
 class ApiExplorer:
@@ -117,11 +109,11 @@ class ApiExplorer:
             if why := lacking():
                 _LOG.info("the explorer of APIs asks nothing: %s", why)
             places = [place + path for place in self._urls.places for path in (*DESCRIPTIONS, *PAGES)]
-            self._endpoints += [place + path for place in self._urls.places for path in GRAPHQL]
+            self._endpoints += [place + path for place in self._urls.places for path in graphql.PLACES]
             self._lookups = [] if why else list(dict.fromkeys([*self._places, *self._urls.named(), *places]))
         if most > 0 and self._endpoints:
             asked_at, self._endpoints = self._endpoints[:most], self._endpoints[most:]
-            return [GraphqlLookup((_asking(url, "{__typename}"),), url) for url in asked_at]
+            return [graphql.lookup(url) for url in asked_at]
         if looked := self._lookups[:most]:
             del self._lookups[:most]
             self._seen.update(looked)
@@ -147,17 +139,19 @@ class ApiExplorer:
             answers = _list(results[-1].get("answers"))
             facts = answers[0].get("facts", {}) if answers else {}
             self._next[:0] = [one for rows in self._rows for one in rows.raised(question, facts)]
-        if isinstance(question, GraphqlLookup) and results:
+        if isinstance(question, graphql.GraphqlLookup) and results:
             self._met_graphql(question, results[-1])
         if not isinstance(question, DescriptionLookup) or not results:
             return
-        if results[0].get("error_class") in UNREAD and question.url.endswith(
-            (*DESCRIPTIONS, ".json", ".yaml")
-        ):
-            self._unread[question.url] = str(results[0].get("error", ""))
-        if results[0].get("status") != 200:
+        self._read(question, results[0])
+
+    def _read(self, question: DescriptionLookup, result: Mapping[str, Any]) -> None:
+        """Learn from a page: a description, or where one may be."""
+        if result.get("error_class") in UNREAD and question.url.endswith((*DESCRIPTIONS, ".json", ".yaml")):
+            self._unread[question.url] = str(result.get("error", ""))
+        if result.get("status") != 200:
             return
-        text = str(results[0].get("text", ""))
+        text = str(result.get("text", ""))
         self._stating += [question.url] * bool(attempts(text))
         place = urlsplit(self._urls.actual(question.url))
         read = read_description(text, f"{place.scheme}://{place.netloc}")
@@ -167,7 +161,7 @@ class ApiExplorer:
             self._unread[question.url] = read
         if not isinstance(api_document(text), str):
             return
-        said = [*_list(results[0].get("links")), *_list(results[0].get("paths"))]
+        said = [*_list(result.get("links")), *_list(result.get("paths"))]
         for link in said:
             path = urlsplit(str(link)).path
             url = (
@@ -217,46 +211,38 @@ class ApiExplorer:
                 self._urls.may_act,
             )
             rows = api_rows.AccountRows.of(read.whole, _document(url), places, self._known)
-            if isinstance(rows, api_rows.AccountRows):
-                self._waiting.append(rows.again(self._starts.get(url)))
-            elif any(one.secured or one.states(401) for one in operations(read.whole)):
-                self._without[url] = rows
-            else:
-                self._quiet[url] = rows
+            needed = any(one.secured or one.states(401) for one in operations(read.whole))
+            self._enter(url, rows, needed=needed)
 
-    def _met_graphql(self, asked: GraphqlLookup, result: Mapping[str, Any]) -> None:
-        """Ask a GraphQL API for its schema: by GET, and by POST where acts are permitted; then its fields."""
-        text = str(result.get("text", ""))
-        if asked.schema:
-            read = api_document(text)
-            if isinstance(read, str):
-                return
-            source = asked.steps[-1]
-            whole = ApiDescription(read, (), read, 0)
-            self.found[asked.url] = (whole, "")
-            actual = urlsplit(self._urls.actual(asked.url))
-            places = ApiPlaces(
-                lambda path: f"{asked.url}#{path.lstrip('/')}",
-                lambda spelled: f"{actual.path}#{spelled.partition('#')[2]}",
-                lambda spelled: self._urls.may_act(spelled.partition("#")[0]),
-            )
-            if self._accounts:
-                rows = api_rows.AccountRows.of(read, source, places, self._known)
-                if isinstance(rows, api_rows.AccountRows):
-                    self._waiting.append(rows.again(self._starts.get(asked.url)))
-                else:
-                    self._without[asked.url] = rows
-        elif speaks_graphql(text):
-            ways = [_asking(asked.url, INTROSPECTION)]
-            if self._acts and self._urls.may_act(asked.url):
-                args = {
-                    "url": asked.url,
-                    "method": "POST",
-                    "fields": {"query": INTROSPECTION},
-                    "longest": LONGEST,
-                }
-                ways.append(Step(tool=FETCH, args=args))
-            self._next += (GraphqlLookup((one,), asked.url, schema=True) for one in ways)
+    def _met_graphql(self, asked: graphql.GraphqlLookup, result: Mapping[str, Any]) -> None:
+        """Ask a GraphQL API for its schema; then its fields, as those of any other API."""
+        text, url = str(result.get("text", "")), asked.url
+        acts = self._acts and self._urls.may_act(url)
+        if not asked.schema:
+            self._next += graphql.first(url, acts=acts) if speaks_graphql(text) else ()
+            return
+        read = api_document(text)
+        if isinstance(read, str) or url in self.found:
+            return
+        self.found[url] = (ApiDescription(read, (), read, 0), "")
+        actual = urlsplit(self._urls.actual(url)).path
+        places = ApiPlaces(
+            lambda path: f"{url}#{path.lstrip('/')}",
+            lambda spelled: f"{actual}#{spelled.partition('#')[2]}",
+            lambda spelled: self._urls.may_act(spelled.partition("#")[0]),
+        )
+        self._next += graphql.bounds(url, read.get(PROBES, {})) if acts else ()
+        if self._accounts:
+            self._enter(url, api_rows.AccountRows.of(read, asked.steps[-1], places, self._known), needed=True)
+
+    def _enter(self, url: str, rows: api_rows.AccountRows | str, *, needed: bool) -> None:
+        """Ask as two accounts, or know why not; `needed`: the API has something for accounts alone."""
+        if isinstance(rows, api_rows.AccountRows):
+            self._waiting.append(rows.again(self._starts.get(url)))
+        elif needed:
+            self._without[url] = rows
+        else:
+            self._quiet[url] = rows
 
     def _tried(self, rows: api_rows.AccountRows, result: Mapping[str, Any]) -> None:
         """Go on with what the accounts are asked; where none could be made, by the next way."""
@@ -310,10 +296,6 @@ make = ApiExplorer
 
 def _document(url: str) -> Step:
     return Step(tool=FETCH, args={"url": url, "longest": LONGEST})
-
-
-def _asking(url: str, query: str) -> Step:
-    return Step(tool=FETCH, args={"url": f"{url}?query={quote(query, safe='')}", "longest": LONGEST})
 
 
 def _list(value: object) -> Sequence[Any]:

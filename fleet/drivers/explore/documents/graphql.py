@@ -1,0 +1,65 @@
+"""What a GraphQL endpoint is asked: whether it is one, its schema, what bounds one request. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from fleet.drivers.desk import Question
+from fleet.oracles.documents.graphql import INTROSPECTION
+from fleet.oracles.web.graphql import ALIASES, BATCH, DEEP
+from fleet.personas.model import Step
+from sandbox.tools.qa_fetch import LONGEST
+
+FETCH = "qa_fetch"
+PLACES = ("/graphql", "/api/graphql", "/v1/graphql", "/graphql/v1", "/query", "/gql", "/api")
+
+
+@dataclass(frozen=True, slots=True)
+class GraphqlLookup(Question):
+    """A place where a GraphQL API may be, or the question for its schema."""
+
+    url: str = ""
+    schema: bool = False
+
+
+def lookup(url: str) -> GraphqlLookup:
+    """Whether there is one."""
+    return GraphqlLookup((_by_get(url, "{__typename}"),), url)
+
+
+def first(url: str, *, acts: bool) -> Iterator[Question]:
+    """Its schema, by GET, and by POST where acts are permitted; a mutation that does nothing, by GET; many
+    queries at once."""
+    yield GraphqlLookup((_by_get(url, INTROSPECTION),), url, schema=True)
+    yield Question((_by_get(url, "{__typename}"), _by_get(url, "mutation{__typename}")))
+    if acts:
+        yield GraphqlLookup((_by_post(url, fields={"query": INTROSPECTION}),), url, schema=True)
+        batch = json.dumps([{"query": "{ __typename }"}] * BATCH)
+        yield Question((_by_post(url, body=batch, body_type="application/json"),))
+
+
+def bounds(url: str, probes: Mapping[str, str]) -> Iterator[Question]:
+    """A field that is not there; and one that finds nothing: many times, and nested deep."""
+    if not probes:
+        return
+    call, leaf, below = probes["call"], probes["leaf"], probes["below"].split()
+    many = " ".join(f"a{at}: {call} {{ {leaf} }}" for at in range(ALIASES))
+    queries = [f"{{ {call} {{ {leaf} }} }}", "{ qaNoSuchField }", f"{{ {many} }}"]
+    if below:
+        deep = [call, *(below * DEEP)[: DEEP - DEEP % len(below)]]
+        queries.append(f"{{ {' { '.join(deep)} {{ {leaf} {'} ' * (len(deep) + 1)}")
+    for query in queries:
+        yield Question((_by_post(url, fields={"query": query}),))
+
+
+def _by_get(url: str, query: str) -> Step:
+    return Step(tool=FETCH, args={"url": f"{url}?query={quote(query, safe='')}", "longest": LONGEST})
+
+
+def _by_post(url: str, **sent: object) -> Step:
+    args: dict[str, Any] = {"url": url, "method": "POST", "longest": LONGEST, **sent}
+    return Step(tool=FETCH, args=args)
