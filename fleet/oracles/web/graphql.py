@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 from fleet.findings.severity import Severity
@@ -101,7 +102,8 @@ def graphql_batch(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
 )
 def graphql_depth(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """It passes validation, and asks for something that is not there."""
-    depth = _query(seen[-1]).count("{")
+    opens = accumulate({"{": 1, "}": -1}.get(letter, 0) for letter in _query(seen[-1]))
+    depth = max(opens, default=0)
     if depth >= DEEP and _data(seen[-1]):
         yield _at(seen[-1], f"a query nested {depth} levels deep is taken", "graphql-depth")
 
