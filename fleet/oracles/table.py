@@ -41,7 +41,7 @@ NAMES = (
     "web.origins",
     "web.responses",
     "web.crashes",
-    "web.graphql",
+    "documents.graphql_bounds",
     "web.exposure",
     "documents.routes",
     "documents.described",

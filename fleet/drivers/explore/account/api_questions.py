@@ -10,19 +10,17 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.account.api_inputs import MARK, ONE, TAG, USER, Inputs, Planted, Row, stem
+from fleet.drivers.explore.account.api_rows import AccountRows
 from fleet.drivers.explore.account.bodies import PHRASE, SentBody
 from fleet.drivers.explore.state_changes import names_act
 from fleet.oracles.account.functions import RECOVERS, for_role
 from fleet.oracles.account.inputs import folded, once, servers_own
 from fleet.oracles.documents.openapi import Operation, fields_of
 from sandbox.tools.qa_account import MAX_STEPS
-
-if TYPE_CHECKING:
-    from fleet.drivers.explore.account.api_rows import AccountRows
 
 READS, MAKERS, FIELDS, ASKED = 18, 4, 4, 12
 """Of one run: pages read as another role, things made at once, fields tried of one request, operations whose

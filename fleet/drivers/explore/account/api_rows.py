@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fleet.drivers.desk import Question
-from fleet.drivers.explore.account.api_questions import further
 from fleet.drivers.explore.account.bodies import PHRASE, SentBody, Start, filled, free
 from fleet.drivers.explore.account.ways import ApiPlaces, known_ways, ways
 from fleet.oracles.account.rights import rights
@@ -133,7 +132,6 @@ class AccountRows:
                 yield Question((self.source, *left.steps), minimal=True)
         for _, asked in zip(range(MOST), self._things(), strict=False):
             yield Question((self.source, *asked.steps), minimal=True)
-        yield from further(self)
 
     def attempts(self, document: Step) -> Iterator[Question]:
         """A document that states how many attempts there are, then too many wrong ones, and the right one."""

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from fleet.drivers.desk import ACCOUNTS, Left, Question
 from fleet.drivers.explore.account import api_rows
+from fleet.drivers.explore.account.api_questions import further
 from fleet.drivers.explore.account.ways import ApiPlaces, known_start
 from fleet.drivers.explore.documents import graphql
 from fleet.drivers.explore.documents.api_cases import ApiRequest, lacking, requests
@@ -256,7 +257,7 @@ class ApiExplorer:
         self._without.pop(str(rows.source.args["url"]), None)
         self._starts[str(rows.source.args["url"])] = known.start
         self._rows.append(known)
-        self._next += known.questions()
+        self._next += (*known.questions(), *further(known))
         self._next += (one for url in self._stating[:1] for one in known.attempts(_document(url)))
 
     def _operation(self) -> tuple[str, str] | None:

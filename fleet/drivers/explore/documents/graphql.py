@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from fleet.drivers.desk import Question
 from fleet.oracles.documents.graphql import INTROSPECTION
-from fleet.oracles.web.graphql import ALIASES, BATCH, DEEP
+from fleet.oracles.documents.graphql_bounds import ALIASES, BATCH, DEEP
 from fleet.personas.model import Step
 from sandbox.tools.qa_fetch import LONGEST
 
