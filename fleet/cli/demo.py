@@ -83,7 +83,7 @@ def demo(
     left = Path(f"/proc/self/task/{os.getpid()}/children").read_text("ascii").split()
     jails = len(left) + len(list((folder / "jails").glob("*.jail")))
     result = summary.as_data(seeded, time.monotonic() - started, jails)
-    put(result, as_json=as_json, text=lambda: _print(result, folder))
+    put(result, as_json=as_json, text=lambda: print_summary(result, folder))
     if (result["missed"] and rung is not Rung.OBSERVE) or result["false_findings"] or result["names_leaked"]:
         raise typer.Exit(1)
 
@@ -225,7 +225,8 @@ async def _summarise(world: FleetContext, items: tuple[WorklistItem, ...]) -> Su
     )
 
 
-def _print(result: dict[str, Any], folder: Path) -> None:
+def print_summary(result: dict[str, Any], folder: Path) -> None:
+    """The list, what became of what was seeded, and the commands to go on with."""
     show([item | {"state": "verified" if item["verified"] else "unproven"} for item in result["worklist"]])
     print(
         f"\n{result['defects_found']} of {result['defects_seeded']} seeded defects found, "
