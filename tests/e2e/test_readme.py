@@ -28,7 +28,7 @@ LOOKS = ("look", "init")
 
 
 def commands() -> list[str]:
-    """The command lines of its code blocks, without their comments; where a block has prompts, what follows one.
+    """The command lines of its code blocks, without comments; in a block with prompts, what follows one.
 
     The demo's last lines are output, and commands as well.
     """

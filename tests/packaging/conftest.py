@@ -58,7 +58,7 @@ def outside(folder: Path, program: list[str], **more: str) -> Fleet:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=110,
+            timeout=300,
             check=False,
         )
         assert done.returncode == code, (words, done.stdout, done.stderr)

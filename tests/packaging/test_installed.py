@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.test_look import served
 from tests.packaging.conftest import Fleet, outside
 
 pytestmark = [
@@ -46,6 +47,13 @@ def test_its_jail_is_the_one_of_pypi(fleet: Fleet) -> None:
     checks = {one["check"]: one for one in json.loads(fleet("doctor", "--json", code=4).stdout)["checks"]}
     assert checks["jail"]["ok"]
     assert fleet("fuzz", "devnet-clean", "--minutes", "0.05", "--seed", "1").returncode == 0
+
+
+def test_it_looks_at_a_server_on_loopback(fleet: Fleet) -> None:
+    with served(careless=True) as host:
+        found = json.loads(fleet("look", host, "--persona", "qa-security", "--json", code=1).stdout)
+    assert [one["severity"] for one in found["items"]] == ["high"]
+    assert found["items"][0]["title"].startswith("Script injection: GET /search, parameter q")
 
 
 def test_the_demo_names_the_command_that_brings_its_chain(fleet: Fleet) -> None:
