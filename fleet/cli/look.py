@@ -173,7 +173,9 @@ def prepare(plan: LookPlan, *, yes: bool, contact: str) -> None:
         )
         write_profile(plan.profile, asked(plan.named, word), context)
     else:
-        note(f"the profile was changed by hand, and stands: {plan.profile}")
+        note(f"the profile was changed by hand, and stands: {near(plan.profile)}")
+        if plan.rung is Rung.EXERCISE and earlier and not earlier.web.act_paths:
+            note("it names no act_paths: --exercise can write nothing there")
     lines = [f"platform = {json.dumps(plan.named.name)}", *(["[jail]"] if jail else [])]
     lines += [f"{key} = {json.dumps(value)}" for key, value in jail.items()]
     write_atomic(plan.folder / "fleet.toml", "\n".join([*lines, ""]).encode())
@@ -328,17 +330,17 @@ def coverage(runs: Sequence[Mapping[str, Any]], left_out: Sequence[str], plan: L
     probes = sum(len(one.get("looked", ())) for one in groups)
     names = ", ".join(str(one["persona"]) for one in runs)
     told = [f"Looked at by {names}: {counted(calls, 'call')}, {counted(probes, 'remembered question')}."]
+    observed = plan.rung is Rung.OBSERVE
     if as_whom:
         told.append(f"Asked as a visitor, and on {counted(len(as_whom), 'path')} as accounts.")
     else:
-        told.append(
-            f"Asked as a visitor alone: [accounts] one and other in {near(plan.profile)} would change that."
-        )
+        two = f"one and other under [accounts] in {near(plan.profile)} would change that"
+        told.append(f"Asked as a visitor alone: {two}{', with --exercise' if observed else ''}.")
+    if observed:
+        told.append("Nothing was written: --exercise tries what writes, and makes accounts where it may.")
     cut = [f"{row['part']}: {row['reason']}" for one in groups for row in one.get("left", ()) if row["cut"]]
     closed = [f"{row['part']}: {row['reason']}" for one in groups for row in one.get("unexplored", ())]
     cut += [f"{name}: its time was over" for name in left_out]
-    if plan.rung is Rung.OBSERVE:
-        told.append("Nothing was written: --exercise would try what writes.")
     if cut or closed:
         told.append(f"Not looked at: {'; '.join(dict.fromkeys([*closed, *cut]))}.")
     if cut:

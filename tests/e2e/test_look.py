@@ -105,3 +105,36 @@ def test_init_writes_once_and_overwrites_nothing(tmp_path: Path) -> None:
     ]
     assert first["next"] == again["next"]
     assert len(first["next"]) == 3
+
+
+ENDS = [
+    (("look", "ftp://moss"), 2, "is no URL, host:port or address"),
+    (("look", "0x" + "ab" * 20), 2, "the URL of its chain's node"),
+    (("look", "127.0.0.1:1", "--persona", "qa-fix"), 2, "choose of qa-security"),
+    (("look", "127.0.0.1:1"), 4, "connection refused"),
+    (("look", "http://8.8.8.8"), 5, "--yes-i-may"),
+    (("init", "http://8.8.8.8", "--yes"), 5, "--yes-i-may"),
+    (("init", "--yes"), 2, "fleet init https://HOST"),
+    (("--state", "none", "status"), 2, "none is not a folder"),
+]
+
+
+@pytest.mark.parametrize(("words", "code", "said"), ENDS, ids=[" ".join(one[0]) for one in ENDS])
+def test_what_cannot_be_looked_at_says_why(
+    tmp_path: Path, words: tuple[str, ...], code: int, said: str
+) -> None:
+    done = fleet(tmp_path, *words)
+    assert (done[0], done[1]) == (code, None)
+    assert said in done[2]
+
+
+def test_a_dry_run_asks_nothing_and_shows_what_would_be(tmp_path: Path) -> None:
+    code, plan, _ = fleet(tmp_path, "look", "http://8.8.8.8", "127.0.0.1:1", "--dry-run", "--exercise")
+    assert (code, plan["needs_permission"], plan["rung"], plan["minutes"]) == (
+        0,
+        ["8.8.8.8"],
+        "exercise",
+        5.0,
+    )
+    assert plan["hosts"] == ["127.0.0.1:1", "8.8.8.8"]
+    assert not (tmp_path / "state" / "looks").exists()

@@ -196,7 +196,7 @@ def _accounts(found: Discovery) -> Iterator[ProfileLine]:
     """The two lines with which a visitor becomes two users."""
     ways = [way for site in found.sites for way in site.ways_in]
     known = f"; its description names: {', '.join(line(one, 40) for one in ways[:4])}" if ways else ""
-    brings = f"what only users see, and what one may do to the other, would be looked at{known}"
+    brings = f"from the rung exercise, what users see and may do to each other would be looked at{known}"
     for label in ("one", "other"):
         value = {"user": f"qa-{label}@example.org", "secret_env": f"QA_ACCOUNT_{label.upper()}"}
         yield ProfileLine(label, value, brings if label == "one" else "another person's", found=False)
