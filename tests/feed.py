@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from fleet.events.chain import unlinked
 from fleet.events.daemon_events import DaemonEvent
 
 MAX_LINE = 1 << 20
@@ -23,6 +24,6 @@ def read_feed(path: Path) -> Iterator[DaemonEvent]:
         for line in handle:
             try:
                 if len(line) <= MAX_LINE:
-                    yield _EVENTS.validate_json(line)
+                    yield _EVENTS.validate_json(unlinked(line.removesuffix(b"\n")))
             except ValidationError:
                 continue

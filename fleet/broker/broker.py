@@ -23,7 +23,7 @@ import h11
 
 from fleet.broker.connection import JailConnection, header
 from fleet.broker.egress_policy import EgressPolicy, parse_target
-from fleet.broker.egress_record import EgressEntry, EgressRecord
+from fleet.broker.egress_record import CallEgress, EgressEntry, EgressRecord
 from fleet.broker.forward import relay
 from fleet.broker.jail_session import JailSession
 from fleet.broker.rpc_policy import Denied
@@ -43,9 +43,10 @@ class Broker:
         policy: EgressPolicy,
         tx: TxPort | None = None,
         note: Callable[[EgressRecord], None] | None = None,
+        record: CallEgress | None = None,
     ) -> None:
-        """`note` is called with each record."""
-        self._policy, self._tx, self._noted = policy, tx, note
+        """`note` is called with each record; with `record` what is not on disk does not leave."""
+        self._policy, self._tx, self._noted, self._record = policy, tx, note, record
         self._records: list[EgressRecord] = []
 
     @property
@@ -68,7 +69,7 @@ class Broker:
             if self._noted is not None:
                 self._noted(record)
 
-        session = EgressSession(policy, services, note)
+        session = EgressSession(policy, services, note, self._record)
         server = await asyncio.start_server(session.accept, sock=listener, limit=_LOOKAHEAD)
         try:
             yield
@@ -83,9 +84,13 @@ class EgressSession(JailSession):
     """The requests of one call: the broker's own services, and listed hosts."""
 
     def __init__(
-        self, policy: EgressPolicy, services: Services, note: Callable[[EgressRecord], None]
+        self,
+        policy: EgressPolicy,
+        services: Services,
+        note: Callable[[EgressRecord], None],
+        record: CallEgress | None,
     ) -> None:
-        super().__init__(policy, note)
+        super().__init__(policy, note, record)
         self._services = services
 
     async def _route(self, wire: JailConnection, request: h11.Request, entry: EgressEntry) -> None:
@@ -126,14 +131,14 @@ class EgressSession(JailSession):
         await wire.go_on(await self._policy.turn(target.origin))
         body = await wire.body()
         entry.sent = len(body)
-        entry.pause, entry.strained_s = await relay(
+        await relay(
             wire,
             request,
             body,
+            entry,
             target,
             self._policy,
             self._meter(entry),
             # a slow client, a turn and a dial take seconds in which a fence may close
             ask=lambda: self._policy.check(entry.verb, target),
         )
-        entry.status = 200

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import h11
 
 from fleet.broker.egress_policy import EgressPolicy, parse_target
+from fleet.broker.egress_record import EgressEntry
 from fleet.broker.forward import dial, rewritten
 from fleet.broker.rpc_policy import Denied
 from fleet.unanswered import RESET, TIMED_OUT, unanswered
@@ -23,7 +24,7 @@ async def reach(url: str, deadline_s: float) -> str:
         target = parse_target(url if urlsplit(url).path else f"{url}/")
         async with asyncio.timeout(deadline_s):
             policy = EgressPolicy(rpc="", hosts=frozenset({target.origin}))
-            reader, writer = await dial(target.origin, policy)
+            reader, writer = await dial(target.origin, policy, EgressEntry())
             try:
                 headers = [(b"host", target.origin.authority.encode()), (b"user-agent", b"qa-fleet/1")]
                 asked = h11.Request(method="GET", target=target.path.encode(), headers=headers)

@@ -14,6 +14,7 @@ import h11
 
 from fleet.broker.connection import MARK, WITNESS, JailConnection, header
 from fleet.broker.egress_policy import EgressPolicy, EgressTarget, Origin
+from fleet.broker.egress_record import EgressEntry
 from fleet.broker.rpc_policy import Denied
 from fleet.http_client import retry_after
 from fleet.unanswered import RESET, unanswered
@@ -63,20 +64,23 @@ async def relay(  # noqa: PLR0913  one request, as it came
     wire: JailConnection,
     request: h11.Request,
     body: bytes,
+    entry: EgressEntry,
     target: EgressTarget,
     policy: EgressPolicy,
     meter: Meter,
     *,
     ask: Callable[[], None],
-) -> tuple[float, float]:
-    """One request to one listed host; the answer's bytes go to the jail as they come. The seconds that its
-    head asks to wait, of which alone anything is read here, and those for which the host has been strained.
+) -> None:
+    """One request to one listed host; the answer's bytes go to the jail as they come.
+
+    `entry` gets its status, the seconds that its head asks to wait, of which alone anything is read here, and
+    those for which the host has been strained.
 
     `ask` is called once connected, right before the request is sent; it raises Denied.
     """
     ask()
     witness = bool(header(request, WITNESS))
-    reader, writer = await (dial_otherwise if witness else dial)(target.origin, policy)
+    reader, writer = await (dial_otherwise if witness else dial)(target.origin, policy, entry)
     try:
         ask()
         writer.write(rewritten(request, body, target, policy.comment))
@@ -87,12 +91,11 @@ async def relay(  # noqa: PLR0913  one request, as it came
         if not first:
             raise Denied("unreachable", f"{target.origin.host} closed without an answer: {RESET}", status=502)
         wire.relayed = True
-        pause = asked_pause(first)
-        policy.hold(target.origin, pause)
-        found = _HEAD.match(first)
-        strained_s = policy.answered(target, request.method.decode(), int(found[1]) if found else 0, ms)
+        head = _final_head(first)
+        entry.status, entry.pause = int(head[1]) if head else 0, _asked_pause(head)
+        policy.hold(target.origin, entry.pause)
+        entry.strained_s = policy.answered(target, entry.verb, entry.status, ms)
         await _until_client_leaves(wire, _pump(first, reader, wire.writer, meter))
-        return pause, strained_s
     except OSError as error:
         why = unanswered(error) or error.strerror or RESET
         raise Denied("unreachable", f"{target.origin.host}: {why}", status=502) from None
@@ -102,18 +105,30 @@ async def relay(  # noqa: PLR0913  one request, as it came
 
 def asked_pause(answer: bytes, now: datetime | None = None) -> float:
     """Seconds that the beginning of a final answer of 429 or 503 asks to wait; 0 for any other."""
+    return _asked_pause(_final_head(answer), now)
+
+
+def _final_head(answer: bytes) -> re.Match[bytes] | None:
+    """The head of a final answer, from its first bytes; None when it is not whole there."""
     while (head := _HEAD.match(answer)) and head[1].startswith(b"1"):
         answer = answer[head.end() :]
+    return head
+
+
+def _asked_pause(head: re.Match[bytes] | None, now: datetime | None = None) -> float:
     if head is None or head[1] not in (b"429", b"503") or not (found := _RETRY_AFTER.search(head[2])):
         return 0.0
     return retry_after({"retry-after": found[1].decode("latin-1")}, now)
 
 
-async def dial(origin: Origin, policy: EgressPolicy) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Connect to an address that was resolved once and checked; exactly that one is dialled."""
+async def dial(
+    origin: Origin, policy: EgressPolicy, entry: EgressEntry
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect to an address that was resolved once and checked; exactly that one is dialled, and noted."""
     found = await policy.addresses(origin)
     secure, why = origin.scheme == "https", ""
     for address in found:
+        entry.address = address
         try:
             async with asyncio.timeout(_DIAL_S):
                 return await asyncio.open_connection(
@@ -128,7 +143,7 @@ async def dial(origin: Origin, policy: EgressPolicy) -> tuple[asyncio.StreamRead
 
 
 async def dial_otherwise(
-    origin: Origin, policy: EgressPolicy
+    origin: Origin, policy: EgressPolicy, entry: EgressEntry
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Connect as another caller: from another address of this machine's loopback, or by the other family of
     addresses. Denied where a host can be asked in one way only."""
@@ -138,7 +153,7 @@ async def dial_otherwise(
     other = first if loops else next((one for one in found if (":" in one) != (":" in first)), "")
     if not other:
         raise Denied("witness", f"there is no other way to {origin.host}")
-    secure = origin.scheme == "https"
+    secure, entry.address = origin.scheme == "https", other
     try:
         async with asyncio.timeout(_DIAL_S):
             return await asyncio.open_connection(

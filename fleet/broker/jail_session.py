@@ -10,16 +10,24 @@ import h11
 
 from fleet.broker.connection import JailConnection
 from fleet.broker.egress_policy import EgressPolicy
-from fleet.broker.egress_record import EgressEntry, EgressRecord
+from fleet.broker.egress_record import CUT, CallEgress, EgressEntry, EgressRecord
 from fleet.broker.forward import Broke, Meter
 from fleet.broker.rpc_policy import Denied
 
 
 class JailSession(abc.ABC):
-    """The connections of one call. Counters are the call's own; `note` takes each finished record."""
+    """The connections of one call. Counters are the call's own; `note` takes each finished record.
 
-    def __init__(self, policy: EgressPolicy, note: Callable[[EgressRecord], None]) -> None:
-        self._policy, self._note = policy, note
+    With a `record` each request is on disk before it leaves, and as a line when it is over.
+    """
+
+    def __init__(
+        self,
+        policy: EgressPolicy,
+        note: Callable[[EgressRecord], None],
+        record: CallEgress | None = None,
+    ) -> None:
+        self._policy, self._noted, self._record = policy, note, record
         self._tasks: dict[asyncio.Task[None], JailConnection] = {}
         self._waiting: dict[JailConnection, None] = {}
         self._closed = False
@@ -67,19 +75,24 @@ class JailSession(abc.ABC):
                     return
                 self._waiting[wire] = None
         except h11.RemoteProtocolError as error:
+            self._requests += 1
             await self._refuse(
                 wire, EgressEntry(), Denied("http", "not HTTP", status=error.error_status_hint)
             )
         except Denied as denied:
+            self._requests += 1
             await self._refuse(wire, EgressEntry(), denied)
 
     async def _answer(self, wire: JailConnection, request: h11.Request) -> bool:
         """Handle one request, recorded in any case; returns whether the connection may continue."""
-        entry = EgressEntry(request.method.decode())
+        what = request.target.decode("ascii", "replace").partition("?")[0]
+        entry = EgressEntry(request.method.decode(), what=what[:200])
         try:
             self._requests += 1
             if self._requests > (most := self._policy.max_requests):
                 raise Denied("requests", f"more than {most} requests in one call", status=429)
+            if self._record is not None:
+                self._record.log.begin(self._record.calls, entry)
             await self._route(wire, request, entry)
         except Denied as denied:
             await self._refuse(wire, entry, denied)
@@ -88,9 +101,9 @@ class JailSession(abc.ABC):
             await self._refuse(wire, entry, Denied("timeout", "no answer in time", status=504))
             return False
         except (Broke, OSError, asyncio.CancelledError):
-            self._note(entry.record("cut"))
+            self._note(entry, CUT)
             raise
-        self._note(entry.record(""))
+        self._note(entry, "")
         return wire.can_go_on
 
     @abc.abstractmethod
@@ -106,7 +119,14 @@ class JailSession(abc.ABC):
 
         return count
 
+    def _note(self, entry: EgressEntry, rule: str) -> None:
+        record = entry.record(rule)
+        # of what comes beyond the number of requests, the first is on record
+        if self._record is not None and (entry.opened or self._requests <= self._policy.max_requests + 1):
+            self._record.log.end(self._record.calls, entry, record)
+        self._noted(record)
+
     async def _refuse(self, wire: JailConnection, entry: EgressEntry, denied: Denied) -> None:
         entry.status = denied.status
-        self._note(entry.record(denied.rule))
+        self._note(entry, denied.rule)
         await wire.refuse(denied)

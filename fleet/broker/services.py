@@ -6,7 +6,8 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlsplit
 
 from fleet.broker.egress_policy import EgressPolicy
 from fleet.broker.egress_record import EgressEntry
@@ -26,6 +27,9 @@ from fleet.http_client import AnswerTooLarge, HttpFailure, open_client, retry_af
 from fleet.retry import OWN_BLOCK
 from fleet.text import line
 from sandbox import strict_json
+
+if TYPE_CHECKING:
+    import httpx
 
 Answer = tuple[int, Mapping[str, Any] | bytes]
 Service = Callable[[bytes, EgressEntry], Awaitable[Answer]]
@@ -82,15 +86,18 @@ class Services:
 
     async def rpc(self, body: bytes, entry: EgressEntry) -> Answer:
         clean, methods = rewrite(body, methods=self._policy.methods, max_log_range=self._policy.max_log_range)
-        entry.what = ",".join(methods)[:200]
+        entry.what, entry.host = ",".join(methods)[:200], urlsplit(self._policy.rpc).netloc.rpartition("@")[2]
         self._policy.ask()
         if not self._policy.rpc:
             raise Denied("node", "this platform has no chain", status=403)
         node = self._rpc = self._rpc or RpcUpstream(self._policy.rpc, max_response=self._policy.max_response)
-        async with asyncio.timeout(self._policy.request_s):
-            if self._floor and clean.startswith(b"{"):
-                return await node.post_from(clean, methods, self._floor)
-            return await node.post(clean, methods)
+        try:
+            async with asyncio.timeout(self._policy.request_s):
+                if self._floor and clean.startswith(b"{"):
+                    return await node.post_from(clean, methods, self._floor)
+                return await node.post(clean, methods)
+        finally:
+            entry.address = node.address
 
     async def tx(self, body: bytes, entry: EgressEntry) -> Answer:
         asked = {"value": "0"} | _object(body, {"key", "to", "data", "gas", "value"})
@@ -181,6 +188,13 @@ class RpcUpstream:
     def __init__(self, url: str, *, max_response: int) -> None:
         self._url, self._max_response = url, max_response
         self._client = open_client(url)
+        self._client.event_hooks = {"response": [self._met]}
+        self.address = ""
+        """Of the node, as it was dialled last."""
+
+    async def _met(self, answer: httpx.Response) -> None:
+        peer = answer.extensions["network_stream"].get_extra_info("server_addr")
+        self.address = str(peer[0]) if peer else ""
 
     async def post(self, body: bytes, methods: Sequence[str] = ()) -> tuple[int, bytes]:
         """Status and body of the answer; Denied `unreachable` without one, also when the node refuses for a

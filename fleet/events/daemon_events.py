@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fleet.clock import Clock, iso
+from fleet.clock import Clock, iso_ms
 from fleet.events.record import EventRecord, Readers, RecordFile
 
 _LOG = logging.getLogger("fleet.events")
@@ -241,14 +241,14 @@ class Feed:
 
     def now(self) -> str:
         """The time that `publish` writes for an event without one."""
-        return iso(self._clock.now())
+        return iso_ms(self._clock.now())
 
     def publish(self, *events: DaemonEvent) -> None:
         """Write these in one go; a daemon runs for months and keeps at most two files of the largest size."""
         at = self.now()
         stamped = [event if event.at else event.model_copy(update={"at": at}) for event in events]
         try:
-            self._file.append(b"".join(event.model_dump_json().encode() + b"\n" for event in stamped))
+            self._file.append(event.model_dump_json().encode() for event in stamped)
             if self._file.size > self._largest:
                 self._file.rotate()
         except OSError as error:

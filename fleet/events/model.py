@@ -267,6 +267,17 @@ class ProposalMoved(RunEvent):
     why: str = ""
 
 
+class HostEgress(BaseModel):
+    """What jails asked of one host, as the broker recorded it; bytes of bodies."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    requests: int = 0
+    refused: int = 0
+    sent: int = 0
+    received: int = 0
+
+
 class Footer(RunEvent):
     """The last record: the one outcome of the run."""
 
@@ -277,6 +288,7 @@ class Footer(RunEvent):
     seconds: float = 0.0
     turns: int = 0
     usage: TurnUsage | None = None
+    egress: dict[str, HostEgress] = {}  # by host; what was refused before a host was read is under ""
 
 
 Event = Annotated[

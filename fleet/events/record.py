@@ -1,14 +1,16 @@
-"""What all events share: their base, the readers they are passed on to, and a file of lines."""
+"""What all events share: their base, the readers they are passed on to, and a file of chained lines."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from fleet.events.chain import Place, behind, known_head, linked, open_head, write_head
 from fleet.files import sync_folder
 
 
@@ -39,17 +41,36 @@ class Readers(Generic[E]):
 
 
 class RecordFile:
-    """A file of lines that one process appends to. Raises OSError; `sync` False is for benchmarks."""
+    """A file of chained lines that one process appends to. Raises OSError; `sync` False: durable later."""
 
     def __init__(self, path: Path, *, sync: bool = True) -> None:
         self._path, self._sync = path, sync
         self._fd = _open(path)
+        try:
+            self._beside = open_head(path)
+        except OSError:
+            os.close(self._fd)
+            raise
         self.size = os.fstat(self._fd).st_size
         """Bytes on disk."""
+        self._head = known_head(path, self.size)
 
-    def append(self, lines: bytes) -> None:
-        """They are on disk when this returns; when it raises, none of them is in the file."""
-        data = memoryview(lines)
+    @property
+    def end(self) -> Place:
+        """The number of lines, and the head behind the last."""
+        return self._head.end
+
+    def append(self, lines: Iterable[bytes]) -> None:
+        """Add objects of JSON, without line ends; when it raises, none of them is in the file."""
+        place, text = self._head.end, b""
+        for line in lines:
+            chained = linked(place, line)
+            place = behind(place, chained)
+            text += chained + b"\n"
+        self._add(text, place)
+
+    def _add(self, text: bytes, place: Place) -> None:
+        data = memoryview(text)
         try:
             while data:
                 data = data[os.write(self._fd, data) :]
@@ -58,17 +79,31 @@ class RecordFile:
         except OSError:
             os.ftruncate(self._fd, self.size)  # half a record must not precede the next
             raise
-        self.size += len(lines)
+        self.size += len(text)
+        self._head = self._head._replace(end=place, size=self.size)
+        self._save()
+
+    def _save(self) -> None:
+        with suppress(OSError):  # what it does not have is read again at the next start
+            write_head(self._beside, self._head)
+
+    def fileno(self) -> int:
+        """Its descriptor."""
+        return self._fd
+
+    def sync(self) -> None:
+        """Make what was appended durable."""
+        os.fdatasync(self._fd)
 
     def truncate(self, size: int) -> None:
-        """Keep the first `size` bytes."""
+        """Keep the first `size` bytes: its whole lines."""
         os.ftruncate(self._fd, size)
         self.size = size
 
     def end_line(self) -> None:
         """End half a line, which a killed process may have left, so that the next one is whole."""
-        if self.size and os.pread(self._fd, 1, self.size - 1) != b"\n":
-            self.append(b"\n")
+        if torn := os.pread(self._fd, self.size - self._head.size, self._head.size):
+            self._add(b"\n", behind(self._head.end, torn))
 
     def sync_names(self) -> None:
         """Make the names of the file and of its folder durable: records are useless without them."""
@@ -78,12 +113,15 @@ class RecordFile:
     def rotate(self) -> None:
         """Begin a new file; this one is put aside as `<name>.1.jsonl`, replacing the one there."""
         self._path.replace(self._path.with_suffix(".1.jsonl"))
+        self._head = self._head.rotated()
+        self._save()
         fresh = _open(self._path)
         os.close(self._fd)
         self._fd, self.size = fresh, 0
 
     def close(self) -> None:
         os.close(self._fd)
+        os.close(self._beside)
 
 
 def _open(path: Path) -> int:

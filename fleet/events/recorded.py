@@ -15,6 +15,7 @@ import anyio
 from anyio import to_thread
 from pydantic import BaseModel, ValidationError
 
+from fleet.events.chain import unlinked
 from fleet.events.model import EVENTS, Event, Footer, Header
 
 MAX_LINE = 4 << 20
@@ -135,7 +136,8 @@ class Recording:
 
 
 def parse(text: bytes) -> Event | UnknownRecord:
-    """One line as a current event, converted from any version, or as UnknownRecord."""
+    """One line as a current event, converted from any version, or as UnknownRecord; `prev` is the file's."""
+    text = unlinked(text)
     try:
         return EVENTS.validate_json(text)
     except ValidationError:

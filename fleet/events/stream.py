@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from fleet.clock import Clock, iso
+from fleet.clock import Clock, iso_ms
 from fleet.events.model import (
     LIVE,
     Event,
@@ -260,5 +260,5 @@ class Stream:
 
     def _stamped(self, event: Event, text: str | None = None) -> Event:
         """The event as it goes out; `text` replaces its own."""
-        update = {"run": self._run, "at": iso(self._clock.now())}
+        update = {"run": self._run, "at": iso_ms(self._clock.now())}
         return event.model_copy(update=update if text is None else update | {"text": text})

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fleet.errors import FleetError, TryAgain
+from fleet.events.chain import LINK, Place
 from fleet.events.model import (
     Event,
     Footer,
@@ -72,22 +73,28 @@ class TrajectoryFile:
         """Bytes on disk, as counted here."""
         return self._file.size
 
+    @property
+    def end(self) -> Place:
+        """The number of its records, and the head of their chain."""
+        return self._file.end
+
     def write(self, event: Event) -> None:
         """Append one record; it is on disk when this returns."""
         self.write_all((event,))
 
     def write_all(self, events: Iterable[Event]) -> None:
         """Append several records at once, all or none; they are on disk when this returns."""
-        started, ended, text = self.started, self.ended, b""
+        started, ended, lines, size = self.started, self.ended, list[bytes](), 0
         for event in events:
             if ended:
                 raise FleetError("the trajectory is closed: its footer is written")
             if isinstance(event, Header) == started:
                 raise FleetError("the trajectory starts with exactly one header")
-            text += fit(event, self._share(event, len(text))) + b"\n"
+            lines.append(fit(event, self._share(event, size) - LINK))
+            size += len(lines[-1]) + LINK + 1
             started, ended = True, isinstance(event, Footer)
         with self._disk():
-            self._file.append(text)
+            self._file.append(lines)
         self.started, self.ended = started, ended
 
     def _share(self, event: Event, before: int) -> int:

@@ -63,6 +63,8 @@ class Bundle:
     seen_at: str = ""
     load: str = ""
     """How busy this machine was when the proof ended."""
+    record: Mapping[str, Mapping[str, int | str]] = field(default_factory=dict)
+    """By record of the run (trajectory, egress): its lines so far and the hash of their chain."""
 
 
 @dataclass(frozen=True, slots=True)

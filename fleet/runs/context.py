@@ -12,6 +12,7 @@ from typing import Literal, Protocol, TypeVar
 import anyio
 
 from fleet.broker.broker import Broker, EgressPolicy, EgressRecord, TxPort
+from fleet.broker.egress_record import CallEgress
 from fleet.chain.log.choice import MutedLog
 from fleet.chain.log.own_entries import OwnEntries
 from fleet.chain.node.digest import metadata_key
@@ -50,10 +51,15 @@ _Result = TypeVar("_Result")
 
 class MakeEgress(Protocol):
     """Builds the egress of one jail, for one call or several, around the run's own port to the signer; `note`
-    is called with each request's record."""
+    is called with each request's record, `record` has them on disk."""
 
     def __call__(
-        self, port: TxPort, calls: int = 1, note: Callable[[EgressRecord], None] | None = None, /
+        self,
+        port: TxPort,
+        calls: int = 1,
+        note: Callable[[EgressRecord], None] | None = None,
+        record: CallEgress | None = None,
+        /,
     ) -> Egress: ...
 
 
@@ -97,9 +103,10 @@ def way_out(
     port: TxPort,
     calls: int = 1,
     note: Callable[[EgressRecord], None] | None = None,
+    record: CallEgress | None = None,
 ) -> Egress:
     """MakeEgress, once it has its policy."""
-    return Broker(policy.for_calls(calls), port, note).egress
+    return Broker(policy.for_calls(calls), port, note, record).egress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

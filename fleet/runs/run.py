@@ -7,7 +7,7 @@ import logging
 import os
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, closing, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 import anyio
 
 from fleet import disk_reserve
+from fleet.broker.egress_record import EGRESS
 from fleet.clock import iso
 from fleet.drivers.session import RunOver
 from fleet.errors import ConfigError, FleetError, LostRun, TryAgain
@@ -32,6 +33,7 @@ from fleet.personas.model import Persona
 from fleet.personas.needs import needs_of
 from fleet.runs.call.decision_file import DecisionFile
 from fleet.runs.call.decisions import DecisionRecorder
+from fleet.runs.call.sealed import TRAJECTORY, seal_records
 from fleet.runs.call.session import RunSession
 from fleet.runs.call.wallet import Wallet
 from fleet.runs.context import FleetContext, RunContext, until_stopped
@@ -119,7 +121,8 @@ async def opened(
     context = RunContext(
         fleet=world, run=run, persona=persona.persona.name, gate=gate, ledger=ledger, stream=stream
     )
-    with closing(sink), world.in_flight.hold(context):
+    with ExitStack() as sinks, world.in_flight.hold(context):
+        sinks.callback(sink.close)
         wallet = Wallet(world, run, payer=ledger, deadline=started + budget.wall_s)
         names = [effect.ref for effect in await world.journal.effects(run, ["name"])]
         session = RunSession(
@@ -131,6 +134,7 @@ async def opened(
         past = await world.journal.past(world.platform.name)
         runner = ProbeRunner(world, run, persona, stream, session, past, partial(report_proven, context))
         drive = Drive(world, persona, runner, ledger, budget, scope, recorder, started)
+        sinks.callback(session.egress.close)
         yield ActiveRun(context, persona, budget, sink, wallet, session, drive, started)
 
 
@@ -248,6 +252,9 @@ class ActiveRun:
                 await world.journal.set_finding(self.run, row.fingerprint, state="unverified", data=data)
             if not self.sink.ended:
                 self.stream.emit(self._footer(outcome, detail))
+            self.session.egress.sync()
+            ends = {TRAJECTORY: self.sink.end, EGRESS: self.session.egress.end_place}
+            await seal_records(world.journal, self.run, ends)
             await self._remember(outcome)
             if not await world.journal.finish(self.run, outcome, detail, ended=self.ended):
                 raise lost(self.run)
@@ -315,6 +322,7 @@ class ActiveRun:
             seconds=self._seconds(),
             turns=self.turns,
             usage=self.usage,
+            egress=self.session.hosts,
         )
 
     def _header(self, trigger: str) -> Header:

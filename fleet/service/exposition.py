@@ -50,6 +50,12 @@ def _counters(now: DaemonSnapshot, tally: Tally) -> Iterator[Metric]:
     yield _labelled(counter("fleet_tool_calls", text, labels=["tool", "verdict"]), tally.calls)
     text = "Time spent in tool calls."
     yield _labelled(counter("fleet_tool_seconds", text, labels=["tool"]), tally.seconds)
+    asked = {verdict: tally.egress[verdict] for verdict in ("passed", "refused")}
+    text = "Requests of jails, by verdict of the broker, of runs that ended."
+    yield _labelled(counter("fleet_egress_requests", text, labels=["verdict"]), asked)
+    moved = {direction: tally.egress[direction] for direction in ("sent", "received")}
+    text = "Bytes of bodies between jails and hosts, of runs that ended."
+    yield _labelled(counter("fleet_egress_bytes", text, labels=["direction"]), moved)
     yield counter("fleet_triggers_skipped", "Firings that did not run.", value=tally.skipped)
     yield counter("fleet_personas_refused", "Bad persona files seen.", value=tally.refused)
 

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from fleet.errors import UsageError
+from fleet.events.chain import unlinked
 from fleet.events.daemon_events import FEED, DaemonLost
 from fleet.files import UnfitFile, open_regular
 from fleet.store.journal import Journal
@@ -71,7 +72,7 @@ def records_newest_first(path: Path) -> Iterator[dict[str, Any]]:
     """Records of a file of JSON lines that have type and time, the last first; torn lines are left out."""
     for line in _lines_newest_first(path):
         try:
-            found = json.loads(line)
+            found = json.loads(unlinked(line))
         except (ValueError, RecursionError):
             continue
         if (

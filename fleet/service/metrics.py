@@ -12,7 +12,7 @@ from fleet.events.daemon_events import (
     SubscriptionOpened,
     TriggerSkipped,
 )
-from fleet.events.model import Event, GateDenied, ToolRequested, ToolResponded
+from fleet.events.model import Event, Footer, GateDenied, ToolRequested, ToolResponded
 from sandbox.tools import TOOLS
 
 OPEN = "open"
@@ -24,12 +24,19 @@ class Tally:
 
     calls: Counter[tuple[str, str]] = field(default_factory=Counter)
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    egress: Counter[str] = field(default_factory=Counter)
+    """Requests of jails that were passed on and refused, and bytes sent and received, of runs that ended."""
     skipped: int = 0
     refused: int = 0
     subscription: str = ""
     """To new blocks: `open`, or `lost: ` and why; "" where the profile has no `ws`."""
 
     def run(self, event: Event) -> None:
+        for host in event.egress.values() if isinstance(event, Footer) else ():
+            self.egress["passed"] += host.requests - host.refused
+            self.egress["refused"] += host.refused
+            self.egress["sent"] += host.sent
+            self.egress["received"] += host.received
         if isinstance(event, ToolRequested | GateDenied | ToolResponded):
             tool = event.tool if event.tool in TOOLS else "other"
             if isinstance(event, ToolResponded):

@@ -20,6 +20,8 @@ FindingState = Literal[
 
 OPEN_RUNS: tuple[RunState, ...] = ("running", "settling")
 
+SEALED = "record."
+"""Prefix of the fact where the records of an ended run end."""
 TRIAL = "trial"
 """The trigger of a run that tries a persona's file: what it sees is its own, and counts nowhere."""
 NEWS: tuple[FindingState, ...] = ("posted", "confirmed", "flaky", "unverified")

@@ -152,8 +152,8 @@ async def test_row_16_a_face_key_that_was_never_written_is_detected(house: House
     state = await house.state(tmp_path)
     async with house.world(state, one) as world:
 
-        def egress(port: TxPort, calls: int = 1, note: Any = None, /) -> Egress:
-            return world.egress(Dropping(port), calls, note)
+        def egress(port: TxPort, calls: int = 1, *more: Any) -> Egress:
+            return world.egress(Dropping(port), calls, *more)
 
         await fire(replace(world, egress=egress), one)
     published = results(house)[1]

@@ -355,7 +355,7 @@ async def test_the_requests_of_a_day_are_counted_durably_and_end_the_exploring(t
 
 async def test_what_the_broker_served_beyond_the_calls_is_counted_too(tmp_path: Path) -> None:
     async def served(table: Table) -> None:
-        def egress(port: object, calls: int = 1, note: Any = None, /) -> Any:
+        def egress(port: object, calls: int = 1, note: Any = None, *rest: Any) -> Any:
             for _ in range(calls * 3):
                 note(EgressRecord(verb="GET", host="site", what="/", status=200))
 

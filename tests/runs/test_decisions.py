@@ -28,8 +28,8 @@ from fleet.runs.call.decision_file import NAME, OLDER, Decision, DecisionFile
 from fleet.runs.call.decisions import DecisionRecorder
 
 ONE = Decision("a title", "this or that", "this", "because", "do that")
-HEAD = re.compile(r"^## D(\d+) - (.*) \(turn (\d+), \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\)$")
-FIELDS = ["Fork", "Class", "Charter", "Decision", "Why", "Reversal", "Run"]
+HEAD = re.compile(r"^## D(\d+) - (.*) \(turn (\d+), \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\)$")
+FIELDS = ["Fork", "Class", "Charter", "Decision", "Why", "Reversal", "Run", "Prev"]
 
 
 def log(folder: Path) -> DecisionFile:
@@ -163,7 +163,7 @@ def test_a_full_disk_leaves_no_half_record(tmp_path: Path) -> None:
         "import resource, signal, sys; from pathlib import Path; from fleet.clock import SystemClock\n"
         "from fleet.runs.call.decision_file import Decision, DecisionFile\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (700, 700))\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (900, 900))\n"
         "file = DecisionFile(Path(sys.argv[1]), SystemClock())\n"
         "print([file.record(Decision('t', 'f', 'd', 'w', 'r'), run='r', turn=0) for _ in range(6)])\n"
     )

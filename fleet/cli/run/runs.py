@@ -1,4 +1,4 @@
-"""`fleet runs …`: list, show, follow, replay, cancel and prune runs."""
+"""`fleet runs …`: list, show, follow, replay, cancel and prune runs; their egress and their chains."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ import anyio
 import typer
 
 from fleet.app.journal import known_journal
+from fleet.broker.egress_read import by_host
 from fleet.cli.console import DryRun, Json, fields_of, make_app, note, put, run, state, table, who
+from fleet.cli.run import records
 from fleet.cli.run.follow import tail
 from fleet.cli.run.timeline import used, words
 from fleet.config import load_fleet
@@ -37,7 +39,7 @@ Run = Annotated[str, typer.Argument(help="Id of a run, as shown by `fleet runs l
 
 @app.callback()
 def _group() -> None:
-    """List, show, follow, replay, cancel or prune runs."""
+    """List, show, follow, replay, cancel, prune or verify runs."""
 
 
 @app.command("list")
@@ -62,6 +64,50 @@ def show(run_id: Run, as_json: Json = False) -> None:
     """Show one run: its row, findings, spending, effects, what it left out, and events."""
     data = run(lambda: _show(run_id))
     put(data, as_json=as_json, text=lambda: _print(data))
+
+
+@app.command()
+def egress(
+    run_id: Run,
+    refused: Annotated[bool, typer.Option("--refused", help="Only what was refused.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show what a run's jails asked for, request by request: was anything out of scope ever asked for?
+
+    The broker writes it, outside the jails, before a request leaves; what it cannot write does not leave."""
+
+    async def known() -> None:
+        async with await _journal() as journal:
+            await journal.run(run_id)  # UsageError for an unknown run
+
+    run(known)
+    data = records.asked_by(state(), run_id, only_refused=refused)
+    put(data, as_json=as_json, text=lambda: records.show_asked(data))
+
+
+@app.command()
+def verify(
+    run_id: Annotated[str, typer.Argument(help="Id of a run; default: every record here.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Check the hash chain of a run's records, or of all runs, DECISIONS.md and events.jsonl.
+
+    Each line says the hash of those before it, and the journal knows where the records of an ended run end.
+    Exit status 1 when a line was changed, dropped, moved or cut off."""
+
+    async def check() -> list[dict[str, Any]]:
+        journal = await known_journal(state())
+        if journal is None:
+            return await records.checked(state(), None, run_id)
+        async with journal:
+            if run_id:
+                await journal.run(run_id)  # UsageError for an unknown run
+            return await records.checked(state(), journal, run_id)
+
+    rows = run(check)
+    put(rows, as_json=as_json, text=lambda: records.show_checked(rows))
+    if any(row["fault"] for row in rows):
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -178,28 +224,27 @@ async def _show(run_id: str) -> dict[str, Any]:
     async with await _journal() as journal:
         row = await journal.run(run_id)
         recording = Recording(_trajectory(row.run_id))
-        records = list(recording)
+        events = list(recording)
         return {
             "run": fields_of(row),
             "findings": [fields_of(finding) for finding in await journal.findings(run_id)],
             "spent": await journal.spent(run_id),
             "coverage": coverage(state() / "runs" / row.run_id, row.run_id, row.outcome),
+            "egress": {host: of.model_dump() for host, of in by_host(state() / "runs" / row.run_id).items()},
             "effects": [
                 {"kind": effect.kind, "ref": effect.ref, "state": effect.state}
                 for effect in await journal.effects(run_id)
             ],
-            "events": [
-                asdict(one) if isinstance(one, UnknownRecord) else one.model_dump() for one in records
-            ],
-            "turns": sum(isinstance(one, TurnEnded) for one in records),
-            "refusals": dict(Counter(one.rule for one in records if isinstance(one, GateDenied))),
+            "events": [asdict(one) if isinstance(one, UnknownRecord) else one.model_dump() for one in events],
+            "turns": sum(isinstance(one, TurnEnded) for one in events),
+            "refusals": dict(Counter(one.rule for one in events if isinstance(one, GateDenied))),
             "usage": next(
-                (one.usage.model_dump() for one in records if isinstance(one, Footer) and one.usage), None
+                (one.usage.model_dump() for one in events if isinstance(one, Footer) and one.usage), None
             ),
             "unknown": recording.unknown,
             "too_long": recording.too_long,
             "torn": recording.torn,
-            "closed": any(isinstance(one, Footer) for one in records),
+            "closed": any(isinstance(one, Footer) for one in events),
         }
 
 
@@ -226,6 +271,8 @@ def _print(data: dict[str, Any]) -> None:
     table(columns, ([one[c] for c in columns] for one in data["findings"]), empty="no findings")
     table(("kind", "ref", "state"), (list(one.values()) for one in data["effects"]), empty="no effects")
     show_left_out(data["coverage"])
+    for line in records.sums(data["egress"]):
+        print(line)
     print(f"timeline: {len(data['events'])} records, {data['turns']} turns")
     for record in Recording(_trajectory(row["run"])):
         at = "" if isinstance(record, UnknownRecord) else record.at[11:19]

@@ -174,7 +174,7 @@ class _EndpointSession(JailSession):
         self, wire: JailConnection, asked: h11.Request, body: bytes, entry: EgressEntry
     ) -> None:
         self._ask()  # the body may have taken minutes, and so may the connection
-        reader, writer = await dial(self._target.origin, self._policy)
+        reader, writer = await dial(self._target.origin, self._policy, entry)
         try:
             self._ask()
             talk = h11.Connection(h11.CLIENT, max_incomplete_event_size=self._policy.max_head)

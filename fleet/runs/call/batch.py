@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fleet.broker.egress_record import Calls
 from fleet.drivers.explore.pages import TOOL, first_page
 from fleet.drivers.explore.state_changes import EXPLORING
 from fleet.drivers.session import OUR_FAILURES, Answer, RunOver, cause_of
@@ -173,8 +174,9 @@ class QuestionRound:
             return []
         session, started = self._session, self._session.clock.monotonic()
         calls = [(call.question, asked.args) for call, asked in sent]
+        numbers = Calls(sent[0][1].number, sent[-1][1].number)
         try:
-            results, whole = await session.in_one_jail(sent[0][1].spec, calls, STARTS_S)
+            results, whole = await session.in_one_jail(sent[0][1].spec, calls, numbers, STARTS_S)
         except JailError:
             results, whole = {}, False
         left, away = self._take(sent, results, session.clock.monotonic() - started)

@@ -1,8 +1,9 @@
 """`DECISIONS.md`: decisions of runs, their reasons, and how to reverse them. Append-only.
 
 Numbers continue after a restart and across processes: each record is written under a lock, after the last
-number in the file. A record that cannot be written is lost, but the run goes on. A file that grows too large
-is moved to `DECISIONS.1.md`, replacing the previous one, and the numbers continue.
+number in the file, and ends with the hash of all lines before it (fleet/events/chain.py). A record that
+cannot be written is lost, but the run goes on. A file that grows too large is moved to `DECISIONS.1.md`,
+replacing the previous one, and the numbers continue.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ import os
 import re
 import time
 from contextlib import suppress
+from functools import reduce
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from fleet.clock import Clock, iso
+from fleet.clock import Clock, iso_ms
+from fleet.events.chain import behind, known_head, open_head, write_head
 from fleet.files import open_regular
 from fleet.text import line
 
@@ -97,15 +100,26 @@ class DecisionFile:
     def _append(self, descriptor: int, one: Decision, run: str, turn: int) -> int:
         size = os.fstat(descriptor).st_size
         number, mend = _last(descriptor, size) if size else (self._before(), "")
-        text = mend + _block(number + 1, one, run, turn, iso(self._clock.now()))
-        data = text.encode("utf-8", "replace")
+        text = mend + _block(number + 1, one, run, turn, iso_ms(self._clock.now()))
+        head = known_head(self.path, size)
+        beside = open_head(self.path)
         try:
+            if not size:
+                write_head(beside, head)  # of a new file, before it has a line
+            torn = os.pread(descriptor, size - head.size, head.size)
+            *lines, _ = (torn + text.encode("utf-8", "replace")).split(b"\n")
+            place = reduce(behind, lines, head.end)
+            lines += [f"{'Prev:':<10}{place.head}".encode(), b""]
+            data = b"\n".join([*lines, b""])[len(torn) :]
             if os.write(descriptor, data) != len(data):
                 raise OSError(28, "only partly written")
             os.fsync(descriptor)
+            write_head(beside, head._replace(end=reduce(behind, lines[-2:], place), size=size + len(data)))
         except OSError:
             os.ftruncate(descriptor, size)  # half a record is useless
             raise
+        finally:
+            os.close(beside)
         return number + 1
 
     def _before(self) -> int:
@@ -154,4 +168,4 @@ def _block(number: int, one: Decision, run: str, turn: int, at: str) -> str:
         "Run": run,
     }
     rows = [f"{name + ':':<10}{line(text, 600)}" for name, text in fields.items()]
-    return "\n".join([f"## D{number} - {line(one.title, 160)} (turn {turn}, {at})", *rows, "", ""])
+    return "\n".join([f"## D{number} - {line(one.title, 160)} (turn {turn}, {at})", *rows, ""])

@@ -7,6 +7,7 @@ the same steps, for several calls of one jail.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -14,15 +15,19 @@ from typing import Any, NamedTuple
 import anyio
 
 from fleet.broker.broker import EgressRecord
+from fleet.broker.egress_read import by_host, count_request
+from fleet.broker.egress_record import CallEgress, Calls, EgressLog
 from fleet.clock import Clock
 from fleet.drivers.explore.notebook import Notebook
 from fleet.drivers.explore.state_changes import RULE, StateChanges
 from fleet.drivers.session import Answer, RunOver, cause_of
 from fleet.drivers.template import Bindings
-from fleet.errors import BudgetExceeded, ChainError, FleetError, JailError, Refused, Unreachable
+from fleet.errors import BudgetExceeded, ChainError, ConfigError, FleetError, JailError, Refused, Unreachable
 from fleet.events.model import ExtensionDisabled, GateDenied, ToolRequested, ToolResponded
 from fleet.findings import envelope
 from fleet.gate.model import Action, Verdict
+from fleet.gate.stop import fence_failed
+from fleet.gate.stop import stopped as is_stopped
 from fleet.jail.model import Egress
 from fleet.retry import SILENT_TARGET, WITHDRAWN_TARGET
 from fleet.runs.call.guest_protocol import answer, answers, attached, bad_args, batch_line, request_line
@@ -130,6 +135,11 @@ class RunSession:
         """Calls that the platform answered with a status, and those of them with 429."""
         self.requests = 0
         """What the broker served of this run's jails."""
+        self.egress = EgressLog(
+            world.folder(context.run), clock=world.clock, mask=world.redactor.text, failed=self._stop
+        )
+        self.hosts = by_host(world.folder(context.run))
+        """The same by host, as they were asked for."""
         self._resumes = 0.0
         self._degraded = ""
         self.breaker = CircuitBreaker(world.clock, world.patience_s)
@@ -138,6 +148,11 @@ class RunSession:
         """The calls judged inside are charged at once."""
         self.recorded_together = context.stream.together
         """What is recorded inside is written at once."""
+
+    def _stop(self, why: str) -> None:
+        """What leaves cannot be recorded: nothing leaves until a person has looked."""
+        with suppress(ConfigError):  # the call ends the run in any case
+            fence_failed(self._world.state, "egress record", why, self._world.clock)
 
     @property
     def clock(self) -> Clock:
@@ -290,18 +305,22 @@ class RunSession:
             request_line(spec, asked.args, context),
             deadline_s=guest_s + MARGIN_S,
             # tools that only compute run hostile input beside the guest: no egress
-            egress=None if spec.effect is Effect.COMPUTE else self._egress(1),
+            egress=None if spec.effect is Effect.COMPUTE else self._egress(Calls(asked.number, asked.number)),
         )
         return attached(spec, answer(spec, outcome), self._world.folder(self._run) / "evidence")
 
     async def in_one_jail(
-        self, spec: ToolSpec, calls: Sequence[tuple[int, Mapping[str, Any]]], starts_s: float
+        self,
+        spec: ToolSpec,
+        calls: Sequence[tuple[int, Mapping[str, Any]]],
+        numbers: Calls,
+        starts_s: float,
     ) -> tuple[dict[int, dict[str, Any]], bool]:
         """The results of admitted calls, by place in the batch, and whether the guest ended as it should."""
         outcome = await self._world.jail.call(
             batch_line(spec, calls, await self._guest_context(GUEST_S), starts_s),
             deadline_s=starts_s + GUEST_S + MARGIN_S,
-            egress=self._egress(len(calls)),
+            egress=self._egress(numbers, len(calls)),
         )
         return answers(spec, outcome)
 
@@ -309,11 +328,12 @@ class RunSession:
         lacks = (await self.capabilities()).lacks
         return self._world.context(self._run, self.wallet.addresses(), guest_s, lacks)
 
-    def _egress(self, calls: int) -> Egress:
-        return self._world.egress(self.wallet, calls, self._noted)
+    def _egress(self, numbers: Calls, calls: int = 1) -> Egress:
+        return self._world.egress(self.wallet, calls, self._noted, CallEgress(self.egress, numbers))
 
     def _noted(self, record: EgressRecord) -> None:
         self.requests += 1
+        count_request(self.hosts, record)
         if record.pause:
             self._resumes = max(self._resumes, self._world.clock.monotonic() + record.pause)
         if record.strained_s >= (longest := self._world.platform.web.degraded_s):
@@ -356,7 +376,8 @@ class RunSession:
         )
 
     def check_spent(self) -> None:
-        """RunOver when a budget refused a signature of the last call, or STOP did."""
+        """RunOver when a budget refused a signature of the last call, or STOP did; FleetError when what it
+        asked cannot be recorded."""
         spent, self.wallet.spent = self.wallet.spent, ""
         stopped, self.wallet.stopped = self.wallet.stopped, ""
         if stopped:
@@ -365,6 +386,8 @@ class RunSession:
             raise RunOver("target_degraded", self._degraded)
         if spent:
             raise RunOver("budget_exceeded", spent)
+        if (fault := self.egress.fault) is not None:
+            raise RunOver("stopped", str(fault)) if is_stopped(self._world.state) else fault
 
     def count(self, asked: AdmittedCall, result: dict[str, Any]) -> Answer:
         """Count what an answer says of its target; one too many failures withdraw it."""

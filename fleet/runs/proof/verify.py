@@ -22,6 +22,7 @@ from fleet.findings.severity import weight
 from fleet.oracles.model import Facts
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe
+from fleet.runs.call.sealed import heads_now
 from fleet.runs.context import FleetContext
 from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt, locked_out, pressure, refused
 from fleet.runs.proof.candidates import shows
@@ -257,6 +258,7 @@ def keep_evidence(
         tools={"fleet": __version__, "jail": f"{world.tier.backend}/{world.tier.tier}"},
         seen_at=iso(world.clock.now()),
         load=pressure(),
+        record=heads_now(world.folder(row.run_id)),
     )
     sealed = seal(bundle, world.redactor)
     folder = world.folder(row.run_id) / "evidence"

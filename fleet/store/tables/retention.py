@@ -8,9 +8,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, and_, delete, exists, func, or_, select
 
-from fleet.store.rows import NEWS
+from fleet.store.rows import NEWS, SEALED
 from fleet.store.sql.database import Connection
-from fleet.store.sql.schema import BUDGET, DAYS, EFFECTS, FINDINGS, HISTORY, RESERVES, RUNS, SAMPLES
+from fleet.store.sql.schema import BUDGET, DAYS, EFFECTS, FINDINGS, HISTORY, META, RESERVES, RUNS, SAMPLES
 from fleet.store.tables.base import TableGroup
 from fleet.store.tables.history import KEPT, LOOKS_KEPT, MEASURES_KEPT, ranked_samples
 
@@ -41,6 +41,7 @@ class Retention(TableGroup):
                 return False
             for table in (EFFECTS, BUDGET, RESERVES):
                 await c.execute(delete(table).where(table.c.run_id == run_id))
+            await c.execute(delete(META).where(META.c.key == f"{SEALED}{run_id}"))
             return True
 
         return await self._db.write("run.forget", work)
