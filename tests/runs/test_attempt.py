@@ -85,6 +85,9 @@ async def test_a_limit_of_requests_is_not_healthy_unless_it_is_what_was_asked(ex
     limited = {"ok": True, "status": 429}
     got = await attempt(Scripted(Answer(limited)), probe(LOOK, expect=expect))
     assert (got.state, got.reason) == ("inconclusive", "the platform answered HTTP 429")
+    later = Scripted(Answer(limited), Answer({"ok": True, "status": 200}))
+    later.patience = 1
+    assert (await attempt(later, probe(LOOK, expect=expect))).state == "healthy"
     asked = Scripted(Answer(limited))
     assert (await attempt(asked, probe(LOOK, expect="result.status == 429"))).state == "healthy"
     assert (await attempt(Scripted(Answer(limited | {"ok": False})), probe(LOOK))).state == "finding"

@@ -30,6 +30,13 @@ def test_what_could_not_be_looked_at_is_open_again_only_with_retries() -> None:
     assert plan.tried() == 2
 
 
+def test_retries_go_in_turn_so_that_what_stays_silent_does_not_spend_them_all() -> None:
+    plan = THREE
+    for id_ in "abca":
+        plan = plan.with_item(id_, "inconclusive", tried=True)
+    assert [item.id for item in plan.open(1)] == ["b", "c", "a"]
+
+
 @pytest.mark.parametrize(
     "items",
     [

@@ -109,10 +109,10 @@ class Plan:
         return Plan(tuple(new if item is old else item for item in self.items))
 
     def open(self, retries: int = 0) -> tuple[PlanItem, ...]:
-        """Remaining items in order: untried ones, then those that may be retried."""
-        untried = tuple(item for item in self.items if item.state == "pending")
-        again = tuple(item for item in self.items if item.state == "inconclusive") if retries > 0 else ()
-        return untried + again
+        """Remaining items in order: untried ones, then those that may be retried, the least tried first."""
+        untried = [item for item in self.items if item.state == "pending"]
+        again = [item for item in self.items if item.state == "inconclusive"] if retries > 0 else []
+        return (*untried, *sorted(again, key=lambda one: one.tries))
 
     def looked(self) -> int:
         """Number of items looked at, with any result."""

@@ -115,7 +115,7 @@ async def once(session: Session, probe: Probe, *, proof: bool = False) -> Attemp
     seen = judged(probe, seen, session.history(), session.facts())
     limited = LIMITED in _statuses(seen) and str(LIMITED) not in probe.expect
     if limited and seen.state == "healthy":  # it holds, or leaves other statuses alone: it saw nothing
-        return replace(seen, state="inconclusive", reason=refused(seen))
+        return replace(seen, state="inconclusive", reason=refused(seen), cause="busy")
     return seen
 
 
