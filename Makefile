@@ -105,6 +105,11 @@ safety-table: setup
 soak: setup
 	@SOAK_MINUTES=$${SOAK_MINUTES:-30} SOAK_SEED=$${SOAK_SEED:-$$(date +%s)} $(BIN)/python -m pytest tests/soak -s
 
+# A daemon at work, stopped a hundred times at random moments: seconds until nothing is asked, and no jail is left.
+# `make test` stops it once.
+stop: setup
+	@STOP_TIMES=$${STOP_TIMES:-100} $(BIN)/python -m pytest tests/service/test_stop_times.py -s
+
 # Our decoders of hostile bytes, each searched for FUZZ_OWN_SECONDS. `make test` has its short form.
 fuzz-own: setup
 	@FUZZ_OWN_SECONDS=$${FUZZ_OWN_SECONDS:-60} FUZZ_OWN_SEED=$${FUZZ_OWN_SEED:-$$(date +%s)} \

@@ -111,8 +111,8 @@ def known_head(path: Path, size: int) -> ChainHead:
     head = read_head(path) or ChainHead()
     if not size and head.size:
         return head.rotated()
-    if size < head.size:  # cut off: it is chained as it is, and a look finds what was cut
-        head = head._replace(end=head.start, size=0)
+    if size < head.size:  # cut off: what follows says the hash of what was there, so that it stays visible
+        return head._replace(size=size)
     with path.open("rb") as handle:
         handle.seek(head.size)
         for line in _walk(handle, head.end):

@@ -138,6 +138,17 @@ def test_a_kill_in_the_middle_of_a_line_is_told_and_the_chain_goes_on(tmp_path: 
         assert verify(path).fault
 
 
+@pytest.mark.parametrize("kind", ["decisions", "events"])
+def test_what_was_cut_stays_visible_when_the_record_goes_on(tmp_path: Path, kind: str) -> None:
+    path = KINDS[kind](tmp_path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: whole.rindex(b"\n", 0, len(whole) // 2) + 1])
+    assert "missing at its end" in verify(path).fault
+    for _ in range(2):
+        KINDS[kind](tmp_path)
+        assert "does not follow" in verify(path).fault
+
+
 def test_a_kill_between_the_line_and_its_head_is_told_and_mended(tmp_path: Path) -> None:
     path = egress(tmp_path)
     before = head_path(path).read_bytes()
