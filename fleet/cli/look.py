@@ -337,9 +337,9 @@ def coverage(runs: Sequence[Mapping[str, Any]], left_out: Sequence[str], plan: L
         two = f"one and other under [accounts] in {near(plan.profile)} would change that"
         told.append(f"Asked as a visitor alone: {two}{', with --exercise' if observed else ''}.")
     if observed:
-        told.append("Nothing was written: --exercise tries what writes, and makes accounts where it may.")
+        told.append("Nothing was written: --exercise would try what writes, and make accounts where it may.")
     cut = [f"{row['part']}: {row['reason']}" for one in groups for row in one.get("left", ()) if row["cut"]]
-    closed = [f"{row['part']}: {row['reason']}" for one in groups for row in one.get("unexplored", ())]
+    closed = [f"{row['probe']}: {row['reason']}" for one in groups for row in one.get("unexplored", ())]
     cut += [f"{name}: its time was over" for name in left_out]
     if cut or closed:
         told.append(f"Not looked at: {'; '.join(dict.fromkeys([*closed, *cut]))}.")
