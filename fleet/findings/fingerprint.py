@@ -77,6 +77,11 @@ def identity(surface: str, sighting: Sighting, calls: Sequence[ReproCall]) -> st
     return _hashed("\0".join((f"kind {kind}", *place)))
 
 
+def graver(name: str, severity: str) -> str:
+    """The name of a later, graver sighting of a defect, whose entry has `name` as its former one."""
+    return _hashed(f"graver {severity}\0{name}")
+
+
 def second(surface: str, sighting: Sighting, calls: Sequence[ReproCall]) -> tuple[str, ...]:
     """The version 2 of what has a version 3."""
     if not sighting.kind:

@@ -59,6 +59,23 @@ async def test_the_graver_sighting_leads_and_the_other_is_an_instance(tmp_path: 
     assert milder.times == 3
 
 
+async def test_what_is_proven_already_and_seen_graver_is_proven_as_the_graver_one(tmp_path: Path) -> None:
+    async with seated(tmp_path, persona(look("x")), hand=ANY, answer=answer) as table:
+        first = await met(table, *origin("{site}/c"))
+        await table.drive.runner.prove_raised()
+        for _ in range(2):
+            await met(table, *origin("{site}/a"))
+        await met(table, *origin("{site}/d"))
+        await table.drive.runner.prove_raised()
+        milder, graver = await table.world.journal.findings(RUN)
+    assert [(one.severity, one.state, one.times) for one in (milder, graver)] == [
+        ("medium", "confirmed", 4),
+        ("high", "confirmed", 2),
+    ]
+    assert read(graver.envelope).former[0] == first.fingerprint
+    assert "/a" in graver.title
+
+
 async def test_what_no_person_needs_to_review_leads_what_one_does(tmp_path: Path) -> None:
     """A lying driver that saw it first must not hold it back from the log."""
     for order in ((False, True), (True, False)):

@@ -306,6 +306,26 @@ async def test_what_comes_after_a_resolve_record_is_posted_again_once(fixed: str
 
 
 @pytest.mark.parametrize(
+    ("severities", "logged"),
+    [(("medium", "high", "high", "medium"), ["medium", "high"]), (("high", "medium"), ["high"])],
+)
+async def test_what_stands_on_the_log_as_milder_is_posted_again(
+    severities: tuple[str, ...], logged: list[str]
+) -> None:
+    async def scene(rig: Rig) -> None:
+        for run, severity in enumerate(severities):
+            header = f"qa/v1 source=qa-a sev={severity} surface=ux run={run} fp={FP} rate=3/3"
+            await rig.confirmed(f"r{run}")
+            row = (await rig.journal.findings(f"r{run}"))[0]
+            text = f'{header}\na title\nrepro: qa_fetch(url="x")'
+            await rig.journal.set_finding(row.run_id, FP, severity=severity, envelope=text)
+            await rig.report_all(row.run_id)
+        assert rig.severities() == logged
+
+    await _with(scene)
+
+
+@pytest.mark.parametrize(
     ("was", "resolved", "state"),
     [
         ("c" * 12, False, "repeated"),

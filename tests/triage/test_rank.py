@@ -54,6 +54,24 @@ def test_items_of_one_score_are_in_order_of_severity_then_of_age(names: str) -> 
     assert [item.title for item in found] == ["a1", "a2", "b1", "b2", "c1", "c2"]
 
 
+@pytest.mark.parametrize("joined", ["seen", "former"])
+def test_the_gravest_proven_report_leads_its_item(joined: str) -> None:
+    """By one name, or by its former name; what is milder, unproven or a stranger's does not lead."""
+    base, other = "a" * 12, "b" * 12
+    graver = {"seen": base} if joined == "seen" else {"seen": other, "former": (base,)}
+    entries = log(
+        finding("1", title="medium", sev="medium", seen=base),
+        *(finding("1", title="medium", sev="medium", seen=base, run=f"r{n}") for n in range(2, 9)),
+        finding("2", title="critical", sev="critical", run="r9", **graver),
+        finding("3", title="high", sev="high", seen=base, run="r10"),
+        finding("4", title="flaky", sev="critical", seen=base, run="r11", rate=(1, 3)),
+        (HUMAN, finding("1", title="theirs", sev="critical", seen=base)),
+    )
+    for upto in (len(entries), len(entries) - 1):
+        item = worklist(entries[:upto])[0]
+        assert (item.title, item.severity, item.entry) == ("critical", "critical", 8)
+
+
 def test_row_41_ties_go_to_the_first_seen() -> None:
     assert titles(log(finding("b", title="b"), finding("a", title="a"))) == ["b", "a"]
 

@@ -20,6 +20,7 @@ from fleet.drivers.template import Bindings, wants_name
 from fleet.events.model import FindingRaised, ProbeSkipped
 from fleet.events.stream import Stream
 from fleet.files import write_atomic
+from fleet.findings.fingerprint import graver
 from fleet.findings.instances import noted
 from fleet.findings.proof import MOST_LOOKS, TRIES
 from fleet.findings.repro import ReproCall, write_repro
@@ -343,10 +344,19 @@ class ProbeRunner:
 
     async def _note_again(self, row: FindingRow) -> None:
         """Keep where else the same is met, and what version 2 called it there; the graver sighting leads, and
-        one that needs no person before one that does."""
+        one that needs no person before one that does. Of what is proven already, a graver one is proven as a
+        finding of its own, whose entry leads the item."""
         first = await self._recorded(row.fingerprint)
         if first is None:
             return
+        if (
+            first.state in PROVEN
+            and "claim" not in row.data
+            and weight(row.severity) > weight(first.severity)
+        ):
+            data = {**row.data, "known_as": row.names[:NAMES]}
+            name = graver(row.fingerprint, row.severity)
+            await self.world.journal.add_finding(replace(row, fingerprint=name, data=data))
         leads = first.state == "raised" and _lead(row) > _lead(first)
         lead, other = (row, first) if leads else (first, row)
         at, here, own = iso(self.world.clock.now()), _met_at(other), _met_at(lead)

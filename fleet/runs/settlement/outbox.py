@@ -84,7 +84,7 @@ async def report_all(
         if await claimed(PostingSide.of(world), row.fingerprint):
             raise TryAgain(f"the dropped entry of finding {row.fingerprint} is being posted again")
         # also after a crash: it, or a silent node, may have come between claim and check
-        if (earlier := await _known(world, row)) is not None:
+        if (earlier := await _known(world, row)) is not None and not await _graver(world, row, earlier):
             await _repeated(world, row, earlier, stream)
             continue
         try:
@@ -116,6 +116,12 @@ async def _known(world: FleetContext, row: FindingRow) -> int | None:
         if (earlier := await _standing(world, name)) is not None:
             return earlier.index
     return newest.index if newest else await _formerly(world, row)
+
+
+async def _graver(world: FleetContext, row: FindingRow, index: int) -> bool:
+    """Whether the entry says less than this finding: then it is posted again, and leads its item."""
+    entries = await world.chain.log.range(index, 1)
+    return bool(entries) and weight(row.severity) > weight(read(entries[0].text).severity)
 
 
 async def _formerly(world: FleetContext, row: FindingRow) -> int | None:

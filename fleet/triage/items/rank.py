@@ -23,7 +23,7 @@ from fleet.clock import YEAR_9999
 from fleet.errors import ConfigError
 from fleet.findings.reader import ParsedEntry
 from fleet.findings.recurrence import Recurrence
-from fleet.findings.severity import UNKNOWN, WEIGHTS
+from fleet.findings.severity import UNKNOWN, WEIGHTS, weight
 from fleet.text import counted
 from fleet.triage.items.cluster import TIERS, Cluster, ReadReport, recurrence
 from fleet.triage.items.life import Life
@@ -110,8 +110,8 @@ def _factor(name: str, value: str, factor: float, by: str) -> RankFactor:
 
 def checked(weights: Mapping[str, float]) -> Mapping[str, float]:
     """The weights of the surfaces; ConfigError for one that is not a positive number."""
-    for surface, weight in weights.items():
-        if not (math.isfinite(weight) and weight > 0):
+    for surface, number in weights.items():
+        if not (math.isfinite(number) and number > 0):
             remedy = "correct the weights of the triage persona"
             raise ConfigError(f"weights.{surface}: must be a positive number", remedy=remedy)
     return weights or SURFACES
@@ -127,12 +127,13 @@ def judge(
     reports = item.reports
     said = {(one.proof, one.severity) for one in reports}
     proof = best_of({one for one, _ in said})
-    lead = next((one for one in reports if one.proof == proof and one.text), None)
-    lead = lead or next(one for one in reports if one.proof == proof)
+    best = [one for one in reports if one.proof == proof]
+    strangers = proof == "untrusted"
+    kept = [one for one in best if one.text] or best
+    lead = kept[0] if strangers else max(kept, key=lambda one: weight(one.severity))
     entry = lead.entry
     severity = facts.severity or _gravest(name for one, name in said if one == proof)
     count = recurrence(reports) if item.resolved_at else item.runs or 1
-    strangers = proof == "untrusted"
     first = next(one for one in reports if one.trusted or strangers)
     last = max([one.at for one in reports if one.trusted or strangers])
     by = "log"

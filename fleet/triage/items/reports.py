@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import chain
 
+from fleet.findings.severity import weight
 from fleet.triage.items.cluster import Cluster, ReadReport
 from fleet.triage.items.worklist import ProofState
 
@@ -17,7 +18,7 @@ REPORTS = 32
 OLDEST = 8
 """How many of these are the first ones; the others are the latest."""
 TEXTS = 3
-"""The latest reports of an item that keep their text, besides the first of each proof."""
+"""The latest reports of an item that keep their text, besides the `leads`."""
 
 FEW = 32
 """Hashes of a `RunHashes` that are kept as a set."""
@@ -62,7 +63,7 @@ class ItemReports:
         self.reports: list[ReadReport] = []
         self.theirs: list[ReadReport] = []
         self.leads: dict[ProofState, ReadReport] = {}
-        """The first report of each proof."""
+        """The gravest report of each proof, the first of these; of strangers' the first."""
         self.others = 0
         self.said: dict[tuple[ProofState, str], int] = {}
         """How many of `reports` say which severity, by their proof."""
@@ -92,8 +93,11 @@ class ItemReports:
         self.runs.add(hash((report.sender, report.run)))
         said = report.proof, report.severity
         self.said[said] = self.said.get(said, 0) + 1
-        if report.proof not in leads:
+        before = leads.setdefault(report.proof, report)
+        if weight(report.severity) > weight(before.severity):
             leads[report.proof] = report
+            if before not in reports[1 - TEXTS :]:
+                before.text, before.parsed = "", None
         reports.append(report)
         if len(reports) > TEXTS and leads[(old := reports[-TEXTS - 1]).proof] is not old:
             old.text, old.parsed = "", None  # only what is listed keeps its text
