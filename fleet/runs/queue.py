@@ -16,7 +16,7 @@ from fleet.runs.run import new_run_id
 from fleet.runs.signals import Signals
 from fleet.store.dispatch.source import Source
 from fleet.store.journal import Journal
-from fleet.store.rows import READ_BLOCKS, NewRun
+from fleet.store.rows import READ_BLOCKS, NewRun, log_changed
 from fleet.triggers.model import EVERYONE, Firing, Skip
 
 MOST_WAITING = 256
@@ -77,7 +77,7 @@ class Queue:
         ready = self._look_up(firing.persona)
         if ready.persona and ready.persona.persona.driver == TRIAGE and _kind(firing.key) in WHOLE:
             read = (await self._journal.get(f"{READ_BLOCKS}{self._platform}") or "").split()
-            if any(firing.key.startswith(f"{firing.persona}@log-changed:{block}:") for block in read):
+            if any(firing.key.startswith(log_changed(firing.persona, block)) for block in read):
                 return False  # the entries of a pass itself, which it has read
             self._signals.bursts.note(firing.persona)
         return bool(await self.fire_all([firing], priority=priority))

@@ -111,6 +111,11 @@ class SkipRow:
     at: str
 
 
+def log_changed(persona: str, block: object) -> str:
+    """How the key of a firing begins that a change of the log in this block causes."""
+    return f"{persona}@log-changed:{block}:"
+
+
 def is_news(row: FindingRow) -> bool:
     """Whether a finding counts as new."""
     return row.state in NEWS and row.probe != CLOSING

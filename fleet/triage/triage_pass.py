@@ -26,7 +26,7 @@ from fleet.runs.outage.book import book_of
 from fleet.runs.settlement.finality import PostingSide, look_at_posts
 from fleet.runs.settlement.turn import posting
 from fleet.store.journal import Journal
-from fleet.store.rows import QUEUED, READ_BLOCKS, TRACKED, DecisionRow
+from fleet.store.rows import QUEUED, READ_BLOCKS, TRACKED, DecisionRow, log_changed
 from fleet.text import counted
 from fleet.triage.items.decisions import record_of
 from fleet.triage.items.pass_inputs import PassInputs
@@ -106,20 +106,32 @@ async def pass_over(
         posted = await _publish(world, memory)
         for text in (*due.over, *filter(None, (due.meta_text,))):
             posted.append(await world.chain.log.post(text, charge="none"))
+        cancelled = False
         if posted:
             after = await _look(world, persona, memory, suggester)
-            if not (after.over or after.meta_text):
-                await _note_read(world, posted)
+            cancelled = not (after.over or after.meta_text) and await _note_read(world, persona, posted)
+    if cancelled:  # the run stood for what others have posted meanwhile, too
+        after = await _look(world, persona, memory, suggester)
+        if after.over or after.meta_text:
+            return await pass_over(world, persona, memory)
     return replace(due if result.changed == due.changed else result, posted=len(posted))
 
 
-async def _note_read(world: TriageWorld, posted: Collection[PostedEntry]) -> None:
-    """Note the blocks of what this pass has posted: it has read them too, so their event starts no other."""
-    ours = {one.tx for one in posted}
+async def _note_read(world: TriageWorld, persona: LoadedPersona, posted: Collection[PostedEntry]) -> bool:
+    """Note the blocks of what this pass has posted: it has read them too, so their event starts no other.
+
+    Whether one waited for it already, which is cancelled: the event comes before a post is confirmed.
+    """
+    sent = {one.tx for one in posted}
     lately = iso(world.clock.now() - timedelta(hours=1))
     mined = await world.journal.effects("", ["tx"], ["done"], since=lately)
-    blocks = {str(one.data["block"]) for one in mined if one.ref in ours and "block" in one.data}
+    blocks = {str(one.data["block"]) for one in mined if one.ref in sent and "block" in one.data}
     await world.journal.put(f"{READ_BLOCKS}{world.platform.name}", " ".join(sorted(blocks)))
+    keys = tuple(log_changed(persona.persona.name, block) for block in blocks)
+    waiting = [row for row in await world.journal.queued_runs() if row.platform == world.platform.name]
+    why = "the pass that posted these entries has read them"
+    ours = [one.run_id for one in waiting if one.key.startswith(keys)]
+    return any([await world.journal.finish(run, "cancelled", why) for run in ours])
 
 
 async def _queued(world: TriageWorld) -> list[DecisionRow]:

@@ -30,6 +30,7 @@ RULES = (
     "label",
     "link-name",
     "meta-viewport",
+    "select-name",
     "title",
 )
 """Every rule of accessibility that is judged here."""
@@ -57,7 +58,7 @@ class _OpenElement:
 class _HtmlReader:
     html_lang: bool | None = None
     title: str = ""
-    fields: list[tuple[str, bool]] = field(default_factory=list)  # id, inside a label
+    fields: list[tuple[str, bool, str]] = field(default_factory=list)  # id, inside a label, rule
     labelled_ids: set[str] = field(default_factory=set)
     rules: set[str] = field(default_factory=set)
 
@@ -120,8 +121,9 @@ class _Page(HTMLParser):
             seen.rules.add("html-lang")
         if seen.html_lang is not None and not seen.title.strip():
             seen.rules.add("title")
-        if any(not wrapped and name not in seen.labelled_ids for name, wrapped in seen.fields):
-            seen.rules.add("label")
+        seen.rules |= {
+            rule for name, wrapped, rule in seen.fields if not wrapped and name not in seen.labelled_ids
+        }
         for element in self._stack:
             self._judge(element)
         return Analysis(tuple(sorted(seen.rules)), self._hit)
@@ -206,7 +208,12 @@ def _field(seen: _HtmlReader, given: Attrs, in_label: bool) -> None:
     if given.get("type", "").lower() == "image" and not given.get("alt", "").strip() and not _has_name(given):
         seen.rules.add("input-image-alt")
     if given.get("type", "").lower() not in _UNLABELLED_TYPES and not _has_name(given):
-        seen.fields.append((given.get("id", ""), in_label))
+        seen.fields.append((given.get("id", ""), in_label, "label"))
+
+
+def _select(seen: _HtmlReader, given: Attrs, in_label: bool) -> None:
+    if not _has_name(given):
+        seen.fields.append((given.get("id", ""), in_label, "select-name"))
 
 
 def _label(seen: _HtmlReader, given: Attrs, _: bool) -> None:
@@ -229,7 +236,7 @@ _CHECKS = {
     "html": _html,
     "img": _img,
     "input": _field,
-    "select": _field,
+    "select": _select,
     "textarea": _field,
     "label": _label,
     "iframe": _iframe,

@@ -20,7 +20,7 @@ from fleet.devnet.anvil import BLOCK_GAS_LIMIT
 from fleet.devnet.node import create, transact
 from fleet.runs.context import FleetContext
 from fleet.runs.run import fire
-from fleet.store.rows import READ_BLOCKS, FindingRow
+from fleet.store.rows import READ_BLOCKS, FindingRow, NewRun, log_changed
 from fleet.triage.triage_pass import pass_over
 from tests.acceptance.conftest import House, house, persona, probe, step
 from tests.cli_process import run_fleet
@@ -85,7 +85,18 @@ async def test_row_23_no_pass_and_no_retest_runs_a_strangers_repro(house: House,
     state = await house.state(tmp_path)
     async with house.world(state, one) as world:
         (row,) = (await fire(world, one)).findings
+        soon = NewRun(
+            run_id="soon",
+            persona="qa-triage",
+            key=log_changed("qa-triage", await world.chain.log.head() + 1) + "ab",
+            platform=world.platform.name,
+            trigger="",
+            rung="",
+            budget={},
+        )
+        assert await world.journal.trigger(soon)  # the event of its summary comes before the pass has ended
         assert (await pass_over(world, triage)).posted == 1  # its summary, in the newest block
+        assert (await world.journal.run("soon")).outcome == "cancelled"
         read = await world.journal.get(f"{READ_BLOCKS}{world.platform.name}")
         assert read == str(await world.chain.log.head())
         before, calls = ours(state), asked(house)
