@@ -24,6 +24,8 @@ NAME_CHARS = 52
 """What is wrong has this many characters of it, more where the place and the observation leave some."""
 WORD_CHARS = 16
 """A longer word is cut in its middle before a title is cut at its end: a path keeps both of its ends."""
+CLAUSE = 4
+"""Words of an observation that are kept at least where its last clauses are left out."""
 QUERY_CHARS = 24
 ARGUMENT_CHARS = 120
 
@@ -39,6 +41,8 @@ _QUOTED = re.compile(r"\"[^\"\n]{0,200}\"|'[^'\n]{0,200}'|`[^`\n]{0,200}`")
 _LITERAL = re.compile(r"[\"']([^\"'\n]{3,40})[\"']")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _ARGUMENT = re.compile(r"\{([a-z_]+)(?::([^{}]+))?\}")
+_QUOTATION = re.compile(r'"([^"]*)(?:"|$)')
+_CLAUSE = re.compile(r"[,:;] | \(")
 _BLANKS = re.compile(r"\s+")
 _FACE = re.compile(r"\{face:(\{name\}|[^{}]+)\}/?")
 _QUERY = re.compile(r"((?<![^\s\"(])(?:https?://|[\w{-]*[/}])[^\s?]*)\?([^\s?]*?=[^\s]*?)(?=[,:;)]?(?:\s|$))")
@@ -73,11 +77,28 @@ def titled(name: str, seen: str) -> str:
     sentence = re.split(r"[;,] [^;,]{0,60}\bexpected\b", name, maxsplit=1)[0].rstrip(". ")
     observed = line(spelled(seen), 2 * SEEN_CHARS)
     room = max(NAME_CHARS, TITLE_CHARS - len(": ") - len(observed))
-    text = f"{line(sentence[:1].upper() + sentence[1:], room)}: {observed}"
-    while len(text) > TITLE_CHARS and len(word := max(text.split(), key=len)) > WORD_CHARS:
-        kept = max(WORD_CHARS, len(word) - (len(text) - TITLE_CHARS)) - 1
+    begin = f"{line(sentence[:1].upper() + sentence[1:], room)}: "
+    return line(begin + _shortened(observed, TITLE_CHARS - len(begin)), TITLE_CHARS)
+
+
+def _shortened(text: str, room: int) -> str:
+    """An observation of `room` characters at most, if it can be: without the middle of its longest words,
+    then without its later sentences, the ends of what it quotes, and its last clauses."""
+    while len(text) > room and len(word := max(text.split(), key=len)) > WORD_CHARS:
+        kept = max(WORD_CHARS, len(word) - (len(text) - room)) - 1
         text = text.replace(word, f"{word[: kept - kept // 2]}…{word[-(kept // 2) :]}", 1)
-    return line(text, TITLE_CHARS)
+    while len(text) > room and "; " in text:
+        text = text.rpartition("; ")[0]
+    while len(text) > room and len(quote := max(_QUOTATION.findall(text), key=len, default="")) > WORD_CHARS:
+        kept = max(WORD_CHARS, len(quote) - (len(text) - room)) - 1
+        text = text.replace(quote, f"{quote[:kept].rpartition(' ')[0] or quote[:kept]}…", 1)
+    while len(text) > room:
+        plain = _QUOTATION.sub(lambda quoted: "x" * len(quoted[0]), text)
+        ends = [one.start() for one in _CLAUSE.finditer(plain) if len(plain[: one.start()].split()) >= CLAUSE]
+        if not ends:
+            break
+        text = text[: ends[-1]]
+    return text.rstrip(" :,;(")
 
 
 def spelled(seen: str) -> str:
@@ -88,7 +109,7 @@ def spelled(seen: str) -> str:
     seen = _ENCODED.sub(_decoded, seen)
     seen = re.sub(r"\b(\d{13,30}) wei\b", lambda found: amount(int(found[1])), seen)
     seen = re.sub(r"\b(0x[0-9a-fA-F]{4})[0-9a-fA-F]{8,}([0-9a-fA-F]{4})\b", r"\1…\2", seen)
-    return seen.replace("{name}", "a new name")
+    return seen.replace("{name}", "a new name").replace("{value}", "…")
 
 
 def _parameters(found: re.Match[str]) -> str:

@@ -23,6 +23,8 @@ _LISTED: Mapping[Part, str] = {"rule": "a11y", "secret": "secrets"}
 """Fields of results whose values are a part of a place."""
 SEVERAL = ", "
 """Between several values of such a part."""
+_CUT = re.compile(r"\b\d+ cut$")
+"""A module whose last section is cut off: whatever its kind, the same code reads its length (shapes.py)."""
 _OF_AXE = {"html-lang": "html-has-lang", "title": "document-title"}
 """What axe-core calls the rules of `qa_fetch` that have another name there."""
 
@@ -34,7 +36,7 @@ def placed(sighting: Sighting, kind: str, last: Exchange, facts: Facts) -> Sight
         found = sighting.where.get(part)
         if found is None and (read := _READ.get(part)):
             found = read(last, facts)
-        whole = sighting.signature if found is None else found
+        whole = _CUT.sub("cut", sighting.signature) if found is None else found
         parts[part] = " ".join(own(word, facts) for word in whole.split(" "))
     return replace(sighting, kind=kind, where=parts)
 

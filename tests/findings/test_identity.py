@@ -81,6 +81,10 @@ ONE: dict[str, Sequence[Answered]] = {
         load(WASM + "0105" + "01" * 5),
         load("0x" + WASM + "0103" + "020202"),
     ],
+    "a loader's crash on a section that is cut off, whatever its kind": [
+        load(WASM + "00"),
+        load(WASM + "07ff"),
+    ],
     "a crash with a place, whatever shows it": [
         compiled("fn f() {}", CRASH, place="a.rs:walk < a.rs:go"),
         compiled("struct S {}", CRASH, place="a.rs:walk < a.rs:go"),

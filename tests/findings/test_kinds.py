@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 
 import pytest
 
 from fleet.config import ROOT
 from fleet.findings.kinds import Kind, kind_of, kinds, link, markdown
 from fleet.oracles.table import ORACLES
+from sandbox.tools import TOOLS
 
 RATED_ONE_BY_ONE = {"quote-injection": "a quote that causes an error; a condition shows more"}
 """Oracles whose severity is not their kind's, each with its reason."""
@@ -28,6 +30,16 @@ def test_a_kind_reads_as_english_and_names_no_field(kind: Kind) -> None:
         assert not re.search(r"\b[a-z]+_[a-z_]+\b|\{|\}|\bTrue\b|\bNone\b|  ", text), text
     for reference in kind.references:
         assert link(reference) or reference.startswith(("OWASP ", "WCAG ", "ISO/IEC ")), reference
+
+
+def test_what_is_expected_of_a_field_is_said_of_fields_that_decide() -> None:
+    named = {field.name for spec in TOOLS.values() for field in fields(spec.result)}
+    stated = 0
+    for kind in kinds().values():
+        assert set(kind.expected) <= named, kind.id
+        assert all(0 < len(words) <= 60 for words in kind.expected.values()), kind.id
+        stated += bool(kind.expected)
+    assert stated > 40
 
 
 def test_the_reference_is_the_tables() -> None:

@@ -41,7 +41,7 @@ PERSONA = LoadedPersona(
 )
 FIELDS = sorted({field.name for spec in TOOLS.values() for field in fields(spec.result)})
 PYTHON = re.compile(r"\['|'\]|\bTrue\b|\bFalse\b|\bNone\b|\{'|\bb'|', '")
-PLACEHOLDER = re.compile(r"\{(?:site|proxy|name|face\b[^}]*|hex|n|one-[a-z]+)\}")
+PLACEHOLDER = re.compile(r"\{(?:site|proxy|name|value|face\b[^}]*|hex|n|one-[a-z]+)\}")
 CUT_SHORT = frozenset({"held-by-another"})
 """Of these the longest words are cut even in the example."""
 BY_A_DOCUMENT = frozenset({"reserved-open", "stated-range", "stated-views"})
@@ -103,7 +103,13 @@ def test_a_title_names_its_kind_its_place_and_what_was_seen(oracle: Oracle) -> N
         assert "…" not in re.sub(r"0x[0-9a-f]{4}…[0-9a-f]{4}|(?<=/)…", "", title) or oracle.id in CUT_SHORT, (
             title
         )
+        assert_ends(title)
         assert_readable(title, seen)
+
+
+def assert_ends(title: str) -> None:
+    """Its last word is whole, or the end of what it quotes."""
+    assert not re.search(r"(?<!/)…$|[:,;(]$", title), title
 
 
 def assert_readable(title: str, seen: Sequence[Exchange]) -> None:
@@ -124,8 +130,38 @@ def test_a_long_path_keeps_its_ends_and_the_observation() -> None:
             looked += 1
             assert len(other) <= 100
             assert re.search(r"/han\S*…", other), other
-            assert other.endswith("…") or one.split()[-1].rpartition("/")[2] in other.split()[-1], other
+            assert_ends(other)
+            assert len(re.findall(r"\w+", other.partition("…")[2])) >= 2, other
     assert looked > 25
+
+
+@pytest.mark.parametrize(
+    ("kind", "seen", "title"),
+    [
+        (
+            "charged-for-refusal",
+            "claude costs 0.01 credits although refused with 400 (contents must not be empty)",
+            "Refused call is charged: claude costs 0.01 credits although refused with 400",
+        ),
+        (
+            "empty-reply",
+            'docs answers nothing to "What can you help me with today?" for 0.01 credits (MAX_TOKENS)',
+            'Empty reply is reported as complete: docs answers nothing to "What can you…" for 0.01 credits',
+        ),
+        (
+            "memory-lost",
+            'a call of docs: 200, replies "You have none."; a call of docs: 200, replies "It is saved now."',
+            'Agent confirms what it does not keep: a call of docs: 200, replies "You have none."',
+        ),
+        (
+            "open-redirect",
+            "GET {site}/{value}: it leads to evil.test",
+            "Open redirect: GET /…: it leads to evil.test",
+        ),
+    ],
+)
+def test_what_does_not_fit_leaves_whole_clauses(kind: str, seen: str, title: str) -> None:
+    assert titled(kinds()[kind].name, seen) == title
 
 
 SHIPPED, _ = load_all(ROOT / "personas", tools=TOOLS, bad_args=lambda *_: None, bad_expectation=lambda *_: ())
@@ -163,6 +199,7 @@ def test_a_probe_that_fails_is_titled_by_the_same_rule(probe: Probe) -> None:
     )
     assert len(title) <= 100
     assert re.match(r"[A-Z][^_{}]+: \S+", title), title
+    assert_ends(title)
     assert not set(re.findall(r"\b[a-z]+_[a-z_0-9]+\b", title)) - {"delete_file"}, title
     for pattern in (PYTHON, PLACEHOLDER, r"\d{13,}", r"%[0-9a-fA-F]{2}", r"0x\w{12,}"):
         assert not re.search(pattern, title), title

@@ -55,6 +55,8 @@ class Kind(Section):
     """Why it matters."""
     healthy: Sentence
     """What a healthy platform does."""
+    expected: Mapping[str, str] = {}
+    """The same of the fields of a tool's result that decide, in a few words each."""
     fix: Sentence
     """How it is usually fixed."""
     references: tuple[str, ...] = Field(min_length=1, max_length=6)

@@ -117,7 +117,7 @@ def item_page(
         where=tuple(dict.fromkeys(_where(call, place) for call in asked)),
         expected=healthy,
         observed=line(seen, 500),
-        fields=tuple(_fields(expectation, data.get("fields", ()), steps)),
+        fields=tuple(_fields(expectation, kind.expected if kind else {}, data.get("fields", ()), steps)),
         why=kind.why if kind else "",
         fix=kind.fix if kind else "",
         references=_references(kind),
@@ -194,9 +194,15 @@ def _where(call: ReproCall, place: ShellPlace) -> str:
 
 
 def _fields(
-    expectation: str, deciding: Iterable[str], steps: Sequence[Mapping[str, Any]]
+    expectation: str,
+    healthy: Mapping[str, str],
+    deciding: Iterable[str],
+    steps: Sequence[Mapping[str, Any]],
 ) -> Iterable[DecidingField]:
-    """The fields that decide, as the last call that has them answered; before it a control may have."""
+    """The fields that decide, as the last call that has them answered; before it a control may have.
+
+    What is expected of each is the expectation's word, or what the kind says is `healthy`.
+    """
     wanted = expected.expected(expectation)
     for name in dict.fromkeys((*wanted, *deciding)):
         having = [step for step in steps if name in step["result"]]
@@ -210,7 +216,7 @@ def _fields(
             observed = expected.seen(name, last[name])
         yield DecidingField(
             name=expected.named(name),
-            expected=wanted.get(name, ""),
+            expected=wanted.get(name) or healthy.get(name, ""),
             observed=observed,
             compared="" if other is None else expected.seen(name, other),
         )

@@ -8,6 +8,7 @@ import pytest
 
 from fleet.findings.instances import Instance
 from fleet.findings.kinds import Kind, kinds
+from fleet.store.rows import FindingRow
 from fleet.triage.items.life import Stage
 from fleet.triage.outputs.html_page import to_html
 from fleet.triage.outputs.item_page import also_seen, item_page, life, waits
@@ -64,6 +65,16 @@ def test_a_page_of_every_kind_says_all_that_its_kind_knows(kind: Kind) -> None:
     shown = to_html([replace(ITEM, title=f"{kind.name}: GET /a")], HEADER).decode()
     for text in (kind.wrong, kind.healthy, kind.why, kind.fix):
         assert text in shown.replace("&#39;", "'")
+
+
+def test_what_an_oracle_decided_by_stands_beside_what_its_kind_expects() -> None:
+    title, repro = "Refused call is charged: claude costs 1 credits", 'qa_call(target="claude", message="")'
+    row = FindingRow(
+        run_id="r", fingerprint="f", title=title, data={"oracle": "paid-refusal", "fields": ["charged"]}
+    )
+    steps = [{"tool": "qa_call", "args": {"target": "claude"}, "result": {"charged": 10**18}}]
+    (field,) = item_page(title, repro, ShellPlace(), row=row, bundle={"steps": steps}).fields
+    assert (field.name, field.expected, field.observed) == ("charged", "0 credits", "1 credits")
 
 
 def test_a_title_of_a_stranger_names_no_kind() -> None:
