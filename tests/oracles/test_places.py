@@ -244,6 +244,24 @@ WAYS: dict[str, Sequence[Candidate]] = {
         explored(("qa_fetch", {"url": url}, {"status": 500, "text": "No such file (os error 2)"}))
         for url in ("{site}/face/claude/app.wasm", "{face:docs}app.wasm", "{site}/notes/9")
     ],
+    "errors of the system, of other names": [
+        explored(("qa_fetch", {"url": url}, {"status": 500, "text": text}))
+        for url, text in (
+            ("{site}/gone", "ENOENT: no such file or directory, open '/srv/gone'"),
+            ("{site}/" + "a" * 300, "ENAMETOOLONG: name too long, open '/srv/a'"),
+        )
+    ],
+    "errors of the database, on other routes": [
+        explored(("qa_fetch", {"url": url}, {"status": 400, "text": "no such column: qa12"}))
+        for url in ("{site}/pets/dogs?_sort=qa12", "{site}/pets/dogs.json?_facet=qa12")
+    ],
+    "a server error for a parameter, in whatever format": [
+        explored(
+            ("qa_fetch", {"url": f"{page}?_sort=name"}, {"status": 200}),
+            ("qa_fetch", {"url": f"{page}?_sort=qa12"}, {"status": 500}),
+        )
+        for page in ("{site}/pets/dogs", "{site}/pets/dogs.csv", "{site}/pets/dogs.json")
+    ],
     "a missing entry, of programs with other constructs": [
         explored(("qa_compile", {"source": source}, LOST))
         for source in ("const A: i32 = 1; fn frame() {}", "struct S {} fn frame() { let a = 1; }")

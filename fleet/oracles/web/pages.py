@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -31,6 +32,9 @@ SPOKEN = WHOLE | {one.kind for one in ISSUED} | {"session-token"}
 OF_SERVER = ("server", "x-powered-by", "via", "x-served-by", "x-backend", "x-runtime")
 """Headers in which programs name themselves."""
 
+
+_FORMAT = re.compile(r"\.(?:csv|html|json|txt|xml)$")
+"""Ends a route that answers in several formats; its parameters are read before a format is chosen."""
 
 oracle = partial(Oracle, surface="ux")
 
@@ -85,8 +89,8 @@ def trace(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         key = f"trace {host(last.args)} {found.kind} in refusals"
     code = traces.place(text) if stacks else ""  # of a reply too
     at = {"trace": f"{found.kind} at {code}"} if code else None
-    if paged and traces.of_server(found):
-        at = {"trace": f"{found.kind} {said} of {host_of(last, facts)}"}
+    if paged and (traces.of_server(found) or found.table == "databases"):  # one handler shows all of them
+        at = {"trace": f"{found.kind} of {host_of(last, facts)}"}
     yield observed(title, key, "text", "error", "reply", severity=severity, where=at)
 
 
@@ -147,7 +151,9 @@ def server_error(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
     title = f"{last.asked} answers {status}"
     both = (seen[0], last)
     found = (varied(both) or below(both)) if len(seen) > 1 else None
-    where = found.parts(last) if found else None
+    where = dict(found.parts(last)) if found else {}
+    if where.get("parameter", "").startswith("parameter "):
+        where["route"] = _FORMAT.sub("", where["route"])
     yield observed(title, f"server-error {family(last.args)} {status}", "status", where=where)
 
 
