@@ -76,6 +76,19 @@ async def test_what_is_proven_already_and_seen_graver_is_proven_as_the_graver_on
     assert "/a" in graver.title
 
 
+async def test_what_an_earlier_version_left_is_proven_by_its_signature_and_worded_anew(
+    tmp_path: Path,
+) -> None:
+    async with seated(tmp_path, persona(look("x")), hand=ANY, answer=answer) as table:
+        row = await met(table, *origin("{site}/c"))
+        old = {"title": "allow_origin 'x'", "data": {**row.data, "seen": "allow_origin 'x'", "left_by": "r0"}}
+        await table.world.journal.set_finding(RUN, row.fingerprint, **old)
+        await table.drive.runner.prove_raised()
+        (proven,) = await table.world.journal.findings(RUN)
+    assert (proven.state, proven.title, proven.data["seen"]) == ("confirmed", row.title, row.data["seen"])
+    assert read(proven.envelope).title == row.title
+
+
 async def test_what_no_person_needs_to_review_leads_what_one_does(tmp_path: Path) -> None:
     """A lying driver that saw it first must not hold it back from the log."""
     for order in ((False, True), (True, False)):

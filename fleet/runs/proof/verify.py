@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import anyio
@@ -19,13 +19,14 @@ from fleet.findings.instances import recorded, written
 from fleet.findings.proof import MOST_LOOKS, TRIES, is_confirmed
 from fleet.findings.repro import ReproCall
 from fleet.findings.severity import weight
+from fleet.findings.sighting import titled
 from fleet.oracles.model import Facts
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe
 from fleet.runs.call.sealed import heads_now
 from fleet.runs.context import FleetContext
 from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt, locked_out, pressure, refused
-from fleet.runs.proof.candidates import shows
+from fleet.runs.proof.candidates import showing
 from fleet.runs.proof.grades import needs_review
 from fleet.store.rows import FindingRow
 from sandbox.spec import Effect
@@ -60,6 +61,8 @@ class Proof:
     seen: list[Shown] = field(default_factory=list)
     last: Attempt | None = None
     """The last attempt that showed it."""
+    seen_as: str = ""
+    """What that attempt showed, in words."""
     clean: Attempt | None = None
     """The last attempt that did not."""
     why: str = ""
@@ -77,8 +80,8 @@ class Proof:
 
     def add(self, attempt: Attempt, facts: Facts) -> None:
         """Add a try; it counts only if it shows the same signature."""
-        if shows(self.row, self.probe, attempt, facts):
-            self.last = attempt
+        if (found := showing(self.row, self.probe, attempt, facts)) is not None:
+            self.last, self.seen_as = attempt, found.sighting.title
             self.seen.append("shown")
         elif attempt.state in UNJUDGED or refused(attempt):
             self.why = attempt.reason or refused(attempt)
@@ -165,6 +168,11 @@ async def _unless_locked_out(session: Session, proof: Proof) -> None:
 
 async def _decided(world: FleetContext, stream: Stream, proof: Proof, persona: LoadedPersona) -> None:
     row, verdict = proof.row, judge(proof.seen)
+    if row.data.get("left_by") and proof.seen_as:  # an earlier version may have said it in other words
+        seen = world.redactor.text(proof.seen_as)
+        reworded = {"title": titled(str(row.data.get("named", "")), seen), "data": {**row.data, "seen": seen}}
+        await world.journal.set_finding(row.run_id, row.fingerprint, **reworded)
+        row = proof.row = replace(row, **reworded)
     changes: dict[str, Any] = {"state": verdict.state, "confirmed": verdict.confirmed, "tries": verdict.tries}
     if verdict.state == "confirmed":
         changes |= _sealed(world, proof, persona, verdict)
