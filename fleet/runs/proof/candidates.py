@@ -187,11 +187,6 @@ def showing(row: FindingRow, probe: Probe, seen: Attempt, facts: Facts) -> Candi
     return next(iter((*same, *older)), None)
 
 
-def shows(row: FindingRow, probe: Probe, seen: Attempt, facts: Facts) -> bool:
-    """Whether a look reproduces the signature."""
-    return showing(row, probe, seen, facts) is not None
-
-
 def answered(
     steps: Sequence[Step], results: Sequence[Mapping[str, Any]], facts: Facts
 ) -> tuple[Candidate, ...]:

@@ -170,7 +170,10 @@ async def _decided(world: FleetContext, stream: Stream, proof: Proof, persona: L
     row, verdict = proof.row, judge(proof.seen)
     if row.data.get("left_by") and proof.seen_as:  # an earlier version may have said it in other words
         seen = world.redactor.text(proof.seen_as)
-        reworded = {"title": titled(str(row.data.get("named", "")), seen), "data": {**row.data, "seen": seen}}
+        reworded: dict[str, Any] = {
+            "title": titled(str(row.data.get("named", "")), seen),
+            "data": {**row.data, "seen": seen},
+        }
         await world.journal.set_finding(row.run_id, row.fingerprint, **reworded)
         row = proof.row = replace(row, **reworded)
     changes: dict[str, Any] = {"state": verdict.state, "confirmed": verdict.confirmed, "tries": verdict.tries}
