@@ -165,7 +165,8 @@ async def torn(line: Line, body: bytes) -> Reply:
 
 
 async def wrong_id(line: Line, body: bytes) -> Reply:
-    return await line.changed(body, lambda _, answer: answer.update(id=answer["id"] + 1_000_000))
+    """Of another question: a client may number its own, or give them words."""
+    return await line.changed(body, lambda _, answer: answer.update(id=f"another than {answer['id']}"))
 
 
 async def wrong_chain(line: Line, body: bytes) -> Reply:
