@@ -20,11 +20,13 @@ from fleet.events.live import Hub
 from fleet.fix.fix_pass import Fixing
 from fleet.fix.parts import FixParts
 from fleet.personas.load import LoadedPersona
+from fleet.runs.call.targets import Capabilities
 from fleet.runs.context import FleetContext
 from fleet.runs.driver_choice import drivers
 from fleet.runs.executor import Executor
 from fleet.runs.janitor import Janitor
 from fleet.runs.queue import Queue
+from fleet.runs.survey import why_idle
 from fleet.service.daemon import Daemon, see_through
 from fleet.service.follow import Followers
 from fleet.service.health import DaemonHealth, PersonaStanding
@@ -89,6 +91,7 @@ def make(  # noqa: PLR0913  the composition root
         fire_all=queue.fire_all,
         hooks=world.live.hooks,
         item_waits=fixing.waits,
+        log_entries=None if world.platform.logs_on_chain else world.chain.log.count,
     )
     readiness = Readiness(notifier, world.clock)
     run = partial(see_through, world, fixing)
@@ -131,6 +134,7 @@ def _queue(world: FleetContext, personas: dict[str, LoadedPersona], feed: Feed) 
         day=world.day,
         drivers=drivers(world.model),
         signals=world.signals,
+        idle=partial(why_idle, capabilities=Capabilities(world.platform)),
     )
 
 

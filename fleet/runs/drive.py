@@ -104,6 +104,7 @@ class Drive:
         await watch.begin()
         if self.driver.name == RETEST.name:
             return await self._again(watch)
+        await desk.rule_out()
         detail = ""
         if self._plans and not self.world.trial:
             await self._leftovers()
@@ -129,7 +130,9 @@ class Drive:
             await retest(self.runner, tally)
             await record_fixed(self.world, self.runner.run, tally.clean)
         watch.verdict()
-        if desk.state.items and not desk.state.plan.looked() and not desk.explored:
+        nothing_here = all(item.state == "not_applicable" for item in desk.state.items)
+        looked = desk.state.plan.looked() or desk.explored or (nothing_here and watch.looked)
+        if desk.state.items and not looked:
             raise RunOver(BLIND, summary(desk.state.plan))
         if self.model_end is not None and self.persona.persona.driver == "model":
             raise RunOver(self.model_end.outcome, detail)  # no other driver was wanted: not a good end

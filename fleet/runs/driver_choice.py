@@ -20,6 +20,8 @@ DRIVERS = ("auto", "playbook", "retest")
 """Drivers available without a model; `auto` then means the playbook."""
 TRIAGE = "triage"
 """The driver of a run that reads the log instead of the platform."""
+FIX = "fix"
+"""The driver of a run that proposes a fix of an item."""
 MAX_STALE = 6
 """Turns without progress that end a run, unless its driver has more patience."""
 Price = Callable[[TurnUsage], Decimal | None]

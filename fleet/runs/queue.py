@@ -11,7 +11,8 @@ from fleet.errors import ConfigError
 from fleet.events.daemon_events import Feed, TriggerFired, TriggerSkipped
 from fleet.gate.budget import Budget, Today, Unit, spent_for_today
 from fleet.personas.load import LoadedPersona
-from fleet.runs.driver_choice import DRIVERS, RETEST, TRIAGE
+from fleet.personas.model import Persona
+from fleet.runs.driver_choice import DRIVERS, FIX, RETEST, TRIAGE
 from fleet.runs.run import new_run_id
 from fleet.runs.signals import Signals
 from fleet.store.dispatch.source import Source
@@ -34,8 +35,6 @@ WHOLE = frozenset(
 )
 """Events after which a run looks at the present state of one whole: a waiting run sees the later ones too."""
 _CLOCK = "clock"
-FIX = "fix"
-"""The driver of a run that proposes a fix of an item."""
 
 
 class Queue:
@@ -43,6 +42,7 @@ class Queue:
 
     A `source` also queues a job to run it; on a shared journal, runs without one are found some seconds
     later. `day` returns the fleet's limits of a day: when they or the persona's are spent, no run starts.
+    `idle` says why the platform has nothing for a persona, or "".
     """
 
     def __init__(  # noqa: PLR0913  a constructor
@@ -56,11 +56,12 @@ class Queue:
         day: Callable[[], Mapping[Unit, int]] = dict,
         drivers: Sequence[str] = DRIVERS,
         signals: Signals | None = None,
+        idle: Callable[[Persona], str] = lambda _: "",
     ) -> None:
         self._journal, self._platform = journal, platform
         self._source: Source | Journal = source or journal
         self._personas, self._feed = personas, feed
-        self._day = day
+        self._day, self._idle = day, idle
         self._drivers = (*drivers, TRIAGE, FIX)
         self._ready: dict[str, _Ready] = {}
         self._signals = signals or Signals()
@@ -148,7 +149,7 @@ class Queue:
         if persona is None:
             return _Ready(None, "no such persona any more")
         if known is None or known.persona is not persona:
-            known = _Ready.of(persona, self._drivers)
+            known = _Ready.of(persona, self._drivers, self._idle(persona.persona))
         self._ready[name] = known
         return known
 
@@ -183,9 +184,11 @@ class _Ready(NamedTuple):
     limits: dict[str, int] = {}
 
     @classmethod
-    def of(cls, persona: LoadedPersona, drivers: Sequence[str]) -> Self:
+    def of(cls, persona: LoadedPersona, drivers: Sequence[str], idle: str) -> Self:
         if persona.persona.driver not in drivers:
             return cls(persona, f"its driver {persona.persona.driver!r} cannot drive a run here")
+        if idle:
+            return cls(persona, idle)
         try:
             budget = Budget.of(persona.persona.budget, file=persona.path)
         except ConfigError as error:

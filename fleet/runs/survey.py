@@ -20,11 +20,14 @@ from fleet.config.parts import not_configured
 from fleet.errors import FleetError, RpcError, WrongTarget
 from fleet.http_client import HttpFailure, look, open_client
 from fleet.personas.load import LoadedPersona
+from fleet.personas.model import Persona
 from fleet.personas.needs import needs_of
 from fleet.runs.call.targets import Capabilities
+from fleet.runs.driver_choice import FIX, RETEST, TRIAGE
 from fleet.text import line
 from fleet.unanswered import TIMED_OUT, unanswered
 from sandbox.chain.contract import VIEWS, WRITES
+from sandbox.spec import Effect
 from sandbox.tools import TOOLS
 
 LOOK_S = 10.0
@@ -191,6 +194,21 @@ def applicable_tools(capabilities: Capabilities) -> dict[str, str]:
     return {name: capabilities.unusable(spec) for name, spec in TOOLS.items()}
 
 
+def why_idle(persona: Persona, capabilities: Capabilities) -> str:
+    """Why a run of this persona would look at nothing here; "" when it would look at something."""
+    if persona.driver in (TRIAGE, FIX):
+        return ""
+    specs = [spec for tool in persona.tools if (spec := TOOLS.get(tool)) and spec.effect is not Effect.REPORT]
+    lacks = [capabilities.unusable(spec) for spec in specs]
+    if lacks and all(lacks):
+        parts = dict.fromkeys(part for why in lacks for part in why.split("; "))
+        return f"none of its tools can be used here: {'; '.join(parts)}"
+    looks = persona.explore or persona.outages or persona.driver == RETEST.name
+    if persona.probe and not looks and all(capabilities.missing(needs_of(one)) for one in persona.probe):
+        return "none of its probes is applicable here: fleet platform check says why"
+    return ""
+
+
 def applicable_probes(
     personas: Mapping[str, LoadedPersona], capabilities: Capabilities
 ) -> list[dict[str, Any]]:
@@ -205,6 +223,7 @@ def applicable_probes(
                 "probes": len(missing),
                 "applicable": len(missing) - len(without),
                 "not_applicable": without,
+                "idle": why_idle(persona.persona, capabilities),
             }
         )
     return rows

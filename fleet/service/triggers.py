@@ -20,7 +20,9 @@ from fleet.events.daemon_events import DaemonEvent, SubscriptionLost, Subscripti
 from fleet.personas.duration import parse_duration
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Persona
+from fleet.runs.call.targets import Capabilities
 from fleet.runs.desk.stop_conditions import ENDED_WELL
+from fleet.runs.survey import why_idle
 from fleet.store.journal import Journal
 from fleet.store.rows import ItemRow, RunRow
 from fleet.triggers.build import BuildWatch
@@ -35,7 +37,8 @@ from fleet.triggers.files import KEY as FILES
 from fleet.triggers.files import FileWatch
 from fleet.triggers.hooks.webhook import unfired
 from fleet.triggers.items import ItemWatch, WhyWait
-from fleet.triggers.model import FireAll, FiringSink
+from fleet.triggers.log_file import LogFileWatch
+from fleet.triggers.model import FireAll, FiringSink, Skip
 from fleet.triggers.outage_end import OutageEndWatch
 
 SEEN = "service.seen"
@@ -54,7 +57,8 @@ class Triggers:
     """Fires the planned personas. Paths of `file:` triggers are relative to `base`.
 
     `hooks` are the names of the configured webhooks; a persona with an unknown one is logged. `emit` takes
-    the events of the subscription to new blocks, which requires `chain.ws` in the profile.
+    the events of the subscription to new blocks, which requires `chain.ws` in the profile. `log_entries`
+    counts those of a log in a file. A persona that the platform has nothing for is not planned.
     """
 
     def __init__(  # noqa: PLR0913  a constructor
@@ -71,6 +75,7 @@ class Triggers:
         fire_all: FireAll | None = None,
         hooks: Callable[[], Collection[str]] = tuple,
         item_waits: WhyWait | None = None,
+        log_entries: Callable[[], Awaitable[int]] | None = None,
     ) -> None:
         self._sink, self._hooks = sink, hooks
         self._journal, self._clock = journal, clock
@@ -96,7 +101,10 @@ class Triggers:
             key=CURSOR + there,
         )
         self._emit, self._ws = emit, platform.chain.ws
-        self._watches_chain = bool(platform.chain.diamond)
+        self._here, self._watches_chain = Capabilities(platform), bool(platform.chain.diamond)
+        self._log = log_entries and LogFileWatch(
+            platform.log_name, log_entries, journal, sink, self.subscribers, clock=clock
+        )
         self.builds = BuildWatch(platform, journal, sink, self.subscribers, clock=clock)
         self.outages = OutageEndWatch(platform.name, journal, sink, self.subscribers, clock=clock)
         waits = item_waits or _never
@@ -120,6 +128,7 @@ class Triggers:
             ("the clock", self.clockwork.run),
             ("continuous triggers", self.continuous.run),
             *(chain if self._watches_chain else ()),
+            *((("the watcher of the log", self._log.run),) if self._log else ()),
             ("the file watcher", self.files.run),
             ("the build watcher", self.builds.run),
             ("the watcher of outages", self.outages.run),
@@ -183,6 +192,10 @@ class Triggers:
         name, triggers = persona.persona.name, persona.persona.triggers
         for names in self._on.values():
             names.discard(name)
+        if why := why_idle(persona.persona, self._here):
+            self.drop(name)
+            await tell(self._sink, Skip(name, f"{name}@start", why))
+            return
         for trigger in triggers:
             if trigger.on is not None:
                 self._on.setdefault(trigger.on, set()).add(name)

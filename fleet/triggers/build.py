@@ -54,11 +54,12 @@ class BuildWatch(Poller):
         self._schedule = platform.schedule
         self._subscribers, self._read = subscribers, read or _reader(platform)
         self._candidate = ""
+        self._stated = bool(read or platform.web.version_url)
 
     async def look(self) -> None:
         """Fire a change that two looks agree on."""
         personas = sorted(self._subscribers(EVENT))
-        if not personas or not self._schedule.is_open(self._clock.now()):
+        if not (personas and self._stated and self._schedule.is_open(self._clock.now())):
             return
         now = await self._read()
         if not now:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from fleet.chain.log.file_log import FileLog
 from fleet.chain.node import abi
+from fleet.chain.node.digest import ZERO_ADDRESS
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import FeedbackPort, Paid, PostedEntry, Role, RunScope, SignerPort
 from fleet.chain.signing.judge import SigningLimits
+from fleet.chain.signing.signer import Keys, Signer
+from fleet.config.platform import NO_CHAIN
 from fleet.devnet import node
 from fleet.errors import BudgetExceeded, Refused
 from tests.chain.conftest import Chain, Dial, Purse, make_kit
 from tests.doubles.chain import MemoryChain
-from tests.doubles.chain_memory import MemoryKeys
+from tests.doubles.chain_memory import MemoryJournal, MemoryKeys
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet]
 STRANGER = "0x90f79bf6eb2c4f870365e785982e1f101e93b906"
@@ -35,7 +38,7 @@ class LogSide:
 
     @property
     def mine(self) -> str:
-        return self.signer.address(Role.IDENTITY)
+        return self.signer.address(Role.IDENTITY) or ZERO_ADDRESS
 
 
 async def _memory(tmp: Path, dial: Dial, never: frozenset[bytes]) -> LogSide:
@@ -66,18 +69,27 @@ async def _file(tmp: Path, dial: Dial, never: frozenset[bytes]) -> LogSide:
     return LogSide(FileLog(path, memory.signer), memory.signer, dial, clear, foreign)
 
 
+async def _local(tmp: Path, dial: Dial, never: frozenset[bytes]) -> LogSide:
+    """A file of a platform without a chain: no key, no node."""
+    signer = Signer(
+        Rpc(""), NO_CHAIN, MemoryJournal(), keys=Keys(), fences=SigningLimits(rung=dial, never=never)
+    )
+    file = await _file(tmp, dial, never)
+    return replace(file, log=FileLog(tmp / "logs" / "own.jsonl", signer), signer=signer)
+
+
 @pytest.fixture
 def never() -> frozenset[bytes]:
     return frozenset()
 
 
-@pytest.fixture(params=["memory", "file", "anvil"])
+@pytest.fixture(params=["memory", "file", "local", "anvil"])
 async def side(
     request: pytest.FixtureRequest, tmp_path: Path, never: frozenset[bytes], chain: Chain
 ) -> AsyncIterator[LogSide]:
     dial = Dial()
     if request.param != "anvil":
-        yield await (_memory if request.param == "memory" else _file)(tmp_path, dial, never)
+        yield await {"memory": _memory, "file": _file, "local": _local}[request.param](tmp_path, dial, never)
         return
     snapshot = await chain.rpc.call("evm_snapshot")
     await chain.clear()

@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from fleet.app.persona_sets import roster
 from fleet.broker.egress_policy import EgressPolicy
+from fleet.chain.node.rpc import Rpc
 from fleet.config import ROOT, Platform, parse
 from fleet.config.parts import PARTS, in_short, not_configured
-from fleet.errors import ConfigError
+from fleet.errors import ConfigError, WrongTarget
 from fleet.runs.call.targets import Capabilities, targets_of
+from fleet.runs.survey import why_idle
 from sandbox.tools import TOOLS
 
 NODE = '[chain]\nrpc = "http://127.0.0.1:8545"\nid = 7\n'
@@ -88,6 +91,38 @@ def test_the_log_is_a_file_unless_there_is_a_diamond(
 def test_what_cannot_be_is_refused_with_its_key(text: str, why: str) -> None:
     with pytest.raises(ConfigError, match=why):
         parse(Platform, text, file="x.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "idle"),
+    [
+        (SITE, {"qa-fuzz"}),
+        (AGENTS, set()),
+        (COMPILER, {"qa-perf", "qa-security", "qa-ux"}),
+        (DIAMOND, {"qa-ux"}),
+        ("", {"qa-fuzz", "qa-perf", "qa-retest", "qa-security", "qa-smoke", "qa-ux"}),
+    ],
+    ids=["site", "agents", "compiler", "diamond", "nothing"],
+)
+def test_a_persona_that_the_platform_has_nothing_for_is_idle(text: str, idle: set[str]) -> None:
+    able = Capabilities(profile(text), browser="/bin/browser")
+    shipped = roster(ROOT / "personas", bad_expectation=lambda *_: ())[0]
+    assert {name for name, one in shipped.items() if why_idle(one.persona, able)} == idle
+
+
+def test_why_it_is_idle_is_said_once_for_all_its_tools() -> None:
+    (persona,) = roster(ROOT / "personas/qa-fuzz.md", bad_expectation=lambda *_: ())[0].values()
+    assert why_idle(persona.persona, Capabilities(profile(SITE))).startswith(
+        "none of its tools can be used here: the profile names no loader; the profile names no compiler;"
+    )
+
+
+@pytest.mark.anyio
+async def test_a_platform_without_a_chain_has_no_node_to_ask() -> None:
+    async with Rpc("") as rpc:
+        await rpc.check_target(profile(SITE))
+        with pytest.raises(WrongTarget, match="this platform has no chain"):
+            await rpc.head()
 
 
 @pytest.mark.parametrize("text", re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL))

@@ -80,12 +80,12 @@ async def looked(folder: Path, profile: Profile) -> Checked:
 
 @contextmanager
 def node(answers: Mapping[str, Any]) -> Iterator[str]:
-    """A node whose answers are scripted, by method or by the selector that is called; errors are dicts."""
+    """A node whose answers are scripted, by method or by the selector called; a dict with a code fails."""
 
     def one(call: dict[str, Any]) -> dict[str, Any]:
         key = call["params"][0]["data"][:10] if call["method"] == "eth_call" else call["method"]
         found = answers.get(key, {"code": 3, "message": f"execution reverted {RED}"})
-        kind = "error" if isinstance(found, dict) else "result"
+        kind = "error" if isinstance(found, dict) and "code" in found else "result"
         return {"jsonrpc": "2.0", "id": call["id"], kind: found}
 
     class Handler(BaseHTTPRequestHandler):

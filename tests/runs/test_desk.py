@@ -212,6 +212,14 @@ async def test_the_dial_skips_a_probe_and_a_person_is_awaited_when_it_permits_no
         assert table.said("gate.denied") == []
 
 
+async def test_no_person_is_awaited_for_a_part_that_is_not_there(tmp_path: Path) -> None:
+    act = look("act", tool="qa_call", **ACT).model_copy(update={"needs": ("language:rustlite",)})
+    async with seated(tmp_path, persona(act, tools=("qa_call",)), rung=Rung.OBSERVE) as table:
+        with pytest.raises(RunOver) as found:
+            await table.drive()
+        assert (found.value.outcome, states(table.desk)) == ("blind", {"act": "not_applicable"})
+
+
 async def test_stop_ends_the_run_before_the_next_turn(tmp_path: Path) -> None:
     async with seated(tmp_path, persona(look("a"))) as table:
         desk = table.desk

@@ -103,13 +103,17 @@ async def test_a_failed_look_and_a_platform_that_says_nothing_are_told_once() ->
     assert [skip.reason for skip in builds.sink.skips] == [
         "could not look: HttpFailure: ConnectError: refused"
     ]
-    silent = Builds()
-    silent.watch = BuildWatch(platform(), silent.facts, silent.sink, lambda _: ("qa-a",), clock=FakeClock())
+    silent = Builds("")
     assert await silent.fires(looks=3) == []
     assert [skip.reason for skip in silent.sink.skips] == [
         "could not look: ConfigError: the platform states no build: "
         "its profile has no web.version, its site no ETag"
     ]
+    nothing = Builds()
+    nothing.watch = BuildWatch(
+        platform(), nothing.facts, nothing.sink, lambda _: ("qa-a",), clock=FakeClock()
+    )
+    assert (await nothing.fires(looks=3), nothing.sink.skips) == ([], [])  # no site, nothing to watch
 
 
 @asynccontextmanager

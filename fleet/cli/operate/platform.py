@@ -79,7 +79,8 @@ def _print(data: dict[str, Any]) -> None:
     for one in data["personas"]:
         # one without probes of its own has nothing that could be missing
         some = f"{one['applicable']} of {one['probes']} probes can run"
-        rows.append(("persona", one["persona"], some if one["probes"] else "can run"))
+        can = f"does not fire: {one['idle']}" if one["idle"] else some if one["probes"] else "can run"
+        rows.append(("persona", one["persona"], can))
         rows += [("probe", row["probe"], f"not applicable: {row['reason']}") for row in one["not_applicable"]]
     print()
     table(("what", "name", "here"), rows)

@@ -52,6 +52,7 @@ from fleet.runs.desk.exit_codes import exit_code
 from fleet.runs.proof.grades import graded
 from fleet.runs.queue import FIX, TRIAGE
 from fleet.runs.run import RunReport, fire, recover
+from fleet.runs.survey import why_idle
 from fleet.store.rows import TRIAL
 from fleet.text import clean, counted
 from sandbox.spec import Effect
@@ -213,6 +214,8 @@ async def fire_one(
         state(), personas=personas, platform=platform, watch=watching, patient=True, posts=posts
     ) as world:
         note(f"platform {world.platform.name}: {in_short(world.platform)}")
+        if why := why_idle(persona.persona, Capabilities(world.platform)):
+            raise UsageError(f"{persona.persona.name}: {why}", remedy="fleet platform check")
         if posts:
             await recovered(world)  # what an earlier run still owes the log
         else:

@@ -28,11 +28,13 @@ from fleet.events.model import TurnStarted, TurnUsage
 from fleet.findings.proof import ALL, MOST_LOOKS
 from fleet.gate.budget import Ledger, Unit
 from fleet.personas.model import Step
+from fleet.personas.needs import needs_of
 from fleet.runs.call.batch import QuestionRound
 from fleet.runs.call.decision_file import Decision
 from fleet.runs.call.decisions import DecisionRecorder
 from fleet.runs.call.replies import fitted, pointed, refusal, shaped
 from fleet.runs.call.session import ACCOUNT
+from fleet.runs.call.targets import Capabilities
 from fleet.runs.desk import brief as words
 from fleet.runs.desk.model_budget import ModelBudget
 from fleet.runs.desk.offers import GateCall, Rejection, RunProbe, check, offers
@@ -93,6 +95,8 @@ class RunDesk:
     lost: RunOver | None = field(default=None, init=False)
     """A proof between turns that killed its jails: the run goes on, and this is how it ends."""
     _lock: anyio.Lock = field(default_factory=anyio.Lock, init=False)
+    _usable: tuple[str, ...] = field(init=False)
+    """The granted tools that the platform has a part for."""
     _model_budget: ModelBudget = field(init=False)
     _acts: RepeatGuard = field(init=False)
     _scratch: str = field(default="", init=False)
@@ -104,6 +108,9 @@ class RunDesk:
     def __post_init__(self) -> None:
         until = self.started + self.ledger.budget.wall_s * MODELLING
         self.progress = RunProgress(self.runner, self.recorder, self.driver, until)
+        here = Capabilities(self.runner.world.platform)
+        granted = self.runner.persona.persona.tools
+        self._usable = tuple(one for one in granted if one not in TOOLS or not here.unusable(TOOLS[one]))
         self._model_budget, self._acts = ModelBudget(self.ledger), RepeatGuard()
 
     @property
@@ -134,12 +141,24 @@ class RunDesk:
         self.progress.begin()
         return True
 
+    async def rule_out(self) -> None:
+        """Mark probes above the dial that have no part here: no person need raise the dial for them."""
+        rung = self.progress.facts().rung
+        for item in self.state.plan.open():
+            probe = next(one for one in self.runner.persona.persona.probe if one.id == item.id)
+            if item.rung.height <= rung.height or not (
+                why := await self.runner.session.missing(needs_of(probe))
+            ):
+                continue
+            self.progress.mark(item.id, "not_applicable", why)
+            self.runner.skip(item.id, why)
+
     def brief(self) -> Brief:
         plan = self.progress.rendered()
         return Brief(system=words.system(self.texts), plan=plan, digests=words.digests(self.texts))
 
     def offers(self) -> tuple[Offer, ...]:
-        return offers(self.runner.persona.persona.tools, self.runner.session.breaker)
+        return offers(self._usable, self.runner.session.breaker)
 
     def next_probe(self) -> str:
         return self.progress.next_probe()

@@ -76,6 +76,11 @@ class Watch:
     _looks: list[TargetLook] = field(default_factory=list)
     _controls: list[Control] = field(default_factory=list)
 
+    @property
+    def looked(self) -> bool:
+        """Whether it has asked the platform's targets in this run."""
+        return bool(self._looks)
+
     async def begin(self) -> None:
         """Before the work, once: RunOver when the run would be blind."""
         if self._looks:
