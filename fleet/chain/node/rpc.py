@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from web3 import AsyncWeb3
     from web3.types import BlockIdentifier, RPCEndpoint, TxParams
 
-    from fleet.chain.node.provider import NodeProvider
-
 Call = tuple[str, list[Any]]
 
 
@@ -47,7 +45,7 @@ class Rpc:
         self._limits: dict[str, Any] = {"timeout_s": timeout_s, "max_bytes": max_bytes, "retries": retries}
 
     @cached_property
-    def w3(self) -> AsyncWeb3[NodeProvider]:
+    def w3(self) -> AsyncWeb3[Any]:
         """web3 on our provider; WrongTarget for a platform without a chain."""
         if not self.url:
             raise WrongTarget("this platform has no chain", remedy="add the table [chain] to its profile")
