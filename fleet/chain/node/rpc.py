@@ -74,7 +74,8 @@ class Rpc:
 
     async def call_bytes(self, method: str, params: Sequence[Any] = ()) -> bytes:
         """The same of one that is answered with data, however long."""
-        return await self.w3.provider.ask_bytes(method, list(params))
+        answer: bytes = await self.w3.provider.ask_bytes(method, list(params))
+        return answer
 
     async def batch(self, calls: Sequence[Call]) -> list[Any]:
         """Results in the order of the calls; an element that failed is an RpcError instance.
