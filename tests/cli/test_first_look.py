@@ -10,9 +10,13 @@ import typer
 from fleet.app.discovery.discover import Discovery, FoundSite, NamedTargets
 from fleet.app.discovery.profile import ProfileContext
 from fleet.cli.first_look import authorised, foreign_hosts, is_unchanged, read_profile, write_profile
+from fleet.cli.look import LookPlan, coverage
 from fleet.config import Platform
 from fleet.config.authorisation import AuthorisationSection
 from fleet.errors import Refused, UsageError
+from fleet.gate.model import Rung
+from fleet.runs.desk.coverage import Coverage
+from fleet.runs.desk.state import Plan
 
 A, B = "a.example", "b.example:8443"
 WORD = AuthorisationSection(by="ada@office", on="2026-11-27", hosts=(A,))
@@ -84,3 +88,11 @@ def test_who_asks_stands_in_the_user_agent(hosts: tuple[str, ...], contact: str,
     assert "@" in authorised((A,), None, yes=True).contact
     with pytest.raises(UsageError):
         authorised((), None, yes=True, contact="a)\r\nx: y")
+
+
+def test_a_part_that_was_not_looked_at_is_named_with_its_reason(tmp_path: Path) -> None:
+    """Such as the cases of an API, in an installation without the extra that makes them."""
+    why = Coverage.of(Plan(()), "", {"explorer api": "not installed: schemathesis"}).as_data()
+    run = {"persona": "qa-security", "calls": 3, "coverage": why}
+    plan = LookPlan(NamedTargets.of(["http://127.0.0.1:8000"]), tmp_path, 5, Rung.OBSERVE, ("qa-security",))
+    assert "Not looked at: explorer api: not installed: schemathesis." in coverage([run], (), plan)
