@@ -290,7 +290,8 @@ def account_erased(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
     steps = played(seen[-1])
     for at, step in enumerate(steps):
         removes = step.method == "DELETE" or re.search(r"#(?:delete|remove)", step.path)
-        if step.who not in ("other", "anonymous") or not removes or not step.good or not step.refers:
+        names = step.refers or (step.who == "anonymous" and "{id}" in step.path)
+        if step.who not in ("other", "anonymous") or not removes or not step.good or not names:
             continue
         before = [one for one in steps[:at] if one.who == "one" and one.method == "GET" and one.shows("one")]
         gone = [

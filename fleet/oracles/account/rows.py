@@ -83,9 +83,9 @@ class PlayedStep(NamedTuple):
 
     @property
     def refers(self) -> bool:
-        """Whether it names a thing of `one`, or that account."""
+        """Whether it names that account, or a thing that `one` made in a row of several."""
         named = f"{self.path} {list(self.given.values())}"
-        return any(word in named for word in ("{id-", "{id}", "{one}", "{one-tag}"))
+        return any(word in named for word in ("{id-", "{one}", "{one-tag}"))
 
     def reads(self, path: str) -> bool:
         return self.method == "GET" and self.path == path
