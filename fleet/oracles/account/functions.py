@@ -238,6 +238,8 @@ def account_crossed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observa
             or step.plain in told
         ):
             continue
+        if _listed_thing(steps, step):  # `account-read` judges those
+            continue
         control = any(one.who == "one" and one.same(step) and one.good for one in steps)
         if not control or not (closed(steps, step) or _lists_closed(steps)):
             continue
@@ -246,6 +248,13 @@ def account_crossed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observa
             where = on(seen[-1], step.plain, step.method)
             title = f"{step.called} answers another account"
             yield observed(title, f"account-crossed {step.plain}", "answers", led=led, where=where)
+
+
+def _listed_thing(steps: Sequence[PlayedStep], step: PlayedStep) -> bool:
+    """Whether a step reads a thing right below the list that has it."""
+    above, _, last = step.path.rpartition("/")
+    listed = any(one.reads(above) and one.who == "one" for one in steps)
+    return step.method == "GET" and last.startswith("{id-") and listed
 
 
 def _lists_closed(steps: Sequence[PlayedStep]) -> bool:
