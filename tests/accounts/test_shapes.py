@@ -192,7 +192,7 @@ async def test_a_leak_to_another_account_is_found_and_a_healthy_twin_is_quiet(na
     if name in MADE:
         assert last(found) == MADE[name]
         tried, things = found.asked[:2]  # one by which the accounts are tried, one for the things
-        assert "{id}" not in str(tried.steps) and "{id}" in str(things.steps)
+        assert ["{id}" in str(one.steps) for one in (tried, things)] == [False, True]
     assert not [one for one in secrets(leaky) if one in found.text + json.dumps(found.left)]
 
 
