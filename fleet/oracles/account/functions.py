@@ -252,8 +252,9 @@ def account_crossed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observa
 
 def _listed_thing(steps: Sequence[PlayedStep], step: PlayedStep) -> bool:
     """Whether a step reads a thing right below the list that has it."""
-    above, _, last = step.path.rpartition("/")
-    listed = any(one.reads(above) and one.who == "one" for one in steps)
+    above, _, last = step.path.rstrip("/").rpartition("/")
+    lists = [one.path.rstrip("/") for one in steps if one.who == "one" and one.method == "GET"]
+    listed = above in lists
     return step.method == "GET" and last.startswith("{id-") and listed
 
 
