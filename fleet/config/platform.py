@@ -12,6 +12,7 @@ from pydantic import Field, StringConstraints, ValidationInfo, field_validator, 
 from fleet.config.accounts import AccountsSection
 from fleet.config.authorisation import AuthorisationSection
 from fleet.config.compiler import CompilerSection
+from fleet.config.post import PostSection
 from fleet.config.scope import HostSection, ScheduleSection
 from fleet.config.section import ActPath, Address, HttpUrl, Section, UrlPath, is_loopback
 from fleet.config.url_list import UrlEntry, UrlList
@@ -251,6 +252,8 @@ class Platform(Section):
     """When it may be tested."""
     hosts: dict[HostName, HostSection] = Field({}, json_schema_extra={"additionalProperties": False})
     """Hosts that need care, such as `[hosts."api.example.org"]`; `*.` and a host are all names below it."""
+    post: PostSection = PostSection()
+    """What a person releases before it is posted."""
     web: WebSection = WebSection()
     """Its public documents, faces and proxy."""
     accounts: AccountsSection | None = None

@@ -48,6 +48,7 @@ RecordKind = Literal[
     "link",
     "unlink",
     "undo",
+    "release",
     "verified-fixed",
     "seen",
     "proposed",
@@ -71,6 +72,7 @@ _FIELDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = MappingProxyType(
         "link": (frozenset({"other", "link"}), frozenset()),
         "unlink": (frozenset({"other"}), frozenset()),
         "undo": (frozenset({"undoes"}), frozenset()),
+        "release": (frozenset(), frozenset()),
     }
 )
 """Fields of a decision beyond `at`, `reason` and `who`: required, optional."""

@@ -34,6 +34,9 @@ READ_BLOCKS = "triage.read."
 CLOSING = "budget-exceeded"
 """Stands for the probe in the closing entry of a run that spent its budget, which is no finding."""
 
+HOLD = "hold"
+"""Key of a finding's data: it is proven, and waits until a person releases it."""
+
 _JUDGED: frozenset[FindingState] = frozenset({"confirmed", "flaky", "dropped", "unverified", "repeated"})
 
 FINDING_MOVES: Mapping[FindingState, frozenset[FindingState]] = MappingProxyType(
@@ -252,7 +255,7 @@ class SampleRow:
 
 
 DecisionKind = Literal[
-    "fixed", "dismiss", "snooze", "reopen", "severity", "merge", "split", "link", "unlink", "undo"
+    "fixed", "dismiss", "snooze", "reopen", "severity", "merge", "split", "link", "unlink", "undo", "release"
 ]
 QUEUED = -2
 """`entry` of a decision that is to be published and is not on the log yet."""

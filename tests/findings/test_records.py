@@ -34,6 +34,7 @@ COMPLETE = [
     ItemRecord(kind="link", other=OTHER, link="same-cause", **PERSON),
     ItemRecord(kind="unlink", other=OTHER, **PERSON),
     ItemRecord(kind="undo", undoes=OTHER, **PERSON),
+    ItemRecord(kind="release", **PERSON),
     ItemRecord(kind="verified-fixed", item=FP, at=AT, who="r2", runs=3),
     ItemRecord(kind="seen", item=FP, at=AT, runs=29, days=4, last="2026-11-23T06:00:00Z"),
     ItemRecord(kind="proposed", **PERSON),

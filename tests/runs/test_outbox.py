@@ -18,6 +18,7 @@ from fleet.chain.ports import FeedbackPort, PostedEntry
 from fleet.chain.signing.tx import UnsignedTx, sign
 from fleet.clock import SystemClock
 from fleet.config import FleetConfig
+from fleet.config.post import PostSection
 from fleet.errors import Unreachable
 from fleet.findings.reader import read
 from fleet.findings.records import ItemRecord, write_record
@@ -70,11 +71,12 @@ class Log:
 class Rig:
     """Runs that confirmed one and the same finding."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, hold: tuple[Any, ...] = ()) -> None:
         self.journal, self.log = journal, Log()
 
         parts = SimpleNamespace(
-            platform=None,  # nothing is watched
+            platform=SimpleNamespace(name="devnet", chain=None, post=PostSection(hold=hold)),
+            trial=False,
             journal=journal,
             chain=SimpleNamespace(log=self.log, identity=US, own=OwnEntries(frozenset({US})), signer=None),
             clock=SystemClock(),

@@ -264,6 +264,7 @@ _RECORDS = {
     "link": '"link":"duplicate","other":"abcdefabc002","reason":"x",',
     "unlink": '"other":"abcdefabc002","reason":"x",',
     "undo": '"reason":"x","undoes":"abcdefabc002",',
+    "release": '"reason":"x",',
     "verified-fixed": '"runs":3,',
     "seen": '"days":9,"last":"2037-01-01T00:00:00Z","runs":900000000,',
     "proposed": '"reason":"x",',

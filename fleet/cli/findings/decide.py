@@ -22,7 +22,7 @@ from fleet.clock import SystemClock, iso
 from fleet.config import load_fleet, load_platform
 from fleet.errors import ConfigError, FleetError, UsageError
 from fleet.findings.severity import SEVERITIES
-from fleet.store.rows import QUEUED, DecisionKind, DecisionRow, LinkKind
+from fleet.store.rows import HOLD, QUEUED, DecisionKind, DecisionRow, LinkKind
 from fleet.text import clean
 from fleet.triage.items.decisions import fold
 from fleet.triage.outputs.selection import moment
@@ -112,6 +112,11 @@ def unlink(made: DecisionRow, other: Other) -> DecisionRow:
     return replace(made, other=other)
 
 
+def release(made: DecisionRow) -> DecisionRow:
+    """Let a finding that `[post] hold` keeps back be posted, at the end of the next run."""
+    return made
+
+
 def undo(
     made: DecisionRow,
     decision: Annotated[
@@ -149,7 +154,7 @@ def publish(
     """Post the decisions that `--publish` left to be posted, or all of one item; each is posted once."""
     board = run(lambda: _board(platform))
     if item:
-        left = [one for one in board.about(board.subject(item)) if one.entry < 0]
+        left = [one for one in board.about(board.subject(item)) if one.entry < 0 and one.kind != "release"]
     else:
         left = [one for one in board.decisions if one.entry == QUEUED]
     done = left if dry_run or not left else run(lambda: _post(board, left))
@@ -173,6 +178,7 @@ DECISIONS: tuple[Callable[..., DecisionRow], ...] = (
     split,
     link,
     unlink,
+    release,
     undo,
 )
 """What can be decided, by the name of the decision; each fills in what only it asks for."""
@@ -255,6 +261,11 @@ def _decide(
                 raise UsageError("a driver's claim is not on the log", remedy="dismiss it without --publish")
             claims.dismiss_claim(claim, wanted.reason, dry_run=dry_run, as_json=as_json)
             return
+    if wanted.kind == "release":
+        if publish:
+            raise UsageError("a release is not for the log", remedy="release it without --publish")
+        if subject.finding is not None and not subject.finding.data.get(HOLD):
+            raise UsageError(f"finding {subject.item} is not held", remedy="fleet findings list")
     made, new = _made(board, subject, wanted)
 
     async def record() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fleet.findings.proof import ALL
-from fleet.store.rows import FindingRow
+from fleet.store.rows import HOLD, FindingRow
 
 Grade = Literal["confirmed", "flaky", "refuted", "not reached", "unproven"]
 
@@ -39,6 +39,9 @@ def graded(row: FindingRow) -> Graded:
         held = (
             "the node was silent: the next run that sees it answer posts it" if row.data.get("held") else ""
         )
+        if row.data.get(HOLD) and row.state == "confirmed":
+            waits = f'post.hold: fleet findings release {row.fingerprint} --reason "…" lets it be posted'
+            return Graded("confirmed", rate, waits)
         return Graded("confirmed", rate, held or "the budget of reports is spent: a later run posts it")
     if row.state == "flaky":
         return Graded("flaky", rate, f"it showed in {row.confirmed} of {row.tries} tries; {ALL} is filed")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import replace
 from typing import Literal
 
@@ -16,13 +17,15 @@ from fleet.events.stream import Stream
 from fleet.findings import closing
 from fleet.findings.envelope import compose, read, write
 from fleet.findings.fingerprint import fingerprint
+from fleet.findings.outage import WORD as OUTAGE
 from fleet.findings.records import fixed_record, write_record
 from fleet.findings.recurrence import key_of, read_recurrence
 from fleet.findings.severity import GRAVE, Severity, weight
 from fleet.runs.context import FleetContext, RunContext
 from fleet.runs.settlement.finality import PostingSide, claimed, look_at_posts
 from fleet.runs.settlement.turn import posting
-from fleet.store.rows import CLOSING, FindingRow, FindingState, ItemRow
+from fleet.store.rows import CLOSING, HOLD, FindingRow, FindingState, ItemRow
+from fleet.store.standing import standing
 
 _LOG = logging.getLogger("fleet.runs")
 KEPT_REPORTS = 0.25
@@ -56,43 +59,112 @@ async def report_all(
     there later. If a daemon presumed dead still holds one of them, it has the same nonce as the one signed
     here. LostRun when this process is that daemon.
     """
-    world, run, stream = context.fleet, context.run, context.stream
+    world, run = context.fleet, context.run
     await _seen(world, run)
     rows = await world.journal.findings(run, states)
+    on_hold = await _on_hold(world, rows)
     for row in sorted(rows, key=lambda one: -weight(one.severity)):
-        if row.data.get("held"):
+        if row.data.get("held") or row.fingerprint in on_hold:
             continue  # an outage of the node: the run that sees it answer posts it (outage/watch.py)
         await _nothing_on_its_way(world, row)
+        if row.state == "posting" and await _is_there(context, row):
+            continue
         unit: Literal["reports", "closing"] = "closing" if row.probe == CLOSING else "reports"
-        affordable = await context.can_post(unit, 0 if row.severity in GRAVE else kept)
         # Only paid findings enter the outbox: if no budget is left, the crash came after the charge.
         paid = row.state == "posting" and await context.has_paid(unit)
-        if row.state == "posting":
-            index = await world.chain.log.find(row.envelope, world.chain.identity)
-            if index is not None:
-                tx = row.tx or await _sent_by(world, run, row.envelope)
-                await _done(world, row, PostedEntry(tx=tx, index=index), stream)
-                continue
-            if not affordable and not paid:
-                await _put_back(world, row)
-                continue
-        elif not affordable:
-            continue  # stays confirmed: a later run that sees it again has its own budget
-        elif not await world.journal.claim_posting(run, row.fingerprint):
-            await _repeated(world, row, -1, stream)
-            continue
-        if await claimed(PostingSide.of(world), row.fingerprint):
-            raise TryAgain(f"the dropped entry of finding {row.fingerprint} is being posted again")
-        # also after a crash: it, or a silent node, may have come between claim and check
-        if (earlier := await _known(world, row)) is not None and not await _graver(world, row, earlier):
-            await _repeated(world, row, earlier, stream)
-            continue
-        try:
-            posted = await world.chain.log.post(row.envelope, run=run, charge="none" if paid else unit)
-        except BudgetExceeded:  # another run took the day's last report meanwhile
+        if paid or await context.can_post(unit, 0 if row.severity in GRAVE else kept):
+            await _post(context, row, "none" if paid else unit)
+        elif row.state == "posting":
             await _put_back(world, row)
+        # else it stays confirmed: a later run that sees it again has its own budget
+
+
+async def report_released(context: RunContext) -> None:
+    """Post what a person released of runs that have ended, as this run and from no budget of it.
+
+    What a killed run left in the outbox its own recovery finishes, which settles its transactions first.
+    """
+    world = context.fleet
+    rows = [
+        row
+        for row in await world.journal.findings(None, ["confirmed", "posting"])
+        if row.data.get(HOLD) and row.run_id != context.run
+    ]
+    rows = [] if world.trial else rows
+    on_hold = await _on_hold(world, rows)
+    for row in rows:
+        poster = str(row.data.get("poster", ""))
+        busy = row.state == "posting" and poster != context.run and not await _has_ended(world, poster)
+        if busy or row.fingerprint in on_hold or not await _has_ended(world, row.run_id):
             continue
-        await _done(world, row, posted, stream)
+        with suppress(LostRun):  # a run of a peer, which posts it
+            await world.journal.set_finding(
+                row.run_id, row.fingerprint, data={**row.data, "poster": context.run}
+            )
+            await _nothing_on_its_way(world, row)
+            if row.state != "posting" or not await _is_there(context, row):
+                await _post(context, row, "none")
+
+
+async def _has_ended(world: FleetContext, run: str) -> bool:
+    row = await world.journal.run(run)
+    return row.state == "ended" and row.platform == world.platform.name
+
+
+async def _on_hold(world: FleetContext, rows: Collection[FindingRow]) -> set[str]:
+    """Fingerprints of confirmed findings that wait for a person; each is marked as held, once."""
+    grave = [
+        row
+        for row in rows
+        if row.state == "confirmed"
+        and row.probe not in (CLOSING, OUTAGE)
+        and (row.severity in world.platform.post.hold or row.data.get(HOLD))
+    ]
+    released = (
+        {
+            one.item
+            for one in standing(await world.journal.decisions(world.platform.name))
+            if one.kind == "release"
+        }
+        if grave
+        else set[str]()
+    )
+    waiting = [row for row in grave if released.isdisjoint(row.names)]
+    for row in waiting:
+        if not row.data.get(HOLD):
+            await world.journal.set_finding(row.run_id, row.fingerprint, data={**row.data, HOLD: True})
+    return {row.fingerprint for row in waiting}
+
+
+async def _is_there(context: RunContext, row: FindingRow) -> bool:
+    """Whether a finding in the outbox reached the log before its run was cut off; then it is posted."""
+    world = context.fleet
+    index = await world.chain.log.find(row.envelope, world.chain.identity)
+    if index is None:
+        return False
+    tx = row.tx or await _sent_by(world, context.run, row.envelope)
+    await _done(world, row, PostedEntry(tx=tx, index=index), context.stream)
+    return True
+
+
+async def _post(context: RunContext, row: FindingRow, charge: Literal["reports", "closing", "none"]) -> None:
+    """Post one finding that is not on the log, or count it as repeated."""
+    world, stream = context.fleet, context.stream
+    if row.state != "posting" and not await world.journal.claim_posting(row.run_id, row.fingerprint):
+        await _repeated(world, row, -1, stream)
+        return
+    if await claimed(PostingSide.of(world), row.fingerprint):
+        raise TryAgain(f"the dropped entry of finding {row.fingerprint} is being posted again")
+    # also after a crash: it, or a silent node, may have come between claim and check
+    if (earlier := await _known(world, row)) is not None and not await _graver(world, row, earlier):
+        await _repeated(world, row, earlier, stream)
+        return
+    try:
+        posted = await world.chain.log.post(row.envelope, run=context.run, charge=charge)
+    except BudgetExceeded:  # another run took the day's last report meanwhile
+        await _put_back(world, row)
+        return
+    await _done(world, row, posted, stream)
 
 
 async def _nothing_on_its_way(world: FleetContext, row: FindingRow) -> None:

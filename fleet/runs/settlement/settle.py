@@ -18,7 +18,7 @@ from fleet.events.model import ResourceReleased
 from fleet.events.stream import Stream
 from fleet.runs.call.wallet import Wallet
 from fleet.runs.context import FleetContext, RunContext
-from fleet.runs.settlement.outbox import report_all
+from fleet.runs.settlement.outbox import report_all, report_released
 from fleet.store.rows import EffectRow
 
 RESENT = frozenset({"post"})
@@ -41,6 +41,7 @@ async def settle(context: RunContext, wallet: Wallet) -> None:
     try:
         await transactions(world, run)
         await report_all(context)
+        await report_released(context)
         await give_back(world, run, stream, wallet)
     finally:
         world.chain.signer.close_run(run)

@@ -9,17 +9,19 @@ undo included; what was undone has never been. Then the latest wins:
     severity                         per item
     merge, split                     per fingerprint: in which item it belongs, or that it stands alone
     link, unlink                     per pair of items, whichever was named first
+
+`release` says nothing of an item: it lets a finding that is held be posted (fleet/runs/settlement/outbox.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from graphlib import TopologicalSorter
 from typing import cast, get_args
 
 from fleet.findings.records import ItemRecord
 from fleet.store.rows import DecisionKind, DecisionRow
+from fleet.store.standing import order, standing
 
 _KINDS: frozenset[str] = frozenset(get_args(DecisionKind))
 STATES: frozenset[DecisionKind] = frozenset({"fixed", "dismiss", "snooze", "reopen"})
@@ -58,11 +60,11 @@ class StandingDecisions:
     def severity_of(self, names: Collection[str]) -> DecisionRow | None:
         """The decision about the severity of the item with these fingerprints."""
         found = [self.severities[name] for name in names if name in self.severities]
-        return max((one for one in found if self._about(one, names)), key=_order, default=None)
+        return max((one for one in found if self._about(one, names)), key=order, default=None)
 
     def _about(self, one: DecisionRow, names: Collection[str]) -> bool:
         merge = self.merges.get(one.item)
-        return merge is None or merge.other not in names or _order(one) > _order(merge)
+        return merge is None or merge.other not in names or order(one) > order(merge)
 
 
 def known(decisions: Iterable[DecisionRow], records: Iterable[ItemRecord] = ()) -> tuple[DecisionRow, ...]:
@@ -72,16 +74,16 @@ def known(decisions: Iterable[DecisionRow], records: Iterable[ItemRecord] = ()) 
     for record in sorted(published, key=lambda one: (one.epoch, one.index), reverse=True):
         made = decision_of(record)
         found[made.name] = replace(made, platform=found.get(made.name, made).platform)
-    return tuple(sorted(found.values(), key=_order))
+    return tuple(sorted(found.values(), key=order))
 
 
 def fold(decisions: Iterable[DecisionRow], records: Iterable[ItemRecord] = ()) -> StandingDecisions:
     """What stands of the journal's decisions and of the records on the log."""
-    standing = _standing(known(decisions, records))
+    stand = standing(known(decisions, records))
     severities: dict[str, DecisionRow] = {}
     homes: dict[str, DecisionRow] = {}
     pairs: dict[frozenset[str], DecisionRow] = {}
-    for one in standing:
+    for one in stand:
         if one.kind == "severity":
             severities[one.item] = one
         elif one.kind in ("merge", "split"):
@@ -89,28 +91,13 @@ def fold(decisions: Iterable[DecisionRow], records: Iterable[ItemRecord] = ()) -
         elif one.kind in ("link", "unlink"):
             pairs[frozenset({one.item, one.other})] = one
     return StandingDecisions(
-        all=standing,
+        all=stand,
         severities=severities,
         merges={name: one for name, one in homes.items() if one.kind == "merge"},
         splits={name: one for name, one in homes.items() if one.kind == "split"},
         links=tuple(one for one in pairs.values() if one.kind == "link"),
         unlinked=frozenset(pair for pair, one in pairs.items() if one.kind == "unlink"),
     )
-
-
-def _standing(ordered: tuple[DecisionRow, ...]) -> tuple[DecisionRow, ...]:
-    undos: dict[str, set[str]] = {one.name: set() for one in ordered}
-    for one in ordered:
-        if one.kind == "undo" and one.undoes in undos:
-            undos[one.undoes].add(one.name)
-    stands: dict[str, bool] = {}
-    for name in TopologicalSorter(undos).static_order():  # undos before what they undo
-        stands[name] = not any(stands[undo] for undo in undos[name])
-    return tuple(one for one in ordered if stands[one.name])
-
-
-def _order(one: DecisionRow) -> tuple[str, str]:
-    return one.at, one.name
 
 
 def decision_of(record: ItemRecord) -> DecisionRow:

@@ -10,7 +10,7 @@ from fleet.clock import iso
 from fleet.findings.outage import WORD
 from fleet.findings.severity import weight
 from fleet.runs.proof.grades import needs_review
-from fleet.store.rows import CLOSING, DecisionRow, FindingRow
+from fleet.store.rows import CLOSING, HOLD, DecisionRow, FindingRow
 from fleet.triage.items.decisions import STATES, fold
 from fleet.triage.items.worklist import WorklistItem
 
@@ -18,6 +18,7 @@ SEEN = "seen, being proven"
 """What is said of a candidate from the moment it is seen."""
 PROVEN = "proven, being posted"
 HELD = "proven, held until the node answers"
+WAITS = "proven, held until a person releases it: fleet findings release"
 POSTED = "posted, not read from the log yet"
 BACK = timedelta(days=1)
 """How long a posted finding is looked for on a list that was read from another log meanwhile."""
@@ -77,7 +78,7 @@ def proving(
         if row.state in ("posted", "repeated") and row.at >= late:
             made.append(replace(_of(row, 1), why=POSTED, entry=row.index))
         elif row.state in ("confirmed", "posting"):
-            made.append(replace(_of(row, 1), why=HELD if row.data.get("held") else PROVEN))
+            made.append(replace(_of(row, 1), why=_waits(row)))
         elif row.state == "raised" and not needs_review(row):
             made.append(replace(_of(row, 1), why=SEEN))
     return _in_order(made)
@@ -91,6 +92,13 @@ def beside(
     proven = (one for one in items if one.rank and one.proof == "verified")
     known = {name for one in proven for name in (one.fingerprint, *one.names)}
     return tuple(one for one in left if one.fingerprint not in known and not 0 <= one.entry < entries)
+
+
+def _waits(row: FindingRow) -> str:
+    """For what a proven finding waits."""
+    if row.data.get("held"):
+        return HELD
+    return WAITS if row.data.get(HOLD) and row.state == "confirmed" else PROVEN
 
 
 def _in_order(made: Iterable[UnprovenCandidate]) -> tuple[UnprovenCandidate, ...]:
