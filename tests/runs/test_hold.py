@@ -16,7 +16,7 @@ from fleet.runs.settlement.outbox import report_released
 from fleet.store.journal import MEMORY, Journal
 from fleet.store.rows import HOLD, DecisionRow, FindingRow
 from fleet.triage.items.unproven import PROVEN, WAITS, proving
-from tests.runs.test_outbox import FP, NOTHING, Rig
+from tests.runs.test_outbox import FP, HEADER, NOTHING, Rig
 
 pytestmark = pytest.mark.anyio
 
@@ -82,14 +82,15 @@ async def test_an_undo_before_the_posting_keeps_it_back_and_a_release_again_lets
 
 async def test_a_later_run_that_sees_it_again_is_held_too_and_one_of_both_is_posted() -> None:
     async with await Journal.open(MEMORY) as journal:
-        rig = await held(journal)
+        text = HEADER.replace("low", "critical")
+        rig = await held(journal, envelope=text)
         await rig.confirmed("again")
-        await journal.set_finding("again", FP, severity="critical")
+        await journal.set_finding("again", FP, severity="critical", envelope=text.replace("old", "again"))
         assert await rig.report("again") == "confirmed"
         await decide(rig, 1)
         await settle(rig, "new")
         assert await rig.report("again") == "repeated"
-        assert rig.log.texts == [f"{FP} by old"]
+        assert rig.log.texts == [text]
 
 
 @pytest.mark.parametrize(("severity", "probe"), [("high", "a"), ("critical", WORD)])
