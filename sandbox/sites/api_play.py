@@ -9,7 +9,7 @@ import copy
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -223,7 +223,9 @@ class ApiPlay:
             made = _id_of(reply, self.args.ident) if 200 <= reply.status < 300 else ""
             number = made.isdecimal() and f'"{made}"' not in decode(reply.body)
             self._ids.append(int(made) if number else made)
-        return self._read(reply, label)
+        read = self._read(reply, label)
+        # the answer to a log-in holds a token, by whatever name
+        return replace(read, facts={}) if path == self._enter.path else read
 
     def _adopt(self, label: str) -> None:
         """Know an account by the name that it signed up with in the end."""
@@ -292,6 +294,7 @@ class ApiPlay:
         text, read = decode(reply.body), sessions.document(reply)
         ours = self._texts(label)
         hidden = {word: said for word, said in ours.items() if word.startswith(("{phrase", "{secret"))}
+        hidden |= {f"{{token-{who}}}": one.token for who, one in self.held.items() if one.token}
         facts = {
             clean(name, 60): clean(mask(_without(json.dumps(value), hidden))[0], MAX_FACT)
             for name, value in _plain(read, FACT_DEPTH)
