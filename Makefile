@@ -13,7 +13,7 @@ JOBS   ?= 3
 # Version of the two images: the package's.
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
-.PHONY: setup jail-check image image-test wheel wheel-test targets demo picture test systemd docker safety-table soak crash race arc e2e fix night year platforms weather pythons model check format bench bench-findings bench-released bench-known bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink lock clean
+.PHONY: practice setup jail-check image image-test wheel wheel-test targets demo picture test systemd docker safety-table soak crash race arc e2e fix night year platforms weather pythons model check format bench bench-findings bench-released bench-known bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink lock clean
 
 HELPER := sandbox/_build/forkserver.so
 
@@ -127,6 +127,10 @@ platforms: setup
 # Forty runs of all personas, their platforms, weather, flaky nodes and planted defects mixed by a seed: an hour.
 weather: setup
 	@WEATHER_RUNS=$${WEATHER_RUNS:-40} WEATHER_SEED=$${WEATHER_SEED:-$$(date +%s)} $(BIN)/python -m pytest tests/platforms/test_forty_runs.py -s
+
+# What is asked of accounts, on two applications whose defects were written before the questions: minutes.
+practice: setup
+	@PRACTICE=1 $(BIN)/python -m pytest tests/practice -s
 
 # The life of one item on a real platform, the state directory lost after each step in turn: minutes.
 # `make test` has its short form.

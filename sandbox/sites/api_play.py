@@ -96,6 +96,8 @@ class ApiPlay:
         self._origin = "{0.scheme}://{0.netloc}".format(urlsplit(args.url))
         self._words = {label: words(accounts.get(label)) for label in ACCOUNTS}
         self._words |= {"stranger": words(), "new": words()}
+        self._operators = bool(accounts)
+        """Whether the accounts are an operator's: wrong passphrases in a row may lock them."""
         self._bodies = dict(args.bodies)
         path = args.url[len(self._origin) :] or "/"
         kinds = (self._bodies.get(at, "json") for at in (path, args.login))
@@ -234,6 +236,8 @@ class ApiPlay:
             self._words[label]["{handle}"] = str(replaced(shaped[0], self._words[label]))
 
     def _session(self, who: str) -> AccountSession | None:
+        if who == "wrong" and self._operators:
+            return None
         if who in ("anonymous", "wrong", "stranger"):
             return AccountSession()
         if who == "new":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,11 @@ from fleet.config import Platform
 from fleet.errors import ConfigError
 from fleet.findings.redact import Redactor
 from fleet.runs.call.batch import QuestionRound
+from sandbox import http
+from sandbox.errors import Deadline, DeadlinePassed
+from sandbox.sites.accounts import AccountAnswer
+from sandbox.sites.api_play import ApiPlay
+from sandbox.tools.qa_account import Args
 from tests.accounts.playing import CHAIN, play
 from tests.accounts.shapes import SHAPES
 from tests.accounts.site import HiddenToken
@@ -114,6 +120,26 @@ async def test_named_accounts_log_in_by_a_form() -> None:
     assert (played.found, played.refusals) == ({"form-read"}, [])
     assert set(shape.people) == {"ann", "ben"}
     assert "a-secret" not in played.text + repr(played.asked)
+
+
+@pytest.mark.parametrize(("accounts", "sent"), [(SECRETS, 0), ({}, 1)])
+def test_no_wrong_passphrase_is_sent_for_a_named_account(
+    monkeypatch: pytest.MonkeyPatch, accounts: dict[str, dict[str, str]], sent: int
+) -> None:
+    """It may be locked by a few of them, and is not ours."""
+    asked = list[http.HttpRequest]()
+
+    def answered(page: http.HttpRequest, _deadline: Deadline) -> http.HttpReply:
+        asked.append(page)
+        raise DeadlinePassed("enough was seen")
+
+    monkeypatch.setattr(http, "send", answered)
+    keys = {"user": "{user}", "password": "{secret}"}
+    args = Args(url="http://127.0.0.1:9/", steps=(), login="/login", login_fields=keys)
+    played = ApiPlay(args, accounts, Deadline(5.0))
+    with nullcontext() if accounts else pytest.raises(DeadlinePassed):
+        assert played.step(["wrong", "POST", "/login", keys], 0) == AccountAnswer()
+    assert len(asked) == sent
 
 
 async def test_no_jail_but_that_of_the_account_tool_receives_the_accounts(tmp_path: Path) -> None:

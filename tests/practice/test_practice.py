@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import pytest
@@ -11,7 +12,11 @@ from tests.accounts.playing import play
 from tests.practice import kitchen, marina
 from tests.practice.shape import Practice
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif("PRACTICE" not in os.environ, reason="minutes of questions: make practice"),
+]
 OPEN = frozenset({"introspection"})
 """Without the schema of the kitchen nothing of it is asked: it is open in both twins."""
 COMMON = {
@@ -40,7 +45,7 @@ COMMON = {
             kitchen.create_app,
             frozenset(kitchen.DEFECTS),
             COMMON
-            | {"account-altered", "account-quoted", "account-climb", "trace"}
+            | {"account-altered", "account-quoted", "account-climb"}
             | {"graphql-aliases", "graphql-batch", "graphql-depth", "graphql-schema"},
         ),
     ],
