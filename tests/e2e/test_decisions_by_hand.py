@@ -102,7 +102,7 @@ async def desk(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> 
         text = PROFILE.format(url=anvil.url).replace("id = 7", f"id = {at.chain_id}")
         (state / "devnet" / "liar.toml").write_text(text.replace("0x" + "0" * 39 + "1", at.diamond))
         async with await Journal.open(state / "fleet.db") as journal:
-            names = [f"{n:012x}" for n in range(1, STEPS + 2)]
+            names = [f"{n:012x}" for n in range(1, STEPS + 3)]
             await journal.put_items("liar", [item(A, C), item(B), *map(item, names)])
         yield Desk(state, anvil.url, at.diamond, identity)
 
@@ -142,7 +142,7 @@ def test_decided_undone_and_listed(desk: Desk) -> None:
 
 
 def test_the_term_of_a_dismissal_is_said_and_an_undo_says_what_is_left(desk: Desk) -> None:
-    name = f"{STEPS + 1:012x}"
+    name = f"{STEPS + 2:012x}"
     said = desk.fleet("dismiss", name, *WHY)
     assert f"item {name}: dismiss (until it is undone) is recorded" in said.out
     first = desk.decisions()[-1]
