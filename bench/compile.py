@@ -23,7 +23,7 @@ from collections.abc import Awaitable, Callable
 from compileall import compile_dir
 from pathlib import Path
 
-from fleet.config import ROOT
+from fleet.files import ROOT
 from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.model import Image
 from fleet.runs.call.guest_protocol import answer, request_line

@@ -27,7 +27,7 @@ import anyio
 from bench.findings.causes import causes, hand_made
 from bench.findings.fleet_rounds import FinderOutcome
 from bench.released import Words, chosen, content, looked_at
-from fleet.config import ROOT
+from fleet.files import ROOT
 from tests.platforms.served import Served, free_port
 
 PLACE = ROOT / ".known"

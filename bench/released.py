@@ -25,9 +25,9 @@ import anyio
 from bench.findings.causes import causes, hand_made
 from bench.findings.fleet_rounds import FinderOutcome, FleetRounds
 from fleet.chain.node.rpc import Rpc
-from fleet.config import ROOT
 from fleet.devnet.anvil import Anvil
 from fleet.devnet.deploy import create_diamond
+from fleet.files import ROOT
 from tests.platforms.bare import FACETS, LEFT_OUT, NAME, describe
 from tests.platforms.profile import written
 from tests.platforms.served import Served, free_port

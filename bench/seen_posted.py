@@ -28,12 +28,12 @@ from typing import Any
 import anyio
 
 from bench.daemon import Place, daemon
-from fleet.config.files import ROOT
 from fleet.devnet.defects import chosen
 from fleet.devnet.devnet import Devnet
 from fleet.events.model import FindingPosted, FindingRaised, FindingRepeated, FindingVerified
 from fleet.events.trajectory import read
-from fleet.findings.severity import SEVERITIES
+from fleet.files import ROOT
+from fleet.severity import SEVERITIES
 from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow
 

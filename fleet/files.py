@@ -17,6 +17,13 @@ from typing import Literal
 
 from fleet.errors import FleetError, TryAgain
 
+ROOT = Path(__file__).resolve().parent.parent
+"""The folder that holds the package `fleet`: the checkout, or the site-packages of an installation."""
+INSTALLED = (ROOT / "fleet" / "shipped").is_dir()
+"""Whether this came as a wheel, into which setup.py puts the shipped files."""
+SHIPPED = ROOT / "fleet" / "shipped" if INSTALLED else ROOT
+"""What comes with the fleet besides code: `config/`, `personas/`, `docs/`, `package.json`."""
+
 Rule = Literal["kind", "owner", "mode", "links", "size", "replaced", "mark"]
 Mark = Literal["keep", "drop", "refuse"]
 """What becomes of a byte-order mark, which editors put unseen before a text in UTF-8."""

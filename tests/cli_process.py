@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from fleet.config import ROOT
+from fleet.files import ROOT
 
 
 def run_fleet(

@@ -11,11 +11,11 @@ import pytest
 
 from fleet.app.persona_sets import load
 from fleet.chain.keys import load_key
-from fleet.config import ROOT, FleetConfig, load_fleet, load_platform
+from fleet.config import FleetConfig, load_fleet, load_platform
 from fleet.config.fleet import StoreSection
 from fleet.config.target import load_target
 from fleet.errors import FleetError
-from fleet.files import UnfitFile, read_bounded, read_owned
+from fleet.files import ROOT, UnfitFile, read_bounded, read_owned
 from fleet.fix.permission.allow_git import FOLDER, permission
 from fleet.gate.dial import DialReading, read_dial
 from fleet.gate.model import Rung

@@ -27,7 +27,7 @@ from bench.findings.peers.chance import Chance
 from bench.findings.report import FLEET, data_of, markdown
 from bench.findings.score import Judged, judged
 from bench.findings.targets import KINDS, Examined, chosen
-from fleet.config import ROOT
+from fleet.files import ROOT
 from tests.platforms.served import burning
 from tests.platforms.stand import Stand
 

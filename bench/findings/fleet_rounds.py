@@ -14,7 +14,7 @@ import anyio.to_thread
 from bench.findings.reduced_personas import without_own_probes
 from bench.findings.rules import EvidenceCall, Posted
 from fleet.clock import SystemClock
-from fleet.config import ROOT
+from fleet.files import ROOT
 from fleet.findings.evidence import load
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung

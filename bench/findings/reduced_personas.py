@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from fleet.config.files import SHIPPED
 from fleet.devnet.defects import ALL_IDS
+from fleet.files import SHIPPED
 
 _PROBE = re.compile(r"^\[\[probe\]\]$", re.MULTILINE)
 _ID = re.compile(r'^id = "([^"]+)"$', re.MULTILINE)

@@ -29,7 +29,7 @@ from bench.fuzzing.generate import generated
 from bench.fuzzing.reference import ReferenceStand
 from bench.fuzzing.report import data_of, markdown
 from bench.fuzzing.score import RecallScore, scored
-from fleet.config import ROOT
+from fleet.files import ROOT
 from tests.devnet.corpus import CASES
 from tests.platforms.served import burning
 

@@ -9,7 +9,7 @@ from compileall import compile_dir
 from pathlib import Path
 
 from bench.fuzzing.faults import HERE, PlantedFault
-from fleet.config import ROOT
+from fleet.files import ROOT
 
 COMPILER = ROOT / "fleet" / "devnet" / "compiler" / "rustlite"
 FINDS = {

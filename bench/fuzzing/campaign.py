@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from fleet.config import ROOT
+from fleet.files import ROOT
 from fleet.findings.repro import ReproError, parse_repro
 from fleet.runs.fuzz import LEAST_COUNTED
 

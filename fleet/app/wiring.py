@@ -125,9 +125,6 @@ async def wired(  # noqa: PLR0913  the composition root
         readers = await stack.enter_async_context(_readers(config, sinks, redactor, state, clock))
         tx, rung = JournalledTx(journal), partial(rung_now, state)
 
-        def closed() -> str:
-            return profile.schedule.closed(clock.now())
-
         signer = Signer(rpc, profile.chain, tx, keys=keys, fences=fences(state, never, profile))
         tried = partial(why_not_started, fence.shown, profile.compiler.program, fence.other_jail)
         yield FleetContext(
@@ -142,7 +139,12 @@ async def wired(  # noqa: PLR0913  the composition root
             chain=_chain_side(fence, rpc, signer, posts=posts),
             redactor=redactor,
             clock=clock,
-            egress=partial(way_out, replace(EgressPolicy.of(profile), never=never, rung=rung, closed=closed)),
+            egress=partial(
+                way_out,
+                replace(
+                    EgressPolicy.of(profile), never=never, rung=rung, closed=profile.schedule.watch(clock)
+                ),
+            ),
             personas=personas,
             watch=(*watch, *readers),
             model=configured_model(config, state),

@@ -20,11 +20,12 @@ from fleet.cli.progress import Progress
 from fleet.cli.worklist.worklist import show
 from fleet.clock import SystemClock
 from fleet.config import load_fleet
-from fleet.config.files import SHIPPED, demo_dir
+from fleet.config.files import demo_dir
 from fleet.devnet.defects import ALL_IDS, DEFECTS, chosen
 from fleet.devnet.devnet import Devnet, check_parts
 from fleet.devnet.seeded_names import SEEDED_NAMES
 from fleet.errors import FleetError, JailError, Refused
+from fleet.files import SHIPPED
 from fleet.findings.evidence import load
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung

@@ -4,7 +4,6 @@ The classes are the documentation: the string under a field says what it is for.
 """
 
 from fleet.config.files import (
-    ROOT,
     config_dirs,
     github_file,
     hook_files,
@@ -36,7 +35,6 @@ from fleet.config.section import Section
 
 __all__ = [
     "EVENTS",
-    "ROOT",
     "ChainSection",
     "Count",
     "DayLimits",

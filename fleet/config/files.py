@@ -10,13 +10,7 @@ from typing import Literal
 
 from fleet.config.fleet import FleetConfig, ModelSection
 from fleet.config.notify import SECRETS
-
-ROOT = Path(__file__).resolve().parent.parent.parent
-"""The folder that holds the package `fleet`: the checkout, or the site-packages of an installation."""
-INSTALLED = (ROOT / "fleet" / "shipped").is_dir()
-"""Whether this came as a wheel, into which setup.py puts the shipped files."""
-SHIPPED = ROOT / "fleet" / "shipped" if INSTALLED else ROOT
-"""What comes with the fleet besides code: `config/`, `personas/`, `docs/`, `package.json`."""
+from fleet.files import INSTALLED, ROOT, SHIPPED
 
 
 def state_dir() -> Path:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from fleet.config.section import Section
+from fleet.severity import Severity
 
 
 class PostSection(Section):
     """Which findings a person releases before they are posted."""
 
-    hold: tuple[Literal["critical", "high", "medium", "low", "info"], ...] = ()
+    hold: tuple[Severity, ...] = ()
     """Severities that wait for `fleet findings release`, proven and sealed meanwhile. Outages do not wait."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cached_property, lru_cache
 from typing import Literal, Self
@@ -10,7 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, field_validator, model_validator
 
-from fleet.clock import iso
+from fleet.clock import Clock, iso
 from fleet.config.section import Section
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -104,6 +105,10 @@ class ScheduleSection(Section):
             return ""
         opens = self.changes(now)
         return f"outside the profile's testing windows: {f'next from {opens}' if opens else 'none is left'}"
+
+    def watch(self, clock: Clock) -> Callable[[], str]:
+        """`closed`, by a clock, for who asks again and again."""
+        return lambda: self.closed(clock.now())
 
     def changes(self, now: datetime) -> str:
         """When the platform may next be tested, or no longer (ISO, UTC); "" when that does not change."""

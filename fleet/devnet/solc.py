@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from fleet.config import ROOT
 from fleet.devnet.artifact import ARTIFACTS, CONTRACTS
 from fleet.errors import FleetError
+from fleet.files import ROOT
 
 SOURCES = Path(__file__).parent / "contracts"
 EVM_VERSION = "prague"

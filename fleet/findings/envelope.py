@@ -32,7 +32,7 @@ from fleet.findings.reader import ParsedEntry as ParsedEntry
 from fleet.findings.reader import read as read
 from fleet.findings.redact import Redactor
 from fleet.findings.repro import ReproCall, ReproError, write_repro
-from fleet.findings.severity import ON_THE_LOG
+from fleet.severity import ON_THE_LOG
 from fleet.text import clean, cut_bytes, line
 
 MAX_BYTES = 2_048

@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 
 from fleet.findings.instances import ALSO, Instance, read_line
 from fleet.findings.repro import ReproCall, ReproError, parse_repro
-from fleet.findings.severity import ON_THE_LOG, UNKNOWN
+from fleet.severity import ON_THE_LOG, UNKNOWN
 from fleet.text import clean, cut_bytes, line
 
 Grammar = Literal["canonical", "design", "shipped", "sop", "free"]

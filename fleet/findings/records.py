@@ -33,7 +33,7 @@ from fleet.findings.proof import TRIES
 from fleet.findings.reader import FP, ParsedEntry
 from fleet.findings.recurrence import Recurrence
 from fleet.findings.redact import Redactor
-from fleet.findings.severity import Severity
+from fleet.severity import Severity
 from fleet.text import cut_bytes, line
 from sandbox import strict_json
 

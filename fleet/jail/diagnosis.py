@@ -12,8 +12,8 @@ import subprocess
 from contextlib import ExitStack, closing
 from pathlib import Path
 
-from fleet.config.files import SHIPPED
 from fleet.errors import JailError
+from fleet.files import SHIPPED
 from fleet.jail.jail_spec import UNPRIVILEGED, by_descriptor
 
 APPARMOR = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")

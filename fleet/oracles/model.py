@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from fleet.config import Platform
-from fleet.findings.severity import Severity
 from fleet.findings.sighting import Sighting, lead
 from fleet.personas.model import Surface
+from fleet.severity import Severity
 from fleet.store.rows import SampleRow
 from sandbox.tools import TOOLS
 

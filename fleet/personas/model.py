@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from fleet.config import Count, DayLimits, Section, Usd
-from fleet.findings.severity import Severity
+from fleet.severity import Severity
 
 Name = Annotated[str, StringConstraints(pattern=r"^qa-[a-z0-9](?:[a-z0-9-]{0,57}[a-z0-9])?$")]
 Surface = Literal["security", "on-chain", "compiler", "ux", "perf"]

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from fleet.config import read_text
 from fleet.config.compiler import CompilerSection
-from fleet.config.files import INSTALLED, SHIPPED, beside
+from fleet.config.files import beside
 from fleet.config.target import FuzzTarget
 from fleet.errors import ConfigError, Unreachable
+from fleet.files import INSTALLED, SHIPPED
 from fleet.fuzzing.grammar import examples, productions
 from fleet.fuzzing.inputs import SearchStart
 from fleet.jail.model import Image, Jail

@@ -12,7 +12,6 @@ import anyio
 
 from fleet.clock import iso
 from fleet.errors import FleetError
-from fleet.findings.severity import UNKNOWN, WEIGHTS
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
@@ -22,6 +21,7 @@ from fleet.runs.executor import Executor
 from fleet.service.metrics import Tally
 from fleet.service.readiness import Readiness
 from fleet.service.snapshot import DaemonSnapshot, JournalSnapshot, PersonaSummary
+from fleet.severity import UNKNOWN, WEIGHTS
 from fleet.store.rows import RunRow
 
 CHAIN_S = 2.0

@@ -8,7 +8,7 @@ import anyio
 
 from fleet.clock import Clock, iso
 from fleet.errors import TryAgain
-from fleet.findings.severity import GRAVE
+from fleet.severity import GRAVE
 from fleet.store.journal import Journal
 from fleet.triage.items.unproven import unproven
 from fleet.triggers.model import Firing, FiringSink

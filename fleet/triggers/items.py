@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Protocol
 
 from fleet.clock import Clock
-from fleet.findings.severity import weight
+from fleet.severity import weight
 from fleet.store.rows import ItemRow
 from fleet.triggers.model import FactStore, FiringSink
 from fleet.triggers.poller import Poller

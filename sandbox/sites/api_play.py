@@ -97,7 +97,7 @@ class ApiPlay:
         self._words = {label: words(accounts.get(label)) for label in ACCOUNTS}
         self._words |= {"stranger": words(), "new": words()}
         self._operators = bool(accounts)
-        """Whether the accounts are an operator's: wrong passphrases in a row may lock them."""
+        """Whether they are an operator's: wrong passphrases may lock them, and nobody is signed up."""
         self._bodies = dict(args.bodies)
         path = args.url[len(self._origin) :] or "/"
         kinds = (self._bodies.get(at, "json") for at in (path, args.login))
@@ -236,7 +236,7 @@ class ApiPlay:
             self._words[label]["{handle}"] = str(replaced(shaped[0], self._words[label]))
 
     def _session(self, who: str) -> AccountSession | None:
-        if who == "wrong" and self._operators:
+        if who in ("wrong", "new") and self._operators:
             return None
         if who in ("anonymous", "wrong", "stranger"):
             return AccountSession()

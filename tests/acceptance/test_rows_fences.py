@@ -256,4 +256,5 @@ async def test_row_35_keys_are_private_and_appear_nowhere(house: House, tmp_path
         assert bytes.fromhex(secret) not in written
     left = sorted(os.listdir(state / "runs" / report.run))
     brief = ["CHARTER.md", "GUARDRAILS.md", "MISSION.md"]
-    assert left == sorted([*brief, "PLAN.md", "evidence", "state.json", "trajectory.jsonl"])
+    records = ["trajectory.jsonl", "trajectory.head", "egress.jsonl", "egress.head", "egress.open"]
+    assert left == sorted([*brief, *records, "PLAN.md", "evidence", "state.json"])

@@ -90,7 +90,7 @@ def test_a_list_that_is_current_is_shown_without_web3(command: str, tmp_path: Pa
 
 def test_a_client_of_a_node_does() -> None:
     program = (
-        "import sys; from fleet.chain.node.rpc import Rpc; Rpc('http://x');"
+        "import sys; from fleet.chain.node.rpc import Rpc; Rpc('http://x').w3;"
         f"print([name in sys.modules for name in {HEAVY!r}])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

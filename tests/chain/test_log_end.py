@@ -29,10 +29,11 @@ NONE = encode(["address[]", "uint64[]", "string[]"], [[], [], []]).hex()
 
 
 def profile(url: str, diamond: str = DIAMOND, chain_id: int = 7, **more: Any) -> Platform:
+    top = f"log = {json.dumps(more.pop('log'))}\n" if "log" in more else ""
     extra = "\n".join(f"{key} = {json.dumps(value)}" for key, value in more.items())
     return parse(
         Platform,
-        f'name = "p"\n[chain]\nrpc = "{url}"\nid = {chain_id}\ndiamond = "{diamond}"\n{extra}\n[web]\n',
+        f'name = "p"\n{top}[chain]\nrpc = "{url}"\nid = {chain_id}\ndiamond = "{diamond}"\n{extra}\n[web]\n',
         file="p.toml",
     )
 

@@ -6,7 +6,8 @@ import pytest
 from eth_utils.crypto import keccak
 
 from fleet.chain.node.digest import metadata_key
-from fleet.config import ROOT, Platform, parse, read_text
+from fleet.config import Platform, parse, read_text
+from fleet.files import ROOT
 
 GOLDEN = {  # platform-facts 1.4
     "localharness.persona": "c0dfa2291f9cb027836bd08c8e3129b679261fb145ef87957cfce36e9b4d27b8",

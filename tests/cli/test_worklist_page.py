@@ -11,7 +11,7 @@ import anyio
 from typer.testing import CliRunner
 
 from fleet.cli import app
-from fleet.config import ROOT
+from fleet.files import ROOT
 from fleet.store.journal import Journal
 from fleet.triage.items.life import OPEN, ItemState
 from fleet.triage.run import item_row

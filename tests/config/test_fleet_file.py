@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.config import ROOT, FleetConfig, config_dirs, key_file, load_fleet, load_platform, overrides
+from fleet.config import FleetConfig, config_dirs, key_file, load_fleet, load_platform, overrides
 from fleet.errors import ConfigError
+from fleet.files import ROOT
 
 FILE = 'platform = "mine"\nconcurrency = 3\n'
 ADDRESS = "0x" + "ab" * 20

@@ -10,9 +10,10 @@ import pytest
 from fleet.app.persona_sets import roster
 from fleet.broker.egress_policy import EgressPolicy
 from fleet.chain.node.rpc import Rpc
-from fleet.config import ROOT, Platform, parse
+from fleet.config import Platform, parse
 from fleet.config.parts import PARTS, in_short, not_configured
 from fleet.errors import ConfigError, WrongTarget
+from fleet.files import ROOT
 from fleet.runs.call.targets import Capabilities, targets_of
 from fleet.runs.survey import why_idle
 from sandbox.tools import TOOLS

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from fleet.broker.egress_policy import EgressPolicy
-from fleet.config import ROOT, Platform, load_platform, parse, read_text
+from fleet.config import Platform, load_platform, parse, read_text
 from fleet.errors import ConfigError
+from fleet.files import ROOT
 from fleet.gate.scope import Scope
 
 SHIPPED = sorted((ROOT / "config" / "platforms").glob("*.toml"))

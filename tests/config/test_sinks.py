@@ -12,8 +12,9 @@ from typer.testing import CliRunner, Result
 
 from fleet.cli.operate import config as config_command
 from fleet.cli.operate import hook
-from fleet.config import ROOT, FleetConfig, SinkSection, load_fleet, parse, sink_file
+from fleet.config import FleetConfig, SinkSection, load_fleet, parse, sink_file
 from fleet.errors import ConfigError
+from fleet.files import ROOT
 from fleet.triggers.hooks.secret import sink_secret
 
 ALL = ("text", "reasoning", "tool_request", "tool_response", "finding")

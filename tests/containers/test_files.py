@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from fleet.config import ROOT, load_fleet
+from fleet.config import load_fleet
+from fleet.files import ROOT
 from fleet.jail.bwrap.spawn import DATA
 from fleet.jail.docker.engine import root_archive
 from fleet.service.http_server import application

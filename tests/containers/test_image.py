@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.config import ROOT
+from fleet.files import ROOT
 
 pytestmark = [
     pytest.mark.skipif("IMAGE_TEST" not in os.environ, reason="needs the images: make image image-test"),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.config import ROOT
+from fleet.files import ROOT
 
 SCRIPT = ROOT / "config/jail-check.sh"
 NO_SPACES = "echo 0 > /proc/sys/user/max_user_namespaces"

@@ -16,12 +16,13 @@ from fleet.broker.broker import Broker
 from fleet.broker.egress_policy import EgressPolicy
 from fleet.chain.keys import Secret, address_of, auth_token, fresh
 from fleet.chain.node.rpc import Rpc
-from fleet.config import ROOT, Platform
+from fleet.config import Platform
 from fleet.devnet import node
 from fleet.drivers.expect_check import check
 from fleet.drivers.session import Answer
 from fleet.drivers.template import Bindings
 from fleet.errors import TxFailed
+from fleet.files import ROOT
 from fleet.personas.load import load_all
 from fleet.personas.model import Persona
 from fleet.runs.call.guest_protocol import bad_args

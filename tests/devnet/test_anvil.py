@@ -16,11 +16,11 @@ import anyio
 import pytest
 
 from fleet.chain.node.rpc import Rpc
-from fleet.config import ROOT
 from fleet.devnet import node
 from fleet.devnet.anvil import BLOCK_GAS_LIMIT, CHAIN_ID, Anvil, find_anvil
 from fleet.devnet.deploy import DEPLOYER
 from fleet.errors import FleetError, TryAgain
+from fleet.files import ROOT
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet]
 

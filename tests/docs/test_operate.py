@@ -20,7 +20,8 @@ from fleet import errors
 from fleet.cli import COMMANDS, module_of
 from fleet.cli.operate.status_page import wrong
 from fleet.cli.propose import HELD
-from fleet.config import EVENTS, ROOT
+from fleet.config import EVENTS
+from fleet.files import ROOT
 
 PAGE = (ROOT / "docs/operate.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```\n", PAGE, re.M | re.S)

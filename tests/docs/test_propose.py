@@ -8,7 +8,8 @@ import tomllib
 
 import pytest
 
-from fleet.config import ROOT, FleetConfig
+from fleet.config import FleetConfig
+from fleet.files import ROOT
 from fleet.fix.fixers.command import CommandFixer
 from tests.docs.test_operate import command_of
 

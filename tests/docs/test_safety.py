@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.config.files import SHIPPED
+from fleet.files import SHIPPED
 from fleet.jail.diagnosis import LOAD
 from tests.jail.probes.battery import ALL
 from tests.jail.scenarios import SCENARIOS

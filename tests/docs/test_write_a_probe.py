@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from fleet.config import ROOT
 from fleet.drivers.expect_check import check
+from fleet.files import ROOT
 
 PAGE = (ROOT / "docs/write-a-probe.md").read_text("utf-8")
 ROWS = re.findall(r"^\| `(.+?)` \| (.+?) \|$", PAGE, re.M)

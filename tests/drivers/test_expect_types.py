@@ -8,10 +8,10 @@ from collections.abc import Collection
 
 import pytest
 
-from fleet.config import ROOT
 from fleet.drivers.expect import FUNCTIONS, MACROS, ExpectationError, Values, functions, holds
 from fleet.drivers.expect_check import check
 from fleet.drivers.expect_shapes import result_of
+from fleet.files import ROOT
 from fleet.personas.check import Wants
 from sandbox.errors import CLASSES
 from sandbox.fuzz.port import ROUND_ENDS
@@ -132,7 +132,7 @@ def test_a_figure_is_a_number_and_an_expectation_is_not(text: str, wants: Wants)
 @pytest.mark.parametrize(
     ("file", "pattern", "words"),
     [
-        ("pages/html.py", r'rules\.add\("([^"]+)"\)|"([a-z]+-name)"', RULES),
+        ("pages/html.py", r'rules\.add\("([^"]+)"\)|"([a-z]+-name|(?<=in_label, ")label)"', RULES),
         ("fuzz/loop.py", r'why = "(\w+)"|return "(\w+)"', set(ROUND_ENDS) - {"executions"}),
     ],
 )

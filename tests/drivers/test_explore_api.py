@@ -137,14 +137,16 @@ async def test_the_next_run_asks_with_other_values_and_the_same_run_with_the_sam
     assert set(runs[2]) - set(runs[1])
 
 
-async def test_without_the_library_it_asks_nothing_and_says_why(
+async def test_without_the_library_it_asks_for_graphql_alone_and_says_why(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "fleet.explore")
     monkeypatch.setattr(api_cases, "find_spec", lambda name: None)
     with orchard(frozenset()) as site:
         made = api.make(OrchardDesk(site).ground, Random(1), {})
-    assert list(made.ask(48)) == []
+    asked = {str(step.args["url"]) for one in made.ask(48) for step in one.steps}
+    assert asked
+    assert all(url.endswith("?query=%7B__typename%7D") for url in asked)
     assert "not installed: schemathesis (pip install 'qa-fleet[api]')" in caplog.text
 
 

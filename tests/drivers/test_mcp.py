@@ -17,9 +17,9 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
-from fleet.config import ROOT
 from fleet.drivers.desk import FINISH, RUN_PROBE
 from fleet.drivers.mcp import LINGER_S, MAX_MESSAGE
+from fleet.files import ROOT
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from fleet.config import ROOT
+from fleet.files import ROOT
 
 WORK = """
 import os, sys

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,9 @@ def run(told: Said) -> str:
 
 
 def trajectory(state: Path, run: str) -> str:
-    return (state / "runs" / run / "trajectory.jsonl").read_text("utf-8")
+    """The record of a run, without the link of each line to the one before it."""
+    text = (state / "runs" / run / "trajectory.jsonl").read_text("utf-8")
+    return re.sub(r',"prev":"[0-9a-f]{64}"\}$', "}", text, flags=re.MULTILINE)
 
 
 def kind(line: str) -> str:

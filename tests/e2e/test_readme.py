@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from fleet.cli.demo import print_summary
-from fleet.config import ROOT
+from fleet.files import ROOT
 from tests.e2e.conftest import Said, command, processes_of, signed
 
 pytestmark = [pytest.mark.devnet, pytest.mark.jail, pytest.mark.timeout(600)]

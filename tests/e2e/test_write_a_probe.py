@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fleet.cli.personas.personas import SCAFFOLD
-from fleet.config import ROOT
+from fleet.files import ROOT
 from tests.e2e.conftest import Fleet, Said, command
 
 pytestmark = [pytest.mark.devnet, pytest.mark.jail, pytest.mark.timeout(600)]

@@ -17,12 +17,12 @@ from fleet.config import parse
 from fleet.findings.envelope import Envelope, read, write
 from fleet.findings.reader import skim
 from fleet.findings.records import ItemRecord, read_record, write_record
-from fleet.findings.severity import GRAVE, SEVERITIES
 from fleet.fuzzing.suspects import Suspect
 from fleet.personas.model import Probe
 from fleet.runs.outage.decide import Patience
 from fleet.runs.proof.grades import graded
 from fleet.runs.proof.verify import Proof, gravest_first
+from fleet.severity import GRAVE, SEVERITIES
 from fleet.store.rows import FindingRow
 from fleet.triage.items.cluster import proof_of
 from fleet.triage.items.unproven import unproven

@@ -7,7 +7,7 @@ from dataclasses import fields
 
 import pytest
 
-from fleet.config import ROOT
+from fleet.files import ROOT
 from fleet.findings.kinds import Kind, kind_of, kinds, link, markdown
 from fleet.oracles.table import ORACLES
 from sandbox.tools import TOOLS

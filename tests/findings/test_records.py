@@ -14,7 +14,7 @@ from fleet.findings.envelope import MAX_BYTES
 from fleet.findings.reader import read
 from fleet.findings.records import ItemRecord, RecordKind, name_of, read_record, write_record
 from fleet.findings.redact import Redactor
-from fleet.findings.severity import Severity
+from fleet.severity import Severity
 from fleet.store.rows import DecisionKind, LinkKind
 
 FP, OTHER, AT = "0123456789ab", "ba9876543210", "2026-11-23T07:00:00Z"

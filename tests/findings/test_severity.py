@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from fleet.findings.severity import GRAVE, MINOR, ON_THE_LOG, SEVERITIES, WEIGHTS, Severity, weight
+from fleet.severity import GRAVE, MINOR, ON_THE_LOG, SEVERITIES, WEIGHTS, Severity, weight
 from tests.house_copy import ROOT, HouseCopy
 
-HOME = "fleet/findings/severity.py"
+HOME = "fleet/severity.py"
 SCHEMA = "docs/reference/persona.schema.json"
 OTHER_SCALES = {
     "fleet/oracles/web/browser.py": "axe-core has words of its own for the impact on a reader",

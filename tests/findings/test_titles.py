@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from fleet.config import ROOT
+from fleet.files import ROOT
 from fleet.findings.field_words import FIELD_WORDS, in_words
 from fleet.findings.kinds import kind_of, kinds
 from fleet.findings.sighting import mentioned, of_probe, titled

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.config import ROOT
+from fleet.files import ROOT
 from fleet.fix.permission.allow_git import FOLDER, GitPermission, command, permission
 
 FP = "0123456789ab"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.config import ROOT
+from fleet.files import ROOT
 from sandbox.judging.verdict import judge, reason
 from sandbox.programs.process import STDERR, Ending
 from sandbox.programs.program import Program

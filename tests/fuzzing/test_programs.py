@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fleet.app.persona_sets import load
-from fleet.config import ROOT, Platform
+from fleet.config import Platform
 from fleet.config.compiler import CompilerSection
 from fleet.drivers.explore.driver import explorer
 from fleet.drivers.explore.notebook import Notebook
@@ -21,6 +21,7 @@ from fleet.drivers.explore.program import explorer as program
 from fleet.drivers.explore.program.explorer import DRY, ROUNDS, TOOLS, Programs, planned
 from fleet.drivers.explore.table import chosen
 from fleet.events.model import CheckFailed
+from fleet.files import ROOT
 from fleet.fuzzing.inputs import SearchStart
 from fleet.fuzzing.suspects import LATER
 from fleet.runs.fuzz_start import read_start

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from fleet.config import ROOT, parse, read_text
+from fleet.config import parse, read_text
 from fleet.config.target import FuzzTarget, load_target, target_names
 from fleet.errors import ConfigError, Unreachable, UsageError
+from fleet.files import ROOT
 from fleet.jail.bwrap.jail import BwrapJail
 from fleet.runs.fuzz_start import read_corpus, target_image, works
 

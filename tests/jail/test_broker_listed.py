@@ -12,7 +12,7 @@ import pytest
 
 from fleet.broker.broker import Broker
 from fleet.broker.egress_policy import Origin
-from fleet.config import ROOT
+from fleet.files import ROOT
 from tests.jail.test_broker_forward import Rig, rig, verdict
 from tests.sandbox.doubles import listener, policy_for
 

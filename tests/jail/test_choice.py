@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from fleet.config import ROOT, JailSection
-from fleet.config.files import SHIPPED
+from fleet.config import JailSection
 from fleet.errors import JailError
+from fleet.files import ROOT, SHIPPED
 from fleet.jail import diagnosis
 from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.choice import backend, open_jail, why_no_jail

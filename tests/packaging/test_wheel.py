@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from fleet.config import ROOT
+from fleet.files import ROOT
 from tests.packaging.conftest import Fleet, outside, source
 
 CHECKOUT_ONLY = {
-    "fleet/config/__init__.py",
     "fleet/config/files.py",
+    "fleet/files.py",
     "fleet/cli/operate/service.py",  # the folder of a unit: the checkout, or the installation
     "fleet/devnet/solc.py",  # rewrites the artifacts, which are committed
 }
@@ -53,7 +53,7 @@ def test_it_has_every_file_of_the_code_and_every_shipped_file_and_no_other(unpac
 
 
 def test_no_code_reads_a_file_by_its_place_in_a_checkout() -> None:
-    """Files beside a module are named from `__file__`; all others from `SHIPPED` of fleet/config/files.py."""
+    """Files beside a module are named from `__file__`; all others from `SHIPPED` of fleet/files.py."""
     found = {
         name
         for path in source()

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fleet.config import ROOT
 from fleet.drivers.expect_check import check
 from fleet.errors import PersonaError
+from fleet.files import ROOT
 from fleet.personas.load import LIMIT, LoadedPersona, load_all, load_persona
 from fleet.runs.call.guest_protocol import bad_args
 from sandbox.tools import TOOLS

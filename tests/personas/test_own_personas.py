@@ -10,8 +10,9 @@ from typer.testing import CliRunner
 
 from fleet.app.persona_sets import roster
 from fleet.cli.personas import personas
-from fleet.config.files import SHIPPED, own_personas, persona_dirs
+from fleet.config.files import own_personas, persona_dirs
 from fleet.errors import UsageError
+from fleet.files import SHIPPED
 
 
 @pytest.fixture

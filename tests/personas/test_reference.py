@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from fleet.app.tool_reference import NAMES, markdown, reference, words
-from fleet.config import ROOT
 from fleet.config.json_schema import schema
 from fleet.drivers.expect import VARIABLES
 from fleet.drivers.expect_check import check
+from fleet.files import ROOT
 from fleet.personas.model import Persona
 from fleet.runs.call.guest_protocol import bad_args
 from sandbox.spec import ToolSpec

@@ -18,7 +18,7 @@ from typing import Self
 
 import anyio
 
-from fleet.config import ROOT
+from fleet.files import ROOT
 from fleet.jail.process import proc_stat
 
 TETHER = ROOT / "fleet" / "devnet" / "parent_death.py"

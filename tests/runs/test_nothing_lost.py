@@ -21,11 +21,11 @@ from fleet.drivers.explore.port import ExplorerContext, Results
 from fleet.drivers.session import RunOver
 from fleet.errors import BudgetExceeded
 from fleet.findings.proof import MOST_LOOKS, TRIES
-from fleet.findings.severity import Severity
 from fleet.gate.model import Rung
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Step
 from fleet.runs.desk.coverage import coverage
+from fleet.severity import Severity
 from fleet.store.rows import FindingRow, ItemRow
 from fleet.triage.items.unproven import proving
 from tests.runs.table import PLATFORM, RUN, Answer, Table, look, persona, seated, well

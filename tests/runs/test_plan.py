@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.errors import ConfigError
-from fleet.findings.severity import Severity
 from fleet.gate.model import Rung
 from fleet.personas.model import Probe
 from fleet.runs.desk.state import STATES, Plan, PlanItem, State, complete
+from fleet.severity import Severity
 from tests.runs.table import look
 
 THREE = Plan.of([look("a"), look("b", tool="qa_call", target="claude", message="x"), look("c")])

@@ -11,12 +11,12 @@ import pytest
 
 from fleet.drivers.desk import RUN_PROBE
 from fleet.findings.redact import Redactor
-from fleet.findings.severity import Severity
 from fleet.oracles.model import Facts
 from fleet.personas.model import Step
 from fleet.runs.proof.attempt import Attempt
 from fleet.runs.proof.candidates import answered, showing
 from fleet.runs.proof.verify import judge
+from fleet.severity import Severity
 from fleet.store.rows import FindingRow
 from tests.runs.table import RUN, Table, look, persona, seated, well
 from tests.runs.test_desk import ANY, ask

@@ -18,8 +18,8 @@ import anyio
 import pytest
 
 from fleet.clock import iso
-from fleet.config import ROOT
 from fleet.drivers.session import RunOver
+from fleet.files import ROOT
 from fleet.findings.audit import audit_of, key_of
 from fleet.findings.recurrence import Recurrence
 from fleet.gate.model import Rung

@@ -12,9 +12,10 @@ import pytest
 
 from fleet.app.lock import only_one
 from fleet.cli.personas.try_probe import undisturbed
-from fleet.config import ROOT, FleetConfig
+from fleet.config import FleetConfig
 from fleet.config.load import ENVIRONMENT
 from fleet.errors import BudgetExceeded, TryAgain
+from fleet.files import ROOT
 from fleet.findings.proof import TRIES
 from fleet.personas.learned import Learned
 from fleet.runs.drive import with_learned

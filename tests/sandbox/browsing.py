@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote, urlsplit
 import pytest
 
 from fleet.broker.broker import Broker, EgressRecord
-from fleet.config import ROOT
+from fleet.files import ROOT
 from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.docker.engine_choice import EngineChoice
 from fleet.jail.docker.jail import DockerJail

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from fleet.config import ROOT
+from fleet.files import ROOT
 
 TRIGGERS = {
     "qa-smoke": '[{ every = "15s" }]',

@@ -22,10 +22,11 @@ import httpx
 from fleet.chain.keys import address_of, load_key
 from fleet.chain.node.rpc import Rpc
 from fleet.clock import SystemClock
-from fleet.config import ROOT, Platform, parse
+from fleet.config import Platform, parse
 from fleet.devnet.defects import ALL_IDS
 from fleet.devnet.devnet import Devnet
 from fleet.events.daemon_events import DaemonEvent
+from fleet.files import ROOT
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
 from fleet.jail.process import proc_stat

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from fleet.config import ROOT
 from fleet.disk_reserve import BALLAST, SIZE, look
+from fleet.files import ROOT
 
 APART = ["unshare", "--mount", "--propagation", "private"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.config import ROOT
+from fleet.files import ROOT
 
 FLEET = """
 import sys

@@ -21,8 +21,8 @@ from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import Any
 
-from fleet.config import ROOT
 from fleet.devnet.anvil import find_anvil
+from fleet.files import ROOT
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "qa-fleet"
 PACKAGES = "systemd,systemd-sysv,dbus,python3,python3-venv,bubblewrap,procps"

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 from markdown_it import MarkdownIt
 
-from fleet.config import ROOT
+from fleet.files import ROOT
 from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.digest import DailyDigest, daily_digest, digest_json, digest_markdown
 from fleet.triage.outputs.document import WorklistHeader

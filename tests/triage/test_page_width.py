@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from fleet.config import ROOT
+from fleet.files import ROOT
 from fleet.triage.items.life import ItemState
 from fleet.triage.outputs.html_page import to_html
 from tests.sandbox.browsing import needs_browser

@@ -60,12 +60,15 @@ def test_the_place_by_counts_is_the_place_by_reports(pairs: list[tuple[str, str]
         assert by_counts in (None, judge(item.cluster(), SURFACES, ItemFacts(), day).order)
 
 
-def test_a_report_that_is_not_kept_says_nothing_of_the_place() -> None:
+@pytest.mark.parametrize(("odd", "others"), [("low", "critical"), ("critical", "low")])
+def test_the_gravest_report_is_kept_and_one_that_is_not_says_nothing_of_the_place(
+    odd: str, others: str
+) -> None:
     index, day = TriageIndex(TRUSTED), datetime.fromtimestamp(START, UTC).date()
-    said = ["low"] * OLDEST * 2 + ["critical"] + ["low"] * REPORTS
+    said = [others] * OLDEST * 2 + [odd] + [others] * REPORTS
     index.add(log(*(finding("a", run=f"r{at}", sev=sev) for at, sev in enumerate(said))))
     (item,) = index.items()
-    assert "critical" not in {one.severity for one in item.reports}
+    assert (odd in {one.severity for one in item.reports}) == (odd == "critical")
     assert reported_order(item, SURFACES, day) == judge(item.cluster(), SURFACES, ItemFacts(), day).order
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.errors import ConfigError
-from fleet.findings.severity import ON_THE_LOG
+from fleet.severity import ON_THE_LOG
 from fleet.store.rows import MirroredEntry
 from fleet.triage.items.listed import rank
 from fleet.triage.items.meta import key

@@ -13,7 +13,7 @@ from fleet.triage.run import decide
 from tests.triage.seeded_log import SeededLog
 from tests.triage.triage_log import START, TRUSTED
 
-DIGEST = "0fb9c0886d31c13aa9e27adb5761d61032393bc281779529414b33eff4e88741"
+DIGEST = "9003b0a3bd3cfb55d24e10e14f15ab829d7e3e0efbcb21e0109cf4f73c669964"
 
 
 def digest_of(count: int, cuts: int) -> str:

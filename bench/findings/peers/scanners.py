@@ -20,7 +20,7 @@ import httpx
 
 from bench.findings.fleet_rounds import FinderOutcome
 from bench.findings.rules import EvidenceCall, Posted
-from fleet.config import ROOT
+from fleet.files import ROOT
 from sandbox.pages import html
 from sandbox.text import mask
 from tests.platforms.stand import Stand

@@ -15,7 +15,7 @@ from bench.fuzzing.campaign import search, target_file
 from bench.fuzzing.generate import FaultyCompiler
 from bench.fuzzing.reference import ReferenceStand
 from bench.fuzzing.score import scored
-from fleet.config import ROOT
+from fleet.files import ROOT
 
 AFL = shutil.which("afl-fuzz")
 PIN = ["taskset", "-c", "0"] if shutil.which("taskset") else []

@@ -13,8 +13,8 @@ from bench.findings.peers.scanners import VENV
 from bench.fuzzing.campaign import search
 from bench.fuzzing.faults import HERE
 from bench.fuzzing.peers.rustlite import GRACE_S, PIN, blind, environment
-from fleet.config import ROOT
 from fleet.config.target import load_target
+from fleet.files import ROOT
 from sandbox.fuzz.inputs.table import seeds as suspicious
 
 TARGET = ROOT / "config" / "targets" / "vyper.toml"

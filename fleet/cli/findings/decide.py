@@ -21,7 +21,7 @@ from fleet.cli.operate.status_page import minute
 from fleet.clock import SystemClock, iso
 from fleet.config import load_fleet, load_platform
 from fleet.errors import ConfigError, FleetError, UsageError
-from fleet.findings.severity import SEVERITIES
+from fleet.severity import SEVERITIES
 from fleet.store.rows import HOLD, QUEUED, DecisionKind, DecisionRow, LinkKind
 from fleet.text import clean
 from fleet.triage.items.decisions import fold

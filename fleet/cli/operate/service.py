@@ -17,10 +17,9 @@ from typing import Annotated
 import typer
 
 from fleet.cli.console import DryRun, Json, make_app, note, put
-from fleet.config import ROOT, read_text
-from fleet.config.files import SHIPPED
+from fleet.config import read_text
 from fleet.errors import ConfigError, Refused, UsageError
-from fleet.files import sync_folder, write_atomic
+from fleet.files import ROOT, SHIPPED, sync_folder, write_atomic
 
 app = make_app(group=True)
 

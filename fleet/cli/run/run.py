@@ -38,7 +38,6 @@ from fleet.config import load_fleet, load_platform
 from fleet.config.parts import in_short
 from fleet.errors import ConfigError, FleetError, TryAgain, Unreachable, UsageError
 from fleet.events.stream import Reader
-from fleet.findings.severity import weight
 from fleet.fix.fix_pass import Fixing
 from fleet.fix.remains import clear_remains
 from fleet.gate.dial import DIAL, read_dial
@@ -53,6 +52,7 @@ from fleet.runs.proof.grades import graded
 from fleet.runs.queue import FIX, TRIAGE
 from fleet.runs.run import RunReport, fire, recover
 from fleet.runs.survey import why_idle
+from fleet.severity import weight
 from fleet.store.rows import TRIAL
 from fleet.text import clean, counted
 from sandbox.spec import Effect

@@ -19,7 +19,7 @@ from fleet.cli.findings import item_pages
 from fleet.cli.outages import line_of, open_outages
 from fleet.cli.worklist import fresh
 from fleet.errors import Unreachable, UsageError
-from fleet.findings.severity import WEIGHTS
+from fleet.severity import WEIGHTS
 from fleet.store.journal import Journal
 from fleet.text import clean, counted
 from fleet.triage.items.rank import SURFACES

@@ -16,8 +16,8 @@ from pydantic import Field, StringConstraints
 from fleet.config import Section, parse, read_text
 from fleet.devnet.defects.effects import ShownEffect
 from fleet.errors import ConfigError
-from fleet.findings.severity import Severity
 from fleet.personas.model import Surface
+from fleet.severity import Severity
 
 FOLDER = Path(__file__).parent
 

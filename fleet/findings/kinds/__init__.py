@@ -15,8 +15,8 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from fleet.config import Section
-from fleet.findings.severity import Severity
 from fleet.findings.sighting import NAME_CHARS
+from fleet.severity import Severity
 
 SUBJECTS = ("web", "agent", "chain", "account", "program", "documents", "operation")
 Sentence = Annotated[str, StringConstraints(min_length=12, max_length=200, pattern=r"^[A-Z][\s\S]*\.$")]

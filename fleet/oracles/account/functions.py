@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from fleet.findings.severity import Severity
 from fleet.oracles.account.rows import (
     ITEM,
     LIST,
@@ -26,6 +25,7 @@ from fleet.oracles.account.rows import (
 )
 from fleet.oracles.documents.openapi import Operation
 from fleet.oracles.model import Exchange, Facts, Observation, observed
+from fleet.severity import Severity
 from fleet.text import line
 
 _ROLE = r"(?:admin(?:istrator)?|staff|moderator|superuser|employee|back-?office)s?"

@@ -9,12 +9,12 @@ from itertools import pairwise
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from fleet.findings.severity import Severity
 from fleet.oracles.account.rights import rights
 from fleet.oracles.account.rows import NONE, PlayedStep, described, description, on, oracle, played, row
 from fleet.oracles.documents.openapi import Operation
 from fleet.oracles.model import Exchange, Facts, Observation, observed
 from fleet.oracles.web import traces
+from fleet.severity import Severity
 from fleet.text import line
 
 _PRODUCT = re.compile(r"(\d{3,6})\s{0,2}\*\s{0,2}(\d{3,6})")

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from fleet.findings.severity import Severity
 from fleet.oracles.account.rows import (
     GONE,
     ITEM,
@@ -32,6 +31,7 @@ from fleet.oracles.account.rows import (
     row,
 )
 from fleet.oracles.model import Exchange, Facts, Observation, observed
+from fleet.severity import Severity
 from fleet.text import line
 
 

@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from fleet.findings.severity import Severity
 from fleet.oracles.account.rows import on, oracle
 from fleet.oracles.account.site_rows import NAMED, SENT, SERVED, SiteStep, reads, site_row, site_steps
 from fleet.oracles.account.tokens import leaves
 from fleet.oracles.model import Exchange, Facts, Observation, observed
+from fleet.severity import Severity
 from fleet.text import line
 
 _PARAMETER = re.compile(r"[?&]([^=&]{1,40})=[^&]{0,40}elsewhere\.example")

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from fleet.findings.severity import Severity
 from fleet.oracles.account.rows import on, oracle
 from fleet.oracles.account.site_rows import MARKED, SENT, SERVED, SiteStep, reads, site_row, site_steps
 from fleet.oracles.model import Exchange, Facts, Observation, observed
+from fleet.severity import Severity
 from fleet.text import line
 
 VIEWERS = ("other", "anonymous")

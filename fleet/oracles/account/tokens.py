@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from fleet.findings.severity import Severity
 from fleet.oracles.account.rows import (
     ME,
     MINE,
@@ -20,6 +19,7 @@ from fleet.oracles.account.rows import (
     row,
 )
 from fleet.oracles.model import Exchange, Facts, Observation, observed
+from fleet.severity import Severity
 from fleet.text import line
 from sandbox.sites.sessions import FORGED
 from sandbox.spec import SAFE

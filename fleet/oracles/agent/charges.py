@@ -10,11 +10,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from fleet.findings.field_words import amount
-from fleet.findings.severity import Severity
 from fleet.oracles.agent.dialogue import agent, answered, number
 from fleet.oracles.echoes import OWN, route
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
 from fleet.oracles.texts import is_html, visible
+from fleet.severity import Severity
 
 DOCUMENT = 60_000
 """Characters of a document that are read."""

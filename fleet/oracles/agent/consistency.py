@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from fleet.findings.field_words import amount
-from fleet.findings.severity import Severity
 from fleet.findings.sighting import template
 from fleet.oracles.agent.dialogue import (
     SHOWN,
@@ -27,6 +26,7 @@ from fleet.oracles.agent.dialogue import (
 )
 from fleet.oracles.agent.help_text import commands
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
+from fleet.severity import Severity
 from fleet.text import line
 
 PAIRS = 3

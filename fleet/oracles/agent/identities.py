@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from fleet.findings.severity import Severity
 from fleet.oracles.agent import help_text, vocabulary
 from fleet.oracles.agent.dialogue import (
     agent,
@@ -20,6 +19,7 @@ from fleet.oracles.agent.dialogue import (
     served,
 )
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
+from fleet.severity import Severity
 from fleet.text import line
 from sandbox.agents.call_request import is_address
 

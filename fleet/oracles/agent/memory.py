@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from fleet.findings.severity import Severity
 from fleet.findings.sighting import template
 from fleet.oracles.agent import vocabulary
 from fleet.oracles.agent.charges import kept_private, promising
@@ -24,6 +23,7 @@ from fleet.oracles.agent.dialogue import (
     without,
 )
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
+from fleet.severity import Severity
 from fleet.text import line
 
 UNMISTAKABLE = 8

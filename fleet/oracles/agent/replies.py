@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from fleet.findings.field_words import amount
-from fleet.findings.severity import Severity
 from fleet.findings.sighting import Sighting, template
 from fleet.oracles.agent import vocabulary
 from fleet.oracles.agent.dialogue import agent, honest, message_of, number, same_words, served
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
+from fleet.severity import Severity
 from fleet.text import line
 
 PRICE = "call_price_wei"

@@ -12,10 +12,10 @@ from typing import Any
 
 from fleet.chain.signing.never import NEVER, RELEASE
 from fleet.findings.field_words import shown
-from fleet.findings.severity import Severity
 from fleet.oracles.chain import fourbyte
 from fleet.oracles.chain.simulated import NARROW, STRANGER, ZERO, Simulated, WatchReading, account, number, of
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
+from fleet.severity import Severity
 from fleet.text import line
 
 OWNERS = frozenset(NEVER) - {RELEASE}

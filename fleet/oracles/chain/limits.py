@@ -11,10 +11,10 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from fleet.findings.severity import Severity
 from fleet.oracles.chain import fourbyte
 from fleet.oracles.chain.simulated import STRANGER, Simulated, number, of
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
+from fleet.severity import Severity
 
 REGISTER = "0xf2c298be"
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.IGNORECASE)

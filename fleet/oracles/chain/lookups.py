@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from fleet.findings.severity import Severity
 from fleet.oracles.chain.code_functions import READS, TypedFunction
 from fleet.oracles.chain.simulated import views, watched
 from fleet.oracles.chain.unnamed import described, key_of, unnamed
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
+from fleet.severity import Severity
 
 FEW = 3
 """Fewest things of which two views agree before one more is called a contradiction."""

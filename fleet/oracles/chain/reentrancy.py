@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fleet.findings.field_words import amount
-from fleet.findings.severity import Severity
 from fleet.oracles.chain import fourbyte
 from fleet.oracles.chain.simulated import Simulated, number, of
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
+from fleet.severity import Severity
 
 TAKES = "0x00"
 """Code that takes coin and does nothing."""

@@ -11,12 +11,12 @@ from functools import partial
 from typing import Any
 
 from fleet.findings.field_words import shown
-from fleet.findings.severity import Severity
 from fleet.oracles.chain.fourbyte import selector_of
 from fleet.oracles.chain.interfaces import StatedFunction, functions
 from fleet.oracles.chain.simulated import STRANGER, ZERO, Simulated, account, number, of, views, watched
 from fleet.oracles.echoes import OWN, route
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
+from fleet.severity import Severity
 
 WORD = 64
 

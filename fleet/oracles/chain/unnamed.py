@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from fleet.findings.severity import Severity
 from fleet.oracles.chain import fourbyte
 from fleet.oracles.chain.code_functions import TypedFunction, of_surface
 from fleet.oracles.chain.limits import text_of
 from fleet.oracles.chain.simulated import STRANGER, ZERO, Simulated, WatchReading, account, number, of
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
+from fleet.severity import Severity
 from sandbox.chain.simulation import NAMES
 
 LEAST, MOST_TEXT, MOST_NUMBER = 8, 24_000, 10**12

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from fleet.findings.field_words import shown
-from fleet.findings.severity import Severity
 from fleet.oracles.chain.simulated import ZERO, account, number, views, watched
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
+from fleet.severity import Severity
 
 INTERFACES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "0x7f5828d0": ("ERC-173", ("0x8da5cb5b", "0xf2fde38b")),

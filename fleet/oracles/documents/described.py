@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from fleet.findings.severity import Severity
 from fleet.oracles.documents.api_document import api_document
 from fleet.oracles.documents.json_schema import REQUIRED, misfits
 from fleet.oracles.documents.openapi import Operation, operations, server
@@ -19,6 +18,7 @@ from fleet.oracles.documents.routes import DocumentedCall, same_host
 from fleet.oracles.echoes import host, route
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.oracles.texts import parsed
+from fleet.severity import Severity
 from fleet.text import line
 from sandbox.tools.qa_fetch import MAX_TEXT
 

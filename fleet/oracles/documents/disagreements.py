@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
-from fleet.findings.severity import Severity
 from fleet.oracles.documents.statements import Statement, statements
 from fleet.oracles.echoes import OWN, route
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
 from fleet.oracles.texts import is_html
+from fleet.severity import Severity
 from fleet.text import line
 
 _GUIDES = frozenset(

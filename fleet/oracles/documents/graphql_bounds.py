@@ -12,11 +12,11 @@ from functools import partial
 from itertools import accumulate
 from typing import Any
 
-from fleet.findings.severity import Severity
 from fleet.oracles.documents.graphql import is_introspection
 from fleet.oracles.echoes import family, route
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.oracles.texts import parsed
+from fleet.severity import Severity
 
 ALIASES, BATCH, DEEP = 100, 40, 30
 """Far above what clients need (Apollo Router's examples: 30 aliases, batches of 10, a depth of 10 to 20)."""
@@ -54,8 +54,8 @@ def _data(last: Exchange) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def _at(last: Exchange, what: str, key: str) -> Observation:
-    where = {"route": family(last.args).partition("?")[0], "rule": key}  # by whatever method it was asked
+def _at(last: Exchange, what: str, key: str, **rule: str) -> Observation:
+    where = {"route": family(last.args).partition("?")[0], **rule}  # by whatever method it was asked
     return observed(f"{route(last.args)}: {what}", f"{key} {route(last.args)}", "text", where=where)
 
 
@@ -72,7 +72,12 @@ def _at(last: Exchange, what: str, key: str) -> Observation:
 def graphql_aliases(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     asked = {f"a{number}" for number in _ALIAS.findall(_query(seen[-1]))}
     if len(asked) >= ALIASES and asked <= set(_data(seen[-1])):
-        yield _at(seen[-1], f"one request asks for a field {len(asked)} times", "graphql-aliases")
+        yield _at(
+            seen[-1],
+            f"one request asks for a field {len(asked)} times",
+            "graphql-aliases",
+            rule="graphql-aliases",
+        )
 
 
 @oracle(
@@ -90,7 +95,9 @@ def graphql_batch(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
     queries = sent if isinstance(sent, list) else []
     whole = len(answers) == len(queries) >= BATCH
     if whole and all(isinstance(one, dict) and one.get("data") for one in answers):
-        yield _at(seen[-1], f"one request holds {len(queries)} queries", "graphql-batch")
+        yield _at(
+            seen[-1], f"one request holds {len(queries)} queries", "graphql-batch", rule="graphql-batch"
+        )
 
 
 @oracle(
@@ -105,7 +112,9 @@ def graphql_depth(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
     opens = accumulate({"{": 1, "}": -1}.get(letter, 0) for letter in _query(seen[-1]))
     depth = max(opens, default=0)
     if depth >= DEEP and _data(seen[-1]):
-        yield _at(seen[-1], f"a query nested {depth} levels deep is taken", "graphql-depth")
+        yield _at(
+            seen[-1], f"a query nested {depth} levels deep is taken", "graphql-depth", rule="graphql-depth"
+        )
 
 
 @oracle(

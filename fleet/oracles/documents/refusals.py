@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from fleet.findings.severity import Severity
 from fleet.oracles.echoes import family, gave
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
+from fleet.severity import Severity
 
 REFUSED = (400, 422)
 _RANGE = re.compile(

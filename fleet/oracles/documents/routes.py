@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-from fleet.findings.severity import Severity
 from fleet.oracles.documents.openapi import operations, server
 from fleet.oracles.echoes import host, route
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
 from fleet.oracles.texts import parsed
 from fleet.oracles.web.pages import ELSEWHERE
+from fleet.severity import Severity
 from fleet.text import line
 
 _CALL = re.compile(

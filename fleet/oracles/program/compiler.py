@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from fleet.findings.severity import Severity
 from fleet.findings.sighting import Sighting, template
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle
 from fleet.oracles.program.shapes import shape
+from fleet.severity import Severity
 from fleet.text import line
 
 SHORTEST_S = 1.0

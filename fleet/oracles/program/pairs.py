@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from fleet.findings.severity import Severity
 from fleet.findings.sighting import Sighting
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle
 from fleet.oracles.program.shapes import shape
+from fleet.severity import Severity
 from sandbox.fuzz.relations import related
 
 _SOURCE = "fn frame(t: i32) -> i32 { let step = 2; t * step }"

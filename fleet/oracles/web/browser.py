@@ -12,12 +12,12 @@ from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from fleet.findings.severity import Severity
 from fleet.findings.sighting import template
 from fleet.oracles.echoes import OWN, gave, route
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.oracles.web.pages import ELSEWHERE
 from fleet.oracles.web.variations import Place, Variation
+from fleet.severity import Severity
 from fleet.text import counted, line
 
 GRAVE = ("critical", "serious")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fleet.findings.severity import Severity
 from fleet.oracles.echoes import host
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
 from fleet.oracles.web.variations import below, varied
+from fleet.severity import Severity
 
 OF_PAGE = frozenset({"parameter", "path", "field"})
 """Inputs that one page reads. An odd path, a method, a header, a parameter that no page mentions: what breaks

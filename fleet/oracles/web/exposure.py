@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fleet.findings.severity import Severity
 from fleet.oracles.echoes import OWN, family
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
+from fleet.severity import Severity
 from fleet.text import line
 
 PEOPLE = "e-mail addresses of many people"

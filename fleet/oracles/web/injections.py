@@ -8,12 +8,12 @@ from functools import partial
 from html.parser import HTMLParser
 from typing import Any
 
-from fleet.findings.severity import Severity
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.oracles.texts import parsed
 from fleet.oracles.web import traces
 from fleet.oracles.web.pages import ELSEWHERE
 from fleet.oracles.web.variations import Variation, below, neutral, varied
+from fleet.severity import Severity
 from fleet.text import line
 
 _PRODUCT = re.compile(r"(\d{3,6})\s{0,2}\*\s{0,2}(\d{3,6})")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from urllib.parse import urldefrag, urljoin
 
-from fleet.findings.severity import Severity
 from fleet.oracles.echoes import OWN, family, route
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
+from fleet.severity import Severity
 
 GONE = frozenset({404, 410})
 

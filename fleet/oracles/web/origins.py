@@ -7,9 +7,9 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
-from fleet.findings.severity import Severity
 from fleet.oracles.echoes import route
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
+from fleet.severity import Severity
 
 _LOCAL = ("localhost", "127.0.0.1", "::1", "[::1]")
 

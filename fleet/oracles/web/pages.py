@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from urllib.parse import unquote
 
-from fleet.findings.severity import Severity
 from fleet.findings.sighting import template
 from fleet.oracles.echoes import family, gave, gave_key, host
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
@@ -17,6 +16,7 @@ from fleet.oracles.texts import Passage, is_html, passages
 from fleet.oracles.web import traces
 from fleet.oracles.web.variations import below, varied
 from fleet.personas.needs import strings
+from fleet.severity import Severity
 from fleet.text import line
 from sandbox.secrets.patterns import ISSUED
 from sandbox.text import mask

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
-from fleet.findings.severity import Severity
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
 from fleet.oracles.web.variations import below, varied
+from fleet.severity import Severity
 
 
 def _asked(location: str) -> tuple[Exchange, ...]:

@@ -9,11 +9,11 @@ from functools import partial
 from json import JSONDecodeError
 from typing import Any
 
-from fleet.findings.severity import Severity
 from fleet.findings.sighting import template
 from fleet.oracles.echoes import OWN, family, gave, host, route
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.oracles.texts import parsed
+from fleet.severity import Severity
 from fleet.text import line
 
 _PAGE = re.compile(r"(?is)\A\s*(?:<!--.{0,400}?-->\s*)?(?:<!doctype html|<html[\s>])")

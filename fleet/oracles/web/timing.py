@@ -13,13 +13,13 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from fleet.findings.field_words import in_words
-from fleet.findings.severity import Severity
 from fleet.findings.sighting import Sighting
 from fleet.oracles.echoes import route
 from fleet.oracles.measures import counts, latency_of, samples
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.oracles.statistics import ranks
 from fleet.oracles.statistics.changes import best_level
+from fleet.severity import Severity
 from fleet.store.rows import SampleRow
 
 KIN = 3

@@ -15,8 +15,8 @@ from typing import Literal
 
 from fleet.findings.outage import WORD
 from fleet.findings.proof import TRIES
-from fleet.findings.severity import Severity
 from fleet.runs.call.targets import NODE, Reach, spoken, words
+from fleet.severity import Severity
 from fleet.text import counted
 from fleet.unanswered import NO_NAME
 

@@ -13,7 +13,6 @@ from typing import Any
 from fleet.findings.fingerprint import fingerprint, former, identity, second
 from fleet.findings.kinds import kind_of, kinds
 from fleet.findings.repro import ReproCall, write_repro
-from fleet.findings.severity import Severity, weight
 from fleet.findings.sighting import Sighting, mentioned, of_probe, titled
 from fleet.oracles.echoes import host
 from fleet.oracles.model import Exchange, Facts, Violation
@@ -23,6 +22,7 @@ from fleet.oracles.web.quotations import ShownWords
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe, Step, Surface
 from fleet.runs.proof.attempt import Attempt
+from fleet.severity import Severity, weight
 from fleet.store.rows import FindingRow
 from fleet.text import line
 from sandbox.spec import Effect

@@ -19,11 +19,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from fleet.drivers.expect_check import check
 from fleet.findings.fingerprint import normalise_repro
 from fleet.findings.repro import ReproCall, ReproError, spell, write_repro
-from fleet.findings.severity import Severity
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe, Step, Surface
 from fleet.runs.call.guest_protocol import bad_args
 from fleet.runs.proof.verify import repro_of
+from fleet.severity import Severity
 from fleet.store.rows import FindingRow
 from fleet.text import line
 from sandbox.spec import Effect

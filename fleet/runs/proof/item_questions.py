@@ -19,7 +19,6 @@ from fleet.findings.evidence import load
 from fleet.findings.fingerprint import fingerprint, normalise_repro
 from fleet.findings.outage import WORD, is_titled
 from fleet.findings.repro import ReproCall, ReproError, parse_repro
-from fleet.findings.severity import SEVERITIES, Severity
 from fleet.findings.sighting import WORD_CHARS, lead, spelled
 from fleet.oracles.model import Facts
 from fleet.personas.model import Probe, Step, Surface
@@ -28,6 +27,7 @@ from fleet.runs.context import FleetContext
 from fleet.runs.proof.attempt import Attempt
 from fleet.runs.proof.candidates import NEW, Candidate, candidates, showing
 from fleet.runs.proof.claims import kept
+from fleet.severity import SEVERITIES, Severity
 from fleet.store.rows import FindingRow, ItemRow
 from fleet.text import clean, line
 from sandbox.errors import CLASSES

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 from fleet.events.model import FindingRaised
 from fleet.findings.proof import TRIES
-from fleet.findings.severity import SEVERITIES, weight
 from fleet.gate.budget import Budget
 from fleet.runs.proof.candidates import NEW
 from fleet.runs.proof.claims import kept
 from fleet.runs.proof.probe_runner import ProbeRunner
 from fleet.runs.proof.rerun import cost, withheld
+from fleet.severity import SEVERITIES, weight
 from fleet.store.rows import FindingRow
 
 MOST = 12

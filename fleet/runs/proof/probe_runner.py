@@ -24,7 +24,6 @@ from fleet.findings.fingerprint import graver
 from fleet.findings.instances import noted
 from fleet.findings.proof import MOST_LOOKS, TRIES
 from fleet.findings.repro import ReproCall, write_repro
-from fleet.findings.severity import GRAVE, weight
 from fleet.findings.sighting import titled
 from fleet.oracles.measures import latency_of, measured, samples
 from fleet.oracles.model import Exchange, Facts
@@ -47,6 +46,7 @@ from fleet.runs.proof.minimise import FEW, MOST, minimise, retold
 from fleet.runs.proof.quoted import quoted_on_request
 from fleet.runs.proof.retest_order import FIXED, UNPROVEN, VERIFIED
 from fleet.runs.proof.verify import JAIL_LOST, OF_ONE_PROOF, Proof, gravest_first, prove_all
+from fleet.severity import GRAVE, weight
 from fleet.store.rows import FindingRow, SampleRow
 from sandbox.tools import TOOLS
 

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from fleet.clock import iso
 from fleet.findings import audit
 from fleet.findings.recurrence import Recurrence
-from fleet.findings.severity import MINOR
 from fleet.runs.proof.item_questions import KnownItem
+from fleet.severity import MINOR
 from fleet.store.rows import ItemRow
 
 MOST = 12

@@ -18,7 +18,6 @@ from fleet.findings.evidence import Bundle, EvidenceStep, save, seal
 from fleet.findings.instances import recorded, written
 from fleet.findings.proof import MOST_LOOKS, TRIES, is_confirmed
 from fleet.findings.repro import ReproCall
-from fleet.findings.severity import weight
 from fleet.findings.sighting import titled
 from fleet.oracles.model import Facts
 from fleet.personas.load import LoadedPersona
@@ -28,6 +27,7 @@ from fleet.runs.context import FleetContext
 from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt, locked_out, pressure, refused
 from fleet.runs.proof.candidates import showing
 from fleet.runs.proof.grades import needs_review
+from fleet.severity import weight
 from fleet.store.rows import FindingRow
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS

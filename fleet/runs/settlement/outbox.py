@@ -20,10 +20,10 @@ from fleet.findings.fingerprint import fingerprint
 from fleet.findings.outage import WORD as OUTAGE
 from fleet.findings.records import fixed_record, write_record
 from fleet.findings.recurrence import key_of, read_recurrence
-from fleet.findings.severity import GRAVE, Severity, weight
 from fleet.runs.context import FleetContext, RunContext
 from fleet.runs.settlement.finality import PostingSide, claimed, look_at_posts
 from fleet.runs.settlement.turn import posting
+from fleet.severity import GRAVE, Severity, weight
 from fleet.store.rows import CLOSING, HOLD, FindingRow, FindingState, ItemRow
 from fleet.store.standing import standing
 

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Mapping
 
 from fleet.config import NoticeEvent
 from fleet.findings.outage import OutageBook, is_titled, lasted
-from fleet.findings.severity import Severity
 from fleet.gate.budget import Unit
 from fleet.service.notify.state import HostState, Notice, NoticeState
+from fleet.severity import Severity
 from fleet.store.rows import ItemRow, ProposalRow
 from fleet.store.tables.units import amount
 from fleet.text import line

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 
 from fleet.findings.envelope import Envelope, write
-from fleet.findings.severity import META
+from fleet.severity import META
 from fleet.triage.items.cluster import TIERS
 from fleet.triage.items.worklist import WorklistItem
 

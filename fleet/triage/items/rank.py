@@ -23,7 +23,7 @@ from fleet.clock import YEAR_9999
 from fleet.errors import ConfigError
 from fleet.findings.reader import ParsedEntry
 from fleet.findings.recurrence import Recurrence
-from fleet.findings.severity import UNKNOWN, WEIGHTS, weight
+from fleet.severity import UNKNOWN, WEIGHTS, weight
 from fleet.text import counted
 from fleet.triage.items.cluster import TIERS, Cluster, ReadReport, recurrence
 from fleet.triage.items.life import Life

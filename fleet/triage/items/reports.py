@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import chain
 
-from fleet.findings.severity import weight
+from fleet.severity import weight
 from fleet.triage.items.cluster import Cluster, ReadReport
 from fleet.triage.items.worklist import ProofState
 

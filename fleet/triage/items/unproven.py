@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 
 from fleet.clock import iso
 from fleet.findings.outage import WORD
-from fleet.findings.severity import weight
 from fleet.runs.proof.grades import needs_review
+from fleet.severity import weight
 from fleet.store.rows import CLOSING, HOLD, DecisionRow, FindingRow
 from fleet.triage.items.decisions import STATES, fold
 from fleet.triage.items.worklist import WorklistItem

@@ -10,7 +10,7 @@ from pathlib import Path
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from fleet.findings.severity import UNKNOWN, WEIGHTS, weight
+from fleet.severity import UNKNOWN, WEIGHTS, weight
 from fleet.text import clean
 from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.document import WorklistHeader, audited, closed, opened, proven, sentence, standing

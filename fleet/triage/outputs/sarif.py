@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from fleet.findings.kinds import Kind, kind_titled, kinds, link
 from fleet.findings.repro import ReproError, parse_repro
-from fleet.findings.severity import GRAVE, Severity, weight
+from fleet.severity import GRAVE, Severity, weight
 from fleet.text import line
 from fleet.triage.items.life import OPEN
 from fleet.triage.items.worklist import WorklistItem

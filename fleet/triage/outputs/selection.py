@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from fleet.clock import iso
 from fleet.errors import UsageError
-from fleet.findings.severity import WEIGHTS
+from fleet.severity import WEIGHTS
 from fleet.text import clean
 from fleet.triage.items.life import OPEN
 from fleet.triage.items.rank import SURFACES

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.config import ROOT
+from fleet.files import ROOT
 from sandbox.errors import JailBroken
 from sandbox.programs.process import Ending
 from sandbox.programs.program import Program, WarmStart

@@ -21,8 +21,8 @@ import pytest
 import sarif_pydantic
 from markdown_it import MarkdownIt
 
-from fleet.config import ROOT
 from fleet.errors import ConfigError
+from fleet.files import ROOT
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.store.rows import FindingRow
 from fleet.triage.items.unproven import UnprovenCandidate

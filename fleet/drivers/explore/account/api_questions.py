@@ -36,8 +36,8 @@ _CHANGES = re.compile(r"#(?:delete|remove|update|edit|change|set)")
 
 
 def further(rows: AccountRows) -> Iterator[Question]:
-    """All of them, the cheapest and most telling first."""
-    for ask in (_entrances, _served, _planted, _set, _inputs, _flows):
+    """All of them, the cheapest and most telling first; an operator's accounts are asked none."""
+    for ask in () if rows.operators else (_entrances, _served, _planted, _set, _inputs, _flows):
         yield from ask(rows)
 
 

@@ -68,6 +68,8 @@ class AccountRows:
     others: tuple[Start, ...] = ()
     documents: Mapping[str, str] = field(default_factory=dict)
     """Of a GraphQL API, by field."""
+    operators: bool = False
+    """Whether the profile names the accounts: nobody signs up, and none of theirs is changed."""
 
     @classmethod
     def of(
@@ -79,7 +81,8 @@ class AccountRows:
         if not found:
             return why
         by_path = {(one.path, one.method): one for one in operations(document)}
-        return cls(by_path, source, places, found[0], tuple(found[1:]), document.get(DOCUMENTS, {}))
+        documents, operators = document.get(DOCUMENTS, {}), known is not None
+        return cls(by_path, source, places, found[0], tuple(found[1:]), documents, operators)
 
     def first(self) -> AccountTry:
         """The accounts are made, and their sessions tried."""
@@ -135,7 +138,7 @@ class AccountRows:
 
     def attempts(self, document: Step) -> Iterator[Question]:
         """A document that states how many attempts there are, then too many wrong ones, and the right one."""
-        if "login" in self.start:
+        if "login" in self.start and not self.operators:
             sent: Row = ["POST", self.start["login"], self.start["login_fields"]]
             row = self.asked([["wrong", *sent]] * ATTEMPTS + [["one", *sent]])
             yield Question((document, *row.steps))
