@@ -124,7 +124,8 @@ async def wired(  # noqa: PLR0913  the composition root
         sinks = {} if alone else config.sinks
         readers = await stack.enter_async_context(_readers(config, sinks, redactor, state, clock))
         tx, rung = JournalledTx(journal), partial(rung_now, state)
-
+        closed = profile.schedule.watch(clock)
+        policy = replace(EgressPolicy.of(profile), never=never, rung=rung, closed=closed)
         signer = Signer(rpc, profile.chain, tx, keys=keys, fences=fences(state, never, profile))
         tried = partial(why_not_started, fence.shown, profile.compiler.program, fence.other_jail)
         yield FleetContext(
@@ -139,12 +140,7 @@ async def wired(  # noqa: PLR0913  the composition root
             chain=_chain_side(fence, rpc, signer, posts=posts),
             redactor=redactor,
             clock=clock,
-            egress=partial(
-                way_out,
-                replace(
-                    EgressPolicy.of(profile), never=never, rung=rung, closed=profile.schedule.watch(clock)
-                ),
-            ),
+            egress=partial(way_out, policy),
             personas=personas,
             watch=(*watch, *readers),
             model=configured_model(config, state),

@@ -86,9 +86,8 @@ def init(  # noqa: PLR0913  a command
         foreign = run(lambda: foreign_hosts(named))
         word = authorised(foreign, None, yes=yes_i_may, contact=contact)
         found = asked(named, word)
-        log = log_of(
-            log or answers.ask("Where are findings posted? file, or contract:ADDRESS", "file"), found
-        )
+        asks = "Where are findings posted? file, or contract:ADDRESS"
+        log = log_of(log or answers.ask(asks, "file"), found)
         context = ProfileContext(
             name=name, command="fleet init", day=today(), authorisation=word, gentle=bool(foreign), log=log
         )

@@ -103,7 +103,7 @@ class HookSection(Section):
     old_secret_file: str = ""
     """The previous secret, also accepted while senders change to the new one."""
     stop: bool = False
-    """A delivery sets STOP, and starts nothing: for a pager, or whoever watches the platform. No webhook
+    """A delivery sets STOP, and starts nothing: for a pager, or a person who watches the platform. No webhook
     resumes."""
 
 

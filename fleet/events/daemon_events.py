@@ -131,7 +131,7 @@ class QueuePaused(_DaemonEvent):
 
 
 class QueueResumed(_DaemonEvent):
-    """`who` and `why` are those of `fleet resume`; "" when STOP was removed by hand, or nobody had set it."""
+    """`who` and `why` are those of `fleet resume`; "" when STOP was removed by hand, or was not set."""
 
     type: Literal["queue.resumed"] = "queue.resumed"
     who: str = ""

@@ -197,7 +197,7 @@ def write_dial(state: Path, rung: Rung, reason: str, who: str, clock: Clock, ter
 def _term_line(clock: Clock, term_s: float) -> str:
     here = this_moment()
     if not here.boot:
-        raise ConfigError(f"{_BOOT_ID}: cannot be read, so a term has no clock that nobody can set back")
+        raise ConfigError(f"{_BOOT_ID}: cannot be read, so a term has no clock that cannot be set back")
     until = iso(clock.now() + timedelta(seconds=term_s))
     return f"until {until} {here.boot}:{int(here.up_s + term_s)}\n"
 

@@ -97,7 +97,7 @@ class ApiPlay:
         self._words = {label: words(accounts.get(label)) for label in ACCOUNTS}
         self._words |= {"stranger": words(), "new": words()}
         self._operators = bool(accounts)
-        """Whether they are an operator's: wrong passphrases may lock them, and nobody is signed up."""
+        """Whether they are an operator's: wrong passphrases may lock them, and no one is signed up."""
         self._bodies = dict(args.bodies)
         path = args.url[len(self._origin) :] or "/"
         kinds = (self._bodies.get(at, "json") for at in (path, args.login))

@@ -69,7 +69,7 @@ class AccountRows:
     documents: Mapping[str, str] = field(default_factory=dict)
     """Of a GraphQL API, by field."""
     operators: bool = False
-    """Whether the profile names the accounts: nobody signs up, and none of theirs is changed."""
+    """Whether the profile names the accounts: no one signs up, and none of theirs is changed."""
 
     @classmethod
     def of(
