@@ -201,7 +201,8 @@ class ActiveRun:
             outcome, detail = "crashed", f"reaped_orphan: the process ended while {row.state}; {seen}"
             if (row.pid, row.pid_start) == (os.getpid(), own_start()):
                 outcome, detail = "failed", "its end could not be recorded at the time"
-            self.ended = min(max(last, row.started), iso(self.world.clock.now()))
+            second = f"{last[:19]}Z" if last else ""  # rows have no milliseconds
+            self.ended = min(max(second, row.started), iso(self.world.clock.now()))
             if wrong:
                 outcome, detail = "state_invalid", f"{detail}; {wrong}"
         if footer is not None:

@@ -18,6 +18,7 @@ from sandbox import http
 from sandbox.errors import Deadline, DeadlinePassed
 from sandbox.sites.accounts import AccountAnswer
 from sandbox.sites.api_play import ApiPlay
+from sandbox.sites.sessions import AccountSession
 from sandbox.tools.qa_account import Args
 from tests.accounts.playing import CHAIN, play
 from tests.accounts.shapes import SHAPES
@@ -140,6 +141,14 @@ def test_no_wrong_passphrase_is_sent_for_a_named_account(
     with nullcontext() if accounts else pytest.raises(DeadlinePassed):
         assert played.step(["wrong", "POST", "/login", keys], 0) == AccountAnswer()
     assert len(asked) == sent
+
+
+@pytest.mark.parametrize(("name", "learned"), [("x-auth-token", True), ("x-auth-realm", False)])
+def test_a_token_without_a_digit_is_one_where_its_header_says_so(name: str, learned: bool) -> None:
+    word = "abcdefghijklmnopqrstuvwxyz_ABCDEF"
+    session = AccountSession()
+    session.learn(http.HttpReply(200, {name: word}, b"{}", 1.0), "", "/login")
+    assert (session.token == word) is learned
 
 
 async def test_no_jail_but_that_of_the_account_tool_receives_the_accounts(tmp_path: Path) -> None:

@@ -254,6 +254,7 @@ async def seated(
         )
         stream.emit(header(drive))
         yield Table(world=world, drive=drive, jail=jail, events=events, run=run)
+        session.egress.close()
         sink.close()
 
 
