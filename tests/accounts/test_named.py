@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -143,12 +144,20 @@ def test_no_wrong_passphrase_is_sent_for_a_named_account(
     assert len(asked) == sent
 
 
-@pytest.mark.parametrize(("name", "learned"), [("x-auth-token", True), ("x-auth-realm", False)])
-def test_a_token_without_a_digit_is_one_where_its_header_says_so(name: str, learned: bool) -> None:
-    word = "abcdefghijklmnopqrstuvwxyz_ABCDEF"
+@pytest.mark.parametrize(
+    ("text", "learned"),
+    [
+        ("fmyxWHiwsfwLpXBSZaOMuftITBulab-V", True),
+        ("4G0ZXR9rA53lRaSUKQqu-VLCM8aZvDbE", True),
+        ("please-log-in-to-go-on-from-here", False),
+        ("SessionOfThisVisitorIsNotKnownYet", False),
+    ],
+)
+def test_a_token_need_not_have_a_digit(text: str, learned: bool) -> None:
     session = AccountSession()
-    session.learn(http.HttpReply(200, {name: word}, b"{}", 1.0), "", "/login")
-    assert (session.token == word) is learned
+    body = json.dumps({"result": {"credentials": {"value": text}}}).encode()
+    session.learn(http.HttpReply(200, {"content-type": "application/json"}, body, 1.0), "", "/login")
+    assert (session.token == text) is learned
 
 
 async def test_no_jail_but_that_of_the_account_tool_receives_the_accounts(tmp_path: Path) -> None:
