@@ -107,15 +107,11 @@ async def wired(  # noqa: PLR0913  the composition root
         except Unreachable as error:
             if not (patient and error.how):
                 raise
+        word, found = partial(rung_word, state / DIAL), signals.leftovers.set
         place = state / "fleet.db" if alone else store_place(config.store, state)
         journal, source = await stack.enter_async_context(
             at_work(
-                place,
-                profile.name,
-                stalled_s=config.store.stalled_s,
-                clock=clock,
-                rung=partial(rung_word, state / DIAL),
-                found=signals.leftovers.set,
+                place, profile.name, stalled_s=config.store.stalled_s, clock=clock, rung=word, found=found
             )
         )
         tier, never = await fence.proven(), NeverList(live.never)

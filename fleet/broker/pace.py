@@ -23,7 +23,7 @@ QUIET_S = 5.0
 RECOVERY_S = 60.0
 """Seconds from nothing to the whole rate."""
 SICK_S = 30.0
-"""Strain that does not come again in this time was no lasting one."""
+"""Strain that does not come again in this time did not last."""
 FIRST, LAST = 3, 8
 """How many of a page's first times make its usual one; how many of the latest of all are looked at."""
 SLOWER, MORE_MS = 2.0, 100.0

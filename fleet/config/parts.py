@@ -9,7 +9,7 @@ from fleet.config.platform import Platform
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ProfilePart:
     """`keys` of the profile name it; `brings` is what is looked at with it."""
 
     keys: str
@@ -18,22 +18,22 @@ class Part:
     """What the profile says of it; false without it."""
 
 
-PARTS: Mapping[str, Part] = {
-    "chain": Part("chain.rpc and chain.id", "the node, and outages of it", lambda one: one.chain.rpc),
-    "diamond": Part(
+PARTS: Mapping[str, ProfilePart] = {
+    "chain": ProfilePart("chain.rpc and chain.id", "the node, and outages of it", lambda one: one.chain.rpc),
+    "diamond": ProfilePart(
         "chain.diamond",
         "the contract and its names, with a log on chain",
         lambda one: one.chain.diamond,
     ),
-    "site": Part("web.site", "pages, forms, documents and a web API", lambda one: one.web.site),
-    "faces": Part("web.face", "the public pages of names", lambda one: one.web.face),
-    "proxy": Part("web.proxy", "the endpoint for calls to agents", lambda one: one.web.proxy),
-    "agents": Part(
+    "site": ProfilePart("web.site", "pages, forms, documents and a web API", lambda one: one.web.site),
+    "faces": ProfilePart("web.face", "the public pages of names", lambda one: one.web.face),
+    "proxy": ProfilePart("web.proxy", "the endpoint for calls to agents", lambda one: one.web.proxy),
+    "agents": ProfilePart(
         "web.model, web.auth_scope and web.route",
         "what agents answer",
         lambda one: one.web.proxy and not one.web.unstated,
     ),
-    "compiler": Part("compiler.command", "the compiler", lambda one: one.compiler.command),
+    "compiler": ProfilePart("compiler.command", "the compiler", lambda one: one.compiler.command),
 }
 """By the name in the output of commands. A log is always there: a file, unless the profile names another."""
 

@@ -47,7 +47,7 @@ class ChainHead(NamedTuple):
         return ChainHead(start=self.end, end=self.end, older=self.start)
 
 
-class Verdict(NamedTuple):
+class ChainVerdict(NamedTuple):
     """What a record's chain says: `fault` is "" while it holds, `note` what a killed process left.
 
     `lines` are those that the present file holds, `chained` those of them that say their `prev`.
@@ -122,13 +122,13 @@ def known_head(path: Path, size: int) -> ChainHead:
     return head
 
 
-class _Line(NamedTuple):
+class _ChainLine(NamedTuple):
     end: Place
     claim: str
     torn: bool
 
 
-def _walk(handle: IO[bytes], place: Place) -> Iterator[_Line]:
+def _walk(handle: IO[bytes], place: Place) -> Iterator[_ChainLine]:
     """The lines from here on, in constant memory; the last one is torn if it has no end."""
     while piece := handle.readline(_PIECE):
         digest, tail = hashlib.sha256(place.head.encode() + b"\n"), b""
@@ -138,17 +138,17 @@ def _walk(handle: IO[bytes], place: Place) -> Iterator[_Line]:
         digest.update(piece[:-1])
         found = _CLAIM.search((tail + piece[:-1])[-_TAIL:])
         place = Place(place.lines + 1, digest.hexdigest())
-        yield _Line(place, (found[1] or found[2]).decode() if found else "", torn=not piece)
+        yield _ChainLine(place, (found[1] or found[2]).decode() if found else "", torn=not piece)
 
 
-def verify(path: Path, *, rotated: Path | None = None, sealed: Place | None = None) -> Verdict:
+def verify(path: Path, *, rotated: Path | None = None, sealed: Place | None = None) -> ChainVerdict:
     """Whether every line is as it was written, and none is missing.
 
     `rotated` is the file before this one, which may be gone; `sealed` the end that was recorded elsewhere.
     OSError when the file cannot be read.
     """
     head = read_head(path)  # before the lines: a writer adds them first
-    place, before = head.start if head else Place(), Verdict(0, 0)
+    place, before = head.start if head else Place(), ChainVerdict(0, 0)
     if head and head.older and rotated is not None and rotated.exists():
         before = _verified(rotated, head.older, head.start)
         if before.fault:
@@ -168,7 +168,7 @@ def verify(path: Path, *, rotated: Path | None = None, sealed: Place | None = No
     return found
 
 
-def _verified(path: Path, place: Place, end: Place | None) -> Verdict:
+def _verified(path: Path, place: Place, end: Place | None) -> ChainVerdict:
     """The lines of one file from its beginning on, which must pass through `end` if they reach it."""
     first, chained, note = place.lines, 0, ""
     with path.open("rb") as handle:
@@ -180,11 +180,13 @@ def _verified(path: Path, place: Place, end: Place | None) -> Verdict:
             chained += bool(line.claim)
             if line.claim and line.claim != place.head:
                 why = f"line {number} does not follow what stands before it: changed, missing or moved lines"
-                return Verdict(number, chained, why, note, place)
+                return ChainVerdict(number, chained, why, note, place)
             place = line.end
             if end is not None and place.lines == end.lines and place != end:
-                return Verdict(number, chained, f"line {number}, once the last, was changed", note, place)
+                return ChainVerdict(
+                    number, chained, f"line {number}, once the last, was changed", note, place
+                )
     lines = place.lines - first
     if end is not None and place.lines > end.lines and not note:
         note = "lines stand behind the head: its writer was killed just then, or is still writing"
-    return Verdict(lines, chained, "", note, place)
+    return ChainVerdict(lines, chained, "", note, place)

@@ -22,7 +22,7 @@ from fleet.app.discovery.json_rpc import (
     may_be_node,
     mcp_server,
 )
-from fleet.app.discovery.visitor import Answer, Unanswered, Visitor, origin_of
+from fleet.app.discovery.visitor import Unanswered, Visitor, VisitorAnswer, origin_of
 from fleet.broker.egress_policy import Origin
 from fleet.drivers.explore.documents.api import DESCRIPTIONS
 from fleet.drivers.explore.documents.api_description import ApiDescription, read_description
@@ -230,7 +230,7 @@ def _start(url: str) -> str:
     return "" if parts.path in ("", "/") and not parts.query else url[len(_origin(url)) :]
 
 
-def _seen(url: str, answer: Answer) -> str:
+def _seen(url: str, answer: VisitorAnswer) -> str:
     """What a page was answered with, in words."""
     if not answer.whole:
         return f"GET {url} answered with more than is read"
@@ -242,9 +242,9 @@ def _seen(url: str, answer: Answer) -> str:
 # What a site has ----------------------------------------------------------------------------------
 
 
-async def _documents(visitor: Visitor, site: FoundSite, first: Answer, report: Progress) -> FoundSite:
+async def _documents(visitor: Visitor, site: FoundSite, first: VisitorAnswer, report: Progress) -> FoundSite:
     """The site with the documents that it has, and what they say."""
-    pages: dict[str, Answer] = {first.url: first}
+    pages: dict[str, VisitorAnswer] = {first.url: first}
 
     async def fetched(path: str) -> None:
         url = site.origin + path
@@ -295,7 +295,7 @@ async def _all(work: Callable[[str], Coroutine[Any, Any, None]], paths: Sequence
             tasks.start_soon(work, path)
 
 
-def _links(pages: Collection[Answer], origin: str) -> list[str]:
+def _links(pages: Collection[VisitorAnswer], origin: str) -> list[str]:
     """Paths of this host that pages name, and that look like a description of an API."""
     found = list[str]()
     for page in pages:
@@ -309,7 +309,7 @@ def _links(pages: Collection[Answer], origin: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _described(answer: Answer) -> str:
+def _described(answer: VisitorAnswer) -> str:
     """The text of an answer, as long ones are read: without prose and examples."""
     text = answer.text
     return text if len(text) < LONGEST else condensed(text, LONGEST)
@@ -325,24 +325,24 @@ def _of_description(text: str, read: ApiDescription) -> str:
     return f"OpenAPI {version}{called}: {counted(read.count, 'operation')}, {reads} that read"
 
 
-def _guide(answer: Answer) -> str:
+def _guide(answer: VisitorAnswer) -> str:
     text = answer.text.lstrip()
     plain = text and text[:1] not in "<{" and "html" not in answer.type
     return f"a guide for agents, {counted(len(text.splitlines()), 'line')}" if plain else ""
 
 
-def _robots(answer: Answer) -> str:
+def _robots(answer: VisitorAnswer) -> str:
     closed = len(re.findall(r"(?im)^disallow:[ \t]{0,4}/", answer.text))
     is_one = re.search(r"(?im)^user-agent[ \t]{0,4}:", answer.text)
     return f"robots.txt, {counted(closed, 'path')} disallowed" if is_one else ""
 
 
-def _sitemap(answer: Answer) -> str:
+def _sitemap(answer: VisitorAnswer) -> str:
     is_one = re.search(r"<(?:\w{1,20}:)?(?:urlset|sitemapindex)\b", answer.text[:4_000])
     return f"a sitemap of {counted(answer.text.count('<loc>'), 'page')}" if is_one else ""
 
 
-def _security(answer: Answer) -> str:
+def _security(answer: VisitorAnswer) -> str:
     contact = re.search(r"(?im)^contact:[ \t]{0,4}(\S{3,200})", answer.text)
     return (
         f"whom to write to about findings: {line(contact[1], 120)}"
@@ -351,7 +351,7 @@ def _security(answer: Answer) -> str:
     )
 
 
-def _agent_card(answer: Answer) -> str:
+def _agent_card(answer: VisitorAnswer) -> str:
     card = answer.json
     is_one = isinstance(card, dict) and isinstance(card.get("name"), str)
     if not is_one or not {"skills", "url", "supportedInterfaces", "capabilities"} & set(card):
@@ -361,7 +361,7 @@ def _agent_card(answer: Answer) -> str:
     return f"the card of an agent {line(card['name'], 60)!r}, {counted(count, 'skill')}"
 
 
-READERS: dict[str, tuple[str, Callable[[Answer], str]]] = {
+READERS: dict[str, tuple[str, Callable[[VisitorAnswer], str]]] = {
     "/llms.txt": ("guide", _guide),
     "/skill.md": ("manual", _guide),
     "/robots.txt": ("robots", _robots),

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fleet.app.discovery.visitor import Answer, Unanswered, Visitor
+from fleet.app.discovery.visitor import Unanswered, Visitor, VisitorAnswer
 from fleet.chain.node.abi import FUNCTIONS
 from fleet.chain.node.codec import Malformed
 from fleet.chain.node.facets import selectors
@@ -42,7 +42,7 @@ class FoundContract:
     takes_feedback: bool = False
 
 
-def may_be_node(answer: Answer) -> bool:
+def may_be_node(answer: VisitorAnswer) -> bool:
     """Whether a place refused GET, or answered as JSON-RPC does: only such a place is posted to."""
     refused = answer.status in (400, 404, 405, 415, 426) and "html" not in answer.type
     return answer.whole and (refused or b'"jsonrpc"' in answer.body[:2_000])
@@ -73,7 +73,7 @@ async def chain_of(visitor: Visitor, url: str) -> FoundNode | None:
 
 
 async def contract_at(visitor: Visitor, rpc: str, address: str) -> FoundContract | None:
-    """The contract at an address; None where there is no code."""
+    """The contract at an address; None without code."""
 
     async def asked(selector: str) -> bytes:
         call = {"to": address, "data": f"0x{selector}"}

@@ -47,7 +47,7 @@ _MOVED = (301, 302, 303, 307, 308)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class VisitorAnswer:
     """What one request was answered with; `url` is the last one asked.
 
     `elsewhere` is another host that a redirect leads to, which is not asked. `whole` is false for a body that
@@ -118,7 +118,7 @@ class Visitor:
     ) -> None:
         await self._stack.aclose()
 
-    async def get(self, url: str, *, accept: str = "*/*", limit: int = PAGE) -> Answer:
+    async def get(self, url: str, *, accept: str = "*/*", limit: int = PAGE) -> VisitorAnswer:
         """GET, with redirects on the same host followed; Unanswered without an answer."""
         for _ in range(REDIRECTS + 1):
             answer = await self.ask("GET", url, accept=accept, limit=limit)
@@ -127,7 +127,7 @@ class Visitor:
                 return answer
             following = urljoin(url, target[:2_000]).partition("#")[0]
             if not self._is_same(url, following):
-                return Answer(url, answer.status, answer.headers, elsewhere=line(following, 200))
+                return VisitorAnswer(url, answer.status, answer.headers, elsewhere=line(following, 200))
             url = following
         raise Unanswered(f"more than {REDIRECTS} redirects")
 
@@ -144,7 +144,7 @@ class Visitor:
 
     async def ask(
         self, method: str, url: str, content: bytes = b"", *, accept: str = "*/*", limit: int = PAGE
-    ) -> Answer:
+    ) -> VisitorAnswer:
         """One request of this method; Unanswered without an answer."""
         origin = origin_of(url)
         if origin not in self._origins:
@@ -164,11 +164,11 @@ class Visitor:
             except TimeoutError:
                 raise Unanswered(TIMED_OUT) from None
             except AnswerTooLarge:
-                return Answer(url, whole=False)
+                return VisitorAnswer(url, whole=False)
             except HttpFailure as failure:
                 why = unanswered(failure.__cause__ or failure) or str(failure)
                 raise Unanswered(line(why, 200)) from None
-        return Answer(url, status, said, body)
+        return VisitorAnswer(url, status, said, body)
 
     async def _client(self, origin: Origin) -> httpx.AsyncClient:
         """The connections to one host, whose addresses are looked at before the first."""

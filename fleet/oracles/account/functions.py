@@ -43,7 +43,7 @@ _CODE_NAME = re.compile(r"(?i)(?:^|[_.])(?:code|pin|otp|(?:reset|recovery)_?toke
 _NEVER_SHOWN = re.compile(
     r"(?i)pass|pwd|hash|otp|reset|recovery|ssn|card|cvv|cvc|env|database|_dsn|secret|^cc_"
 )
-"""Of private fields those that nobody is shown, not even by an answer about himself."""
+"""Of private fields those that are shown to no one, not even to their owner."""
 
 
 def for_role(one: Operation, path: str) -> bool:

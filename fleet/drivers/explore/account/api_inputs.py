@@ -25,7 +25,7 @@ _WORD = re.compile(r"\{[a-z]")
 
 
 @dataclass(frozen=True, slots=True)
-class Inputs:
+class OperationInputs:
     """Inputs of an operation by name: where each stands (`path`, `query`, `header`, `body`); its schema."""
 
     operation: Operation
@@ -35,7 +35,7 @@ class Inputs:
     required: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, one: Operation, at: str) -> Inputs:
+    def of(cls, one: Operation, at: str) -> OperationInputs:
         found: dict[str, tuple[str, Mapping[str, Any]]] = {}
         needed = set[str]()
         for said in one.parameters:
@@ -119,7 +119,7 @@ class Planted:
     made: dict[str, str] = field(default_factory=dict)
     named: set[str] = field(default_factory=set)
 
-    def values(self, inputs: Inputs, *, account: bool = True) -> dict[str, str]:
+    def values(self, inputs: OperationInputs, *, account: bool = True) -> dict[str, str]:
         """The inputs that can name a thing or the account of `one`."""
         found: dict[str, str] = {}
         path = inputs.at.partition("/{")[0]

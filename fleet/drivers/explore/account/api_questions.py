@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from fleet.drivers.desk import Question
-from fleet.drivers.explore.account.api_inputs import MARK, ONE, TAG, USER, Inputs, Planted, Row, stem
+from fleet.drivers.explore.account.api_inputs import MARK, ONE, TAG, USER, OperationInputs, Planted, Row, stem
 from fleet.drivers.explore.account.api_rows import AccountRows
 from fleet.drivers.explore.account.bodies import PHRASE, SentBody
 from fleet.drivers.explore.state_changes import names_act
@@ -41,7 +41,7 @@ def further(rows: AccountRows) -> Iterator[Question]:
         yield from ask(rows)
 
 
-def _all(rows: AccountRows, *methods: str) -> Iterator[Inputs]:
+def _all(rows: AccountRows, *methods: str) -> Iterator[OperationInputs]:
     """The operations by these methods that may be asked, but for those that make accounts and sessions."""
     doors = {rows.start["url"], rows.start.get("login")}
     for one in rows.operations.values():
@@ -50,10 +50,10 @@ def _all(rows: AccountRows, *methods: str) -> Iterator[Inputs]:
         acts = one.method == "GET" or rows.places.may_act(rows.places.url(one.path))
         safe = one.method == "DELETE" or "#" in at or not names_act(at)
         if one.method in methods and acts and not known and safe:
-            yield Inputs.of(one, at)
+            yield OperationInputs.of(one, at)
 
 
-def _question(rows: AccountRows, steps: list[Row], *inputs: Inputs) -> Iterator[Question]:
+def _question(rows: AccountRows, steps: list[Row], *inputs: OperationInputs) -> Iterator[Question]:
     """One call for as many steps as one may have."""
     kinds = {one.at: one.operation.sent[0] for one in inputs}
     if steps:
@@ -100,12 +100,12 @@ def _served(rows: AccountRows) -> Iterator[Question]:
             yield from _question(rows, [row, ["anonymous", *row[1:]]], one)
 
 
-def _waits(one: Inputs, known: dict[str, str]) -> bool:
+def _waits(one: OperationInputs, known: dict[str, str]) -> bool:
     """Whether a path has a value that nothing is known for."""
     return any(where == "path" and name not in known for name, (where, _) in one.all.items())
 
 
-def _makers(rows: AccountRows) -> list[Inputs]:
+def _makers(rows: AccountRows) -> list[OperationInputs]:
     """What makes something from a text of ours; those without a value in the path first."""
     found = [one for one in _all(rows, "POST") if one.texts() and not _CHANGES.search(one.at)]
     return sorted(found, key=lambda one: one.at.count("{"))
@@ -118,7 +118,7 @@ def _planted(rows: AccountRows) -> Iterator[Question]:
     planted, steps, makers, number = Planted(), list[Row](), _makers(rows), 0
     reading = {stem(one.at) for one in every if one.operation.method == "GET"}
     makers = [one for one in makers if stem(one.at.partition("/{")[0]) in reading or "{" in one.at]
-    used: list[Inputs] = []
+    used: list[OperationInputs] = []
     for one in makers:
         above = planted.values(one, account=False)
         if _waits(one, above) or number >= 2 * MAKERS:
@@ -149,7 +149,7 @@ def _planted(rows: AccountRows) -> Iterator[Question]:
     yield from _changed(rows, steps, changes, lists, used)
 
 
-def _own_names(one: Inputs, every: list[Inputs]) -> dict[str, str]:
+def _own_names(one: OperationInputs, every: list[OperationInputs]) -> dict[str, str]:
     """The texts of a new thing by which paths name it; one text at least is left for the mark."""
     near = [other for other in every if other.operation.method == "GET"]
     near = [
@@ -163,7 +163,7 @@ def _own_names(one: Inputs, every: list[Inputs]) -> dict[str, str]:
 
 
 def _referring(
-    every: list[Inputs], planted: Planted, used: list[Inputs]
+    every: list[OperationInputs], planted: Planted, used: list[OperationInputs]
 ) -> tuple[list[list[Row]], list[Row]]:
     """The requests that can name what was made, or its account: as one, a visitor and the other, together;
     and those that change or remove it. They are added to `used`."""
@@ -184,7 +184,11 @@ def _referring(
 
 
 def _changed(
-    rows: AccountRows, steps: list[Row], changes: list[Row], lists: list[Inputs], used: list[Inputs]
+    rows: AccountRows,
+    steps: list[Row],
+    changes: list[Row],
+    lists: list[OperationInputs],
+    used: list[OperationInputs],
 ) -> Iterator[Question]:
     """What one made, changed or removed by the other, and removed by a visitor where no description has it:
     seen in the lists."""
@@ -261,7 +265,7 @@ def _set(rows: AccountRows) -> Iterator[Question]:
             if login := rows.start.get("login"):
                 steps.append(["new", "POST", login, rows.start["login_fields"]])
             steps += [["new", "GET", own.at, {}]] if own else []
-        yield from _question(rows, steps, Inputs.of(join, rows.places.at(join.path)))
+        yield from _question(rows, steps, OperationInputs.of(join, rows.places.at(join.path)))
     changes = [
         one for one in _all(rows, "PATCH", "PUT") if "{" not in one.at and (own is None or one.at != own.at)
     ]
@@ -343,7 +347,7 @@ def _flows(rows: AccountRows) -> Iterator[Question]:
                 yield from _question(rows, [row for row in sizes if row], one)
 
 
-def _shown(one: Inputs) -> dict[str, Any]:
+def _shown(one: OperationInputs) -> dict[str, Any]:
     """The inputs that a description gives an example of."""
     words = ("example", "default", "const")
     return {name: said[word] for name, (_, said) in one.all.items() for word in words if word in said}
