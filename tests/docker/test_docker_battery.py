@@ -10,18 +10,19 @@ from pathlib import Path
 
 import pytest
 
+from fleet.jail.battery.probes.battery import ALL
+from fleet.jail.battery.report import WEAKER_FILE
+from fleet.jail.battery.scenarios import SCENARIOS
 from tests.docker.jails import containers, volumes
 from tests.docker.members import start_member, why_no_member
 from tests.dockerd import DockerEngine, running_engine, why_no_engine
-from tests.jail.probes.battery import ALL
-from tests.jail.scenarios import SCENARIOS
 from tests.jail.test_battery import finish, start
 
 pytestmark = [pytest.mark.jail, pytest.mark.docker]
 
 TIMES = int(os.environ.get("DOCKER_BATTERIES", "1"))
 """The long form runs the whole battery often on one engine: what is left behind adds up."""
-_LISTED = tomllib.loads((Path(__file__).parents[1] / "jail" / "weaker.toml").read_text())
+_LISTED = tomllib.loads(WEAKER_FILE.read_text())
 WEAKER, MEMBERS = _LISTED["docker"], _LISTED["docker"] | _LISTED.get("docker-user", {})
 WHOLE = bool(os.environ.get("DOCKER_FULL"))
 SHORT = ("F12", "J01 I02", "N09", "R02-crowd", "R08", "T01 P10", "T04")
@@ -38,7 +39,7 @@ def test_the_fence_holds_or_is_listed_as_weaker(dockerd: DockerEngine) -> None:
         assert set(report) == set(NAMES)
         assert {name: seen for name, (held, seen) in report.items() if not held and name not in WEAKER} == {}
         again = [name for name in WEAKER if name in report and report[name][0]]
-        assert again == [], "these hold: take them from tests/jail/weaker.toml"
+        assert again == [], "these hold: take them from fleet/jail/battery/weaker.toml"
         for name in WEAKER:
             assert re.fullmatch(WEAKER[name]["seen"], report[name][1]), (name, report[name])
     assert dockerd.processes() == before
@@ -55,7 +56,7 @@ def test_it_holds_for_a_fleet_of_an_ordinary_user(dockerd: DockerEngine) -> None
     assert set(report) == set(names)
     assert {name: seen for name, (held, seen) in report.items() if not held and name not in MEMBERS} == {}
     for name, listed in MEMBERS.items():
-        assert not report[name][0], f"{name} holds: take it from tests/jail/weaker.toml"
+        assert not report[name][0], f"{name} holds: take it from fleet/jail/battery/weaker.toml"
         assert re.fullmatch(listed["seen"], report[name][1]), (name, report[name])
     assert (containers(dockerd), volumes(dockerd)) == ([], [])
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from fleet.errors import JailError
+from fleet.jail.battery.attempts import PROBES
 from fleet.jail.docker.engine_choice import EngineChoice
 from fleet.jail.docker.reap import SPOOL, describe_containers, owner_labels, reap_containers
 from fleet.jail.docker.runtime_helpers import end_helpers, helpers
@@ -227,10 +228,9 @@ MOMENTS = int(os.environ.get("JAIL_KILLS", "4"))
 
 @pytest.mark.crash
 def test_no_container_outlives_a_killed_daemon(dockerd: DockerEngine, tmp_path: Path) -> None:
-    probes = Path(__file__).parent.parent / "jail" / "probes"
     for moment in range(MOMENTS):
         daemon = subprocess.Popen(
-            [sys.executable, "-c", DAEMON, str(tmp_path), dockerd.socket, str(probes)],
+            [sys.executable, "-c", DAEMON, str(tmp_path), dockerd.socket, str(PROBES)],
             stdout=subprocess.PIPE,
             text=True,
         )

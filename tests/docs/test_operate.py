@@ -105,6 +105,7 @@ def test_each_red_line_of_status_has_a_line() -> None:
     data = {
         "stop": "x",
         "dial": {"fault": "x"},
+        "fence": "x",
         "degraded": "x",
         "daemon": 0,
         "lost": [{"why": "x", "at": ""}],

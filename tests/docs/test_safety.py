@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from fleet.files import SHIPPED
+from fleet.jail.battery.probes.battery import ALL
+from fleet.jail.battery.scenarios import SCENARIOS
 from fleet.jail.diagnosis import LOAD
-from tests.jail.probes.battery import ALL
-from tests.jail.scenarios import SCENARIOS
 from tests.jail.table import COLUMNS, FIRST, LAST, PAGE, WEAKER, meaning
 
 ROOT = Path(__file__).parents[2]

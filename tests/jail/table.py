@@ -12,18 +12,17 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
+from fleet.jail.battery.probes.battery import ALL
+from fleet.jail.battery.probes.registry import PROBES
+from fleet.jail.battery.report import WEAKER_FILE
+from fleet.jail.battery.scenarios import SCENARIOS
 from tests.dockerd import running_engine, why_no_engine
-from tests.jail.probes.battery import ALL
-from tests.jail.probes.registry import PROBES
-from tests.jail.scenarios import SCENARIOS
 from tests.jail.test_battery import CALLERS, Report, finish, start
 
 PAGE = Path(__file__).parents[2] / "docs" / "safety.md"
 FIRST, LAST = "<!-- the battery: make safety-table -->\n", "<!-- end of the battery -->\n"
 COLUMNS = {"root": "bubblewrap, root", "user": "bubblewrap, user", "docker": "Docker"}
-WEAKER: Mapping[str, Mapping[str, Mapping[str, str]]] = tomllib.loads(
-    (Path(__file__).parent / "weaker.toml").read_text()
-)
+WEAKER: Mapping[str, Mapping[str, Mapping[str, str]]] = tomllib.loads(WEAKER_FILE.read_text())
 
 
 def reports() -> dict[str, Report]:

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from fleet.jail.battery.probes.battery import ALL
+from fleet.jail.battery.scenarios import SCENARIOS
 from fleet.jail.jail_spec import Staging
-from tests.jail.probes.battery import ALL
-from tests.jail.scenarios import SCENARIOS
 
 pytestmark = pytest.mark.jail
 

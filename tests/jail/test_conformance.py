@@ -15,6 +15,7 @@ from typing import Any
 import anyio
 import pytest
 
+from fleet.jail.battery.attempts import PROBES
 from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.docker.engine_choice import EngineChoice
 from fleet.jail.docker.jail import DockerJail
@@ -22,7 +23,6 @@ from fleet.jail.model import End, Image, Jail, Limits, Outcome
 from tests.dockerd import DockerEngine
 from tests.doubles.jail import LocalJail
 
-PROBES = Path(__file__).parent / "probes"
 IMAGE = Image(
     mounts=((PROBES, "probes"),), guest="probes.acts", limits=Limits(stdout=1 << 16, stderr=1 << 12)
 )

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from fleet.jail import model
+from fleet.jail.battery.yard import Backend, Yard
 from fleet.jail.model import End
 from sandbox.browser.devtools import installed
 from tests.jail.hostile import ENDLESS, LEARNING, REACHING, page
-from tests.jail.yard import Backend, Yard
 from tests.sandbox.browsing import Stand, needs_browser, standing
 from tests.sandbox.doubles import Server, http_answer
 

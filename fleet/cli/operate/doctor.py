@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
 from pathlib import Path
@@ -14,12 +15,14 @@ import anyio
 import typer
 
 from fleet.app.bootstrap import SPOOL, image
+from fleet.app.halts import record_halt
 from fleet.app.journal import known_journal
 from fleet.app.persona_sets import roster
 from fleet.chain.keys import address_of, load_key
 from fleet.chain.node.rpc import Rpc
 from fleet.cli.console import Json, make_app, put, run, state, table
 from fleet.cli.daemon_page import daemon_of
+from fleet.clock import SystemClock
 from fleet.config import Platform, key_file, load_fleet, load_platform
 from fleet.config.files import fetched, how_to_fetch
 from fleet.config.parts import in_short, not_configured
@@ -27,12 +30,17 @@ from fleet.disk_reserve import room
 from fleet.errors import FleetError
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.model import Rung
+from fleet.gate.stop import fence_failed
 from fleet.http_client import HttpFailure, open_client, send
+from fleet.jail.battery.record import NEVER, outdated, read_record
+from fleet.jail.battery.record import save as save_record
+from fleet.jail.battery.report import try_fence
 from fleet.jail.choice import left_over, open_jail, why_no_jail
 from fleet.jail.locate import BROWSER, browser_rules
 from fleet.jail.model import Image, Jail
 from fleet.jail.toolcheck import try_browser, try_programs
 from fleet.oracles.statistics import ranks
+from fleet.runs.call.halt import Halt
 from fleet.runs.settlement.lost_runs import keys_without_runs
 from fleet.runs.survey import look_at, page_urls
 from fleet.store.location import shown, store_place
@@ -56,10 +64,14 @@ def doctor(
     platform: Annotated[
         str | None, typer.Option(help="Profile to check; default the configured one.")
     ] = None,
+    fence: Annotated[
+        bool,
+        typer.Option("--fence", help="Run the escape battery instead and keep its record; a leak sets STOP."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Check jail, chain, pages, programs, keys, balances, journal, disk, clock, browser and personas."""
-    rows = run(lambda: examine(platform))
+    rows = run(try_battery) if fence else run(lambda: examine(platform))
     data = {
         "ok": all(good for _, good, _ in rows),
         "checks": [dict(zip(KEYS, row, strict=True)) for row in rows],
@@ -81,6 +93,7 @@ def doctor(
         raise typer.Exit(4)
 
 
+BATTERY = "escape battery"
 KEYS = ("check", "ok", "seen")
 INSIDE = "jail: "
 """Begin of the names of what a jail's self-check tried: shown to a person only where it failed."""
@@ -137,6 +150,29 @@ async def jail(platform: str | None) -> list[Row]:
     rows = [head, *((f"{INSIDE}{name}", good, seen) for name, good, seen in tier.checks)]
     left = await left_over(section)
     return [*rows, ("jail: containers", True, left)] if left else rows
+
+
+async def battery(_: str | None) -> list[Row]:
+    """What the escape battery showed when it was last run here, and whether that still counts."""
+    config = load_fleet().jail
+    if (record := read_record(state())) is None:
+        return [(BATTERY, True, NEVER)]
+    why = outdated(record, config, datetime.now(UTC))
+    return [(BATTERY, record.holds and not why, why or record.words())]
+
+
+async def try_battery() -> list[Row]:
+    """Run the escape battery, a row for each attempt that did not hold; a leak sets STOP."""
+    folder, clock = state(), SystemClock()
+    record = await try_fence(load_fleet().jail, clock)
+    save_record(folder, record)
+    if record.failed:
+        why = "; ".join(f"{name}: {seen}" for name, seen in record.failed.items())[:500]
+        reading = fence_failed(folder, "battery", why, clock)
+        await record_halt(folder, Halt("stop", "the fleet, whose battery failed", reading.why))
+    bad = [(f"{BATTERY}: {name}", False, f"LEAKS: {seen}") for name, seen in record.failed.items()]
+    bad += [(f"{BATTERY}: {name}", False, f"not tried: {seen}") for name, seen in record.untried.items()]
+    return [(BATTERY, record.holds, record.words()), *bad]
 
 
 def _make() -> Callable[[Image], Jail]:
@@ -293,6 +329,7 @@ async def _date(url: str) -> float | None:
 
 CHECKS: dict[str, Callable[[str | None], Awaitable[list[Row]]]] = {
     "jail": jail,
+    BATTERY: battery,
     "platform": target,
     "pages": pages,
     "programs": programs,

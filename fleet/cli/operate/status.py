@@ -27,13 +27,14 @@ from fleet.cli.operate.status_page import COSTS, wrong
 from fleet.cli.operate.status_page import page as lines_of
 from fleet.cli.outages import open_outages
 from fleet.clock import iso
-from fleet.config import load_fleet, load_platform
+from fleet.config import FleetConfig, load_fleet, load_platform
 from fleet.config.files import persona_dirs
 from fleet.disk_reserve import laid, read_only
 from fleet.errors import ConfigError, FleetError
 from fleet.events.daemon_events import DaemonLost
 from fleet.gate.budget import Unit, day_limits
 from fleet.gate.stop import stopped
+from fleet.jail.battery.record import outdated, read_record
 from fleet.runs.desk.exit_codes import LEFT, MODEL_ENDED, UNDECIDED, UNEXPLORED
 from fleet.service.lost_daemon import events_newest_first, in_words, lost_daemon
 from fleet.service.snapshot import UNKNOWN, JournalSnapshot, PersonaSummary
@@ -134,6 +135,7 @@ async def gather(since: str, live: Mapping[str, Any]) -> dict[str, Any]:
         "schedule": _schedule(config.platform, folder),
         "stop": clean(pause.why) if pause else "",
         "stopped_since": pause.since if pause else "",
+        "fence": _fence(config, folder),
         "ended_after_s": _ended_after_s(folder, pause.since) if pause else None,
         "platform": config.platform,
         "journal": shown(store_place(config.store, folder)),
@@ -254,6 +256,13 @@ async def _lost(folder: Path, journal: Journal, daemon: int, since: str) -> list
     told = [DaemonLost.model_validate(event) for event in found if event["type"] == "daemon.lost"]
     rows = ([now] if now and now not in told else []) + told
     return [one.model_dump(exclude={"type"}) | {"why": in_words(one)} for one in rows]
+
+
+def _fence(config: FleetConfig, folder: Path) -> str:
+    """Why the record of the escape battery does not count, "" while it does or where none was made."""
+    if (record := read_record(folder)) is None:
+        return ""
+    return outdated(record, config.jail, datetime.now(UTC)) or ("" if record.holds else record.words())
 
 
 def _schedule(platform: str, folder: Path) -> dict[str, str]:

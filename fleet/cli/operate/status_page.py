@@ -149,6 +149,7 @@ def wrong(data: Mapping[str, Any]) -> list[str]:
     return [
         *([f"STOP: {data['stop']}"] if data["stop"] else ()),
         *([f"dial: {data['dial']['fault']}: it means observe"] if data["dial"]["fault"] else ()),
+        *([f"fence: {data['fence']}"] if data["fence"] else ()),
         *([f"degraded: {data['degraded']}"] if data["degraded"] else ()),
         *(
             f"daemon lost: {one['why']}{'' if one['at'] or data['daemon'] else '; `fleet up` starts it'}"

@@ -7,13 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fleet.jail.bwrap.jail import BwrapJail
-from fleet.jail.docker.engine_choice import EngineChoice
-from fleet.jail.docker.jail import DockerJail
+from fleet.config import JailSection
+from fleet.jail.choice import open_jail
 from fleet.jail.jail_spec import UNPRIVILEGED
 from fleet.jail.model import Egress, End, Image, Jail, Limits, Outcome
 from fleet.jail.process import proc_stat
-from tests.doubles.jail import LocalJail
 
 SMALL = Limits(
     data=128 << 20,
@@ -30,16 +28,18 @@ SMALL = Limits(
     stderr=16 << 10,
 )
 
-Verdict = tuple[bool, str]
+Verdict = tuple[bool | None, str]
+"""Whether the fence held, None where no jail could be made to try it; what was seen."""
 
 
 @dataclass(frozen=True)
 class Backend:
-    """`local`, `bwrap`, or `docker` with an engine's URL and perhaps a runtime: `docker unix:///x runsc`."""
+    """`bwrap`, or `docker` with an engine's URL, perhaps a runtime and an image: `docker unix:///x runsc`."""
 
     kind: str
     socket: str = ""
     runtime: str = ""
+    image: str = ""
 
     @property
     def user(self) -> int:
@@ -47,12 +47,13 @@ class Backend:
         return UNPRIVILEGED if self.kind == "docker" else 1000
 
     def open(self, image: Image, spool: Path, work: Path | None = None) -> Jail:
-        if self.kind == "local":
-            return LocalJail(image)
-        if self.kind == "bwrap":
-            return BwrapJail(image, pool=0, spool=spool, work=work)
-        engine = EngineChoice(socket=self.socket, runtime=self.runtime)
-        return DockerJail(image, pool=0, spool=spool, engine=engine, work=work)
+        config = JailSection(
+            backend="docker" if self.kind == "docker" else "bubblewrap",
+            socket=self.socket,
+            runtime=self.runtime,
+            image=self.image,
+        )
+        return open_jail(config, image, pool=0, spool=spool, work=work)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from fleet.jail.battery.probes.registry import Escaped
 from fleet.jail.jail_spec import UNPRIVILEGED
 
 _KEYCTL_JOIN, _SESSION = 1, -3
@@ -39,7 +40,7 @@ _BELONGINGS = (
 
 @contextmanager
 def planted() -> Iterator[dict[str, Any]]:
-    """Plant everything and yield the facts that the probes need to look for it."""
+    """Plant everything and yield the facts that the probes need; Escaped if a probe reached it."""
     token = os.environ.get("QA_CANARY", "") or secrets.token_hex(
         8
     )  # a program's first environment stays in /proc
@@ -72,9 +73,9 @@ def planted() -> Iterator[dict[str, Any]]:
             "private": [str(home), "operator", "spool"],
         }
         if sleeper.poll() is not None:
-            raise AssertionError("a probe killed a process of the host")
+            raise Escaped("a probe killed a process of the host")
         if any(path.read_text() != token for path in belongings):
-            raise AssertionError("a probe changed a file of a run")
+            raise Escaped("a probe changed a file of a run")
 
 
 def _sockets(stack: ExitStack, home: Path, token: str) -> tuple[int, str, str]:

@@ -16,9 +16,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from fleet.errors import JailError
+from fleet.jail.battery.yard import Verdict, Yard, ended
 from fleet.jail.model import Egress, End
 from fleet.jail.rmtree import rmtree
-from tests.jail.yard import Verdict, Yard, ended
 
 
 async def planted_way_out(yard: Yard) -> Verdict:
