@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from celpy import Environment, Runner
+    from celpy.adapter import JSON
     from celpy.celtypes import Value
     from lark import Token, Tree
 
@@ -146,11 +147,26 @@ def evaluate(text: str, values: Values) -> object:
     from celpy.evaluation import CELEvalError
 
     try:
-        return _program(text).evaluate({name: json_to_cel(value) for name, value in values.named().items()})
+        return _program(text).evaluate(
+            {name: json_to_cel(_integers(value)) for name, value in values.named().items()}
+        )
     except (CELEvalError, ValueError, OverflowError, RecursionError) as error:
-        # not only its own errors: an integer of 65 bits in a result is a plain ValueError
+        # not only its own errors: an integer that overflows 64 bits is a plain ValueError
         reason = str(error.args[0] if error.args else error)
         raise ExpectationError(f"cannot be decided: {_reworded(reason)}") from None
+
+
+def _integers(value: JSON) -> JSON:
+    """The same with integers of any size, such as amounts in wei: compared exactly; sums may overflow."""
+    from celpy.celtypes import IntType
+
+    if isinstance(value, dict):
+        return {key: _integers(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_integers(one) for one in value]
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int.__new__(IntType, value)
+    return value
 
 
 def decided(text: str, values: Values) -> list[tuple[str, str]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from typing import Any
 
 import pytest
 
@@ -166,3 +167,20 @@ def test_the_list_of_functions_is_the_library_s() -> None:
     assert set(FUNCTIONS) == set(functions())
     data = tomllib.loads((ROOT / "fleet/drivers/functions.toml").read_text("utf-8"))
     assert set(MACROS) == set(data["macros"])
+
+
+@pytest.mark.parametrize("wei", [2**63 - 1, 2**63, 2**64 + 1, 10**30])
+@pytest.mark.parametrize(
+    "where", [lambda n: {"charged": n}, lambda n: {"charged": n, "list": [{"deep": -n}]}]
+)
+def test_amounts_beyond_64_bits_are_compared_exactly(
+    wei: int, where: Callable[[int], dict[str, Any]]
+) -> None:
+    values = Values([where(wei), where(wei + 1)])
+    assert holds("result.charged > 0 && results[0].charged < results[1].charged", values)
+    assert not holds("results[0].charged == results[1].charged || result.charged <= 5", values)
+
+
+def test_a_sum_beyond_64_bits_is_undecided() -> None:
+    with pytest.raises(ExpectationError, match="overflow"):
+        holds("result.charged + 1 > 0", Values([{"charged": 2**63 - 1}]))
