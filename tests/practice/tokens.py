@@ -48,7 +48,7 @@ def read(bad: Container[str], token: str) -> dict[str, Any] | None:
         claims: dict[str, Any] = json.loads(_plain(body))
     except (ValueError, KeyError, TypeError):
         return None
-    unsigned = "jwt-none" in bad and str(algorithm).lower() == "none"
+    unsigned = "unsigned" in bad or ("jwt-none" in bad and str(algorithm).lower() == "none")
     if not unsigned and (
         algorithm != "HS256" or not hmac.compare_digest(signature, _signed(head, body, secret(bad)))
     ):
