@@ -7,7 +7,6 @@ commas; none of them is the clean twin.
 from __future__ import annotations
 
 import html
-import os
 import re
 import secrets
 import sqlite3
@@ -17,6 +16,7 @@ import traceback
 import urllib.error
 import urllib.request
 import uuid
+from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -109,7 +109,7 @@ class Clinic:
 
     def sign_up(self, email: str, password: str, name: str, roles: list[str]) -> dict[str, Any]:
         household = str(uuid.uuid4())
-        self.accounts[email] = made = {
+        made: dict[str, Any] = {
             "accountId": str(uuid.uuid4()),
             "fullName": name,
             "roles": roles,
@@ -119,7 +119,8 @@ class Clinic:
             "digest": hashed(password),
             "claimed": False,
         }
-        self.households[household] = {made["accountId"]}
+        self.accounts[email] = made
+        self.households[household] = {str(made["accountId"])}
         self.messages[household] = [{"text": f"Welcome, {name}. Your file is {secrets.token_hex(3)}."}]
         return made
 
@@ -478,10 +479,8 @@ def desk(api: Api, at: Clinic) -> None:
         if (name := asked.body["leaflet"]) in LEAFLETS:
             return {"data": {"text": LEAFLETS[name]}}
         try:
-            with open(
-                os.path.normpath(f"/usr/share/clinic/{name}"), encoding="utf-8", errors="replace"
-            ) as file:  # noqa: ASYNC230 - one caller at a time
-                return {"data": {"text": file.read(4096)}}
+            found = Path("/usr/share/clinic", name).resolve().read_text(encoding="utf-8", errors="replace")
+            return {"data": {"text": found[:4096]}}
         except (OSError, ValueError):
             raise Refused(404, "No such leaflet") from None
 
