@@ -20,6 +20,10 @@ Unit = Literal["calls", "writes", "reports", "closing", "tokens", "usd_micro", "
 `requests` are explorers' requests to the platform, which only a day limits."""
 UNITS: tuple[Unit, ...] = get_args(Unit)
 
+NO_EFFECT = frozenset({400, 401, 403, 404, 405, 415, 422})
+"""Statuses of a write that the platform refused: it changed nothing."""
+QUARTERS = 4
+"""Of a write to a page: a refused one costs one of them, and the others pay for later ones of the run."""
 RESERVE = 1
 """Reports reserved for the closing report, which must be possible when the rest is spent."""
 
@@ -165,6 +169,8 @@ class Ledger:
     ) -> None:
         self.budget = budget
         self._kept: dict[Unit, int] = {}
+        self._quarters = 0
+        """Of writes that were charged and refused; a crash leaves them spent."""
         self._journal = journal
         self._run = run
         self._fleet = fleet
@@ -173,6 +179,16 @@ class Ledger:
         """Count before spending; return what is left. On BudgetExceeded nothing is counted."""
         limit = INT_MAX if unit == "requests" else self._of_run().get(unit, 0)
         return await self._journal.spend(self._run, unit, amount, limit, day=self._day())
+
+    def write_refused(self) -> None:
+        """Note that a write to a page, which was charged, had no effect."""
+        self._quarters += QUARTERS - 1
+
+    def unpaid(self, writes: int) -> int:
+        """How many of these writes to pages are charged, when refused ones have paid for the others."""
+        paid = min(writes, self._quarters // QUARTERS)
+        self._quarters -= paid * QUARTERS
+        return writes - paid
 
     async def count(self, unit: Unit, amount: int) -> None:
         """Count what was spent already, even when it passes a limit; everything after it is refused then."""
@@ -223,8 +239,9 @@ class Ledger:
         spent = await self._journal.spent_in(self._run)
         rooms: dict[Unit, Room] = {}
         for unit in UNITS:
+            paid = self._quarters // QUARTERS if unit == "writes" else 0
             found = [
-                Room(max(0, limits[unit] - spent[scope].get(unit, 0)), scope, unit, limits[unit])
+                Room(max(0, limits[unit] - spent[scope].get(unit, 0)) + paid, scope, unit, limits[unit])
                 for scope, limits in self._limits().items()
                 if unit in limits
             ]

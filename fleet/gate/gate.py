@@ -86,7 +86,7 @@ class Gate:
         finally:
             self._owed = self._rooms = None
             for unit, amount in owed.items():
-                await self._ledger.spend(unit, amount)
+                await self._spend(unit, amount)
 
     async def decide(self, action: Action) -> Verdict:
         """Judge one call on facts read now; a permit has been charged, durably, when this returns.
@@ -130,10 +130,13 @@ class Gate:
             self._owed[unit] += amount
             return verdict
         try:
-            await self._ledger.spend(unit, amount)
+            await self._spend(unit, amount)
         except BudgetExceeded as spent:  # another call took the last one since the facts were read
             return Verdict(permit=False, rule="budget", reason=str(spent), ends_run=True)
         return verdict
+
+    async def _spend(self, unit: Unit, amount: int) -> None:
+        await self._ledger.spend(unit, self._ledger.unpaid(amount) if unit == "writes" else amount)
 
     async def _facts(self, action: Action) -> GateFacts:
         rooms = self._rooms or await self._ledger.room()

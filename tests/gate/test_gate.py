@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +200,30 @@ async def test_three_writes_and_one_closing_report(
     assert await ledger.spend("closing") == 0
     with pytest.raises(BudgetExceeded, match="the budget of 1 closing"):
         await ledger.spend("closing")
+
+
+@pytest.mark.parametrize("together", [False, True])
+async def test_writes_that_a_page_refused_cost_a_quarter_of_one(
+    make: Make, journal: Journal, state: Path, clock: HandClock, together: bool
+) -> None:
+    ledger = Ledger(journal, "r1", Budget(calls=100, writes=3, reports=0, wall_s=60.0, acts=True))
+    page = {"url": "http://site/a", "method": "POST"}
+    act = Action(run="r1", persona="qa-x", tool="qa_fetch", effect=Effect.ACT, args=page)
+    site = ("http", "site", 80)
+    scope = Scope(origins=frozenset({site}), act_paths=frozenset({(site, "/")}))
+    gate = make(ledger=ledger, scope=scope)
+    _turn(state, Rung.EXERCISE, clock)
+    made = 0
+    while made < 100:
+        async with gate.together() if together else nullcontext():
+            permitted = (await gate.decide(act)).permit
+        if not permitted:
+            break
+        made += 1
+        if made <= 8:
+            ledger.write_refused()
+    assert made == 3 + 8 * 3 // 4
+    assert await ledger.spend("writes", 0) == 0
 
 
 async def test_a_restart_does_not_hand_anything_back(

@@ -18,7 +18,7 @@ from fleet.runs.proof.candidates import answered, showing
 from fleet.runs.proof.verify import judge
 from fleet.severity import Severity
 from fleet.store.rows import FindingRow
-from tests.runs.table import RUN, Table, look, persona, seated, well
+from tests.runs.table import PLATFORM, RUN, Table, look, persona, seated, well
 from tests.runs.test_desk import ANY, ask
 
 pytestmark = pytest.mark.anyio
@@ -104,6 +104,26 @@ async def test_a_try_that_could_not_look_is_made_up_for(tmp_path: Path) -> None:
     async with seated(tmp_path, persona(look("a")), hand=ANY, answer=answer) as table:
         (row,) = await proven(table, "a")
         assert (row.state, row.confirmed, row.tries) == ("confirmed", 3, 3)
+
+
+async def test_what_one_row_of_accounts_shows_is_proven_by_the_same_answers(tmp_path: Path) -> None:
+    got = {"status": 200, "facts": {"password_hash": '"x"'}, "private": ["password_hash"]}
+    steps = [["one", "GET", "/api/a", {}], ["one", "GET", "/api/b", {}]]
+    row = Step(tool="qa_account", args={"url": "{site}/join", "steps": steps})
+
+    async def answer(tool: str, args: dict[str, Any]) -> dict[str, Any]:
+        return {"ok": True, "answers": [got, got]} if tool == "qa_account" else await well(tool, args)
+
+    one = persona(tools=("qa_fetch", "qa_account"))
+    acts = PLATFORM.web.model_copy(update={"act_paths": ["{site}/"]})
+    platform = PLATFORM.model_copy(update={"web": acts})
+    async with seated(tmp_path, one, hand=ANY, answer=answer, platform=platform) as table:
+        runner, result = table.drive.runner, await answer("qa_account", {})
+        await runner.look_at_answers((row,), [result], trusted=True, minimal=True)
+        await runner.prove_raised()
+        rows = await table.world.journal.findings(RUN)
+        assert [(row.state, row.confirmed) for row in rows] == [("confirmed", 3)] * 2
+        assert [tool for tool, _ in table.jail.calls] == ["qa_account"] * 3
 
 
 SECRET = '!("private-key" in result.secrets)'

@@ -25,6 +25,7 @@ from fleet.drivers.template import Bindings
 from fleet.errors import BudgetExceeded, ChainError, ConfigError, FleetError, JailError, Refused, Unreachable
 from fleet.events.model import ExtensionDisabled, GateDenied, ToolRequested, ToolResponded
 from fleet.findings import envelope
+from fleet.gate.budget import NO_EFFECT
 from fleet.gate.model import Action, Verdict
 from fleet.gate.stop import fence_failed
 from fleet.gate.stop import stopped as is_stopped
@@ -395,6 +396,8 @@ class RunSession:
         if status := result.get("status"):
             self.answered += 1
             self.limited += status == TOO_MANY
+            if status in NO_EFFECT and spec.acts_at and spec.effect_of(args) is Effect.ACT:
+                self._context.ledger.write_refused()
         if not asked.how.looks_s:
             self.contacts.count(tool, args, result)
             if spec.effect_of(args) is Effect.ACT:

@@ -230,7 +230,8 @@ class RunDesk:
     async def _kept_for_proofs(self) -> dict[Unit, int]:
         """What explorers may not spend: a share of the budget, or what raised findings need if it is more."""
         raised = await self.runner.world.journal.findings(self.runner.run, ["raised"])
-        shown = [Step(**one) for row in raised if row.data.get("probe") for one in row.data["probe"]["steps"]]
+        asked = {str(one["steps"]): one["steps"] for row in raised if (one := row.data.get("probe"))}
+        shown = [Step(**one) for steps in asked.values() for one in steps]  # those of one question share it
         budget = self.ledger.budget
         calls = max(int(budget.calls * PROOF_SHARE), len(shown) * MOST_LOOKS) + KEPT
         acts = Question(tuple(shown)).acts * MOST_LOOKS

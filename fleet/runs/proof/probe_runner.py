@@ -35,7 +35,7 @@ from fleet.personas.learned import Learned
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe, Step
 from fleet.runs.call.batch import QuestionRound
-from fleet.runs.call.session import RunSession
+from fleet.runs.call.session import ACCOUNT, RunSession
 from fleet.runs.context import FleetContext
 from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt
 from fleet.runs.proof.candidates import NEW, Candidate, answered, candidates, covering, showing
@@ -247,10 +247,15 @@ class ProbeRunner:
         return True
 
     async def _minimise(self, proofs: Sequence[Proof]) -> None:
-        """Cut each question of a driver, with what the budget leaves when every proof is paid."""
+        """Cut each question of a driver, with what the budget leaves when every proof is paid; not a row of
+        two accounts, of which each try would make two more: its oracle named what it needs."""
         needed = sum(len(one.probe.steps) * MOST_LOOKS for one in proofs)
         new = [
-            one for one in gravest_first(proofs) if one.probe.id.startswith(NEW) and one.row.data.get("whole")
+            one
+            for one in gravest_first(proofs)
+            if one.probe.id.startswith(NEW)
+            and one.row.data.get("whole")
+            and ACCOUNT not in TOOLS[one.probe.steps[-1].tool].judged_as
         ]
         for at, proof in enumerate(new):
             row, before = proof.row, proof.probe

@@ -123,28 +123,40 @@ async def prove_all(
     ends: list[RunOver] = []
     ordered = gravest_first(proofs)
     while waiting := [one for one in ordered if one.is_open]:
-        for one in waiting:
+        for same in _by_question(waiting):
             try:
-                one.add(await attempt(session, one.probe, proof=True), facts)
-                if not one.is_open:
-                    await _unless_locked_out(session, one)
+                seen = await attempt(session, same[0].probe, proof=True)
+                for one in same:
+                    one.add(seen, facts)
+                    if not one.is_open:
+                        await _unless_locked_out(session, one)
             except (
                 RunOver
             ) as over:  # a candidate that kills its jails, or costs too much, ends no other proof
                 if over.outcome not in OF_ONE_PROOF:
                     raise
                 ends.append(over)
-                one.again = False
-                one.give_up(over.detail)
+                for one in same:
+                    one.again = False
+                    one.give_up(over.detail)
                 if over.outcome == BUDGET:
-                    row = one.row  # it stays raised, with the reason
-                    data = {**row.data, "why": world.redactor.text(one.why)}
-                    await world.journal.set_finding(row.run_id, row.fingerprint, data=data)
+                    for row, why in ((one.row, one.why) for one in same):  # it stays raised, with the reason
+                        data = {**row.data, "why": world.redactor.text(why)}
+                        await world.journal.set_finding(row.run_id, row.fingerprint, data=data)
                     continue
-            if not one.is_open:
-                await _decided(world, stream, one, persona)
+            for one in same:
+                if not one.is_open:
+                    await _decided(world, stream, one, persona)
         await anyio.sleep(world.spread_s if any(one.is_open for one in waiting) else 0)
     return ends
+
+
+def _by_question(proofs: Iterable[Proof]) -> list[list[Proof]]:
+    """Proofs that ask the same share its answers: a row of two accounts may show a dozen defects."""
+    found: dict[str, list[Proof]] = {}
+    for one in proofs:
+        found.setdefault(f"{one.probe.steps} {one.probe.expect} {one.probe.control}", []).append(one)
+    return list(found.values())
 
 
 def gravest_first(proofs: Iterable[Proof]) -> list[Proof]:
