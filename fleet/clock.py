@@ -60,3 +60,8 @@ def span(begin: str, end: str) -> str:
         if seconds >= 2 * size or (unit == "min" and seconds >= size):
             return f"{int(seconds // size)} {unit}"
     return "under a minute"
+
+
+def minute(at: str) -> str:
+    """An ISO time to the minute, as in `2026-11-21 22:51`."""
+    return at[:16].replace("T", " ")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from fleet.app.journal import open_journal
 from fleet.chain.keys import address_of, load_key
 from fleet.clock import SystemClock, iso
 from fleet.config import key_file, load_fleet
@@ -17,7 +18,7 @@ from fleet.findings.records import SOURCE, ItemRecord, read_record
 from fleet.findings.redact import Redactor
 from fleet.runs.call.decision_file import Decision, DecisionFile
 from fleet.store.journal import Journal
-from fleet.store.rows import QUEUED, DecisionRow, FindingRow
+from fleet.store.rows import HOLD, QUEUED, DecisionRow, FindingRow
 from fleet.text import clean
 from fleet.triage.items.decisions import fold, known, named
 
@@ -118,6 +119,34 @@ class Board:
         if last and iso(now) <= last:
             now = datetime.fromisoformat(last) + timedelta(seconds=1)
         return named(replace(wanted, at=iso(now), reason=Redactor().text(wanted.reason)))
+
+
+def decision_of(board: Board, subject: Subject, wanted: DecisionRow) -> tuple[DecisionRow, bool]:
+    """The decision to record, and whether it is a new one; UsageError for one that makes no sense."""
+    if subject.finding is not None and subject.finding.state == "dropped":
+        raise UsageError(
+            f"finding {subject.item} is dropped: it needs no decision", remedy="fleet findings list"
+        )
+    if wanted.kind == "release" and subject.finding is not None and not subject.finding.data.get(HOLD):
+        raise UsageError(f"finding {subject.item} is not held", remedy="fleet findings list")
+    item = subject.chosen if wanted.kind == "split" else subject.item
+    other = board.subject(wanted.other).item if wanted.other else ""
+    if other == item:
+        raise UsageError(f"{item} is the item itself", remedy="name another item")
+    full = replace(wanted, item=item, other=other, undoes="", platform=board.platform)
+    if (begun := board.unfinished(subject, board.made(full))) is not None:
+        return begun, False
+    if wanted.kind == "undo":
+        target = board.latest(subject, wanted.undoes.lower())
+        full = replace(full, item=target.item, undoes=target.name)
+    return board.made(full), True
+
+
+async def record(state: Path, made: DecisionRow, title: str) -> None:
+    """Keep a decision in the journal, then in DECISIONS.md."""
+    async with await open_journal(state) as journal:
+        await journal.add_decision(made)
+    write_down(state, made, title)
 
 
 def _same(one: DecisionRow) -> tuple[str, ...]:

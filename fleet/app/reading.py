@@ -16,9 +16,11 @@ from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import FeedbackPort
 from fleet.clock import Clock, SystemClock
 from fleet.config import FleetConfig, Platform, key_file, load_fleet, load_platform
+from fleet.errors import ConfigError
 from fleet.findings.redact import Redactor
 from fleet.personas.load import LoadedPersona
 from fleet.store.journal import Journal
+from fleet.triage.triage_pass import TRIAGE, pass_over
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +80,12 @@ async def reading_world(
         log = log_of(profile, state, rpc)
         async with await open_journal(state) as journal:
             yield ReadingWorld(state, config, profile, journal, ReadingChain(log, identity))
+
+
+async def triage_again(state: Path, platform: str) -> None:
+    """Write the worklist files anew from the mirror, with every decision; posts nothing and asks no node."""
+    async with reading_world(state, platform, ask=False) as world:
+        personas = world.personas
+        if TRIAGE not in personas:
+            raise ConfigError(f"no persona named {TRIAGE}", remedy="fleet personas list")
+        await pass_over(world, personas[TRIAGE], post=False, ask=False)

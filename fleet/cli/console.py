@@ -5,14 +5,12 @@ from __future__ import annotations
 import getpass
 import json
 import os
-import shlex
 import shutil
 import signal
 import socket
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -82,11 +80,6 @@ def put(data: object, *, as_json: bool, text: Callable[[], None]) -> None:
         print(json.dumps(data, ensure_ascii=True, default=str))
     else:
         text()
-
-
-def fields_of(row: Any) -> dict[str, Any]:  # noqa: ANN401  any dataclass
-    """A row as JSON: the id of its run is `run`, as everywhere in what the commands print."""
-    return {"run" if name == "run_id" else name: value for name, value in asdict(row).items()}
 
 
 def refuse_if_stopped(folder: Path) -> None:
@@ -173,18 +166,6 @@ def table(
     for row in cells:
         grid.add_row(*(Text(cell) for cell in row))
     console.print(grid)
-
-
-def program(*, anywhere: bool = False) -> str:
-    """This program as a shell in this folder starts it, or a shell `anywhere`."""
-    named = Path(sys.argv[0])
-    found = shutil.which("fleet")
-    if found and named.exists() and os.path.samefile(found, named):
-        return "fleet"
-    path = named if named.name == "fleet" and named.is_file() else Path(sys.executable)
-    path = path.absolute()
-    near = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) and not anywhere else path
-    return shlex.quote(str(near)) + ("" if path.name == "fleet" else " -m fleet.cli")
 
 
 def who() -> str:

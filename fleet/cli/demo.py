@@ -14,8 +14,9 @@ import anyio
 import typer
 
 from fleet.app.persona_sets import roster
+from fleet.app.program import program
 from fleet.app.wiring import open_world
-from fleet.cli.console import DryRun, Json, make_app, note, program, put, run, state
+from fleet.cli.console import DryRun, Json, make_app, note, put, run, state
 from fleet.cli.progress import Progress
 from fleet.cli.worklist.worklist import show
 from fleet.clock import SystemClock

@@ -12,7 +12,8 @@ import typer
 from fleet.app.discovery.discover import ADDRESS, Discovery, NamedTargets
 from fleet.app.discovery.profile import ProfileContext
 from fleet.app.persona_sets import one
-from fleet.cli.console import DryRun, Json, make_app, program, put, run, state, table
+from fleet.app.program import program
+from fleet.cli.console import DryRun, Json, make_app, put, run, state, table
 from fleet.cli.first_look import (
     Contact,
     asked,

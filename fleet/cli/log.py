@@ -16,8 +16,7 @@ from fleet.chain.log.feedback import PAGE, FeedbackLog
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import FeedbackPort
 from fleet.cli.console import Json, make_app, note, put, put_rows, run, state
-from fleet.cli.operate.status_page import minute
-from fleet.clock import iso_seconds
+from fleet.clock import iso_seconds, minute
 from fleet.config import Platform, load_fleet, load_platform
 from fleet.errors import ChainError, Unreachable, UsageError
 from fleet.findings.reader import read

@@ -13,12 +13,13 @@ from typing import Annotated, Any
 import anyio
 import typer
 
+from fleet.app import item_pages
 from fleet.app.discovery.discover import NamedTargets
 from fleet.app.discovery.profile import ProfileContext
 from fleet.app.persona_sets import roster
+from fleet.app.program import program
 from fleet.app.wiring import open_world
-from fleet.cli.console import DryRun, Json, make_app, note, program, put, refuse_if_stopped, run, state
-from fleet.cli.findings import item_pages
+from fleet.cli.console import DryRun, Json, make_app, note, put, refuse_if_stopped, run, state
 from fleet.cli.first_look import (
     Contact,
     asked,

@@ -22,17 +22,20 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from fleet.clock import Clock, iso
 from fleet.errors import ConfigError
 from fleet.files import UnfitFile, read_owned, write_atomic
 from fleet.gate.model import Rung
+from fleet.text import clean
 
 DIAL = "autonomy"
 NOTE = "autonomy.json"
 BY_HAND = "by hand"
 MAX_BYTES = 64
 MISSING = "missing"
+NEVER_SET = "never set, the default"
 _QUOTED = 60
 _CONTENT = re.compile(
     rf"({'|'.join(Rung)})(?:\nuntil ([0-9-]{{10}}T[0-9:]{{8}}Z) ([0-9a-f]{{8}}):([0-9]{{1,10}}))?\n?".encode()
@@ -170,6 +173,24 @@ def set_by(state: Path) -> DialNote | None:
     except KeyError:
         who = str(found.st_uid)
     return DialNote(rung=reading.rung.value, who=who, when=when, why=why)
+
+
+def shown(state: Path) -> dict[str, Any]:
+    """The dial as everything else reads it: `rung, until, trusted, fault, who, when, why`; `until` is the end
+    of a term that is not over."""
+    reading, note = read_dial(state / DIAL), set_by(state)
+    why = NEVER_SET if reading.why == f"{DIAL}: {MISSING}" else clean(reading.why)
+    if note:
+        why = clean(note.why)
+    return {
+        "rung": str(reading.rung),
+        "until": "" if reading.why else reading.until,
+        "trusted": reading.trusted,
+        "fault": clean(reading.fault),
+        "who": clean(note.who) if note else "",
+        "when": clean(note.when) if note else "",
+        "why": why,
+    }
 
 
 def write_dial(state: Path, rung: Rung, reason: str, who: str, clock: Clock, term_s: float = 0.0) -> DialNote:

@@ -7,7 +7,7 @@ An effect is `open` from the moment it is intended until its result was looked u
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -363,3 +363,8 @@ class ProposalRow:
     data: dict[str, Any] = field(default_factory=dict)
     created: str = ""
     updated: str = ""
+
+
+def fields_of(row: Any) -> dict[str, Any]:  # noqa: ANN401  any dataclass
+    """A row as JSON: the id of its run is `run`, as everywhere in what the commands print."""
+    return {"run" if name == "run_id" else name: value for name, value in asdict(row).items()}

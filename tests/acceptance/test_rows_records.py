@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fleet.cli.run.records import asked_by, checked
+from fleet.app.run_records import asked_by
+from fleet.cli.run.records import checked
 from fleet.events.model import Event, Footer, ToolRequested
 from fleet.events.trajectory import read
 from fleet.findings.evidence import load

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from fleet.app.persona_sets import roster
+from fleet.app.status import missing_entries
 from fleet.chain.log.feedback import FeedbackLog
 from fleet.chain.signing.tx import parse
-from fleet.cli.operate.status import missing_entries
 from fleet.findings.reader import read
 from fleet.gate.stop import stop
 from fleet.personas.load import LoadedPersona

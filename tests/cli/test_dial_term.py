@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from fleet.cli.operate import dial
 from fleet.cli.operate.status_page import page
 from fleet.errors import UsageError
-from fleet.gate.dial import read_dial
+from fleet.gate.dial import read_dial, shown
 from fleet.gate.model import Rung
 from tests.cli.test_status import data_of
 
@@ -31,7 +31,7 @@ def said(*words: str) -> str:
 def test_a_term_is_shown_and_only_a_longer_one_needs_a_reason(folder: Path) -> None:
     assert said("exercise", "--for", "8h", "--reason", "tonight").startswith("exercise until 20")
     reading = read_dial(folder / "autonomy")
-    assert (reading.rung, dial.show()["until"]) == (Rung.EXERCISE, reading.until)
+    assert (reading.rung, shown(folder)["until"]) == (Rung.EXERCISE, reading.until)
     for words in (("exercise", "--for", "9h"), ("exercise",)):
         with pytest.raises(UsageError, match="a longer term needs a reason"):
             said(*words)

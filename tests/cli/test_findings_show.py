@@ -7,7 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from fleet.cli.findings.item_view import ItemView, lines_of
+from fleet.app.item_view import ItemView
+from fleet.cli.findings.item_view import lines_of
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.store.rows import FindingRow
 from fleet.triage.items.life import Stage

@@ -13,8 +13,8 @@ import anyio
 import pytest
 from typer.testing import CliRunner
 
-from fleet.cli.findings import item_pages
-from fleet.cli.findings.item_pages import pages_of
+from fleet.app import item_pages
+from fleet.app.item_pages import pages_of
 from fleet.cli.worklist import worklist
 from fleet.findings.evidence import Bundle, EvidenceStep, save, seal
 from fleet.findings.redact import Redactor

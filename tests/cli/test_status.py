@@ -22,11 +22,12 @@ import typer
 from typer.testing import CliRunner
 
 from fleet.app.lock import only_one
+from fleet.app.status import NO_JOURNAL
+from fleet.app.status_words import wrong
 from fleet.cli.findings import findings
 from fleet.cli.operate.doctor import CHECKS
-from fleet.cli.operate.status import NO_JOURNAL
 from fleet.cli.operate.status import app as status_app
-from fleet.cli.operate.status_page import page, wrong
+from fleet.cli.operate.status_page import page
 from fleet.cli.run import runs
 from fleet.clock import SystemClock
 from fleet.findings.outage import FACTS, Outage, OutageBook

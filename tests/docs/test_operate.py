@@ -17,8 +17,8 @@ import pytest
 import typer
 
 from fleet import errors
+from fleet.app.status_words import wrong
 from fleet.cli import COMMANDS, module_of
-from fleet.cli.operate.status_page import wrong
 from fleet.cli.propose import HELD
 from fleet.config import EVENTS
 from fleet.files import ROOT

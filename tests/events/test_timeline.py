@@ -12,10 +12,10 @@ from typer.testing import CliRunner, Result
 
 from fleet.cli.run.follow import followed, show, tail
 from fleet.cli.run.runs import app
-from fleet.cli.run.timeline import words
 from fleet.events.live import Lagged
 from fleet.events.model import LIVE, Event, Footer, TurnStarted, TurnUsage
 from fleet.events.recorded import UnknownRecord
+from fleet.events.timeline import words
 from fleet.events.trajectory import TrajectoryFile
 from fleet.store.journal import Journal
 from tests.doubles.journal import new_run

@@ -12,17 +12,16 @@ from typing import Annotated, Any, cast, get_args
 
 import typer
 
-from fleet.app.decided import Board, Subject, words_of, write_down
-from fleet.app.journal import known_journal, open_journal
+from fleet.app.decided import Board, decision_of, record, words_of
+from fleet.app.journal import known_journal
 from fleet.app.lock import holder
 from fleet.cli.completion import completed_from, fingerprints
 from fleet.cli.console import DryRun, Json, few_digits, note, put, run, state, table, who
-from fleet.cli.operate.status_page import minute
-from fleet.clock import SystemClock, iso
+from fleet.clock import SystemClock, iso, minute
 from fleet.config import load_fleet, load_platform
-from fleet.errors import ConfigError, FleetError, UsageError
+from fleet.errors import FleetError, UsageError
 from fleet.severity import SEVERITIES
-from fleet.store.rows import HOLD, QUEUED, DecisionKind, DecisionRow, LinkKind
+from fleet.store.rows import QUEUED, DecisionKind, DecisionRow, LinkKind
 from fleet.text import clean
 from fleet.triage.items.decisions import fold
 from fleet.triage.outputs.selection import moment
@@ -261,22 +260,14 @@ def _decide(
                 raise UsageError("a driver's claim is not on the log", remedy="dismiss it without --publish")
             claims.dismiss_claim(claim, wanted.reason, dry_run=dry_run, as_json=as_json)
             return
-    if wanted.kind == "release":
-        if publish:
-            raise UsageError("a release is not for the log", remedy="release it without --publish")
-        if subject.finding is not None and not subject.finding.data.get(HOLD):
-            raise UsageError(f"finding {subject.item} is not held", remedy="fleet findings list")
-    made, new = _made(board, subject, wanted)
-
-    async def record() -> None:
-        async with await open_journal(state()) as journal:
-            await journal.add_decision(made)
-
+    if wanted.kind == "release" and publish:
+        raise UsageError("a release is not for the log", remedy="release it without --publish")
+    made, new = decision_of(board, subject, wanted)
     if not dry_run:
         made = replace(made, entry=QUEUED) if publish and made.entry < 0 else made
-        run(record)
-        write_down(state(), made, subject.title)
-        _refresh(board.platform)
+        run(lambda: record(state(), made, subject.title))
+        if not holder(state()):  # a running fleet's next pass does that itself
+            _refresh(board.platform)
     if publish and not dry_run:
         (made,) = run(lambda: _post(board, [made]))
     hidden = fold([*board.decisions, made]).hiding(subject.names, iso(SystemClock().now()))
@@ -289,25 +280,6 @@ def _decide(
     head = f"item {made.item}: {words_of(made)}{term} {verb} (decision {made.name}{where})"
     lines = [head, *_notes(made, undone, hidden)]
     put(data, as_json=as_json, text=lambda: print("\n".join(map(clean, lines))))
-
-
-def _made(board: Board, subject: Subject, wanted: DecisionRow) -> tuple[DecisionRow, bool]:
-    """The decision to record, and whether it is a new one."""
-    if subject.finding is not None and subject.finding.state == "dropped":
-        raise UsageError(
-            f"finding {subject.item} is dropped: it needs no decision", remedy="fleet findings list"
-        )
-    item = subject.chosen if wanted.kind == "split" else subject.item
-    other = board.subject(wanted.other).item if wanted.other else ""
-    if other == item:
-        raise UsageError(f"{item} is the item itself", remedy="name another item")
-    full = replace(wanted, item=item, other=other, undoes="", platform=board.platform)
-    if (begun := board.unfinished(subject, board.made(full))) is not None:
-        return begun, False
-    if wanted.kind == "undo":
-        target = board.latest(subject, wanted.undoes.lower())
-        full = replace(full, item=target.item, undoes=target.name)
-    return board.made(full), True
 
 
 async def _post(board: Board, left: list[DecisionRow]) -> list[DecisionRow]:
@@ -323,20 +295,10 @@ async def _post(board: Board, left: list[DecisionRow]) -> list[DecisionRow]:
 
 
 def _refresh(platform: str) -> None:
-    """The worklist files with the decision, from the mirror; a running fleet's next pass does that itself."""
-    if holder(state()):
-        return
-    from fleet.app.reading import reading_world  # imports web3, which other decisions do not need
-    from fleet.triage.triage_pass import TRIAGE, pass_over
-
-    async def triage() -> None:
-        async with reading_world(state(), platform, ask=False) as world:
-            if TRIAGE not in world.personas:
-                raise ConfigError(f"no persona named {TRIAGE}", remedy="fleet personas list")
-            await pass_over(world, world.personas[TRIAGE], post=False, ask=False)
+    from fleet.app.reading import triage_again  # imports web3, which other decisions do not need
 
     try:
-        run(triage)
+        run(lambda: triage_again(state(), platform))
     except FleetError as error:
         note(f"the worklist shows it after the next triage pass, fleet run qa-triage: {error}")
 

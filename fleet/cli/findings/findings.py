@@ -11,18 +11,18 @@ from typing import Annotated, Any
 
 import typer
 
+from fleet.app.item_view import ItemView, found, viewed
 from fleet.app.journal import from_journal
 from fleet.cli.completion import fingerprints
-from fleet.cli.console import DryRun, Json, columns, fields_of, make_app, note, put, put_rows, run, state
+from fleet.cli.console import DryRun, Json, columns, make_app, note, put, put_rows, run, state
 from fleet.cli.findings import decide, item_view, kinds
-from fleet.cli.findings.item_view import ItemView
 from fleet.config.files import demo_dir
 from fleet.errors import FleetError, Refused, Unreachable, UsageError
 from fleet.findings.evidence import load
 from fleet.findings.recurrence import key_of, read_recurrence
 from fleet.runs.proof.grades import graded
 from fleet.store.journal import Journal
-from fleet.store.rows import FindingRow
+from fleet.store.rows import FindingRow, fields_of
 from fleet.text import clean
 
 app = make_app(group=True)
@@ -87,9 +87,9 @@ def show(
         mine.sort(key=lambda row: item.fingerprint in row.names)
     bundle = _evidence(mine[-1]) if mine and (state() / "runs" / mine[-1].run_id).exists() else None
     if item:
-        view = run(lambda: item_view.viewed(state(), item, untrusted=untrusted))
+        view = run(lambda: viewed(state(), item, untrusted=untrusted))
     else:
-        view = item_view.found(state(), mine[-1], bundle)
+        view = found(state(), mine[-1], bundle)
     if mine:
         view = _with_finding(view, mine[-1], rows, bundle)
     if script:

@@ -1,151 +1,39 @@
-"""One item or finding for a person: its page, life, ranking, decisions, links, runs and evidence.
-
-Part of `fleet findings show`; list and mirror are enough when no run of this machine saw the item.
-"""
+"""One item or finding as lines of a terminal: part of `fleet findings show`."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from itertools import zip_longest
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-from fleet.app.decided import Board, words_of
-from fleet.app.journal import known_journal
-from fleet.cli.console import fields_of, note
-from fleet.cli.findings import item_pages
-from fleet.cli.operate.status_page import minute
-from fleet.clock import iso
-from fleet.config import load_fleet
-from fleet.errors import ConfigError, UsageError
-from fleet.findings.evidence import path_of
-from fleet.findings.reader import read
-from fleet.findings.recurrence import Recurrence
-from fleet.findings.repro import ReproError, write_repro
+from fleet.app.item_view import LATEST, ItemView, find
+from fleet.cli.console import note
+from fleet.clock import iso, minute
+from fleet.errors import ConfigError
 from fleet.findings.sighting import lead
 from fleet.runs.proof.grades import graded
-from fleet.store.rows import DecisionRow, FindingRow
 from fleet.text import clean, counted
-from fleet.triage.items.decisions import fold
 from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.document import standing
 from fleet.triage.outputs.files import written
-from fleet.triage.outputs.item_page import ItemPage, also_seen, item_page, life, waits
+from fleet.triage.outputs.item_page import ItemPage, also_seen, waits
 
-LATEST = 10
-"""Runs of the history that are printed; `--json` has all of them."""
 LEAST = 40
 """Columns that a page is set in at least."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemView:
-    """What is known of an item or a finding: `runs` saw it, newest last; `row` is the one that is shown.
-
-    `planted` is the repro of a stranger, filled only when asked for. It was never run. `decisions` are those
-    of the journal and of the log; `undone` are the names of those that do not stand. `files` are evidence
-    that exists, `elsewhere` the daemon whose host holds it; `posted` is the row that has the entry.
-    """
-
-    item: WorklistItem | None = None
-    row: FindingRow | None = None
-    posted: FindingRow | None = None
-    page: ItemPage = field(default_factory=ItemPage)
-    decisions: tuple[DecisionRow, ...] = ()
-    runs: tuple[FindingRow, ...] = ()
-    files: tuple[str, ...] = ()
-    bundle: Mapping[str, Any] | None = None
-    elsewhere: str = ""
-    figures: Recurrence = field(default_factory=Recurrence)
-    planted: str = ""
-    undone: frozenset[str] = frozenset()
-
-    def data(self) -> dict[str, Any]:
-        """For `--json`."""
-        made: dict[str, Any] = {"fingerprint": self.item.fingerprint} if self.item else {}
-        if self.row and self.posted:
-            made |= fields_of(self.row) | {
-                "evidence_bundle": self.bundle,
-                "evidence_on": self.elsewhere,
-                "index": self.posted.index,
-                "tx": self.posted.tx,
-                "seen": self.figures.model_dump(mode="json"),
-            }
-        made |= {"page": asdict(self.page)}
-        if self.item:
-            keys = ("run", "persona", "state", "confirmed", "tries", "at")
-            made |= {
-                "item": asdict(self.item),
-                "decisions": [
-                    asdict(one) | {"stands": one.name not in self.undone} for one in self.decisions
-                ],
-                "history": [{key: fields_of(row)[key] for key in keys} for row in self.runs],
-                "evidence_files": list(self.files),
-                "untrusted_repro": self.planted,
-            }
-        return made
-
-
 def listed(state: Path, fingerprint: str) -> WorklistItem | None:
-    """The item with this fingerprint, or its beginning, among all names; UsageError if it is ambiguous."""
+    """The item of the written list with this fingerprint, or its beginning; UsageError if it is ambiguous."""
     try:
-        known = written(state)
+        document = written(state)
     except ConfigError as error:
         note(f"{error}; {error.remedy}")
         return None
-    begin = fingerprint.lower()
-    if known is None or not begin:
-        return None
-    items = (*known.items, *known.closed)
-    found = [one for one in items if any(name.startswith(begin) for name in (one.fingerprint, *one.names))]
-    exact = [one for one in found if begin in (one.fingerprint, *one.names)]
-    if len(exact or found) > 1:
-        names = ", ".join(sorted({one.fingerprint for one in exact or found})[:8])
-        what = f"{clean(fingerprint, 40)!r} begins several items: {names}"
-        raise UsageError(what, remedy="give more digits")
-    return next(iter(exact or found), None)
-
-
-async def viewed(state: Path, item: WorklistItem, *, untrusted: bool) -> ItemView:
-    """Everything the journal adds to an item; without a journal only what the list says."""
-    names, runs, planted = {item.fingerprint, *item.names}, [], ""
-    decided: tuple[DecisionRow, ...] = ()
-    platform = load_fleet().platform
-    if (known := await known_journal(state)) is not None:
-        async with known as journal:
-            runs = [row for row in await journal.findings() if not names.isdisjoint(row.names)]
-            decided = (await Board.read(journal, platform, state)).decisions
-            if untrusted and not item.trusted and item.entry >= 0:
-                entries = await journal.entries(item.epoch)
-                planted = next((_planted(one.text) for one in entries if one.index == item.entry), "")
-    files = {path_of(state / "runs" / row.run_id / "evidence", row.evidence) for row in runs if row.evidence}
-    return ItemView(
-        item=item,
-        page=item_pages.page_of(state, item, runs, item_pages.place_of(state, platform), planted),
-        decisions=tuple(one for one in decided if {one.item, one.other} & names),
-        undone=frozenset(one.name for one in decided) - {one.name for one in fold(decided).all},
-        runs=tuple(runs),
-        files=tuple(sorted(str(path) for path in files if path.is_file())),
-        planted=planted,
-    )
-
-
-def found(state: Path, row: FindingRow, bundle: Mapping[str, Any] | None) -> ItemView:
-    """A finding that is on no list."""
-    place = item_pages.place_of(state, load_fleet().platform)
-    pictures = tuple(item_pages.pictures(state, row, bundle))
-    return ItemView(page=item_page(row.title, row.repro, place, row=row, bundle=bundle, pictures=pictures))
-
-
-def _planted(text: str) -> str:
-    try:
-        return write_repro(read(text).repro)
-    except ReproError:
-        return ""
+    return find(document, fingerprint) if document else None
 
 
 class _Sheet:
@@ -293,21 +181,9 @@ def _life(view: ItemView, item: WorklistItem, now: datetime, sheet: _Sheet) -> N
     days = f" on {counted(item.days, 'day')}" if item.days else ""
     again = f", confirmed again by {counted(view.figures.again, 'run')}" if view.figures.again else ""
     sheet.say(f"Life (UTC): reported by {counted(item.count, 'run')}{days}{again}")
-    happened = []
-    for row in view.runs[-LATEST:]:
-        proof = f" {row.confirmed}/{row.tries}" if row.tries else ""
-        happened.append((row.at, f"run {row.run_id}: {row.state}{proof}"))
-    if view.figures.clean_at:
-        how = f"and {view.figures.clean_why}" if view.figures.clean_why else "and did not see it"
-        happened.append((view.figures.clean_at, f"clean: run {view.figures.clean_run} ran it again {how}"))
-    for made in view.decisions:
-        end = f" until {minute(made.until)}" if made.until else ""
-        what = f"{words_of(made)}{end}{' (undone)' if made.name in view.undone else ''}"
-        where = f", log entry {made.entry}" if made.entry >= 0 else ""
-        happened.append((made.at, f"{what} by {made.who}{where}: {made.reason}"))
     if (left := len(view.runs) - LATEST) > 0:
         sheet.say(f"{left} earlier runs saw it", "  ")
-    for at, what in life(item, iso(now), happened):
+    for at, what in view.happened(iso(now)):
         sheet.say(f"{at.ljust(16)}  {what}", "  ")
     for words in (
         f"now: {waits(item)}" if item.stuck else "",

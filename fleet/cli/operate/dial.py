@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from fleet.cli.console import DryRun, Json, make_app, note, put, state, who
 from fleet.clock import SystemClock, iso
 from fleet.errors import UsageError
-from fleet.gate.dial import DIAL, MISSING, read_dial, set_by, write_dial
+from fleet.gate.dial import DIAL, read_dial, shown, write_dial
 from fleet.gate.model import Rung
 from fleet.personas.duration import parse_duration
-from fleet.text import clean
 
 app = make_app()
-ABSENT = f"{DIAL}: {MISSING}"
-NEVER_SET = "never set, the default"
 LONGEST_S = 720 * 3_600.0
 
 
@@ -54,11 +51,11 @@ def dial(
             write_dial(folder, chosen, reason, who(), SystemClock(), term_s)
     elif term:
         raise UsageError("--for needs a rung", remedy=f'fleet dial exercise --for {term} --reason "…"')
-    shown = show()
-    by = f" (by {shown['who']} at {shown['when']})" if shown["who"] else ""
-    why = f": {shown['why']}" if shown["why"] else ""
-    until = f" until {shown['until']}" if shown["until"] else ""
-    put(shown, as_json=as_json, text=lambda: print(f"{shown['rung']}{until}{by}{why}"))
+    now = shown(folder)
+    by = f" (by {now['who']} at {now['when']})" if now["who"] else ""
+    why = f": {now['why']}" if now["why"] else ""
+    until = f" until {now['until']}" if now["until"] else ""
+    put(now, as_json=as_json, text=lambda: print(f"{now['rung']}{until}{by}{why}"))
 
 
 def _term_s(text: str, rung: Rung) -> float:
@@ -74,19 +71,3 @@ def _term_s(text: str, rung: Rung) -> float:
     if term_s > LONGEST_S:
         raise UsageError(f"--for: {text} is longer than 720h", remedy="renew it when it is over")
     return term_s
-
-
-def show() -> dict[str, Any]:
-    """The dial as everything else reads it: `rung, until, trusted, fault, who, when, why`; `until` is the end
-    of a term that is not over."""
-    folder = state()
-    reading, said = read_dial(folder / DIAL), set_by(folder)
-    return {
-        "rung": str(reading.rung),
-        "until": "" if reading.why else reading.until,
-        "trusted": reading.trusted,
-        "fault": clean(reading.fault),
-        "who": clean(said.who) if said else "",
-        "when": clean(said.when) if said else "",
-        "why": clean(said.why) if said else NEVER_SET if reading.why == ABSENT else clean(reading.why),
-    }

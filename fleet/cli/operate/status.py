@@ -2,50 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
-from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict
 from datetime import UTC, datetime
-from itertools import takewhile
-from pathlib import Path
 from shutil import get_terminal_size
 from typing import Annotated, Any
 
 import typer
 
-from fleet.app.journal import known_journal
-from fleet.app.lock import holder
-from fleet.cli.console import Json, fields_of, make_app, note, put, run, state
+from fleet.app.status import gather
+from fleet.cli.console import Json, make_app, note, put, run, state
 from fleet.cli.daemon_page import daemon_of, page
-from fleet.cli.operate.dial import show as show_dial
-from fleet.cli.operate.status_page import COSTS, wrong
 from fleet.cli.operate.status_page import page as lines_of
-from fleet.cli.outages import open_outages
-from fleet.clock import iso
-from fleet.config import FleetConfig, load_fleet, load_platform
-from fleet.config.files import persona_dirs
-from fleet.disk_reserve import laid, read_only
-from fleet.errors import ConfigError, FleetError
-from fleet.events.daemon_events import DaemonLost
-from fleet.gate.budget import Unit, day_limits
-from fleet.gate.stop import stopped
-from fleet.jail.battery.record import outdated, read_record
-from fleet.runs.desk.exit_codes import LEFT, MODEL_ENDED, UNDECIDED, UNEXPLORED
-from fleet.service.lost_daemon import events_newest_first, in_words, lost_daemon
-from fleet.service.snapshot import UNKNOWN, JournalSnapshot, PersonaSummary
-from fleet.store.journal import Journal
-from fleet.store.location import shown, store_place
-from fleet.store.rows import MISSING
-from fleet.store.tables.units import FLEET
-from fleet.text import clean
-from fleet.triage.items.unproven import beside, proving, unproven
-from fleet.triage.outputs.digest import daily_digest
-from fleet.triage.outputs.document import WorklistDocument, WorklistHeader
+from fleet.errors import ConfigError
+from fleet.triage.outputs.document import WorklistDocument
 from fleet.triage.outputs.files import written
 from fleet.triage.outputs.selection import DAY, moment
 
@@ -54,38 +27,6 @@ EVERY_S = 2.0
 """Pause between two pages of `--watch`."""
 PLAIN = 10_000
 """Columns and lines where the output is not a terminal."""
-WELL = frozenset(
-    {
-        "done",
-        "cancelled",
-        "stopped",
-        "window_closed",
-        "awaiting_human",
-        "refused",
-        "iteration_budget",
-        "budget_exhausted",
-        "budget_exceeded",
-        "max_continuations",
-    }
-)
-"""Outcomes after which nothing is broken: the work was done, a person ended it, or a limit did."""
-LAST_RUN = {"undecided": UNDECIDED, "unexplored": UNEXPLORED, "left": LEFT, "models": MODEL_ENDED}
-"""Fields that the last run of each persona fills, and the prefix of their keys in the journal."""
-ON_THEIR_WAY = {"proving": proving, "unproven": unproven}
-"""Fields for what was seen and is not on the list, and what fills them."""
-NO_JOURNAL: Mapping[str, Any] = {
-    "reachable": asdict(UNKNOWN),
-    "waiting": {},
-    "left_today": {},
-    "today": {FLEET: {unit: {"spent": 0, "limit": None} for unit in COSTS}},
-    "findings": {},
-    "outcomes": {},
-    **{
-        key: []
-        for key in ("runs", "skips", "outages", "missing", "failing", "lost", *ON_THEIR_WAY, *LAST_RUN)
-    },
-}
-"""The same fields without a journal."""
 _HOME = "\x1b[H\x1b[2J"
 
 
@@ -113,215 +54,14 @@ def status(
 
 def _show(since: str, *, as_json: bool, begin: str = "") -> None:
     live = page(state(), "/readyz") if daemon_of(state()) else {}
-    data = run(lambda: gather(moment(since, datetime.now(UTC)), live))
-    put(data, as_json=as_json, text=lambda: _print(data, begin))
-    sys.stdout.flush()
-
-
-async def gather(since: str, live: Mapping[str, Any]) -> dict[str, Any]:
-    """The content of the page; `since` (ISO) is where its news begin. Shape: docs/reference/status.md.
-
-    `live` is the daemon's /readyz; {} where none runs.
-    """
-    folder, config = state(), load_fleet()
-    pause = stopped(folder)
-    daemon = holder(folder)
-    personas, refused = _personas(live)
-    document = _worklist(folder)
-    data: dict[str, Any] = {
-        "at": iso(datetime.now(UTC)),
-        "since": since,
-        "dial": show_dial(),
-        "schedule": _schedule(config.platform, folder),
-        "stop": clean(pause.why) if pause else "",
-        "stopped_since": pause.since if pause else "",
-        "fence": _fence(config, folder),
-        "ended_after_s": _ended_after_s(folder, pause.since) if pause else None,
-        "platform": config.platform,
-        "journal": shown(store_place(config.store, folder)),
-        "state": str(folder),
-        "daemon": daemon,
-        "degraded": _degraded(folder, live) if daemon else "",
-        "personas": {"loaded": len(personas), "refused": refused, "failing": []},
-        "next": [
-            {"persona": name, "at": at}
-            for at, name in sorted((at, name) for name, at in live.get("next", {}).items())
-        ],
-        "log": {"entries": None, "read": 0, "behind": False},
-        "worklist": asdict(document.as_of),
-        "digest": _digest(document, since),
-    }
-    data |= NO_JOURNAL
-    if (known := await known_journal(folder)) is not None:
-        async with known as journal:
-            snapshot = await JournalSnapshot.read(
-                journal, config.platform, personas, day_limits(config.budget)
-            )
-            data |= await _of_journal(journal, snapshot, since, {one.name for one in personas})
-            data |= await _on_their_way(journal, config.platform, document)
-            data["lost"] = await _lost(folder, journal, daemon, since)
-    data["personas"]["failing"] = data.pop("failing")
-    if live:
-        data["log"] = _log(live, data["runs"])
-    data["wrong"] = [clean(why, 300) for why in wrong(data)]
-    return data
-
-
-def _ended_after_s(folder: Path, since: str) -> float | None:
-    """Seconds from STOP until everything in flight had ended; None while it has not, or nothing was."""
-    after = takewhile(lambda event: event["at"] >= since, events_newest_first(folder))
-    return next((event["seconds"] for event in after if event["type"] == "flights.ended"), None)
-
-
-async def _of_journal(
-    journal: Journal, snapshot: JournalSnapshot, since: str, names: Collection[str]
-) -> dict[str, Any]:
-    """The fields of NO_JOURNAL; `names` are the personas in use."""
-    rows = await journal.findings()
-    return {
-        "reachable": asdict(snapshot.reachable),
-        "waiting": snapshot.waiting,
-        "left_today": snapshot.left,
-        "today": _costs(await journal.spent_today(), snapshot.limits),
-        "runs": [fields_of(row) for row in await journal.runs(limit=10)],
-        "outcomes": await journal.outcomes(since),
-        "skips": [asdict(row) for row in await journal.skips(limit=5)],
-        "findings": Counter(row.state for row in rows),
-        "outages": await open_outages(journal),
-        "missing": await missing_entries(journal),
-        "failing": [
-            {
-                "persona": row.persona,
-                "run": row.run_id,
-                "outcome": row.outcome,
-                "ended": row.ended,
-                "detail": row.detail,
-            }
-            for row in snapshot.last
-            if row.outcome not in WELL and (row.persona in names or row.ended >= since)
-        ],
-        **{
-            field: [one for one in await of_last_runs(journal, prefix) if one["persona"] in names]
-            for field, prefix in LAST_RUN.items()
-        },
-    }
-
-
-async def _on_their_way(
-    journal: Journal, platform: str, document: WorklistDocument
-) -> dict[str, list[dict[str, Any]]]:
-    """The fields of ON_THEIR_WAY: what the list as it is written does not have."""
-    rows, decisions = await journal.findings(), await journal.decisions(platform)
-    now, items, entries = datetime.now(UTC), document.items, document.as_of.entries
-    return {
-        field: [asdict(one) for one in beside(of(rows, decisions, now), items, entries)]
-        for field, of in ON_THEIR_WAY.items()
-    }
-
-
-async def missing_entries(journal: Journal) -> list[dict[str, Any]]:
-    """Posted entries that the chain has dropped and that are not back, by platform."""
-    facts = await journal.facts(MISSING)
-    return [
-        {"platform": key.removeprefix(MISSING), **json.loads(text)} for key, text in facts.items() if text
-    ]
-
-
-async def of_last_runs(journal: Journal, prefix: str) -> list[dict[str, str]]:
-    """What the last run of each persona kept under a prefix, by platform and persona."""
-    found = []
-    for key, value in (await journal.facts(prefix)).items():
-        platform, _, persona = key.removeprefix(prefix).rpartition(":")
-        found += [{"platform": platform, "persona": persona, **row} for row in json.loads(value)]
-    return found
-
-
-def _costs(
-    spent: Mapping[str, Mapping[str, int]], days: Mapping[str, Mapping[Unit, int]]
-) -> dict[str, dict[str, dict[str, int | None]]]:
-    """By owner ("" is the fleet) and unit: what was spent today, and the day's limit if there is one."""
-    return {
-        owner: {
-            unit: {"spent": spent.get(owner, {}).get(unit, 0), "limit": days.get(owner, {}).get(unit)}
-            for unit in COSTS
-        }
-        for owner in sorted(spent.keys() | days.keys())
-    }
-
-
-async def _lost(folder: Path, journal: Journal, daemon: int, since: str) -> list[dict[str, Any]]:
-    """Daemons that ended without a stop: those found since then, and one that was not started again."""
-    now = await lost_daemon(folder, journal, running=daemon)
-    found = takewhile(lambda event: event["at"] >= since, events_newest_first(folder))
-    told = [DaemonLost.model_validate(event) for event in found if event["type"] == "daemon.lost"]
-    rows = ([now] if now and now not in told else []) + told
-    return [one.model_dump(exclude={"type"}) | {"why": in_words(one)} for one in rows]
-
-
-def _fence(config: FleetConfig, folder: Path) -> str:
-    """Why the record of the escape battery does not count, "" while it does or where none was made."""
-    if (record := read_record(folder)) is None:
-        return ""
-    return outdated(record, config.jail, datetime.now(UTC)) or ("" if record.holds else record.words())
-
-
-def _schedule(platform: str, folder: Path) -> dict[str, str]:
-    """Why the platform may not be tested now, and when that changes; no profile, no schedule."""
     try:
-        schedule = load_platform(platform, folder)[0].schedule
-    except FleetError:
-        return {"closed": "", "changes": ""}
-    now = datetime.now(UTC)
-    return {"closed": schedule.closed(now), "changes": schedule.changes(now)}
-
-
-def _degraded(folder: Path, live: Mapping[str, Any]) -> str:
-    """Why a daemon starts no run: by its own word, else by the disk as seen from here."""
-    why = clean(str(live.get("degraded", "")), 200)
-    why = why or (
-        "the disk is read-only" if read_only(folder) else "" if laid(folder) else "the disk is full"
-    )
-    return f"{why}: no new run starts" if why else ""
-
-
-def _personas(live: Mapping[str, Any]) -> tuple[list[PersonaSummary], list[dict[str, str]]]:
-    """The personas in use, and what is refused: by the daemon's own word if it runs, else by the files.
-
-    Expectations in the files are not judged, for the time; `personas check` does it.
-    """
-    if live:
-        loaded = [PersonaSummary(**one) for one in live.get("loaded", ())]
-        refused = live.get("refused", {}).items()
-    else:
-        from fleet.personas.load import load_all
-        from sandbox.tools import TOOLS  # these two are a quarter of the command's time
-
-        places = persona_dirs(state()).values()
-        good, errors = load_all(*places, tools=TOOLS, bad_args=lambda *_: None, bad_expectation=lambda *_: ())
-        loaded = [PersonaSummary.of(one.persona) for one in good]
-        refused = [(Path(one.file).stem, str(one)) for one in errors]
-    return loaded, [{"persona": clean(name), "reason": clean(str(why), 300)} for name, why in refused]
-
-
-def _worklist(folder: Path) -> WorklistDocument:
-    try:
-        return written(folder) or WorklistDocument()
+        document = written(state()) or WorklistDocument()
     except ConfigError as error:
         note(f"{error}; {error.remedy}")
-        return WorklistDocument()
-
-
-def _digest(document: WorklistDocument, since: str) -> dict[str, Any]:
-    made = daily_digest((*document.items, *document.closed), WorklistHeader(as_of=document.as_of), since)
-    return {name: value for name, value in asdict(made).items() if name not in ("since", "as_of")}
-
-
-def _log(live: Mapping[str, Any], runs: Collection[Mapping[str, Any]]) -> dict[str, Any]:
-    """How far triage is behind the log; not `behind` while a run of it is on its way."""
-    log = live.get("log", {})
-    entries, read = log.get("entries"), log.get("read", 0)
-    at_it = any(row["persona"] == "qa-triage" and row["state"] != "ended" for row in runs)
-    return {"entries": entries, "read": read, "behind": entries is None or (entries > read and not at_it)}
+        document = WorklistDocument()
+    data = run(lambda: gather(state(), moment(since, datetime.now(UTC)), live, document))
+    put(data, as_json=as_json, text=lambda: _print(data, begin))
+    sys.stdout.flush()
 
 
 def _print(data: Mapping[str, Any], begin: str) -> None:

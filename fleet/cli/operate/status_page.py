@@ -9,16 +9,13 @@ from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 
-from fleet.gate.budget import Unit
-from fleet.store.tables.units import FLEET, amount, number, word
-from fleet.text import clean, counted, line
+from fleet.app.status_words import COSTS, NEXT_SHOWN, cost, health
+from fleet.clock import minute
+from fleet.store.tables.units import FLEET
+from fleet.text import clean, line
 from fleet.triage.outputs.digest import GROUPS, STRANGERS
 
 WRONG_SHOWN = 6
-NEXT_SHOWN = 3
-"""Next starts in the first sentence; the others have a line of their own."""
-COSTS: tuple[Unit, ...] = ("calls", "writes", "usd_micro")
-_SHORT = 60
 FEW = 4
 """Lines of what is on its way to the list, of what is not proven, and of what limits left, at most each."""
 
@@ -33,7 +30,7 @@ class PageLine:
 
 def page(data: Mapping[str, Any], *, width: int, height: int) -> list[PageLine]:
     """At most `height` lines of at most `width` characters, all cleaned; titles give way first."""
-    top = [PageLine(text) for text in textwrap.wrap(line(_health(data), 600), width)]
+    top = [PageLine(text) for text in textwrap.wrap(line(health(data), 600), width)]
     top += _state(data)
     wrong = [PageLine(f"WRONG     {why}", bad=True) for why in data["wrong"]]
     if len(wrong) > WRONG_SHOWN:
@@ -66,41 +63,6 @@ def _few(word: str, rows: Sequence[str]) -> list[PageLine]:
     return lines + ([PageLine(f"{word:9} {more} more: fleet status --json")] if more > 0 else [])
 
 
-def minute(at: str) -> str:
-    """An ISO time to the minute, as in `2026-11-21 22:51`."""
-    return at[:16].replace("T", " ")
-
-
-def _health(data: Mapping[str, Any]) -> str:
-    dial, reach, crew = data["dial"], data["reachable"], data["personas"]
-    until = f" until {minute(dial['until'])} UTC" if dial["until"] else ""
-    by = f" by {dial['who']} at {minute(dial['when'])} UTC" if dial["who"] else ""
-    why = f" ({line(dial['why'], _SHORT)})" if dial["why"] else ""
-    looked = f" ({reach['by']}, {minute(reach['since'])})" if reach["by"] else ""
-    answers = {
-        True: f"answers{looked}",
-        False: f"is DOWN since {minute(reach['since'])}",
-        None: f"unknown: {line(reach['why'], _SHORT)}{looked}",
-    }[reach["up"]]
-    counts = [counted(crew["loaded"], "persona")]
-    counts += [f"{len(crew[name])} {name}" for name in ("refused", "failing") if crew[name]]
-    rest = f"{data['platform']} {answers}; {', '.join(counts)}"
-    if data["stop"]:
-        since = f" since {minute(data['stopped_since'])} UTC" if data["stopped_since"] else ""
-        said = line(data["stop"].removeprefix("STOP is set").lstrip(": "), _SHORT)
-        ended = data["ended_after_s"]
-        rest = (f"all in flight ended after {ended:.1f} s; " if ended is not None else "") + rest
-        head = f"STOPPED{since}{f' ({said})' if said else ''}: nothing starts until `fleet resume`"
-        return f"{head}; dial {dial['rung']}; {rest}."
-    if data["schedule"]["closed"]:
-        return f"CLOSED: {data['schedule']['closed']}; nothing starts; dial {dial['rung']}{until}; {rest}."
-    soon = [f"{one['persona']} {one['at'][11:16]}" for one in data["next"][:NEXT_SHOWN]]
-    upcoming = f"next {', '.join(soon)}" if soon else "nothing starts by itself"
-    closes = data["schedule"]["changes"]
-    upcoming += f"; the testing window closes {minute(closes)} UTC" if closes else ""
-    return f"{dial['rung']}{until}{by}{why}; {rest}; {upcoming}."
-
-
 def _state(data: Mapping[str, Any]) -> Iterator[PageLine]:
     pid = data["daemon"]
     yield PageLine(f"daemon    {f'pid {pid}' if pid else 'not running'}")
@@ -127,7 +89,7 @@ def _digest(data: Mapping[str, Any], room: int) -> Iterator[PageLine]:
 
 
 def _costs(data: Mapping[str, Any]) -> Iterator[str]:
-    spent = [_cost(data["today"][FLEET], unit) for unit in COSTS]
+    spent = [cost(data["today"][FLEET], unit) for unit in COSTS]
     yield f"today     {', '.join(spent)}"
     ends = ", ".join(f"{count} {name}" for name, count in sorted(data["outcomes"].items()))
     waiting = sum(data["waiting"].values())
@@ -135,56 +97,3 @@ def _costs(data: Mapping[str, Any]) -> Iterator[str]:
     of = data["worklist"]
     read = f"to entry {of['entries'] - 1}, {of['at'][:10]}" if of["entries"] else "none yet"
     yield f"runs      {runs}; worklist {read}"
-
-
-def _cost(cost: Mapping[str, Any], unit: str) -> str:
-    one: Mapping[str, int | None] = cost[unit]
-    spent, limit = one["spent"] or 0, one["limit"]
-    return amount(unit, spent) if limit is None else f"{number(unit, spent)} of {amount(unit, limit)}"
-
-
-def wrong(data: Mapping[str, Any]) -> list[str]:
-    """What is broken, in words, the gravest first."""
-    crew = data["personas"]
-    return [
-        *([f"STOP: {data['stop']}"] if data["stop"] else ()),
-        *([f"dial: {data['dial']['fault']}: it means observe"] if data["dial"]["fault"] else ()),
-        *([f"fence: {data['fence']}"] if data["fence"] else ()),
-        *([f"degraded: {data['degraded']}"] if data["degraded"] else ()),
-        *(
-            f"daemon lost: {one['why']}{'' if one['at'] or data['daemon'] else '; `fleet up` starts it'}"
-            for one in data["lost"]
-        ),
-        *(f"outage: {one['severity']}  {one['platform']}: {one['title']}" for one in data["outages"]),
-        *(
-            f"log: {counted(one['count'], 'posted entry', 'posted entries')} "
-            f"{'is' if one['count'] == 1 else 'are'} not on {one['platform']} since {minute(one['since'])}"
-            + (one["fate"] and f", {one['fate']}")
-            for one in data["missing"]
-        ),
-        *(f"persona refused: {one['reason']}" for one in crew["refused"]),
-        *(f"undecided: {one['persona']} {one['probe']}: {one['reason']}" for one in data["undecided"]),
-        *(f"unexplored: {one['persona']} {one['probe']}: {one['reason']}" for one in data["unexplored"]),
-        *(
-            f"model ended: {one['persona']} run {one['run']}: {one['reason']}; the playbook went on"
-            for one in data["models"]
-        ),
-        *(
-            f"run failed: {one['persona']} {one['outcome']} {minute(one['ended'])}, run {one['run']}: "
-            f"{one['detail']}"
-            for one in crew["failing"]
-        ),
-        *(
-            f"budget spent: {owner or 'the fleet'} has no {' and no '.join(gone)} left today"
-            for owner, units in data["left_today"].items()
-            if (gone := [word(unit) for unit, count in units.items() if not count])
-        ),
-        *([_behind(data["log"])] if data["log"]["behind"] else ()),
-    ]
-
-
-def _behind(log: Mapping[str, Any]) -> str:
-    if log["entries"] is None:
-        return "chain: it does not answer the daemon"
-    late = counted(log["entries"] - log["read"], "entry", "entries")
-    return f"chain: triage is {late} behind the log"

@@ -21,6 +21,7 @@ from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, tab
 from fleet.config import load_fleet, load_platform
 from fleet.config.files import persona_dirs
 from fleet.errors import FleetError, Unreachable, UsageError
+from fleet.gate.dial import DIAL, read_dial
 from fleet.retry import START_UP
 from fleet.service.logs import configure
 from fleet.service.readiness import Notifier
@@ -77,7 +78,6 @@ def up(
 def planned(folders: Sequence[Path], platform: str | None) -> dict[str, Any]:
     """What would run, and why the rest would not."""
     from fleet.app.persona_sets import roster
-    from fleet.cli.operate.dial import show as show_dial
 
     config = load_fleet()
     profile, path = load_platform(platform or config.platform, state())
@@ -92,7 +92,7 @@ def planned(folders: Sequence[Path], platform: str | None) -> dict[str, Any]:
     return {
         "platform": profile.name,
         "profile": str(path),
-        "dial": show_dial()["rung"],
+        "dial": str(read_dial(state() / DIAL).rung),
         "personas": rows,
         "refused": [str(error) for error in errors],
     }

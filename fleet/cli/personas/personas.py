@@ -64,7 +64,7 @@ def list_personas(as_json: Json = False) -> None:
     """
     found, errors = roster()
     from fleet.app.journal import from_journal  # SQLAlchemy, which `check` does without
-    from fleet.cli.operate.status import LAST_RUN, of_last_runs
+    from fleet.app.status import LAST_RUN, of_last_runs
     from fleet.store.journal import Journal
 
     async def last_runs(journal: Journal) -> dict[str, dict[str, Any]]:

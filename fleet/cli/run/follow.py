@@ -11,10 +11,10 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from fleet.cli.run.timeline import Record, words
 from fleet.events.live import Lagged, LiveReader
 from fleet.events.model import Footer
 from fleet.events.recorded import Recording, UnknownRecord
+from fleet.events.timeline import Record, words
 from fleet.text import clean
 
 

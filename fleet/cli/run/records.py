@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from fleet.broker.egress_read import OUT_OF_SCOPE, by_host, read_egress, refused
 from fleet.broker.egress_record import EGRESS
 from fleet.cli.console import table
-from fleet.errors import UsageError
 from fleet.events.chain import Place, verify
 from fleet.events.daemon_events import FEED
 from fleet.runs.call.decision_file import NAME, OLDER
@@ -20,25 +17,6 @@ from fleet.store.journal import Journal
 from fleet.text import clean, counted
 
 COLUMNS = ("at", "call", "verb", "host", "path", "address", "rule", "status", "sent", "received", "ms")
-
-
-def asked_by(state: Path, run: str, *, only_refused: bool) -> dict[str, Any]:
-    """The requests of a run's jails as the broker recorded them, and sums; UsageError without a folder."""
-    folder = state / "runs" / run
-    if not folder.is_dir():
-        raise UsageError(
-            f"no records of run {run} here: it ran on another host, or was pruned", remedy="fleet runs list"
-        )
-    rows = list(read_egress(folder))
-    rules = Counter(row["rule"] for row in rows if refused(row["rule"]))
-    return {
-        "run": run,
-        "requests": len(rows),
-        "refused": dict(rules),
-        "out_of_scope": sum(count for rule, count in rules.items() if rule in OUT_OF_SCOPE),
-        "hosts": {host: sums.model_dump() for host, sums in by_host(folder).items()},
-        "rows": [row for row in rows if not only_refused or refused(row["rule"])],
-    }
 
 
 def show_asked(data: Mapping[str, Any]) -> None:

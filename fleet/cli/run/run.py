@@ -18,7 +18,6 @@ from fleet.chain.node.rpc import Rpc
 from fleet.cli.console import (
     DryRun,
     Json,
-    fields_of,
     make_app,
     note,
     put,
@@ -53,7 +52,7 @@ from fleet.runs.queue import FIX, TRIAGE
 from fleet.runs.run import RunReport, fire, recover
 from fleet.runs.survey import why_idle
 from fleet.severity import weight
-from fleet.store.rows import TRIAL
+from fleet.store.rows import TRIAL, fields_of
 from fleet.text import clean, counted
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS

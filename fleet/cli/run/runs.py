@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -14,17 +13,15 @@ import anyio
 import typer
 
 from fleet.app.journal import known_journal
-from fleet.broker.egress_read import by_host
-from fleet.cli.console import DryRun, Json, fields_of, make_app, note, put, run, state, table, who
+from fleet.app.run_records import asked_by, latest, recorded
+from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table, who
 from fleet.cli.run import records
 from fleet.cli.run.follow import tail
-from fleet.cli.run.timeline import used, words
 from fleet.config import load_fleet
 from fleet.errors import UsageError
-from fleet.events.model import Footer, GateDenied, TurnEnded, TurnUsage
+from fleet.events.model import TurnUsage
 from fleet.events.recorded import LOOK_S, Recording, UnknownRecord
-from fleet.runs.desk.coverage import NOT_PROBES, coverage
-from fleet.runs.desk.exit_codes import FOUND
+from fleet.events.timeline import used, words
 from fleet.runs.retention import choose, look, tidy
 from fleet.store.journal import Journal
 from fleet.store.tables.units import USD, number
@@ -62,7 +59,12 @@ def list_runs(
 @app.command()
 def show(run_id: Run, as_json: Json = False) -> None:
     """Show one run: its row, findings, spending, effects, what it left out, and events."""
-    data = run(lambda: _show(run_id))
+
+    async def known() -> dict[str, Any]:
+        async with await _journal() as journal:
+            return await recorded(state(), journal, run_id)
+
+    data = run(known)
     put(data, as_json=as_json, text=lambda: _print(data))
 
 
@@ -81,7 +83,7 @@ def egress(
             await journal.run(run_id)  # UsageError for an unknown run
 
     run(known)
-    data = records.asked_by(state(), run_id, only_refused=refused)
+    data = asked_by(state(), run_id, only_refused=refused)
     put(data, as_json=as_json, text=lambda: records.show_asked(data))
 
 
@@ -220,34 +222,6 @@ def prune(
     put({"dry_run": dry_run, **keep.model_dump(), "runs": rows}, as_json=as_json, text=text)
 
 
-async def _show(run_id: str) -> dict[str, Any]:
-    async with await _journal() as journal:
-        row = await journal.run(run_id)
-        recording = Recording(_trajectory(row.run_id))
-        events = list(recording)
-        return {
-            "run": fields_of(row),
-            "findings": [fields_of(finding) for finding in await journal.findings(run_id)],
-            "spent": await journal.spent(run_id),
-            "coverage": coverage(state() / "runs" / row.run_id, row.run_id, row.outcome),
-            "egress": {host: of.model_dump() for host, of in by_host(state() / "runs" / row.run_id).items()},
-            "effects": [
-                {"kind": effect.kind, "ref": effect.ref, "state": effect.state}
-                for effect in await journal.effects(run_id)
-            ],
-            "events": [asdict(one) if isinstance(one, UnknownRecord) else one.model_dump() for one in events],
-            "turns": sum(isinstance(one, TurnEnded) for one in events),
-            "refusals": dict(Counter(one.rule for one in events if isinstance(one, GateDenied))),
-            "usage": next(
-                (one.usage.model_dump() for one in events if isinstance(one, Footer) and one.usage), None
-            ),
-            "unknown": recording.unknown,
-            "too_long": recording.too_long,
-            "torn": recording.torn,
-            "closed": any(isinstance(one, Footer) for one in events),
-        }
-
-
 async def _journal() -> Journal:
     journal = await known_journal(state())
     if journal is None:
@@ -290,39 +264,6 @@ def _print(data: dict[str, Any]) -> None:
     if data["events"] and not data["closed"]:
         print("no footer yet: the run continues, or the next start closes it")
     note(f"{counted(len(data['events']), 'event')}: {_trajectory(data['run']['run'])}")
-
-
-async def latest(folder: Path, limit: int) -> list[dict[str, Any]]:
-    """The latest runs, newest first: the row, `findings`, `unproven`, `looked`, `applicable`, `spent`,
-    `routine`.
-
-    `findings` counts the proven ones, `unproven` those that are flaky, or not proven yet.
-
-    The two counts of probes are None for a run without a plan here: it only read the log, ran on another
-    host, or was pruned.
-    """
-    if (known := await known_journal(folder)) is None:
-        return []
-    async with known as journal:
-        found = []
-        for row in await journal.runs(limit):
-            states = [one.state for one in await journal.findings(row.run_id)]
-            seen = sum(one in FOUND for one in states)
-            unproven = sum(one not in FOUND and one != "dropped" for one in states)
-            groups = coverage(folder / "runs" / row.run_id, row.run_id, row.outcome)
-            others = ("not_applicable", *NOT_PROBES)
-            applicable = sum(len(rows) for group, rows in groups.items() if group not in others)
-            known_plan = any(groups.values())
-            figures = {
-                "findings": seen,
-                "unproven": unproven,
-                "looked": len(groups["looked"]) if known_plan else None,
-                "applicable": applicable if known_plan else None,
-            }
-            spent = await journal.spent(row.run_id)
-            routine = row.state == "ended" and row.outcome == "done" and not (seen or unproven)
-            found.append({**fields_of(row), **figures, "spent": spent, "routine": routine})
-        return found
 
 
 def show_list(rows: Sequence[dict[str, Any]], *, everything: bool) -> None:

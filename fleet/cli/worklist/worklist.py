@@ -12,11 +12,11 @@ from typing import Annotated, Any
 
 import typer
 
+from fleet.app import item_pages
 from fleet.app.journal import from_journal
+from fleet.app.outages import line_of, open_outages
 from fleet.cli.completion import completed_from
 from fleet.cli.console import DryRun, Json, few_digits, make_app, note, put, run, state, table
-from fleet.cli.findings import item_pages
-from fleet.cli.outages import line_of, open_outages
 from fleet.cli.worklist import fresh
 from fleet.errors import Unreachable, UsageError
 from fleet.severity import WEIGHTS

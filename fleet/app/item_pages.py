@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fleet.app.journal import from_journal
-from fleet.cli.console import program
+from fleet.app.program import program
 from fleet.config import load_fleet, load_platform
 from fleet.errors import FleetError
 from fleet.files import read_bounded
