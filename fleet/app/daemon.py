@@ -91,7 +91,7 @@ def make(  # noqa: PLR0913  the composition root
         fire_all=queue.fire_all,
         hooks=world.live.hooks,
         item_waits=fixing.waits,
-        log_entries=None if world.platform.logs_on_chain else world.chain.log.count,
+        log_entries=None if world.platform.logs_on_diamond else world.chain.log.count,
     )
     readiness = Readiness(notifier, world.clock)
     run = partial(see_through, world, fixing)

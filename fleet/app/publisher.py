@@ -22,6 +22,7 @@ from fleet.errors import TryAgain, Unreachable
 from fleet.findings.reader import read
 from fleet.findings.records import read_record, write_record
 from fleet.findings.redact import Redactor
+from fleet.runs.settlement.settle import RESENT
 from fleet.store.journal import Journal
 from fleet.store.rows import DecisionRow
 from fleet.triage.items.decisions import record_of
@@ -40,7 +41,7 @@ class Publisher:
     async def settle(self) -> None:
         """Complete the posts of a process that was killed; TryAgain while one is in no block."""
         for effect in await self.journal.effects("", ["tx"], ["open"]):
-            if effect.data.get("purpose") != "post":
+            if effect.data.get("purpose") not in RESENT:
                 continue
             settled = await self.signer.settle_raw(bytes.fromhex(effect.data["raw"]))
             if settled.state == "pending":
@@ -98,7 +99,7 @@ async def open_publisher(state: Path, *, platform: str) -> AsyncIterator[Publish
     config = load_fleet()
     profile, _ = load_platform(platform, state)
     with only_one(state):
-        key = load_key(key_file(config, "identity", state)) if profile.chain.diamond else None
+        key = load_key(key_file(config, "identity", state)) if profile.signs else None
         async with Rpc(profile.chain.rpc) as rpc, await open_journal(state) as journal:
             await rpc.check_target(profile)
             limits = fences(state, NeverList(LiveConfig(config).never), profile)

@@ -72,8 +72,7 @@ async def reading_world(
     """
     config = load_fleet()
     profile, _ = load_platform(platform or config.platform, state)
-    signs = bool(profile.chain.diamond)
-    identity = address_of(load_key(key_file(config, "identity", state))) if signs else ZERO_ADDRESS
+    identity = address_of(load_key(key_file(config, "identity", state))) if profile.signs else ZERO_ADDRESS
     async with Rpc(profile.chain.rpc) as rpc:
         if ask:
             await rpc.check_target(profile)

@@ -56,6 +56,8 @@ def fences(state: Path, never: NeverList, platform: Platform) -> SigningLimits:
         never=never,
         stipend_wei=platform.sponsor.max_wei,
         token=platform.chain.token,
+        log=platform.log_contract,
+        agent=platform.agent.agent if platform.agent else None,
     )
 
 
@@ -98,9 +100,10 @@ async def wired(  # noqa: PLR0913  the composition root
     state, config, profile = fence.state, fence.config, fence.platform
     live, signals, clock = LiveConfig(config), Signals(), clock or SystemClock()
     async with AsyncExitStack() as stack:
-        keys = Keys()
-        if profile.chain.diamond:  # elsewhere nothing is signed
-            keys = Keys(**{role: load_key(key_file(config, role, state)) for role in ("identity", "sponsor")})
+        keys = Keys(
+            identity=load_key(key_file(config, "identity", state)) if profile.signs else None,
+            sponsor=load_key(key_file(config, "sponsor", state)) if profile.chain.diamond else None,
+        )
         rpc = await stack.enter_async_context(Rpc(profile.chain.rpc))
         try:
             await rpc.check_target(profile)

@@ -19,7 +19,7 @@ Charge = Literal[Paid, "none"]
 class Role(StrEnum):
     """Whose key signs; the policy has one allow-list per role."""
 
-    IDENTITY = "identity"  # the fleet's own voice: submitFeedback, nothing else
+    IDENTITY = "identity"  # the fleet's own voice: entries of the log, nothing else
     SPONSOR = "sponsor"  # pays this run's throwaway keys, nothing else
     THROWAWAY = "throwaway"  # acts on what this run minted
     OPERATOR = "operator"  # a person at a terminal

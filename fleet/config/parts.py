@@ -56,6 +56,6 @@ def in_short(platform: Platform) -> str:
         "site": web.site,
         "proxy": web.proxy,
         "compiler": platform.compiler.command[:1] and platform.compiler.command[0],
-        "log": "" if platform.logs_on_chain else platform.log_name,
+        "log": "" if platform.logs_on_diamond else platform.log_name,
     }
     return ", ".join(f"{name} {word}" for name, word in words.items() if word)

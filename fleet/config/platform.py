@@ -12,6 +12,7 @@ from pydantic import Field, StringConstraints, ValidationInfo, field_validator, 
 from fleet.config.accounts import AccountsSection
 from fleet.config.authorisation import AuthorisationSection
 from fleet.config.compiler import CompilerSection
+from fleet.config.erc8004 import Erc8004Section
 from fleet.config.post import PostSection
 from fleet.config.scope import HostSection, ScheduleSection
 from fleet.config.section import ActPath, Address, HttpUrl, Section, UrlPath, is_loopback
@@ -21,6 +22,12 @@ HostName = Annotated[str, StringConstraints(pattern=r"^(\*\.)?[A-Za-z0-9._\[\]:-
 Role = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
 MetadataName = Annotated[str, StringConstraints(pattern=r"^[!-~]{0,100}$")]
 Fact = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
+LogWord = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^(chain|file(:[A-Za-z0-9][A-Za-z0-9_.-]{0,63})?|(contract|erc8004):0x[0-9a-fA-F]{40})?$"
+    ),
+]
 FOREIGN_RATE, OWN_RATE = 10.0, 50.0
 """Requests a second where a profile states none: to another machine's host, and to one of this machine."""
 _WS_URL = re.compile(r"wss?://[^\s/?#@]+(/[^\s?#]*)?")
@@ -242,10 +249,13 @@ class Platform(Section):
 
     name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _.-]{0,63}$")]
     """Name in runs and reports, and of its log in a file; by convention the name of the profile's file."""
-    log: Annotated[str, StringConstraints(pattern=r"^(chain|file(:[A-Za-z0-9][A-Za-z0-9_.-]{0,63})?)?$")] = ""
+    log: LogWord = ""
     """Where findings are posted: `chain` is the diamond's feedback log, the default where there is a diamond;
     `file` is the append-only file `logs/<name>.jsonl` in the state directory, the default elsewhere, and
-    `file:NAME` is `logs/NAME.jsonl`."""
+    `file:NAME` is `logs/NAME.jsonl`; `contract:0x…` is another contract with a feedback log, and
+    `erc8004:0x…` an ERC-8004 Reputation registry."""
+    erc8004: Erc8004Section | None = None
+    """The platform's agent in that registry."""
     chain: ChainSection = NO_CHAIN
     """The chain and the contracts on it, if the platform has one."""
     schedule: ScheduleSection = ScheduleSection()
@@ -281,13 +291,36 @@ class Platform(Section):
     @property
     def logs_on_chain(self) -> bool:
         """Whether findings are posted to a contract, and not to a file."""
-        return self.log == "chain" or not (self.log or not self.chain.diamond)
+        return bool(self.log_contract)
+
+    @property
+    def log_contract(self) -> str:
+        """The contract that findings are posted to; "" for a file."""
+        kind, _, address = self.log.partition(":")
+        return self.chain.diamond if kind in ("", "chain") else address.lower() if kind != "file" else ""
+
+    @property
+    def logs_on_diamond(self) -> bool:
+        """Whether that is the diamond, whose log the chain triggers watch with everything else of it."""
+        return self.logs_on_chain and self.log_contract == self.chain.diamond
+
+    @property
+    def agent(self) -> Erc8004Section | None:
+        """The agent that findings are posted about; None unless the log is a Reputation registry."""
+        return self.erc8004 if self.log.startswith("erc8004:") else None
+
+    @property
+    def signs(self) -> bool:
+        """Whether anything is signed for this platform: then the identity's key is needed."""
+        return bool(self.chain.diamond or self.log_contract)
 
     @property
     def log_name(self) -> str:
-        """The log in the journal: "<chain id>:<contract>", or "file:<name>"."""
+        """The log in the journal: "<chain id>:<contract>", with the agent's id behind it in a Reputation
+        registry, or "file:<name>"."""
         if self.logs_on_chain:
-            return f"{self.chain.id}:{self.chain.diamond.lower()}"
+            place = f"{self.chain.id}:{self.log_contract.lower()}"
+            return f"{place}:{self.agent.agent}" if self.agent else place
         return self.log if ":" in self.log else f"file:{self.name}"
 
     def log_file(self, state: Path) -> Path | None:
@@ -305,8 +338,12 @@ class Platform(Section):
 
     @model_validator(mode="after")
     def _log_exists(self) -> Self:
-        if self.logs_on_chain and not self.chain.diamond:
+        if self.log == "chain" and not self.chain.diamond:
             raise ValueError('log = "chain" needs chain.diamond; log = "file" needs no contract')
+        if self.logs_on_chain and not self.chain.rpc:
+            raise ValueError(f'log = "{self.log}" needs the table [chain] with rpc and id')
+        if self.log.startswith("erc8004:") and self.erc8004 is None:
+            raise ValueError(f'log = "{self.log}" needs the table [erc8004] with identity, agent and clients')
         return self
 
     @property

@@ -26,7 +26,15 @@ FACETS = (
 )
 """The facets of the diamond, in the order of the first cut."""
 
-CONTRACTS = (*FACETS, "Diamond", "DiamondInit", "CreditToken", "FeedbackSeeder")
+CONTRACTS = (
+    *FACETS,
+    "Diamond",
+    "DiamondInit",
+    "CreditToken",
+    "FeedbackSeeder",
+    "IdentityRegistry",
+    "ReputationRegistry",
+)
 
 
 @dataclass(frozen=True)

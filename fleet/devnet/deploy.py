@@ -112,6 +112,26 @@ async def create_diamond(
     return await node.create(rpc, DEPLOYER, artifact.load("Diamond").code + arguments)
 
 
+@dataclass(frozen=True, slots=True)
+class Registries:
+    """Two registries of ERC-8004, and the id of the deployer's agent; addresses in lower case."""
+
+    identity: str
+    reputation: str
+    agent: int
+
+
+async def deploy_registries(rpc: Rpc) -> Registries:
+    """New registries with one agent, which belongs to the deployer."""
+    identity = await node.create(rpc, DEPLOYER, artifact.load("IdentityRegistry").code)
+    code = artifact.load("ReputationRegistry").code + codec.encode(["address"], [identity])
+    reputation = await node.create(rpc, DEPLOYER, code)
+    register = artifact.load("IdentityRegistry").selectors()["register(string)"]
+    uri = codec.encode(["string"], ["https://agent.example.org/"])
+    receipt = await node.transact(rpc, DEPLOYER, identity, register + uri)
+    return Registries(identity, reputation, int(receipt["logs"][0]["topics"][1], 16))
+
+
 async def grant(rpc: Rpc, deployment: Deployment, address: str, amount: int) -> None:
     """Gives `amount` wei of the token to `address`, from the deployer's."""
     await node.invoke(rpc, deployment.deployer, deployment.token, "transfer", address, amount)

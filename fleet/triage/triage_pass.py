@@ -126,7 +126,7 @@ async def _note_read(world: TriageWorld, persona: LoadedPersona, posted: Collect
     lately = iso(world.clock.now() - timedelta(hours=1))
     mined = await world.journal.effects("", ["tx"], ["done"], since=lately)
     blocks = {str(one.data["block"]) for one in mined if one.ref in sent and "block" in one.data}
-    if not world.platform.logs_on_chain:  # the height of a file is its number of entries
+    if not world.platform.logs_on_diamond:  # another log is watched by its number of entries
         blocks = {str(one.index + 1) for one in posted}
     await world.journal.put(f"{READ_BLOCKS}{world.platform.name}", " ".join(sorted(blocks)))
     keys = tuple(log_changed(persona.persona.name, block) for block in blocks)

@@ -1,4 +1,4 @@
-"""Fires when a log in a file changed: the event `log-changed` of a platform whose log is not on chain."""
+"""Fires when a log changed: the event `log-changed` of a platform whose log is not the diamond's."""
 
 from __future__ import annotations
 

@@ -160,6 +160,8 @@ async def make_kit(
     wealth: int = 100 * ETHER,
     stipend_wei: int = ETHER,
     deadline_s: float = 5.0,
+    log: str | None = None,
+    agent: int | None = None,
     **section: Any,
 ) -> Kit:
     identity, sponsor, dial, journal = fresh(), fresh(), Dial(), MemoryJournal()
@@ -170,7 +172,7 @@ async def make_kit(
         chain.section(**section),
         journal,
         keys=Keys(identity=identity, sponsor=sponsor),
-        fences=SigningLimits(rung=dial, never=never, stipend_wei=stipend_wei),
+        fences=SigningLimits(rung=dial, never=never, stipend_wei=stipend_wei, log=log, agent=agent),
         deadline_s=deadline_s,
     )
     return Kit(chain, rpc, signer, identity, sponsor, dial, journal)

@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from fleet.chain.log.feedback import FeedbackLog
 from fleet.chain.log.file_log import FileLog
-from fleet.chain.node import abi
+from fleet.chain.log.reputation_log import ReputationLog
+from fleet.chain.node import abi, reputation
 from fleet.chain.node.digest import ZERO_ADDRESS
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import FeedbackPort, Paid, PostedEntry, Role, RunScope, SignerPort
 from fleet.chain.signing.judge import SigningLimits
 from fleet.chain.signing.signer import Keys, Signer
+from fleet.config.erc8004 import Erc8004Section
 from fleet.config.platform import NO_CHAIN
-from fleet.devnet import node
+from fleet.devnet import artifact, node
+from fleet.devnet.deploy import Registries, deploy_registries
 from fleet.errors import BudgetExceeded, Refused
-from tests.chain.conftest import Chain, Dial, Purse, make_kit
+from tests.chain.conftest import GAS, Chain, Dial, Purse, make_kit
 from tests.doubles.chain import MemoryChain
 from tests.doubles.chain_memory import MemoryJournal, MemoryKeys
 
@@ -83,25 +88,71 @@ def never() -> frozenset[bytes]:
     return frozenset()
 
 
-@pytest.fixture(params=["memory", "file", "local", "anvil"])
+ON_CHAIN = ["anvil", "contract", "erc8004"]
+CLEARED = ["memory", "file", "local", "anvil"]
+"""Logs that someone can clear. Neither a contract without an owner nor a registry is one."""
+
+
+@pytest.fixture(params=[*CLEARED, *ON_CHAIN[1:]])
 async def side(
     request: pytest.FixtureRequest, tmp_path: Path, never: frozenset[bytes], chain: Chain
 ) -> AsyncIterator[LogSide]:
     dial = Dial()
-    if request.param != "anvil":
+    if request.param not in ON_CHAIN:
         yield await {"memory": _memory, "file": _file, "local": _local}[request.param](tmp_path, dial, never)
         return
     snapshot = await chain.rpc.call("evm_snapshot")
     await chain.clear()
+    async with Rpc(chain.rpc.url) as rpc:
+        on_chain = {"anvil": _diamond, "contract": _contract, "erc8004": _registry}[request.param]
+        yield await on_chain(chain, rpc, never)
+    assert await chain.rpc.call("evm_revert", [snapshot])
+
+
+async def _diamond(chain: Chain, rpc: Rpc, never: frozenset[bytes]) -> LogSide:
+    return await _submitting(chain, rpc, never, chain.at.diamond)
+
+
+async def _contract(chain: Chain, rpc: Rpc, never: frozenset[bytes]) -> LogSide:
+    """Another contract with a feedback log; the profile names no diamond."""
+    alone = await node.create(chain.rpc, chain.at.deployer, artifact.load("FeedbackFacet").code)
+    return await _submitting(chain, rpc, never, alone, diamond="")
+
+
+async def _submitting(
+    chain: Chain, rpc: Rpc, never: frozenset[bytes], contract: str, **section: Any
+) -> LogSide:
+    kit = await make_kit(chain, rpc, never=never, log=contract, **section)
 
     async def foreign(text: str) -> str:
-        await node.invoke(chain.rpc, STRANGER, chain.at.diamond, "submitFeedback", text)
+        await node.invoke(chain.rpc, STRANGER, contract, "submitFeedback", text)
         return STRANGER
 
-    async with Rpc(chain.rpc.url) as rpc:
-        kit = await make_kit(chain, rpc, never=never)
-        yield LogSide(kit.log, kit.signer, kit.dial, chain.clear, foreign)
-    assert await chain.rpc.call("evm_revert", [snapshot])
+    log = FeedbackLog(rpc, contract, GAS, kit.signer)
+    return LogSide(log, kit.signer, kit.dial, chain.clear, foreign)
+
+
+async def _registry(chain: Chain, rpc: Rpc, never: frozenset[bytes]) -> LogSide:
+    """A Reputation registry whose readers trust the fleet and one other client."""
+    at = await deploy_registries(chain.rpc)
+    kit = await make_kit(chain, rpc, never=never, log=at.reputation, agent=at.agent, diamond="")
+    agent = Erc8004Section(
+        identity=at.identity, agent=at.agent, clients=(kit.signer.address(Role.IDENTITY), STRANGER)
+    )
+
+    async def foreign(text: str) -> str:
+        await give(chain.rpc, at, STRANGER, text)
+        return STRANGER
+
+    log = ReputationLog(rpc, at.reputation, agent, chain.section(diamond=""), GAS, kit.signer)
+    return LogSide(log, kit.signer, kit.dial, chain.clear, foreign)
+
+
+async def give(rpc: Rpc, at: Registries, client: str, text: str) -> None:
+    """An entry of another client, as its fleet would post it."""
+    uri, digest = reputation.uri_of(text, {"agentId": at.agent})
+    data = reputation.GIVE.encode(at.agent, -50, 0, reputation.FINDING, "", "", uri, digest)
+    await node.transact(rpc, client, at.reputation, data)
 
 
 def scope(purse: Purse | None) -> RunScope:
@@ -148,6 +199,7 @@ async def test_find_is_exact_in_text_and_sender_and_returns_the_newest(side: Log
     assert await side.log.find("clai", side.mine) is None
 
 
+@pytest.mark.parametrize("side", CLEARED, indirect=True)
 async def test_a_clear_restarts_the_indices(side: LogSide) -> None:
     await side.log.post_many(["old 1", "old 2"])
     await side.clear()

@@ -21,6 +21,7 @@ FACTS = SigningFacts(
     chain_id=31337,
     node_chain_id=31337,
     diamond=DIAMOND,
+    log=DIAMOND,
     rung="exercise",
     sender=MINE,
     max_fee=2 * 10**9,
@@ -192,7 +193,8 @@ def test_clean_up_flag_opens_nothing_else(name: str) -> None:
         ("fee", {"max_fee": 51 * 10**9}),
         ("to", {"sender": ""}),
         ("to", {"sender": "0x12"}),
-        ("to", {"diamond": STRANGER}),
+        ("to", {"log": STRANGER}),
+        ("to", {"log": ""}),
         ("never", {"never": frozenset([POST[:4]])}),
     ],
 )

@@ -20,6 +20,12 @@ from sandbox.tools import TOOLS
 
 NODE = '[chain]\nrpc = "http://127.0.0.1:8545"\nid = 7\n'
 DIAMOND = f'{NODE}diamond = "0x{"a" * 40}"\n'
+CONTRACT, AGENT = f"contract:0x{'B' * 40}", f"erc8004:0x{'c' * 40}"
+ERC8004 = f"""[erc8004]
+identity = "0x{"d" * 40}"
+agent = 22
+clients = ["0x{"e" * 40}"]
+"""
 SITE = '[web]\nsite = "http://127.0.0.1:8080"\n'
 AGENTS = '[web]\nproxy = "http://127.0.0.1:8080"\nmodel = "m"\nauth_scope = "s"\nroute = ""\n'
 COMPILER = '[compiler]\ncommand = ["/opt/tc/cc"]\n'
@@ -62,6 +68,29 @@ def test_what_is_missing_is_said_with_its_keys() -> None:
     assert said["faces"] == "not configured: set web.face to look at the public pages of names"
     assert in_short(profile(SITE)) == "site http://127.0.0.1:8080, log file:one"
     assert in_short(profile(DIAMOND)) == f"chain 7, diamond 0x{'a' * 40}"
+
+
+def test_a_log_on_another_contract_needs_no_diamond_and_has_a_name_of_its_own() -> None:
+    assert profile(NODE, log=CONTRACT).log_name == f"7:0x{'b' * 40}"
+    assert profile(NODE + ERC8004, log=AGENT).log_name == f"7:0x{'c' * 40}:22"
+    for one in (profile(NODE, log=CONTRACT), profile(NODE + ERC8004, log=AGENT)):
+        assert (one.signs, one.logs_on_chain, one.logs_on_diamond) == (True, True, False)
+    beside = profile(DIAMOND, log=CONTRACT)
+    assert (beside.log_contract, beside.logs_on_diamond) == (f"0x{'b' * 40}", False)
+
+
+@pytest.mark.parametrize(
+    ("log", "text", "why"),
+    [
+        (CONTRACT, SITE, r"needs the table \[chain\] with rpc and id"),
+        (AGENT, NODE, r"needs the table \[erc8004\] with identity, agent and clients"),
+        (AGENT, NODE + ERC8004.replace('["0x' + "e" * 40 + '"]', "[]"), "clients"),
+        ("contract:0x12", NODE, "log"),
+    ],
+)
+def test_a_log_on_another_contract_names_what_it_needs(log: str, text: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        profile(text, log=log)
 
 
 @pytest.mark.parametrize(

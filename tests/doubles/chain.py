@@ -130,6 +130,7 @@ class MemorySigner:
             chain_id=CHAIN_ID,
             node_chain_id=CHAIN_ID,
             diamond=DIAMOND,
+            log=DIAMOND,
             rung=self._limits.rung(),
             sender=sender,
             max_fee=FEE,

@@ -45,7 +45,7 @@ class Here:
         signer = SimpleNamespace(admit_entry=self._admit)
         self.file = FileLog(self.state / "log.jsonl", cast(Any, signer), clock=self.clock)
         self.chain: Any = SimpleNamespace(log=self.file, identity=FLEET, signer=None)
-        self.platform: Any = SimpleNamespace(name=PLATFORM, log_name="file:own", logs_on_chain=False)
+        self.platform: Any = SimpleNamespace(name=PLATFORM, log_name="file:own", logs_on_diamond=False)
         often = SimpleNamespace(period=lambda: timedelta(minutes=1))
         store = SimpleNamespace(stalled_s=120.0)
         self.config: Any = SimpleNamespace(trusted=(), triage=often, model=None, store=store)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fleet.chain.log.feedback import FeedbackLog
 from fleet.chain.log.file_log import FileLog
+from fleet.chain.log.reputation_log import ReputationLog
 from fleet.chain.node.codec import Entry
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import Charge, FeedbackPort, PostedEntry, SignerPort
@@ -18,8 +19,10 @@ def log_of(profile: Platform, state: Path, rpc: Rpc, signer: SignerPort | None =
     """The log of a platform; without a signer it can only be read."""
     if file := profile.log_file(state):
         return FileLog(file, signer)
-    chain = profile.chain
-    return FeedbackLog(rpc, chain.diamond, profile.gas, signer, confirmations=chain.confirmations)
+    chain, contract = profile.chain, profile.log_contract
+    if agent := profile.agent:
+        return ReputationLog(rpc, contract, agent, chain, profile.gas, signer)
+    return FeedbackLog(rpc, contract, profile.gas, signer, confirmations=chain.confirmations)
 
 
 class MutedLog:

@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from fleet.chain.log.choice import log_of
 from fleet.chain.log.file_log import FileLog
 from fleet.chain.node import abi, codec
 from fleet.chain.node.errors import RETRIES, Meaning, NodePatience
 from fleet.chain.node.hexes import as_bytes, as_int
+from fleet.chain.node.rpc import Rpc
+from fleet.chain.ports import FeedbackPort
 from fleet.config import Platform
 from fleet.errors import NodeBusy, RpcError, Unreachable, WrongTarget
 from fleet.http_client import AnswerTooLarge, HttpFailure, open_client, retry_after, send
@@ -48,25 +51,32 @@ class LogEnd:
 async def log_end(profile: Platform, state: Path, *, retries: Mapping[Meaning, Retry] = PATIENCE) -> LogEnd:
     """Where the log of a platform ends; raises Unreachable, RpcError, WrongTarget, ConfigError."""
     if file := profile.log_file(state):
-        log = FileLog(file)
-        count = await log.count()
-        last = await log.range(count - 1, 1) if count else []
-        return LogEnd(count, last[-1].timestamp if last else 0)
+        return await _counted(FileLog(file))
     url = profile.chain.rpc
     try:
         with anyio.fail_after(ASK_S):
+            if profile.agent:  # events have to be counted: no one call says where they end
+                async with Rpc(url, retries=retries) as rpc:
+                    await rpc.check_target(profile)
+                    return await _counted(log_of(profile, state, rpc))
             async with open_client(url) as client:
                 return await _on_chain(_Node(client, url, retries), profile)
     except TimeoutError:
         raise Unreachable(f"the log did not answer within {ASK_S:g} s") from None
 
 
+async def _counted(log: FeedbackPort) -> LogEnd:
+    count = await log.count()
+    last = await log.range(count - 1, 1) if count else []
+    return LogEnd(count, last[-1].timestamp if last else 0)
+
+
 async def _on_chain(node: _Node, profile: Platform) -> LogEnd:
-    chain, block = profile.chain, "latest"
+    chain, contract, block = profile.chain, profile.log_contract, "latest"
     if chain.confirmations:
         (head,) = await node.ask([("eth_blockNumber", [])])
         block = hex(max(as_int(head) - chain.confirmations, 0))
-    call = {"to": chain.diamond, "data": "0x" + _COUNT.selector.hex()}
+    call = {"to": contract, "data": "0x" + _COUNT.selector.hex()}
     found, answer = await node.ask([("eth_chainId", []), ("eth_call", [call, block])])
     if as_int(found) != chain.id:
         raise WrongTarget(
@@ -75,13 +85,13 @@ async def _on_chain(node: _Node, profile: Platform) -> LogEnd:
         )
     if len(word := as_bytes(answer)) != _WORD:
         raise WrongTarget(
-            f"the contract at {chain.diamond} has no feedbackCount()",
-            remedy=f"point chain.diamond in profile {profile.name!r} at the platform's diamond",
+            f"the contract at {contract} has no feedbackCount()",
+            remedy=f"point log in profile {profile.name!r} at a contract that has one",
         )
     if not (count := int.from_bytes(word, "big")):
         return LogEnd()
     place = b"".join(number.to_bytes(_WORD, "big") for number in (count - 1, 1))
-    call = {"to": chain.diamond, "data": "0x" + (_RANGE.selector + place).hex()}
+    call = {"to": contract, "data": "0x" + (_RANGE.selector + place).hex()}
     (answer,) = await node.ask([("eth_call", [call, block])])
     try:
         last = codec.decode_feedback_range(as_bytes(answer))

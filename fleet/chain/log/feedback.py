@@ -72,7 +72,7 @@ _RANGE = abi.FUNCTIONS["feedbackRange"]
 
 
 class FeedbackLog:
-    """One diamond's log. Without a signer it can only be read.
+    """The log of one contract that has `submitFeedback`. Without a signer it can only be read.
 
     Entries are hostile: anyone can write them. Only blocks with `confirmations` blocks on top are read.
     """
@@ -80,7 +80,7 @@ class FeedbackLog:
     def __init__(
         self,
         rpc: Rpc,
-        diamond: str,
+        contract: str,
         gas: GasSection,
         signer: SignerPort | None = None,
         *,
@@ -88,7 +88,7 @@ class FeedbackLog:
         step_back_s: float = STEP_BACK_S,
     ) -> None:
         self._rpc = rpc
-        self._diamond = diamond
+        self._contract = contract
         self._gas = gas
         self._signer = signer
         self._size = PageSize()
@@ -115,7 +115,7 @@ class FeedbackLog:
 
     async def count(self) -> int:
         """Number of entries in the log now."""
-        return int(await self._rpc.view(self._diamond, "feedbackCount", block=await self._block()))
+        return await self._count(await self._block())
 
     async def range(self, start: int, count: int) -> list[Entry]:
         """At most `count` entries from `start`; fewer at the end of the log, none past it."""
@@ -153,11 +153,14 @@ class FeedbackLog:
         """
         if self._signer is None:
             raise Refused("this log was opened without a signer", rule="key")
-        requests = [self.request(text, run=run, charge=charge) for text in texts]
+        groups = await self._requests(texts, run, charge)
         before = await self.count()
-        outcomes = await self._signer.submit_many(requests)
-        for outcome in outcomes:
-            self.seen(outcome.block if isinstance(outcome, Receipt) else 0)
+        outcomes = []
+        done = await self._signer.submit_many([one for group in groups for one in group])
+        for group in groups:
+            outcomes.append(done[0])
+            done = done[len(group) :]
+            self.seen(outcomes[-1].block if isinstance(outcomes[-1], Receipt) else 0)
         # indices at or after `since` of our own entries, by text, oldest first
         sender = self._signer.address(Role.IDENTITY) if self._signer else ""
         total = await self.count()
@@ -177,13 +180,20 @@ class FeedbackLog:
         size = len(check_text(text))
         return TxRequest(
             role=Role.IDENTITY,
-            to=self._diamond,
+            to=self._contract,
             data=_SUBMIT.encode(text),
             gas=self._gas.feedback_base + self._gas.feedback_per_byte * size,
             charge=charge if run else "none",
             run=run,
             purpose="post",
         )
+
+    async def _requests(self, texts: Sequence[str], run: str, charge: Charge) -> list[list[TxRequest]]:
+        """The transactions of each text: first the one that posts it."""
+        return [[self.request(text, run=run, charge=charge)] for text in texts]
+
+    async def _count(self, block: str) -> int:
+        return int(await self._rpc.view(self._contract, "feedbackCount", block=block))
 
     async def _block(self) -> str:
         """The newest block that counts; a node behind a known block is waited for, then Unreachable."""
@@ -222,7 +232,7 @@ class FeedbackLog:
             asked = min(count, self._size.entries)
             try:
                 # the answer as bytes: web3's formatters take longer than everything else here (mark B7)
-                call = {"to": self._diamond, "data": "0x" + _RANGE.encode(start, asked).hex()}
+                call = {"to": self._contract, "data": "0x" + _RANGE.encode(start, asked).hex()}
                 answer = await self._rpc.call_bytes("eth_call", [call, block])
                 break
             except (RpcError, Unreachable) as error:

@@ -35,6 +35,10 @@ class Function:
         """Calldata: selector and arguments; ValueError when an argument does not fit."""
         return self.selector + codec.encode(self.inputs, args)
 
+    def arguments(self, calldata: bytes) -> tuple[Any, ...]:
+        """The arguments of such a call; codec.Malformed unless they are in canonical encoding."""
+        return codec.decode_exact(self.inputs, calldata[4:])
+
     def decode(self, data: bytes) -> tuple[Any, ...]:
         """The values of an answer; codec.Malformed when it is invalid."""
         return codec.decode(self.outputs, data)

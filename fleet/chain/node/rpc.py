@@ -8,7 +8,7 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from fleet.chain.node import abi
+from fleet.chain.node import abi, reputation
 from fleet.chain.node.errors import RETRIES, Meaning
 from fleet.chain.node.hexes import as_bytes, as_int
 from fleet.chain.node.recursion_limit import recursion_limit_kept
@@ -126,19 +126,18 @@ class Rpc:
         return values[0] if len(values) == 1 else values
 
     async def check_target(self, platform: Platform) -> None:
-        """Verify that this is the profile's chain and has its diamond, as far as it names them; WrongTarget
+        """Verify that this is the profile's chain and has its contracts, as far as it names them; WrongTarget
         names the mismatch."""
-        chain, diamond = platform.chain, platform.chain.diamond
+        chain, profile = platform.chain, f"profile {platform.name!r}"
         if not chain.rpc:
             return
-        profile = f"profile {platform.name!r}"
-        count = "0x" + abi.FUNCTIONS["feedbackCount"].encode().hex()
-        contract: list[Call] = [
-            ("eth_getCode", [diamond, "latest"]),
-            ("eth_call", [{"to": diamond, "data": count}, "latest"]),
-        ]
-        found, *of_diamond = await self.batch([("eth_chainId", []), *(contract if diamond else ())])
-        for problem in (found, *of_diamond[:1]):
+        named = {"chain.diamond": chain.diamond, "log": platform.log_contract}
+        if platform.logs_on_diamond:
+            del named["log"]
+        contracts = {key: address for key, address in named.items() if address}
+        codes: list[Call] = [("eth_getCode", [address, "latest"]) for address in contracts.values()]
+        found, *there = await self.batch([("eth_chainId", []), *codes])
+        for problem in (found, *there):
             if isinstance(problem, RpcError):
                 raise problem
         if as_int(found) != chain.id:
@@ -146,18 +145,33 @@ class Rpc:
                 f"{self.url} is chain {as_int(found)}, but {profile} says chain.id = {chain.id}",
                 remedy=f"fix chain.id or chain.rpc in {profile}",
             )
-        if not of_diamond:
-            return
-        code, answer = of_diamond
-        if not as_bytes(code):
+        for (key, address), code in zip(contracts.items(), there, strict=True):
+            if not as_bytes(code):
+                raise WrongTarget(
+                    f"no contract at {address} on chain {chain.id}: {key} of {profile}",
+                    remedy=f"fix {key} in {profile}, or deploy the platform",
+                )
+        if log := platform.log_contract:
+            await self._check_log(log, platform, "log" if "log" in contracts else "chain.diamond")
+
+    async def _check_log(self, log: str, platform: Platform, key: str) -> None:
+        """WrongTarget unless the contract takes entries as the profile says."""
+        agent, profile = platform.agent, f"profile {platform.name!r}"
+        function = reputation.IDENTITY_REGISTRY if agent else abi.FUNCTIONS["feedbackCount"]
+        try:
+            answer = await self.eth_call(log, function.selector)
+        except RpcError:
+            answer = b""
+        if len(answer) != 32:
             raise WrongTarget(
-                f"no contract at {diamond} on chain {chain.id}: chain.diamond of {profile}",
-                remedy=f"fix chain.diamond in {profile}, or deploy the platform",
+                f"the contract at {log} has no {function.name}(): {key} of {profile}",
+                remedy=f"point {key} in {profile} at a contract that has it, or set log to file",
             )
-        if platform.logs_on_chain and (isinstance(answer, RpcError) or len(as_bytes(answer)) != 32):
+        if agent and answer[12:].hex() != agent.identity[2:].lower():
             raise WrongTarget(
-                f"the contract at {diamond} has no feedbackCount(): chain.diamond of {profile}",
-                remedy=f"point chain.diamond in {profile} at the platform's diamond, or set log to file",
+                f"the registry at {log} refers to the Identity registry 0x{answer[12:].hex()}, but {profile}"
+                f" says erc8004.identity = {agent.identity}",
+                remedy=f"fix erc8004.identity or log in {profile}",
             )
 
 

@@ -35,13 +35,17 @@ _CLEANUP = frozenset(abi.FUNCTIONS[name].selector for name in policy.CLEANUP)
 class SigningLimits:
     """Read at every signature. `rung` is the dial's word, or `stop` while STOP is set.
 
-    `stipend_wei` is the most that the sponsor pays in one run; `token` the ERC-20 of the registration cost.
+    `stipend_wei` is the most that the sponsor pays in one run; `token` the ERC-20 of the registration cost;
+    `log` the contract that findings are posted to (None: the diamond), `agent` the id that they are about in
+    a Reputation registry.
     """
 
     rung: Callable[[], str]
     never: Container[bytes] = frozenset()
     stipend_wei: int = 10**18
     token: str = ""
+    log: str | None = None
+    agent: int | None = None
 
 
 def stipend_left(limits: SigningLimits, scope: RunScope, cleanup: bool) -> int:
@@ -133,6 +137,8 @@ class Judge:
             chain_id=self._chain.id,
             node_chain_id=node.chain_id if node else self._chain.id,
             diamond=self._chain.diamond,
+            log=self._chain.diamond if self._limits.log is None else self._limits.log,
+            agent=self._limits.agent,
             rung=self._rung(),
             sender=sender,
             max_fee=self.fee(request, node.base_fee) if node else request.max_fee or request.tip,
@@ -163,7 +169,7 @@ class Judge:
         if rung == "stop":
             return False
         cleanup = name in policy.CLEANUP or (not unsigned.data and unsigned.to == self._sponsor)
-        return cleanup or name == "submitFeedback" or rung in ("exercise", "propose")
+        return cleanup or unsigned.data[:4] in policy.POSTS or rung in ("exercise", "propose")
 
     def fee(self, request: TxRequest, base_fee: int) -> int:
         """Fee per gas: the request's own, else the going rate."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fleet.chain.node import abi, codec
+from fleet.chain.node import abi, reputation
 from fleet.chain.node.digest import is_address
 from fleet.chain.ports import Role, TxRequest
 from fleet.chain.signing.never import NEVER, RELEASE
@@ -19,8 +19,11 @@ from fleet.errors import Refused
 
 MAX_GAS = 50_000_000
 """Maximum gas limit to sign (platform-facts 1.5: declared upstream, but not enforced there)."""
-MAX_TEXT = 2_048
+MAX_TEXT = reputation.MAX_TEXT
 """Maximum bytes of one log entry."""
+_SUBMIT = abi.FUNCTIONS["submitFeedback"].selector
+POSTS: frozenset[bytes] = frozenset((_SUBMIT, *reputation.WRITES))
+"""Selectors of what the identity writes to a log: signed at every rung."""
 
 CLEANUP: frozenset[str] = frozenset((RELEASE, "clearMain"))
 RUNGS = ("observe", "exercise", "propose")
@@ -31,13 +34,16 @@ class SigningFacts:
     """Facts for judging one transaction. Addresses lower-case; amounts in wei.
 
     `rung` is the dial's current word; `stop` means paused, anything unknown means observe.
-    `cost` is the registration cost, `token` the ERC-20 it is paid in ("" for none).
+    `log` is the contract that findings are posted to, "" for none; `agent` the id that they are about in a
+    Reputation registry. `cost` is the registration cost, `token` the ERC-20 it is paid in ("" for none).
     `stipend_left` is what the sponsor may still pay for this run.
     """
 
     chain_id: int
     node_chain_id: int
     diamond: str
+    log: str = ""
+    agent: int | None = None
     rung: str
     sender: str
     max_fee: int
@@ -95,11 +101,16 @@ def check_text(text: str) -> bytes:
 
 def check_entry(text: str, rung: str, never: Container[bytes]) -> None:
     """Refused when a log that takes no transaction may not take this text now: the rules of one that does."""
-    if abi.FUNCTIONS["submitFeedback"].selector in never:
-        raise Refused("submitFeedback is on the configured never-list: nothing is posted", rule="never")
+    _may_post(never)
     if rung == "stop":
         raise paused()
     check_text(text)
+
+
+def _may_post(never: Container[bytes]) -> None:
+    """Refused when the never-list names submitFeedback, whatever a log's own function is called."""
+    if _SUBMIT in never:
+        raise Refused("submitFeedback is on the configured never-list: nothing is posted", rule="never")
 
 
 def _decode(tx: TxRequest, facts: SigningFacts) -> tuple[str, tuple[Any, ...]]:
@@ -109,13 +120,14 @@ def _decode(tx: TxRequest, facts: SigningFacts) -> tuple[str, tuple[Any, ...]]:
     selector = tx.data[:4]
     if selector in facts.never:
         raise Refused(f"selector 0x{selector.hex()} is on the configured never-list", rule="never")
-    function = abi.BY_SELECTOR.get(selector)
+    ours = tx.role is Role.IDENTITY and facts.agent is not None
+    function = reputation.WRITES.get(selector) if ours else abi.BY_SELECTOR.get(selector)
     if function is None or not function.writes:
         raise Refused(f"selector 0x{selector.hex()} is not on an allow-list", rule="selector")
     if function.name in NEVER and function.name != RELEASE:
         raise Refused(f"{function.name} is never signed", rule="never")
     try:
-        return function.name, codec.decode_exact(function.inputs, tx.data[4:])
+        return function.name, function.arguments(tx.data)
     except ValueError:
         raise Refused(f"arguments of {function.name} are not canonical", rule="args") from None
 
@@ -125,7 +137,7 @@ def _dial(tx: TxRequest, facts: SigningFacts, name: str) -> None:
         raise paused()
     if _is_cleanup(tx, facts, name):
         return
-    if tx.role is Role.IDENTITY and name == "submitFeedback":
+    if tx.role is Role.IDENTITY and tx.data[:4] in POSTS:
         return
     rung = facts.rung if facts.rung in RUNGS else "observe"
     if rung == "observe":
@@ -160,10 +172,25 @@ def _to_diamond(tx: TxRequest, facts: SigningFacts) -> None:
 
 
 def _identity(tx: TxRequest, facts: SigningFacts, name: str, args: tuple[Any, ...]) -> None:
-    if name != "submitFeedback":
+    if tx.data[:4] not in POSTS:
         raise Refused(f"the identity signs submitFeedback, not {name or 'a transfer'}", rule="role")
-    _to_diamond(tx, facts)
-    check_text(args[0])
+    _may_post(facts.never)
+    if not facts.log:
+        raise Refused("this platform has no log on chain", rule="to", remedy="set log in its profile")
+    if tx.to.lower() != facts.log.lower():
+        raise Refused(f"{tx.to} is not the platform's log", rule="to")
+    if tx.value:
+        raise Refused("an entry of the log carries no value", rule="value")
+    if facts.agent is None:
+        check_text(args[0])
+        return
+    if args[0] != facts.agent:
+        raise Refused(f"agent {args[0]} is not the platform's, {facts.agent}", rule="agent")
+    if tx.data[:4] == reputation.RESPOND.selector and args[1] != facts.sender:
+        raise Refused("the identity answers only entries of its own", rule="agent")
+    if tx.data[:4] == reputation.REVOKE.selector:
+        return  # of the sender's own entries: the registry knows no others
+    check_text(reputation.entry_text(tx.data) or "")
 
 
 def _sponsor(tx: TxRequest, facts: SigningFacts, name: str, _args: tuple[Any, ...]) -> None:

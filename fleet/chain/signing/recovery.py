@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from fleet.chain.node.reputation import entry_text
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import Receipt, Role, Settlement, TxJournal, TxRequest
 from fleet.chain.signing.broadcast import Broadcast, Receipts, is_taken
@@ -100,6 +101,7 @@ class Recovery:
         if len(requests) != 1 or request.role is not Role.IDENTITY or not request.run:
             return None
         earlier = [parse(raw)[0] for raw in await self._journal.unmined(request.run)]
-        nonces = [one.nonce for one in earlier if one.data == request.data]
+        text = entry_text(request.data)  # an entry's file in a Reputation registry has its time in it
+        nonces = [one.nonce for one in earlier if text is not None and entry_text(one.data) == text]
         used = await self._receipts.used(sender) if nonces else 0
         return max((nonce for nonce in nonces if nonce >= used), default=None)

@@ -177,7 +177,7 @@ class Signer:
     async def settle_raw(self, raw: bytes, *, rebroadcast: bool = True) -> Settlement:
         """Determine the state of journalled bytes; resend them if they never arrived.
 
-        Resends only what today's dial permits, but `submitFeedback` and clean-up always.
+        Resends only what today's dial permits, but entries of the log and clean-up always.
         """
         (settled,) = await self._recovery.settle_all([raw], rebroadcast=rebroadcast)
         return settled

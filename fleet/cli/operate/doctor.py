@@ -258,11 +258,13 @@ async def pages(name: str | None) -> list[Row]:
 
 
 async def keys(name: str | None) -> list[Row]:
-    """Whether both keys can be read, and only by this user; nothing is signed without a diamond."""
-    if not profile(name).chain.diamond:
-        return [("keys", True, "not configured: nothing is signed without chain.diamond")]
-    config = load_fleet()
+    """Whether the keys can be read, and only by this user; nothing is signed without a contract."""
+    platform, config = profile(name), load_fleet()
+    if not platform.signs:
+        return [("keys", True, "not configured: nothing is signed without chain.diamond or a log on chain")]
     load_key(key_file(config, "identity", state()))
+    if not platform.chain.diamond:
+        return [("keys", True, "identity is readable, and only by this user")]
     load_key(key_file(config, "sponsor", state()))
     return [("keys", True, "identity and sponsor are readable, and only by this user")]
 
@@ -270,12 +272,13 @@ async def keys(name: str | None) -> list[Row]:
 async def balances(name: str | None) -> list[Row]:
     """Whether each key can pay for one act of its own at the node's price of gas."""
     platform, config = profile(name), load_fleet()
-    if not platform.chain.diamond:
+    gas: dict[Role, int] = {}
+    if platform.signs:
+        gas["identity"] = platform.gas.feedback_base + REPORT_BYTES * platform.gas.feedback_per_byte
+    if platform.chain.diamond:
+        gas["sponsor"] = platform.gas.register_name
+    if not gas:
         return []
-    gas: dict[Role, int] = {
-        "identity": platform.gas.feedback_base + REPORT_BYTES * platform.gas.feedback_per_byte,
-        "sponsor": platform.gas.register_name,
-    }
     posts, acts = platform.logs_on_chain, read_dial(state() / DIAL).rung is not Rung.OBSERVE
     needed, rows = {"identity": posts, "sponsor": acts}, []
     async with Rpc(platform.chain.rpc) as rpc:

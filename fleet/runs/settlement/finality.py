@@ -15,8 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from fleet.chain.log.own_entries import OwnEntries, names_of
-from fleet.chain.node import codec
-from fleet.chain.node.abi import FUNCTIONS
+from fleet.chain.node.reputation import entry_text
 from fleet.chain.ports import FeedbackPort, Receipt, SignerPort
 from fleet.chain.signing.recovery import NOT_SENT
 from fleet.chain.signing.tx import parse
@@ -110,7 +109,7 @@ class _Post:
     def of(cls, effect: EffectRow) -> _Post:
         raw = bytes.fromhex(effect.data["raw"])
         unsigned, _ = parse(raw)
-        (text,) = codec.decode(FUNCTIONS["submitFeedback"].inputs, unsigned.data[4:])
+        text = entry_text(unsigned.data) or ""
         parsed = read(text)
         is_report = bool(parsed.fp) and read_record(parsed) is None
         return cls(effect, raw, unsigned.nonce, text, next(iter(names_of(text)), text), is_report)

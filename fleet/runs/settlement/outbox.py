@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Literal
 
-from fleet.chain.node.abi import FUNCTIONS
+from fleet.chain.node.reputation import entry_text
 from fleet.chain.ports import PostedEntry
 from fleet.chain.signing.tx import parse
 from fleet.errors import BudgetExceeded, FleetError, LostRun, TryAgain
@@ -234,9 +234,11 @@ async def _seen(world: FleetContext, run: str) -> None:
 
 async def _sent_by(world: FleetContext, run: str, text: str) -> str:
     """The transaction by which a crashed or stopped daemon posted this text, "" if none is known."""
-    data = FUNCTIONS["submitFeedback"].encode(text)
     for effect in await world.journal.effects(run, ["tx"], ["done"]):
-        if effect.data.get("purpose") == "post" and parse(bytes.fromhex(effect.data["raw"]))[0].data == data:
+        if effect.data.get("purpose") != "post":
+            continue
+        unsigned, _ = parse(bytes.fromhex(effect.data["raw"]))
+        if entry_text(unsigned.data) == text:
             return effect.ref
     return ""
 

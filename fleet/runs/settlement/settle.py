@@ -21,7 +21,7 @@ from fleet.runs.context import FleetContext, RunContext
 from fleet.runs.settlement.outbox import report_all, report_released
 from fleet.store.rows import EffectRow
 
-RESENT = frozenset({"post"})
+RESENT = frozenset({"post", "withdraw"})
 """Purposes of transactions that are sent again after a crash; others are only looked up."""
 ADOPTED = ("stipend ", "release ", "sweep ")
 """Prefixes of purposes of stipends and clean-up: a peer sends the same bytes."""

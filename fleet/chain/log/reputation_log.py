@@ -1,0 +1,263 @@
+"""A log in an ERC-8004 Reputation registry: entries are feedback about the platform's agent, read by events.
+
+A finding is `giveFeedback` under the tag `qaFinding` and its fingerprint; a record that resolves it is
+`appendResponse` to it; any other record is `giveFeedback` under `qaRecord`. A dismissal also withdraws the
+finding by `revokeFeedback`, so that the registry's summary leaves it out; its entry stays. Entries are those
+of the profile's clients, in the order of the chain: others' are neither asked for nor counted (decision 83).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import anyio
+
+from fleet.chain.log.feedback import FeedbackLog
+from fleet.chain.log.own_entries import RESOLVING
+from fleet.chain.node import codec, reputation
+from fleet.chain.node.codec import Entry
+from fleet.chain.node.hexes import as_bytes, as_dict, as_int
+from fleet.chain.node.rpc import Call, Rpc
+from fleet.chain.ports import Charge, Role, SignerPort, TxRequest
+from fleet.chain.signing.policy import check_text
+from fleet.clock import Clock, SystemClock, iso_seconds
+from fleet.config import ChainSection, GasSection
+from fleet.config.erc8004 import Erc8004Section
+from fleet.errors import Refused, RpcError, Unreachable
+from fleet.findings.reader import read
+from fleet.findings.records import read_record
+
+SPAN = 1_000_000
+"""Blocks that are asked for at once; halved for a node that takes less."""
+BLOCKS = 100
+"""Blocks whose time is asked for at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegistryEvent:
+    """One event of the registry. `index` counts a client's feedback; without a text it is a withdrawal."""
+
+    block: int
+    place: int
+    client: str
+    index: int
+    sender: str
+    tags: tuple[str, str] = ("", "")
+    text: str = ""
+    at: int = 0
+
+
+class ReputationLog(FeedbackLog):
+    """FeedbackPort on one agent's feedback. Without a signer it can only be read."""
+
+    def __init__(  # noqa: PLR0913  the parts of a profile
+        self,
+        rpc: Rpc,
+        registry: str,
+        agent: Erc8004Section,
+        chain: ChainSection,
+        gas: GasSection,
+        signer: SignerPort | None = None,
+        *,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(rpc, registry.lower(), gas, signer, confirmations=chain.confirmations)
+        self._agent, self._chain = agent, chain
+        self._clients = sorted({one.lower() for one in agent.clients})
+        self._clock = clock or SystemClock()
+        self._events: list[RegistryEvent] = []
+        self._entries: list[Entry] = []
+        self._tip = ""
+        self._final = (-1, "")
+        """Number and hash of a block so deep that it counts as final: what is above it is read again."""
+        self._span = SPAN
+        self._reading = anyio.Lock()
+
+    async def _count(self, block: str) -> int:
+        await self._read_on(block)
+        return len(self._entries)
+
+    async def _range(self, start: int, count: int, block: str) -> list[Entry]:
+        await self._read_on(block)
+        return self._entries[start : start + count]
+
+    async def _requests(self, texts: Sequence[str], run: str, charge: Charge) -> list[list[TxRequest]]:
+        for text in texts:
+            check_text(text)
+        assert self._signer is not None
+        me = self._signer.address(Role.IDENTITY)
+        await self._check_identity(me)
+        await self._read_on(await self._block())
+        return [self._acts(text, me, run, charge) for text in texts]
+
+    async def _check_identity(self, me: str) -> None:
+        """Refused when the registry would refuse its feedback, or no reader of this profile would see it."""
+        agent, is_authorised = self._agent, reputation.IS_AUTHORISED
+        if me not in self._clients:
+            raise Refused(
+                f"entries of {me}, the fleet's identity, are not read by this profile",
+                rule="agent",
+                remedy="add it to clients under [erc8004] in the platform profile",
+            )
+        answer = await self._rpc.eth_call(agent.identity, is_authorised.encode(me, agent.agent))
+        try:
+            (may_act,) = is_authorised.decode(answer)
+        except codec.Malformed as error:
+            raise Unreachable(f"invalid answer to isAuthorizedOrOwner: {error}") from None
+        if may_act:
+            raise Refused(
+                f"{me}, the fleet's identity, may act for agent {agent.agent}: the registry takes no feedback"
+                " about oneself",
+                rule="agent",
+                remedy="give the fleet an identity of its own: another keys/identity",
+            )
+
+    def _acts(self, text: str, me: str, run: str, charge: Charge) -> list[TxRequest]:
+        """The transaction that posts this text, and those that withdraw what it dismisses."""
+        agent, entry = self._agent, read(text)
+        record = read_record(entry)
+        mine = [one for one in self._events if one.client == me]
+        tags = (reputation.FINDING, entry.fp)
+        findings = [one.index for one in mine if entry.fp and one.sender == me and one.tags == tags]
+        at = iso_seconds(self._clock.now().timestamp())
+        place = f"eip155:{self._chain.id}:"
+        file = {"agentRegistry": place + agent.identity.lower(), "agentId": agent.agent}
+        file |= {"clientAddress": place + me, "createdAt": at}
+        if record and record.kind in RESOLVING and findings:
+            uri, digest = reputation.uri_of(text, file)
+            data = reputation.RESPOND.encode(agent.agent, me, findings[-1], uri, digest)
+        else:
+            value = 0 if record else reputation.VALUES.get(entry.severity, 0)
+            tags = (reputation.RECORD if record else reputation.FINDING, entry.fp)
+            file |= {"value": value, "valueDecimals": 0, "tag1": tags[0], "tag2": tags[1]}
+            uri, digest = reputation.uri_of(text, file | {"endpoint": entry.surface})
+            data = reputation.GIVE.encode(agent.agent, value, 0, *tags, entry.surface, uri, digest)
+        post = replace(self.request(text, run=run, charge=charge), data=data)
+        withdrawn = {one.index for one in mine if not one.text}
+        dismissed = findings if record and record.kind == "dismiss" and not record.until else []
+        return [
+            post,
+            *(
+                replace(
+                    post,
+                    data=reputation.REVOKE.encode(agent.agent, index),
+                    gas=self._gas.small,
+                    charge="none",
+                    purpose="withdraw",
+                )
+                for index in dismissed
+                if index not in withdrawn
+            ),
+        ]
+
+    async def _read_on(self, block: str) -> None:
+        """Read the events up to this block that are not known yet, and those that are not final again."""
+        number = await self.head() if block == "latest" else int(block, 16)
+        async with self._reading:
+            deep, digest = self._final
+            tip, still = await self._hashes(number, max(deep, 0))
+            if tip == self._tip:
+                return
+            if deep < 0 or still != digest or number < deep:
+                deep = self._agent.from_block - 1
+            found = {(one.block, one.place): one for one in self._events if one.block <= deep}
+            fresh = await self._between(deep + 1, number)
+            deepest = max(number - self._chain.finality_blocks, self._agent.from_block - 1, 0)
+            final = min(deepest, number)
+            again, digest = await self._hashes(number, final)
+            if again != tip:
+                raise Unreachable(f"block {number} was replaced while the log was read")
+            found |= {(one.block, one.place): one for one in await self._dated(fresh)}
+            self._events = [found[place] for place in sorted(found)]
+            self._entries = [Entry(one.sender, one.at, one.text) for one in self._events if one.text]
+            self._tip, self._final = tip, (final, digest)
+
+    async def _hashes(self, *numbers: int) -> list[str]:
+        return [str(block.get("hash", "")) for block in await self._blocks(numbers)]
+
+    async def _blocks(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
+        asked: list[Call] = [("eth_getBlockByNumber", [hex(one), False]) for one in numbers]
+        return [as_dict(_good(one)) for one in await self._rpc.batch(asked)]
+
+    async def _between(self, start: int, end: int) -> list[RegistryEvent]:
+        """The events of these blocks that count."""
+        agent = "0x" + self._agent.agent.to_bytes(32, "big").hex()
+        clients = ["0x" + "0" * 24 + one[2:] for one in self._clients]
+        topics = (
+            [reputation.GIVEN, agent, clients, reputation.TAG_TOPICS],
+            [reputation.RESPONDED, agent, clients, clients],
+            [reputation.REVOKED, agent, clients],
+        )
+        found: list[RegistryEvent] = []
+        while start <= end:
+            stop = min(start + self._span - 1, end)
+            blocks = {"address": self._contract, "fromBlock": hex(start), "toBlock": hex(stop)}
+            try:
+                answers = await self._rpc.batch(
+                    [("eth_getLogs", [blocks | {"topics": one}]) for one in topics]
+                )
+                found += self._counted(line for answer in answers for line in _good(answer))
+            except (RpcError, Unreachable) as error:
+                if error.retryable or start == stop:  # a node that does not answer has not hit a limit
+                    raise
+                self._span = max((stop - start + 1) // 2, 1)
+                continue
+            start = stop + 1
+        return found
+
+    def _counted(self, lines: Iterable[object]) -> list[RegistryEvent]:
+        """The events that were asked for; a node may answer with others."""
+        return [one for line in lines if (one := _event(as_dict(line), self._contract)) and self._asked(one)]
+
+    def _asked(self, one: RegistryEvent) -> bool:
+        return one.client in self._clients and one.sender in self._clients
+
+    async def _dated(self, events: Sequence[RegistryEvent]) -> list[RegistryEvent]:
+        """The same events with the time of their blocks."""
+        numbers = sorted({one.block for one in events})
+        times: dict[int, int] = {}
+        for start in range(0, len(numbers), BLOCKS):
+            part = numbers[start : start + BLOCKS]
+            blocks = await self._blocks(part)
+            times |= {number: as_int(one.get("timestamp")) for number, one in zip(part, blocks, strict=True)}
+        return [replace(one, at=times[one.block]) for one in events]
+
+
+def _good(answer: Any) -> Any:  # noqa: ANN401  JSON of any shape
+    if isinstance(answer, RpcError):
+        raise answer
+    return answer
+
+
+def _event(line: dict[str, Any], registry: str) -> RegistryEvent | None:
+    """An event of the registry; None for one that is not of this form, or that a reorganisation removed."""
+    topics = line.get("topics")
+    if str(line.get("address")).lower() != registry or not isinstance(topics, list) or line.get("removed"):
+        return None
+    data = as_bytes(line.get("data"))
+    words = [as_bytes(one) for one in topics]
+    if len(words) < 4 or any(len(one) != 32 for one in words):
+        return None
+    client = "0x" + words[2][12:].hex()
+    sender, tags, text = client, ("", ""), None
+    try:
+        if topics[0] == reputation.GIVEN:
+            index, _, _, tag1, tag2, _, uri, digest = codec.decode(reputation.GIVEN_DATA, data)
+            tags, text = (tag1, tag2), reputation.text_in(uri, digest)
+        elif topics[0] == reputation.RESPONDED:
+            index, uri, digest = codec.decode(reputation.RESPONDED_DATA, data)
+            sender, text = "0x" + words[3][12:].hex(), reputation.text_in(uri, digest)
+        elif topics[0] == reputation.REVOKED:
+            index, text = int.from_bytes(words[3], "big"), ""
+        else:
+            return None
+    except codec.Malformed:
+        return None
+    block, place = as_int(line.get("blockNumber")), as_int(line.get("logIndex"))
+    if text is None:
+        return None
+    return RegistryEvent(
+        block=block, place=place, client=client, index=index, sender=sender, tags=tags, text=text
+    )
