@@ -43,6 +43,7 @@ from fleet.runs.drive import Drive, counts, with_learned
 from fleet.runs.driver_choice import PLAYBOOK, DriverChoice, choose_driver
 from fleet.runs.proof.attempt import Attempt, once
 from fleet.runs.proof.probe_runner import ProbeRunner, at_the_end
+from fleet.runs.settlement.left import left_there, remove_made, settle_pages
 from fleet.runs.settlement.lost_runs import take_back
 from fleet.runs.settlement.outbox import close_over_budget, report_proven
 from fleet.runs.settlement.settle import owes, settle, transactions, waits_key
@@ -79,6 +80,8 @@ class RunReport:
     coverage: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
     """Every probe under looked, not_applicable, refused, could_not or undecided, with its reason;
     other parts under unexplored, what a limit left under left, what accounts looked at under as_whom."""
+    left: tuple[Mapping[str, Any], ...] = ()
+    """What its acts may have left on the platform's pages, as `fleet runs left` shows it."""
 
 
 @asynccontextmanager
@@ -230,6 +233,7 @@ class ActiveRun:
         try:
             with anyio.fail_after(SETTLE_S):
                 await world.journal.start_settling(self.run)
+                await settle_pages(world, self.run)
                 if outcome == "budget_exceeded":
                     persona = self.persona.persona
                     await close_over_budget(world, self.run, persona.name, persona.surface, detail)
@@ -285,6 +289,7 @@ class ActiveRun:
             seconds=self._seconds(),
             settled=settled,
             coverage=coverage(self.world.folder(self.run), self.run, outcome),
+            left=tuple(left_there(await self.world.journal.effects(self.run, ["page"]))),
         )
 
     def _seconds(self) -> float:
@@ -302,6 +307,8 @@ class ActiveRun:
         try:
             with anyio.fail_after(self.budget.wall_s):
                 detail = await until_stopped(self.world.state, work, self.world.closed)
+                tidy = partial(remove_made, self.context, self.session)
+                await until_stopped(self.world.state, tidy, self.world.closed)
         except RunOver as over:
             return over.outcome, over.detail
         except TimeoutError:

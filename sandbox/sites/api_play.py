@@ -9,13 +9,14 @@ import copy
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote, urlencode, urlsplit
 
 from sandbox import http
 from sandbox.chain.rpc import denial
-from sandbox.errors import Deadline
+from sandbox.errors import Deadline, Failure
 from sandbox.pages.forms import encoded
 from sandbox.pages.page_request import page_request
 from sandbox.secrets.fields import private_fields
@@ -73,6 +74,8 @@ class ApiStart(Protocol):
     @property
     def ident(self) -> str: ...
     @property
+    def removes(self) -> dict[str, str]: ...
+    @property
     def documents(self) -> dict[str, str]: ...
 
 
@@ -86,6 +89,15 @@ class Entrance:
     kind: str
 
 
+class Made(NamedTuple):
+    """What a POST made: in words, by whose session, at which path, and its id."""
+
+    what: str
+    held: AccountSession
+    path: str
+    ident: str
+
+
 class ApiPlay:
     """The two accounts while they last."""
 
@@ -93,6 +105,7 @@ class ApiPlay:
         self.args, self._deadline = args, deadline
         self._ids: list[str | int] = []
         """Of what the two made, by each POST of theirs; "" where one made nothing."""
+        self._made: list[Made] = []
         self._origin = "{0.scheme}://{0.netloc}".format(urlsplit(args.url))
         self._words = {label: words(accounts.get(label)) for label in ACCOUNTS}
         self._words |= {"stranger": words(), "new": words()}
@@ -119,6 +132,20 @@ class ApiPlay:
         self._adopt(label)
         return refused
 
+    def remove(self) -> tuple[str, ...]:
+        """Remove what was made, the last first, where `removes` says how; in words, what stays."""
+        stays = []
+        for one in reversed(self._made):
+            item, status = self.args.removes.get(one.path, ""), 0
+            if item and ("{id}" not in item or one.ident):
+                with suppress(Failure):  # no time is left, or no answer
+                    status = self._send(
+                        "DELETE", item.replace("{id}", quote(one.ident, safe="")), one.held, {}
+                    ).status
+            if not (200 <= status < 300 or status in (404, 410)):
+                stays.append(clean(one.what, 200))
+        return tuple(stays)
+
     def _entered(self, label: str) -> str:
         session = self.held[label] = AccountSession()
         carried = self.args.carried
@@ -131,6 +158,10 @@ class ApiPlay:
                 SIGN_UPS,
             ):
                 return refused
+            if self._join.what == "sign-up":
+                self._adopt(label)
+                what = f"account {self._words[label]['{handle}']}"
+                self._made.append(Made(what, session, self._join.path, _id_of(self._last, "")))
         if self.args.login:
             renamed(innermost(self._enter.fields), innermost(self._join.fields))
             if refused := self._begun(self._enter, label, Adaptation(self._enter.fields, {}), LOG_INS):
@@ -218,6 +249,10 @@ class ApiPlay:
         kind = self._bodies.get(str(path), "json")
         reply = self._send(str(method), self._placed(str(path), label), held, fields, kind=kind)
         good = method == "POST" and 200 <= reply.status < 300
+        if good and path != self._enter.path and "#" not in str(path):
+            joined = who == "new" and path == self._join.path
+            what = f"account {self._words['new']['{handle}']}" if joined else f"POST {path}"
+            self._made.append(Made(what, held, str(path), _id_of(reply, self.args.ident)))
         if good and who == "new" and path in (self._join.path, self._enter.path):
             held.learn(reply, self.args.carried, str(path))
             self._adopt(who)

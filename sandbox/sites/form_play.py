@@ -57,8 +57,13 @@ class FormPlay:
         self._visitors: dict[str, SiteVisitor] = {}
         self._landed: dict[str, list[str]] = {}
         """URLs of the first page of each account."""
+        self._made: list[str] = []
         self._shapes: dict[str, PageForm] = {}
         """The forms that `one` was given, by the path of their action."""
+
+    def remove(self) -> tuple[str, ...]:
+        """What was made and stays: no form is known to remove anything."""
+        return tuple(self._made)
 
     def enter(self, label: str) -> str:
         """Sign up and log in; what was refused, or ""."""
@@ -73,6 +78,8 @@ class FormPlay:
             if what == "sign-up":
                 reply = self._adapted(visitor, reply, path, page)
                 self._words.adopt(label, self._fields.values())
+            if what == "sign-up" and 200 <= reply.status < 400:
+                self._made.append(f"account {self._words.handle(label)}")
             if not 200 <= reply.status < 400:
                 return f"the {what} answers {reply.status}{self._words.quoted(label, reply)}"
             visitor.before = visitor.kept
@@ -171,6 +178,8 @@ class FormPlay:
         url = self._words.url(path, visitor.label)
         last, where = (reply, url) if who == "foreign" else visitor.follow(reply, url)
         seen = visitor.read(last, where)
+        if reply.status < 400:
+            self._made.append(f"POST {path}")
         if who == "one" and reply.status < 400:
             self._words.find_id([led(reply, url), *targets(where, seen)], known)
         visitor.meet(where, seen)

@@ -39,6 +39,10 @@ class PlayWords:
         shaped = (one for one in fields if isinstance(one, str) and one.startswith("{handle:"))
         known["{handle}"] = next((str(replaced(one, known)) for one in shaped), known["{handle}"])
 
+    def handle(self, label: str) -> str:
+        """What an account is called."""
+        return self._words[label]["{handle}"]
+
     def known(self, path: str, given: Mapping[str, Any]) -> bool:
         """Whether everything that a step names is there."""
         named = f"{path} {list(given.values())}"

@@ -1,7 +1,8 @@
 """Two accounts that sign up at the platform's own API or by its forms, and a row of requests in their names.
 
-Handles, passphrases, tokens and cookies are made in the jail and stay there: what leaves it is each answer's
-status, and whether what one of them wrote stands in it; of a page also where it links, and its forms.
+Passphrases, tokens and cookies are made in the jail and stay there: what leaves it is each answer's status,
+and whether what one of them wrote stands in it; of a page also where it links, and its forms; and the handles
+of accounts that stay on the platform, so that its owner finds them.
 """
 
 from __future__ import annotations
@@ -60,6 +61,8 @@ class Args:
     `query NAME`, `cookie NAME`, with a word before the token as a third; "": a bearer token, or cookies."""
     ident: str = ""
     """What an answer calls the id of a thing that was made; "": as is usual."""
+    removes: dict[str, str] = field(default_factory=dict)
+    """Path that removes, by DELETE, what was made by a POST to a path, {id} in it: asked last."""
     documents: dict[str, str] = field(default_factory=dict)
     """GraphQL operations of one field by `ENDPOINT#FIELD`. A step or login with the path
     `ENDPOINT#FIELD/VALUE` sends that one, with VALUE as its first variable and its fields as the others; its
@@ -76,6 +79,8 @@ class Result(ToolAnswer):
     """Whether the token of `one` says itself that it ends within a day."""
     endless: bool = False
     """Whether it is a signed token that states no end."""
+    remains: tuple[str, ...] = ()
+    """What was made and is still there, accounts by their handles."""
     start: dict[str, Any] = field(default_factory=dict)
     """Arguments by which accounts were made in the end, where refusals led to others than were given."""
 
@@ -89,11 +94,12 @@ def run(args: Args, ctx: Context) -> Result:
     played = FormPlay(args, ctx.accounts, deadline) if args.page else ApiPlay(args, ctx.accounts, deadline)
     for label in ACCOUNTS:
         if refused := played.enter(label):
-            return Result(ok=False, error=clean(refused), error_class="http")
+            return Result(ok=False, error=clean(refused), error_class="http", remains=played.remove())
     first = played.held[ACCOUNTS[0]] if isinstance(played, ApiPlay) else None
     answers = tuple(played.step(one, at) for at, one in enumerate(args.steps))
     brief, endless = (first.brief, first.endless) if first else (False, False)
-    return Result(ok=True, answers=answers, brief=brief, endless=endless, start=played.start)
+    remains = played.remove()
+    return Result(ok=True, answers=answers, brief=brief, endless=endless, start=played.start, remains=remains)
 
 
 SPEC = ToolSpec(
@@ -122,6 +128,6 @@ SPEC = ToolSpec(
     expects="!result.ok || result.answers[0].status == 401",
     public=PUBLIC
     | {"url", "fields", "login", "login_fields", "steps", "page", "login_page", "answers", "brief", "endless"}
-    | {"more", "bodies", "carried", "ident", "start", "documents"},
-    volatile=VOLATILE,
+    | {"more", "bodies", "carried", "ident", "start", "documents", "removes", "remains"},
+    volatile=VOLATILE | {"remains"},
 )

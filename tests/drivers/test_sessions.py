@@ -95,7 +95,8 @@ async def explored(
             if step.tool == "qa_account":
                 assert seen[0].result["ok"], seen[0].result["error"]
                 asked.append(question)
-                text += json.dumps(seen[0].result)
+                # what stays is named, so that it can be found: accounts by their handles
+                text += json.dumps(seen[0].result | {"remains": ()})
             found += judge(seen, Facts())
             asking.learn(question, [seen[0].result])
     return found, asked, text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,21 @@ def sums(hosts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
         yield clean(
             f"asked {host or '(no host)'}: {counted(of['requests'], 'request')}{refusals}, {kilobytes}"
         )
+
+
+def show_left(rows: Sequence[Mapping[str, Any]]) -> None:
+    """A line for each act, with what it made."""
+    cells = (
+        [row["run"], row["at"], row["what"], row["where"], row["state"], _made(row), row["why"]]
+        for row in rows
+    )
+    heads = ("run", "at", "what", "where", "state", "made", "why")
+    table(heads, cells, empty="nothing was left behind")
+
+
+def _made(row: Mapping[str, Any]) -> str:
+    counts = (f"{count} x {what}" for what, count in row["requests"].items())
+    return row["made"] or ", ".join(row["things"] or counts)
 
 
 @dataclass(frozen=True, slots=True)

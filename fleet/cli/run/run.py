@@ -275,6 +275,8 @@ def show_report(data: dict[str, Any]) -> None:
         return
     print(clean(f"{data['outcome']} {data['detail']}".rstrip()))
     show_left_out(data.get("coverage", {}))
+    if there := data.get("left", ()):
+        print(f"left on the platform by {counted(len(there), 'act')}: fleet runs left {data['run']}")
     columns = ("fingerprint", "state", "severity", "surface", "confirmed", "title")
     empty = "no findings"  # and one may have been missed by a probe that could not be decided
     if wrong := len(data.get("coverage", {}).get("undecided", ())):

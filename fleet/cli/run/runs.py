@@ -23,6 +23,7 @@ from fleet.events.model import TurnUsage
 from fleet.events.recorded import LOOK_S, Recording, UnknownRecord
 from fleet.events.timeline import used, words
 from fleet.runs.retention import choose, look, tidy
+from fleet.runs.settlement.left import LEFT, left_there
 from fleet.store.journal import Journal
 from fleet.store.tables.units import USD, number
 from fleet.text import clean, counted
@@ -85,6 +86,28 @@ def egress(
     run(known)
     data = asked_by(state(), run_id, only_refused=refused)
     put(data, as_json=as_json, text=lambda: records.show_asked(data))
+
+
+@app.command()
+def left(
+    run_id: Annotated[str, typer.Argument(help="Id of a run; default: every run in the journal.")] = "",
+    everything: Annotated[
+        bool, typer.Option("--all", help="What was removed, and what was refused, as well.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show what runs made on the platform's pages and what is still there: accounts, posts, uploads.
+
+    Each act is in the journal before it is made, so this is the same after a kill."""
+
+    async def look() -> list[dict[str, Any]]:
+        async with await _journal() as journal:
+            if run_id:
+                await journal.run(run_id)  # UsageError for an unknown run
+            return left_there(await journal.effects(run_id or None, ["page"]), everything=everything)
+
+    rows = run(look)
+    put(rows, as_json=as_json, text=lambda: records.show_left(rows))
 
 
 @app.command()
@@ -247,6 +270,8 @@ def _print(data: dict[str, Any]) -> None:
     show_left_out(data["coverage"])
     for line in records.sums(data["egress"]):
         print(line)
+    if there := sum(one["kind"] == "page" and one["state"] in LEFT for one in data["effects"]):
+        print(f"left on the platform by {counted(there, 'act')}: fleet runs left {row['run']}")
     print(f"timeline: {len(data['events'])} records, {data['turns']} turns")
     for record in Recording(_trajectory(row["run"])):
         at = "" if isinstance(record, UnknownRecord) else record.at[11:19]

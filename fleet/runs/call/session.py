@@ -282,7 +282,18 @@ class RunSession:
             ToolRequested(call=number, call_id=how.call_id, probe=how.probe, tool=tool, args=shown)
         )
         await self.wallet.ready(tool, args)
+        if _changes_a_page(tool, args) and args.get("method") != "DELETE":
+            await self._intend_page(number, tool, args)
         return AdmittedCall(number, tool, spec, args, how, self._world.clock.monotonic())
+
+    async def _intend_page(self, number: int, tool: str, args: Mapping[str, Any]) -> None:
+        """Note an act that may leave something on a page; settling finds out what became of it."""
+        url = self._world.redactor.text(str(args["url"]).partition("?")[0])
+        method = str(args.get("method", "POST"))
+        sends = f"{args.get('body_type', '')} {args.get('headers', '')}".lower()
+        what = "accounts" if tool != _CONTROL else "upload" if "multipart" in sends else "post"
+        data = {"call": number, "tool": tool, "method": method, "url": url, "what": what}
+        await self._world.journal.intend(self._run, "page", f"{method} {url}", data)
 
     def known(self, asked: AdmittedCall) -> dict[str, Any] | None:
         """The immediate answer to a call whose target is known to be down."""

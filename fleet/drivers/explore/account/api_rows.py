@@ -169,11 +169,29 @@ class AccountRows:
 
     def asked(self, steps: list[Row], bodies: Mapping[str, str] | None = None, ident: str = "") -> Question:
         args = {**self.start, "steps": steps} | ({"ident": ident} if ident else {})
+        removes = self._removes({row[2] for row in steps if row[1] == "POST"})
+        args |= {"removes": removes} if removes else {}
         documents = self._documents(steps)
         args |= {"documents": documents} if documents else {}
         if other := {at: kind for at, kind in (bodies or {}).items() if kind not in ("", "json")}:
             args["bodies"] = {**self.start.get("bodies", {}), **other}
         return Question((Step(tool=TOOL, args=args),), minimal=True)
+
+    def _removes(self, posted: set[str]) -> dict[str, str]:
+        """What removes a thing that a POST to one of these paths makes, or an account: as it is described."""
+        found, join = dict[str, str](), self.places.path_of(self.start["url"])
+        gone = [path for path, how in self.operations if how == "DELETE"]
+        for path, how in self.operations:
+            at = self.places.at(path) if how == "POST" and "{" not in path and "#" not in path else ""
+            if not at or at not in posted | {join}:
+                continue
+            item = re.compile(re.escape(path.rstrip("/")) + r"/\{[^{}/]+\}/?")
+            item_path = next(filter(item.fullmatch, gone), "")
+            if not item_path and at == join:
+                item_path = next((one for one in gone if "{" not in one and _SELF.search(one)), "")
+            if item_path and self.places.may_act(self.places.url(re.sub(r"\{[^{}/]+\}", "1", item_path))):
+                found[at] = self._at(item_path)
+        return found
 
     def placed(self, path: str) -> str:
         """The path of an operation on its host; its values as they are written."""
