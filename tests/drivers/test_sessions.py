@@ -96,7 +96,7 @@ async def explored(
                 assert seen[0].result["ok"], seen[0].result["error"]
                 asked.append(question)
                 # what stays is named, so that it can be found: accounts by their handles
-                text += json.dumps(seen[0].result | {"remains": ()})
+                text += json.dumps({**seen[0].result, "remains": ()})
             found += judge(seen, Facts())
             asking.learn(question, [seen[0].result])
     return found, asked, text
