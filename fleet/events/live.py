@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import anyio
 
 from fleet.events.model import Event, Footer, Header
-from fleet.events.spans import Observer, Tracer
 
 ROOM = 1_024
 """Events queued for a slow caller; when the queue is full, new ones are dropped and counted."""
@@ -26,14 +25,11 @@ class LiveReader:
     """A reader of streams, and an async iterator for one caller.
 
     With a `run` it takes that run's events and ends after its footer, which is never dropped; without one it
-    takes every run's until `close`. The tracer gets every event, dropped or not; leaving the iteration early
-    closes its open spans as incomplete.
+    takes every run's until `close`.
     """
 
-    def __init__(self, run: str = "", *, tracer: Tracer | None = None, room: int = ROOM) -> None:
+    def __init__(self, run: str = "", *, room: int = ROOM) -> None:
         self._run, self._room = run, room
-        self._observers: dict[str, Observer] = {}
-        self._tracer = tracer
         self._waiting: deque[Event | Lagged] = deque()
         self._wake: anyio.Event | None = None
         self.closed = False
@@ -43,9 +39,6 @@ class LiveReader:
     def __call__(self, event: Event) -> None:
         if self.closed or (self._run and event.run != self._run):
             return
-        self._observers.setdefault(event.run, Observer(self._tracer)).observe(event)
-        if isinstance(event, Footer):
-            del self._observers[event.run]
         if len(self._waiting) >= self._room and not isinstance(event, Footer):
             self.lagged += 1
             if self._waiting and isinstance(last := self._waiting[-1], Lagged):
@@ -63,11 +56,8 @@ class LiveReader:
             self._wake.set()
 
     def close(self) -> None:
-        """Accept no more events; queued ones are still delivered. Open spans are closed as incomplete."""
+        """Accept no more events; queued ones are still delivered."""
         self.closed = True
-        for observer in self._observers.values():
-            observer.flush()
-        self._observers.clear()
         self._nudge()
 
     async def events(self) -> AsyncGenerator[Event | Lagged, None]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
@@ -56,6 +58,32 @@ class TurnUsage(BaseModel):
     duration_s: float | None = None
     model_calls: int | None = None
     tool_calls: int | None = None
+
+
+def total_usage(usages: Iterable[TurnUsage | None]) -> TurnUsage | None:
+    """The sum of those that reported; a figure that one of them lacks stays unknown.
+
+    The model is the last one named. None when none reported. A cost that is not a decimal number is unknown.
+    """
+    reported = [usage for usage in usages if usage is not None]
+    if not reported:
+        return None
+    sums: dict[str, Any] = {}
+    for name in TurnUsage.model_fields.keys() - {"model", "cost_usd"}:
+        values = [getattr(usage, name) for usage in reported]
+        sums[name] = None if None in values else sum(values)
+    costs = [_decimal(usage.cost_usd) for usage in reported]
+    cost = None if None in costs else f"{sum((one for one in costs if one is not None), Decimal(0)):f}"
+    models = [usage.model for usage in reported if usage.model]
+    return TurnUsage(model=models[-1] if models else "", cost_usd=cost, **sums)
+
+
+def _decimal(text: str | None) -> Decimal | None:
+    try:
+        value = Decimal(text) if text is not None else None
+    except InvalidOperation:
+        return None
+    return value if value is not None and value.is_finite() else None
 
 
 class TurnStarted(RunEvent):

@@ -18,17 +18,34 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import anyio
 
 from fleet.config import SinkSection
-from fleet.events.model import Event, Footer, Header
+from fleet.config.fleet import Delivered
+from fleet.events.model import (
+    Event,
+    FindingPosted,
+    FindingRaised,
+    FindingRepeated,
+    FindingVerified,
+    Footer,
+    GateDenied,
+    Header,
+    MessageDelta,
+    MessageSaid,
+    MessageStarted,
+    ToolRequested,
+    ToolResponded,
+    TurnEnded,
+    TurnUsage,
+    total_usage,
+)
 from fleet.events.outbound import WarnOnce, attempt, post_signed
-from fleet.events.send import AutoSend, Kind
 from fleet.events.stream import Reader
 from fleet.events.truncate import packed, shrink
 from fleet.http_client import open_client
@@ -164,69 +181,78 @@ class SinkQueue:
             self.arrived += len(batch)
 
 
-@dataclass(frozen=True, slots=True)
-class _SinkChannel:
-    """The channel of one run: a delivery is queued once it is whole or cut off."""
+@dataclass(slots=True)
+class _SentRun:
+    """A run that is not over. `begun` are its messages that still arrive, by index: kind and pieces."""
 
-    outbox: SinkQueue
     sender: Sender
-    kinds: Collection[str]
-    mask: Mask
-
-    def open(self, kind: Kind, identity: str) -> _SinkDelivery:
-        return _SinkDelivery(self, kind, identity)
-
-    def post(self, record: dict[str, Any], *, is_end: bool = False) -> None:
-        """Mask first, then cut to size; parts that will be cut anyway are not masked."""
-        self.outbox.put(
-            self.sender, lambda: packed(self.mask(shrink(record, 2 * CAP, _WIDE)), CAP), is_end=is_end
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _SinkDelivery:
-    channel: _SinkChannel
-    kind: Kind
-    identity: str
-
-    def add(self, text: str) -> None:
-        """Ignored: the whole arrives at `close`."""
-
-    def close(self, payload: Mapping[str, Any], *, is_complete: bool) -> None:
-        if self.kind in self.channel.kinds:
-            about = {"kind": self.kind, "identity": self.identity}
-            self.channel.post({**about, "payload": payload, "is_complete": is_complete})
+    begun: dict[int, tuple[Delivered, list[str]]] = field(default_factory=dict)
+    usages: list[TurnUsage | None] = field(default_factory=list)
+    final_text: str = ""
 
 
 class SinkReader:
-    """A reader of all runs that sends each of them to one sink."""
+    """A reader of all runs that sends each of them to one sink: a delivery is queued once it is whole."""
 
     def __init__(self, outbox: SinkQueue, kinds: Collection[str], mask: Mask) -> None:
         self._outbox, self._kinds, self._mask = outbox, kinds, mask
-        self.runs: dict[str, tuple[_SinkChannel, AutoSend]] = {}
-        """Runs that are not over."""
+        self._runs: dict[str, _SentRun] = {}
 
     def __call__(self, event: Event) -> None:
-        if event.run not in self.runs:
-            channel = _SinkChannel(self._outbox, Sender(run=event.run), self._kinds, self._mask)
-            self.runs[event.run] = channel, AutoSend(channel)
-        channel, send = self.runs[event.run]
-        if isinstance(event, Header):
-            channel.sender.persona = event.persona
-        send(event)
-        if isinstance(event, Footer):
-            del self.runs[event.run]
-            sent = send.result()
-            usage = sent.usage.model_dump(exclude_none=True) if sent.usage else None
-            end = {"outcome": event.outcome, "detail": event.detail, "final_text": sent.final_text}
-            channel.post(end | {"usage": usage}, is_end=True)
+        run = self._runs.get(event.run) or self._runs.setdefault(event.run, _SentRun(Sender(run=event.run)))
+        match event:
+            case Header():
+                run.sender.persona = event.persona
+            case MessageStarted(kind="text" | "reasoning") if event.index is not None:
+                run.begun[event.index] = event.kind, [event.text]
+            case MessageDelta() if event.index in run.begun:
+                run.begun[event.index][1].append(event.text)
+            case MessageSaid():
+                run.begun.pop(-1 if event.index is None else event.index, None)
+                run.final_text = event.text if event.kind == "text" else run.final_text
+                self._deliver(run, event.kind, event.index, {"text": event.text}, event.is_complete)
+            case ToolRequested():
+                self._deliver(run, "tool_request", event.call, {"tool": event.tool, "args": event.args})
+            case ToolResponded():
+                result = {"tool": event.tool, "result": event.result, "is_error": event.is_error}
+                self._deliver(run, "tool_response", event.call, result)
+            case GateDenied():
+                refusal = {"tool": event.tool, "denied": event.rule, "is_error": True}
+                self._deliver(run, "tool_response", event.call, refusal)
+            case FindingRaised() | FindingVerified() | FindingPosted() | FindingRepeated():
+                became = event.model_dump(exclude={"run", "at", "type", "fingerprint"})
+                self._deliver(run, "finding", event.fingerprint, {"event": event.type, **became})
+            case TurnEnded():
+                run.usages.append(event.usage)
+            case Footer():
+                del self._runs[event.run]
+                used = event.usage or total_usage(run.usages)
+                usage = used.model_dump(exclude_none=True) if used else None
+                end = {"outcome": event.outcome, "detail": event.detail, "final_text": run.final_text}
+                self._put(run, end | {"usage": usage}, is_end=True)
 
     def close(self) -> None:
-        """Close all open deliveries as incomplete; accept no more."""
-        for _, send in self.runs.values():
-            send.aclose()
-        self.runs.clear()
+        """Send what messages have so far as incomplete; accept no more."""
+        for run in self._runs.values():
+            for index, (kind, pieces) in run.begun.items():
+                self._deliver(run, kind, index, {"text": "".join(pieces)}, False)
+        self._runs.clear()
         self._outbox.close()
+
+    def _deliver(
+        self, run: _SentRun, kind: Delivered, identity: object, payload: object, is_complete: bool = True
+    ) -> None:
+        """`identity`: a message's index, a call's number, a finding's fingerprint."""
+        if kind in self._kinds:
+            about = {"kind": kind, "identity": str(identity)}
+            self._put(run, {**about, "payload": payload, "is_complete": is_complete})
+
+    def _put(self, run: _SentRun, record: dict[str, Any], *, is_end: bool = False) -> None:
+        """Mask first, then cut to size; parts that will be cut anyway are not masked. A failure loses it."""
+        with suppress(Exception):
+            self._outbox.put(
+                run.sender, lambda: packed(self._mask(shrink(record, 2 * CAP, _WIDE)), CAP), is_end=is_end
+            )
 
 
 @asynccontextmanager

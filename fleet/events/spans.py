@@ -235,7 +235,7 @@ def _cut(spans: Spans) -> tuple[Spans, tuple[Signal, ...]]:
 class Observer:
     """Passes one run's spans to a tracer. A tracer that raises does not affect the run."""
 
-    def __init__(self, tracer: Tracer | None) -> None:
+    def __init__(self, tracer: Tracer) -> None:
         self._tracer, self._spans = tracer, Spans()
 
     def observe(self, event: Event) -> None:
@@ -248,8 +248,6 @@ class Observer:
         self._trace(signals)
 
     def _trace(self, signals: tuple[Signal, ...]) -> None:
-        if self._tracer is None:
-            return
         for signal in signals:
             with contextlib.suppress(Exception):  # observability fails open
                 self._tracer(signal)

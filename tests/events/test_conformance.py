@@ -1,4 +1,4 @@
-"""Both deliveries and the file say the same, as expected; and so do the spans that each one's tracer got.
+"""What is yielded and the file say the same, as expected; and so do the spans of both. Sinks: test_sinks.py.
 
 Agreement alone proves nothing, so everything is also compared with a list written by hand. Fixtures belong
 to this module: nothing registers itself, nothing runs at import.
@@ -30,7 +30,6 @@ from fleet.events.model import (
     TurnStarted,
     TurnUsage,
 )
-from fleet.events.send import AutoSend
 from fleet.events.spans import Observer, OpenSpan, Signal
 from fleet.events.stream import Stream
 from fleet.events.trajectory import TrajectoryFile, read
@@ -202,30 +201,6 @@ def normal(events: Iterable[Event]) -> list[LogicalDelivery]:
     return found
 
 
-class Inbox:
-    """A channel that keeps what was closed, and checks that pieces add up to it."""
-
-    def __init__(self) -> None:
-        self.got: list[LogicalDelivery] = []
-
-    def open(self, kind: str, identity: str) -> _Letter:
-        return _Letter(self, kind, identity)
-
-
-class _Letter:
-    def __init__(self, inbox: Inbox, kind: str, identity: str) -> None:
-        self.inbox, self.kind, self.identity, self.pieces = inbox, kind, identity, ""
-
-    def add(self, text: str) -> None:
-        self.pieces += text
-
-    def close(self, payload: Mapping[str, Any], *, is_complete: bool) -> None:
-        if "text" in payload:
-            assert str(payload["text"]).startswith(self.pieces)
-            payload = {**payload, "is_complete": is_complete}
-        self.inbox.got.append(LogicalDelivery(self.kind, self.identity, payload))
-
-
 def shown(signals: list[Signal]) -> str:
     words = []
     for signal in signals:
@@ -243,13 +218,12 @@ class Outcome:
     signals: dict[str, list[Signal]]
 
 
-async def all_three(case: Case, path: Path) -> Outcome:
-    """One run of these events: yielded, sent, and read back from its file."""
-    yielded, sent, recorded = list[Signal](), list[Signal](), list[Signal]()
-    inbox = Inbox()
-    live, send = LiveReader("r1", tracer=yielded.append), AutoSend(inbox, tracer=sent.append)
+async def both_ways(case: Case, path: Path) -> Outcome:
+    """One run of these events: yielded, and read back from its file."""
+    yielded, recorded = list[Signal](), list[Signal]()
+    live, tracing = LiveReader("r1"), Observer(yielded.append)
     sink = TrajectoryFile(path)
-    line = Stream("r1", clock=SystemClock(), sink=sink, readers=(live, send))
+    line = Stream("r1", clock=SystemClock(), sink=sink, readers=(live, tracing.observe))
     for event in (HEADER, *case.events, FOOTER):
         line.emit(event)
     async with aclosing(live.events()) as events:
@@ -259,23 +233,22 @@ async def all_three(case: Case, path: Path) -> Outcome:
         observer.observe(event)
     assert isinstance(got[-1], Footer)
     return Outcome(
-        {"yield": normal(got), "send": inbox.got, "file": normal(read(path))},
-        {"yield": yielded, "send": sent, "file": recorded},
+        {"yield": normal(got), "file": normal(read(path))},
+        {"yield": yielded, "file": recorded},
     )
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 async def test_every_way_delivers_what_is_expected(case: Case, tmp_path: Path) -> None:
-    outcome = await all_three(case, tmp_path / "t.jsonl")
+    outcome = await both_ways(case, tmp_path / "t.jsonl")
     for way, deliveries in outcome.deliveries.items():
         assert deliveries == list(case.deliveries), way
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 async def test_every_ways_tracer_gets_the_expected_spans(case: Case, tmp_path: Path) -> None:
-    outcome = await all_three(case, tmp_path / "t.jsonl")
+    outcome = await both_ways(case, tmp_path / "t.jsonl")
     expected = f"+run {case.spans} -run".replace("  ", " ")
     assert shown(outcome.signals["yield"]) == expected
-    assert outcome.signals["send"] == outcome.signals["yield"]
     live, file = outcome.signals["yield"], outcome.signals["file"]
     assert sorted(map(repr, file)) == sorted(map(repr, live))

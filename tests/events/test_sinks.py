@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from fleet.config import SinkSection
-from fleet.events.model import FindingPosted, Footer, TurnUsage
-from fleet.events.sinks import CAP, LARGEST, SinkReader, sinking
+from fleet.events.model import Event, FindingPosted, Footer, TurnUsage, total_usage
+from fleet.events.sinks import CAP, LARGEST, Sender, SinkReader, sinking
 from fleet.events.truncate import packed
 from fleet.triggers.hooks import webhook
 from tests.events.receiver import DONE, MASKED, RUN, receiving, seal, send, sent, told
@@ -20,6 +21,7 @@ from tests.events.samples import (
     answers,
     asks,
     denied,
+    ends,
     piece,
     said,
     starts,
@@ -167,7 +169,7 @@ async def test_a_run_that_is_over_is_forgotten() -> None:
         for event in RUN:
             line.emit(event)
         assert isinstance(reader, SinkReader)
-        assert reader.runs == {}
+        assert reader._runs == {}
     assert receiver.ends() == [DONE]
 
 
@@ -178,3 +180,57 @@ async def test_a_run_that_another_process_began_has_its_end() -> None:
     (batch,) = receiver.batches()
     assert [one["identity"] for one in batch["deliveries"]] == ["f1"]
     assert (batch["persona"], batch["seq"], batch["end"]["outcome"]) == ("", 0, "crashed")
+
+
+class Outbox:
+    """Keeps the ends of runs, in place of a queue; `broken` kinds raise."""
+
+    def __init__(self, broken: str = "") -> None:
+        self.broken, self.got = broken, list[dict[str, Any]]()
+
+    def put(self, sender: Sender, pack: Callable[[], bytes], *, is_end: bool = False) -> None:
+        record = json.loads(pack())
+        if record.get("kind") == self.broken:
+            raise RuntimeError(self.broken)
+        self.got.append(record)
+
+
+def delivered(*events: Event, broken: str = "") -> list[dict[str, Any]]:
+    outbox: Any = Outbox(broken)
+    line = stream(Kept(), SinkReader(outbox, ("text", "reasoning", "tool_request"), lambda one: one))
+    for event in events:
+        line.emit(event)
+    kept: list[dict[str, Any]] = outbox.got
+    return kept
+
+
+@pytest.mark.parametrize(
+    ("events", "final"),
+    [
+        ((starts(0, text="on the start"), ends(0)), "on the start"),
+        ((starts(0), starts(1), piece(0, "a"), piece(1, "b"), piece(0, "c"), ends(1), ends(0)), "ac"),
+        ((starts(0), piece(0, "first"), ends(0), said(1, "second"), said(2, "hm", "reasoning")), "second"),
+        ((starts(0), piece(0, "cut o")), "cut o"),
+        ((), ""),
+    ],
+)
+def test_the_final_text_is_the_last_that_was_said(events: tuple[Event, ...], final: str) -> None:
+    assert delivered(HEADER, *events, FOOTER)[-1]["final_text"] == final
+
+
+def test_usage_is_the_sum_of_the_turns_unless_the_footer_says_it() -> None:
+    one = TurnUsage(model="m", input_tokens=3, cost_usd="0.10")
+    two = TurnUsage(input_tokens=4, cost_usd="0.2")
+    summed = {"model": "m", "input_tokens": 7, "cost_usd": "0.30"}
+    assert delivered(HEADER, turn(0, one), turn(1, two), FOOTER)[-1]["usage"] == summed
+    last = Footer(outcome="done", usage=TurnUsage(input_tokens=9))
+    assert delivered(HEADER, turn(0, one), last)[-1]["usage"] == {"model": "", "input_tokens": 9}
+    assert delivered(HEADER, turn(0), FOOTER)[-1]["usage"] is None
+    partly = [TurnUsage(input_tokens=1, output_tokens=2), TurnUsage(input_tokens=1)]
+    assert total_usage(partly) == TurnUsage(input_tokens=2)
+
+
+def test_a_delivery_that_fails_is_lost_and_nothing_else() -> None:
+    got = delivered(HEADER, said(0, "a"), asks(1), FOOTER, broken="text")
+    assert [one.get("kind") for one in got] == ["tool_request", None]
+    assert got[-1]["final_text"] == "a"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fleet.drivers.desk import Left
 from fleet.drivers.session import RunOver
-from fleet.events.send import total
+from fleet.events.model import total_usage
 from fleet.files import write_atomic
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.stop import stopped
@@ -170,7 +170,7 @@ class RunProgress:
             last_failure=failure,
             stale=state.stale + 1 if signature == state.signature else 0,
             signature=signature,
-            usage=total((state.usage, turn.usage)),
+            usage=total_usage((state.usage, turn.usage)),
         )
 
     def change(self, driver: DriverChoice) -> None:

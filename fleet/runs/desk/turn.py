@@ -19,8 +19,8 @@ from fleet.events.model import (
     MessageStarted,
     TurnEnded,
     TurnUsage,
+    total_usage,
 )
-from fleet.events.send import total
 from fleet.runs.call.replies import CUT, refusal
 from fleet.runs.desk.model_budget import checked
 from fleet.runs.driver_choice import Price, unpriced
@@ -141,7 +141,7 @@ class OpenTurn:
             usage = checked(usage)
             if usage.cost_usd is None and (cost := self.record.price(usage)) is not None:
                 usage = usage.model_copy(update={"cost_usd": str(cost)})
-            self.record.usage = total((self.record.usage, usage))
+            self.record.usage = total_usage((self.record.usage, usage))
 
     def failed(self, failure: str, detail: str = "") -> None:
         if failure not in FAILURES:
