@@ -9,16 +9,16 @@ from pathlib import Path
 
 from fleet.app.journal import open_journal
 from fleet.app.lock import only_one
+from fleet.app.log_copy import entries_of
 from fleet.app.wiring import fences
 from fleet.chain.keys import load_key
 from fleet.chain.log.choice import log_of
-from fleet.chain.log.feedback import PAGE
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import FeedbackPort
 from fleet.chain.signing.never import NeverList
 from fleet.chain.signing.signer import JournalledTx, Keys, Signer
 from fleet.config import LiveConfig, key_file, load_fleet, load_platform
-from fleet.errors import TryAgain, Unreachable
+from fleet.errors import TryAgain
 from fleet.findings.reader import read
 from fleet.findings.records import read_record, write_record
 from fleet.findings.redact import Redactor
@@ -59,16 +59,10 @@ class Publisher:
     async def published(self, names: Collection[str]) -> dict[str, int]:
         """Where these decisions are on the log: the first entry of ours for each name."""
         found: dict[str, int] = {}
-        start, total = 0, await self.log.count()
-        while start < total:
-            entries = await self.log.range(start, PAGE)
-            if not entries:
-                raise Unreachable(f"the log ends at entry {start}, short of its own count of {total}")
-            for index, entry in enumerate(entries, start):
-                record = read_record(read(entry.text)) if entry.sender.lower() in self.ours else None
-                if record is not None and record.name in names:
-                    found.setdefault(record.name, index)
-            start += len(entries)
+        async for index, entry in entries_of(self.log):
+            record = read_record(read(entry.text)) if entry.sender.lower() in self.ours else None
+            if record is not None and record.name in names:
+                found.setdefault(record.name, index)
         return found
 
     async def publish(
@@ -90,21 +84,23 @@ class Publisher:
 
 
 @asynccontextmanager
-async def open_publisher(state: Path, *, platform: str) -> AsyncIterator[Publisher]:
-    """The log with the identity's key; holds the state directory's lock.
+async def open_publisher(state: Path, *, platform: str, log: str = "") -> AsyncIterator[Publisher]:
+    """The log with the identity's key; holds the state directory's lock. `log` names another than the
+    profile's, in its words.
 
     The signer asks dial, STOP and never-list at each signature. Raises ConfigError, UsageError, Unreachable,
     WrongTarget, TryAgain.
     """
     config = load_fleet()
     profile, _ = load_platform(platform, state)
+    profile = profile.with_log(log) if log else profile
     with only_one(state):
         key = load_key(key_file(config, "identity", state)) if profile.signs else None
         async with Rpc(profile.chain.rpc) as rpc, await open_journal(state) as journal:
             await rpc.check_target(profile)
             limits = fences(state, NeverList(LiveConfig(config).never), profile)
             signer = Signer(rpc, profile.chain, JournalledTx(journal), keys=Keys(identity=key), fences=limits)
-            log = log_of(profile, state, rpc, signer)
             ours = {signer.author.lower(), *(str(one).lower() for one in config.trusted)}
             secrets = [key.reveal()] if key else []
-            yield Publisher(journal, log, signer, frozenset(ours), Redactor(secrets))
+            to = log_of(profile, state, rpc, signer)
+            yield Publisher(journal, to, signer, frozenset(ours), Redactor(secrets))

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from fleet.app.discovery.discover import ADDRESS, Discovery, NamedTargets
-from fleet.app.discovery.profile import ProfileContext
+from fleet.app.discovery.discover import NamedTargets
+from fleet.app.discovery.profile import ProfileContext, profile_text
 from fleet.app.persona_sets import one
 from fleet.app.program import program
+from fleet.chain.node.rpc import Rpc
 from fleet.cli.console import DryRun, Json, make_app, put, run, state, table
 from fleet.cli.first_look import (
     Contact,
@@ -24,9 +26,10 @@ from fleet.cli.first_look import (
     today,
     write_profile,
 )
+from fleet.cli.init_log import CHOICES, chosen_log
 from fleet.cli.operate.doctor import examine
 from fleet.cli.run.run import planned
-from fleet.config import Platform, config_dirs, load_fleet
+from fleet.config import Platform, config_dirs, load_fleet, parse
 from fleet.errors import UsageError
 from fleet.files import disk_errors, write_new
 from fleet.gate.dial import DIAL, read_dial
@@ -49,10 +52,14 @@ def init(  # noqa: PLR0913  a command
     log: Annotated[
         str,
         typer.Option(
-            metavar="file|contract:ADDRESS",
-            help="Where findings are posted: a file of the state directory, or a contract that takes them.",
+            metavar=CHOICES,
+            help="Where findings are posted: a file of the state directory, a new contract on a development"
+            " chain, a contract that takes them, or an ERC-8004 Reputation registry.",
         ),
     ] = "",
+    agent: Annotated[
+        int | None, typer.Option(min=0, metavar="ID", help="The platform's agent in an ERC-8004 registry.")
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Take every default, and ask nothing.")] = False,
     yes_i_may: Annotated[
         bool, typer.Option("--yes-i-may", help="It is yours, or you have its owner's permission: do not ask.")
@@ -84,18 +91,9 @@ def init(  # noqa: PLR0913  a command
         return
     done = list[str]()
     if earlier is None:
-        foreign = run(lambda: foreign_hosts(named))
-        word = authorised(foreign, None, yes=yes_i_may, contact=contact)
-        found = asked(named, word)
-        asks = "Where are findings posted? file, or contract:ADDRESS"
-        log = log_of(log or answers.ask(asks, "file"), found)
-        context = ProfileContext(
-            name=name, command="fleet init", day=today(), authorisation=word, gentle=bool(foreign), log=log
-        )
-        write_profile(profile, found, context)
+        wanted = AskedProfile(name, profile, log, agent, contact, yes_i_may)
+        earlier = new_profile(named, wanted, answers)
         done.append(f"profile  {profile}  written")
-        earlier = read_profile(profile)
-        assert earlier is not None
     else:
         done.append(f"profile  {profile}  is there already, and stands")
     done += [*fleet_file(name), *keys(earlier, state())]
@@ -115,20 +113,43 @@ class Answers:
         return str(typer.prompt(question, default=default or None, err=True)).strip()
 
 
-def log_of(word: str, found: Discovery) -> str:
-    """The profile's `log`; UsageError for a contract that was not found to take findings."""
-    kind, _, address = word.partition(":")
-    if word == "file":
-        return word
-    if kind != "contract" or not ADDRESS.fullmatch(address):
-        raise UsageError(f"--log {clean(word, 60)}: write file, or contract:ADDRESS")
-    contract = found.contract
-    if contract is None or contract.address.lower() != address.lower() or not contract.takes_feedback:
-        raise UsageError(
-            f"{address} was not found to have a feedback log",
-            remedy=f"name it and its node: fleet init {address} https://RPC-URL --log contract:{address}",
-        )
-    return "chain"
+@dataclass(frozen=True, slots=True)
+class AskedProfile:
+    """What the command line says of a profile that is to be written to `path`."""
+
+    name: str
+    path: Path
+    log: str
+    agent: int | None
+    contact: str
+    yes_i_may: bool
+
+
+def new_profile(named: NamedTargets, wanted: AskedProfile, answers: Answers) -> Platform:
+    """Ask what is there and write it down; WrongTarget when the log that was named is none."""
+    foreign = run(lambda: foreign_hosts(named))
+    word = authorised(foreign, None, yes=wanted.yes_i_may, contact=wanted.contact)
+    found = asked(named, word)
+    log = wanted.log or answers.ask("Where are findings posted? file, deploy, or contract:ADDRESS", "file")
+    chosen = run(lambda: chosen_log(log, found, wanted.agent))
+    context = ProfileContext(
+        name=wanted.name,
+        command="fleet init",
+        day=today(),
+        authorisation=word,
+        gentle=bool(foreign),
+        log=chosen.log,
+        agent=chosen.agent,
+    )
+    platform = parse(Platform, profile_text(found, context), file=str(wanted.path))
+
+    async def checked() -> None:
+        async with Rpc(platform.chain.rpc) as rpc:
+            await rpc.check_target(platform)
+
+    run(checked)
+    write_profile(wanted.path, found, context)
+    return platform
 
 
 def fleet_file(name: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -13,9 +14,10 @@ import typer
 
 from fleet.chain.log.choice import log_of
 from fleet.chain.log.feedback import PAGE, FeedbackLog
+from fleet.chain.node.digest import ZERO_ADDRESS
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import FeedbackPort
-from fleet.cli.console import Json, make_app, note, put, put_rows, run, state
+from fleet.cli.console import DryRun, Json, make_app, note, put, put_rows, run, state
 from fleet.clock import iso_seconds, minute
 from fleet.config import Platform, load_fleet, load_platform
 from fleet.errors import ChainError, Unreachable, UsageError
@@ -28,6 +30,8 @@ PlatformName = Annotated[
     str | None, typer.Option("--platform", help="Profile to read; default: the configured one.")
 ]
 Timeout = Annotated[float, typer.Option(min=0.1, help="Seconds for the whole command.")]
+PROGRESS_S = 5.0
+"""Between two lines of progress."""
 COLUMNS = ("index", "at", "sender", "grammar", "severity", "text")
 
 app = make_app(group=True)
@@ -35,7 +39,7 @@ app = make_app(group=True)
 
 @app.callback()
 def _group() -> None:
-    """Read the feedback log, and check the mirror of it."""
+    """Read the feedback log, check the mirror of it, and copy it to another."""
 
 
 @app.command("list")
@@ -83,6 +87,63 @@ def verify(platform: PlatformName = None, timeout: Timeout = 60.0, as_json: Json
     put(found, as_json=as_json, text=lambda: _say(found))
     if found["differs"]:
         raise typer.Exit(1)
+
+
+@app.command("copy")
+def copy_entries(
+    source: Annotated[str, typer.Argument(metavar="FROM", help="A log, as `log` of a profile names it.")],
+    target: Annotated[
+        str, typer.Argument(metavar="TO", help="file, file:NAME, chain, contract:0x…, erc8004:0x…")
+    ],
+    platform: PlatformName = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Copy the fleet's own entries from one log of a platform to another, each once and in their order.
+
+    Again, it goes on where it ended. Entries of strangers are left out; times are those of the copy.
+    """
+    name = platform or load_fleet().platform
+    found = run(lambda: _copied(name, source, target, dry_run=dry_run))
+
+    def text() -> None:
+        verb = "would copy" if dry_run else "copied"
+        print(f"{verb} {counted(found['entries'], 'entry', 'entries')} from {source} to {target}")
+        print(f"there already: {found['there']}; of others, left out: {found['foreign']}")
+
+    put(found, as_json=as_json, text=text)
+
+
+async def _copied(name: str, source: str, target: str, *, dry_run: bool) -> dict[str, Any]:
+    from fleet.app.log_copy import copy_plan  # what signs, which the other commands here do without
+    from fleet.app.publisher import open_publisher
+
+    given, _ = load_platform(name, state())
+    origin = given.with_log(source)
+    if origin.log_name == given.with_log(target).log_name:
+        raise UsageError(f"{source} and {target} are one log")
+    async with (
+        _log(origin) as log,
+        open_publisher(state(), platform=name, log=target) as publisher,
+    ):
+        if not dry_run:
+            await publisher.settle()
+        ours = {*publisher.ours, *(() if origin.logs_on_chain else (ZERO_ADDRESS,))}
+        plan = await copy_plan(log, publisher.log, ours=ours, author=publisher.signer.author.lower())
+        since = time.monotonic()
+        for done, text in enumerate(() if dry_run else plan.texts):
+            if time.monotonic() - since > PROGRESS_S:
+                since = time.monotonic()
+                note(f"{done} of {len(plan.texts)} copied")
+            await publisher.log.post(text, charge="none")
+    return {
+        "from": source,
+        "to": target,
+        "entries": len(plan.texts),
+        "there": plan.there,
+        "foreign": plan.foreign,
+        "dry_run": dry_run,
+    }
 
 
 async def _verified(profile: Platform, timeout: float) -> dict[str, Any]:

@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, StringConstraints, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    Field,
+    StringConstraints,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from fleet.config.accounts import AccountsSection
 from fleet.config.authorisation import AuthorisationSection
@@ -17,6 +24,8 @@ from fleet.config.post import PostSection
 from fleet.config.scope import HostSection, ScheduleSection
 from fleet.config.section import ActPath, Address, HttpUrl, Section, UrlPath, is_loopback
 from fleet.config.url_list import UrlEntry, UrlList
+from fleet.errors import ConfigError
+from fleet.text import clean
 
 HostName = Annotated[str, StringConstraints(pattern=r"^(\*\.)?[A-Za-z0-9._\[\]:-]{1,253}$")]
 Role = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
@@ -327,6 +336,14 @@ class Platform(Section):
         """The file of the log in this state directory; None when it is on chain."""
         name = self.log_name.removeprefix("file:")
         return None if self.logs_on_chain else state / "logs" / f"{name}.jsonl"
+
+    def with_log(self, log: str) -> Self:
+        """The same platform with another log; ConfigError when the profile lacks what that one needs."""
+        try:
+            return type(self).model_validate(self.model_dump(exclude_unset=True) | {"log": log})
+        except ValidationError as error:
+            why = error.errors()[0]["msg"].removeprefix("Value error, ")
+            raise ConfigError(f"log {clean(log, 80)!r} of profile {self.name!r}: {why}") from None
 
     @model_validator(mode="before")
     @classmethod

@@ -10,11 +10,14 @@ from pathlib import Path
 import pytest
 
 from fleet.chain.log.feedback import FeedbackLog
+from fleet.chain.ports import FeedbackPort
+from fleet.devnet.deploy import deploy_registries
 from fleet.runs.context import FleetContext
 from fleet.runs.run import fire
 from fleet.runs.settlement.finality import PostingSide, look_at_posts
 from fleet.store.rows import EffectRow, FindingRow
 from tests.acceptance.conftest import House, persona, probe, step
+from tests.crash.farm import post_to_a_registry
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet, pytest.mark.jail]
 FINALITY = 3
@@ -64,13 +67,17 @@ class Posted:
 
 
 @asynccontextmanager
-async def posted(house: House, tmp_path: Path, *, step_back_s: float = 30.0) -> AsyncIterator[Posted]:
+async def posted(
+    house: House, tmp_path: Path, *, step_back_s: float = 30.0, registry: bool = False
+) -> AsyncIterator[Posted]:
     seen = probe("seen", step("qa_fetch", url="{site}/llms.txt"), expect="result.status == 418")
     one = persona(tmp_path, 'tools = ["qa_fetch"]\nbudget = { calls = 60, reports = 5 }', seen)
     state = await house.state(tmp_path, ("[chain]\n", f"[chain]\nfinality_blocks = {FINALITY}\n"))
+    if registry:
+        post_to_a_registry(state, await deploy_registries(house.rpc))
     async with house.world(state, one) as world:
         chain = world.platform.chain
-        log = FeedbackLog(
+        log: FeedbackPort = FeedbackLog(
             house.rpc,
             chain.diamond,
             world.platform.gas,
@@ -78,10 +85,14 @@ async def posted(house: House, tmp_path: Path, *, step_back_s: float = 30.0) -> 
             confirmations=chain.confirmations,
             step_back_s=step_back_s,
         )
+        log = world.chain.log if registry else log
         world = replace(world, chain=replace(world.chain, log=log))
         report = await fire(world, one)
         assert [row.state for row in report.findings] == ["posted"]
         yield Posted(house, world, report.run)
+
+
+REGISTRY = pytest.mark.parametrize("registry", [False, True], ids=["diamond", "erc8004"])
 
 
 async def test_an_entry_that_stands_at_finality_is_looked_at_once(house: House, tmp_path: Path) -> None:
@@ -96,8 +107,11 @@ async def test_an_entry_that_stands_at_finality_is_looked_at_once(house: House, 
         assert (one.told, len(await one.on_the_log())) == ([], 1)
 
 
-async def test_an_entry_that_a_reorg_took_comes_back_as_the_same_bytes(house: House, tmp_path: Path) -> None:
-    async with posted(house, tmp_path) as one:
+@REGISTRY
+async def test_an_entry_that_a_reorg_took_comes_back_as_the_same_bytes(
+    house: House, tmp_path: Path, registry: bool
+) -> None:
+    async with posted(house, tmp_path, registry=registry) as one:
         before = await one.row()
         await one.reorg()
         await one.mine(FINALITY)
@@ -114,8 +128,11 @@ async def test_an_entry_that_a_reorg_took_comes_back_as_the_same_bytes(house: Ho
         assert (len(one.told), await one.on_the_log()) == (1, [place])
 
 
-async def test_an_entry_whose_nonce_is_taken_since_is_posted_anew_once(house: House, tmp_path: Path) -> None:
-    async with posted(house, tmp_path) as one:
+@REGISTRY
+async def test_an_entry_whose_nonce_is_taken_since_is_posted_anew_once(
+    house: House, tmp_path: Path, registry: bool
+) -> None:
+    async with posted(house, tmp_path, registry=registry) as one:
         before = await one.row()
         await one.reorg()
         await one.world.chain.log.post("something else", charge="none")

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from fleet.app.log_copy import CopyPlan, copy_plan
 from fleet.chain.keys import address_of
 from fleet.chain.log.choice import log_of
 from fleet.chain.log.end import LogEnd, log_end
+from fleet.chain.log.file_log import FileLog
 from fleet.chain.log.reputation_log import ReputationLog
 from fleet.chain.node import codec, reputation
 from fleet.chain.node.provider import NodeProvider
@@ -270,6 +272,21 @@ async def test_a_registry_of_another_identity_registry_is_not_the_target(registr
     other = replace(registry, at=replace(registry.at, reputation=registry.at.identity))
     with pytest.raises(WrongTarget, match=r"has no getIdentityRegistry\(\): log of profile 'registry'"):
         await registry.kit.rpc.check_target(other.platform())
+
+
+async def test_a_history_is_copied_from_a_file_once_and_as_the_registry_has_it(
+    registry: Registry, tmp_path: Path
+) -> None:
+    texts = [FINDING, "a note", FIXED, "a note"]
+    source, log = FileLog(tmp_path / "own.jsonl", registry.kit.signer), registry.log()
+    await source.post_many(texts)
+    for number in (2, 9):  # cut off after two, and again to the end
+        plan = await copy_plan(source, log, ours={registry.me}, author=registry.me)
+        for text in plan.texts[:number]:
+            await log.post(text)
+    assert [entry.text for entry in await log.range(0, 9)] == texts
+    assert await copy_plan(source, log, ours={registry.me}, author=registry.me) == CopyPlan((), 4, 0)
+    assert (await registry.feedback(registry.me, 3))[2] == "qaFinding"  # the fix is an answer to the first
 
 
 @pytest.mark.parametrize(

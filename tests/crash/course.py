@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Sequence
 from functools import partial
 
 import anyio
@@ -31,10 +32,12 @@ LANES = 2
 """Trials at a time: a daemon that starts over waits most of the time, until the dead one is known as dead."""
 
 
-async def a_run_survives(farm: Farm) -> None:
-    """Killed at the kinds of its journal steps that are beside an effect, and at every 48th of all."""
+async def a_run_survives(
+    farm: Farm, short: int = 48, kinds: Sequence[str] = (*RECORDS_WHAT_HAPPENED, *BUSY_AT)
+) -> None:
+    """Killed at these kinds of its journal steps, which are beside an effect, and at every so many of all."""
     names = await unharmed(farm)
-    stride, kinds = (1, ()) if FULL else (48, (*RECORDS_WHAT_HAPPENED, *BUSY_AT))
+    stride, kinds = (1, ()) if FULL else (short, kinds)
     trials = one_after_another(names, stride, kinds, peers=farm.cluster is not None)
     await tried(farm, trials, f"stride {stride}")
 
@@ -58,7 +61,7 @@ async def unharmed(farm: Farm) -> list[str]:
     code, names = await farm.live(clean)
     assert code == 0, clean.log
     assert len(names) >= 30
-    await check(farm, [clean], "a clean run")
+    await check([clean], "a clean run")
     return names
 
 
@@ -102,7 +105,7 @@ async def die_and_recover(farm: Farm, trial: Trial) -> None:
     for next_one in reversed(homes):
         code, _ = await farm.live(next_one)
         assert code == 0, (where, next_one.log)
-    await check(farm, homes, where)
+    await check(homes, where)
     never_less(before, await spent(home), where)
 
 

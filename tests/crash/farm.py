@@ -19,6 +19,7 @@ from fleet.app.lock import holder
 from fleet.chain.keys import address_of, load_key
 from fleet.chain.node.rpc import Rpc
 from fleet.clock import SystemClock
+from fleet.devnet.deploy import Registries
 from fleet.devnet.devnet import Devnet
 from fleet.devnet.node import fund
 from fleet.gate.dial import write_dial
@@ -61,6 +62,14 @@ You die often.
 ZYGOTE = "tests.crash.zygote"
 STALLED_S = 2
 """How soon a daemon is taken for dead: the least that can be configured."""
+
+
+def post_to_a_registry(state: Path, at: Registries) -> None:
+    """Change the profile of a state directory to one whose log is a Reputation registry."""
+    me = address_of(load_key(state / "keys" / "identity"))
+    profile = state / "devnet" / "devnet.toml"
+    agent = f'[erc8004]\nidentity = "{at.identity}"\nagent = {at.agent}\nclients = ["{me}"]\n'
+    profile.write_text(f'log = "erc8004:{at.reputation}"\n{profile.read_text()}\n{agent}')
 
 
 @dataclass(slots=True)
@@ -143,6 +152,8 @@ class Farm:
     count: int = 0
     kills: int = 0
     spared: int = 0
+    registry: Registries | None = None
+    """The log of its homes, where it is not the diamond's."""
 
     async def home(self) -> Home:
         """A fresh state directory whose profile points at the shared devnet."""
@@ -160,6 +171,8 @@ class Farm:
                 path.write_text(os.urandom(32).hex())
                 path.chmod(0o600)
                 await fund(rpc, address_of(load_key(path)), 10**21)
+        if at := self.registry:
+            post_to_a_registry(state, at)
         write_dial(state, Rung.EXERCISE, "a test", "test", SystemClock())
         if self.cluster is None:
             return Home(state, state / "fleet.db")

@@ -117,7 +117,7 @@ async def take_over(farm: Farm, pause: Pause) -> None:
 
 async def right(farm: Farm, homes: Sequence[Home], where: str) -> None:
     """Posted once, and every record says what the chain says."""
-    await check(farm, homes, where)
+    await check(homes, where)
     profile = parse(Platform, farm.devnet.profile.read_text(), file="devnet.toml")
     async with Rpc(profile.chain.rpc) as rpc, await Journal.open(homes[0].place) as journal:
         findings = await journal.findings()

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from fleet.chain.log.feedback import FeedbackLog
+from fleet.chain.log.choice import log_of
 from fleet.chain.names import Names
 from fleet.chain.node.rpc import Rpc
 from fleet.config import Platform, parse
 from fleet.events.model import Event, Footer, Header, TurnStarted
 from fleet.events.trajectory import read
 from fleet.store.journal import Journal
-from tests.crash.farm import CALLS, PROBES, WRITES, Farm, Home
+from tests.crash.farm import CALLS, PROBES, WRITES, Home
 
 Spending = dict[str, dict[str, int]]
 
 
-async def check(farm: Farm, homes: Sequence[Home], where: str) -> None:
+async def check(homes: Sequence[Home], where: str) -> None:
     """Every promise that a killed run makes; `homes` are all the state directories of one fleet."""
-    profile = parse(Platform, farm.devnet.profile.read_text(), file="devnet.toml")
+    state = homes[0].state
+    profile = parse(Platform, (state / "devnet" / "devnet.toml").read_text(), file="devnet.toml")
     async with Rpc(profile.chain.rpc) as rpc, await Journal.open(homes[0].place) as journal:
         runs = await journal.runs()
         assert [row.state for row in runs] == ["ended"] * len(runs), where
@@ -31,7 +32,7 @@ async def check(farm: Farm, homes: Sequence[Home], where: str) -> None:
         for effect in await journal.effects(None, kinds=["key"]):
             assert effect.state in ("released", "failed"), (where, effect.state)
             assert not effect.data.get("key"), where
-        log = FeedbackLog(rpc, profile.chain.diamond, profile.gas)
+        log = log_of(profile, state, rpc)
         mine = [entry for entry in await log.range(0, 10_000) if entry.sender == homes[0].identity]
         findings = await journal.findings()
         assert [row.state for row in findings if row.state not in ("posted", "repeated")] == [], where

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from fleet.chain.node.rpc import Rpc
+from fleet.devnet.deploy import deploy_registries
 from fleet.devnet.devnet import Devnet
 from tests.crash import course
 from tests.crash.farm import Farm, Zygotes
@@ -20,6 +22,13 @@ def farm(tmp_path: Path, devnet: Devnet, zygotes: Zygotes) -> Farm:
 
 async def test_a_run_survives_sigkill_after_its_journal_steps(farm: Farm) -> None:
     await course.a_run_survives(farm)
+
+
+async def test_a_run_that_posts_to_a_registry_survives_sigkill(farm: Farm) -> None:
+    """ERC-8004: what a try signed before it died has other bytes than what the next one would sign."""
+    async with Rpc(farm.devnet.chain.url) as rpc:
+        farm.registry = await deploy_registries(rpc)
+    await course.a_run_survives(farm, 1_000, ("effect.resolve", "effect.intend.tx", "finding.set"))
 
 
 @course.LONG

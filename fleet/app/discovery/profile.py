@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from fleet.app.discovery.discover import Discovery
 from fleet.config import Platform, parse
 from fleet.config.authorisation import AuthorisationSection
+from fleet.config.erc8004 import Erc8004Section
 from fleet.text import line
 
 GENTLE = 5.0
@@ -34,6 +35,7 @@ class ProfileContext:
     gentle: bool = False
     exercise: bool = False
     log: str = "file"
+    agent: Erc8004Section | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ def profile_text(found: Discovery, context: ProfileContext) -> str:
         "web": list(_web(found, context)),
         "targets": list(_targets(found)),
         "chain": list(_chain(found)),
+        **({"erc8004": list(_registry(agent))} if (agent := context.agent) else {}),
         "accounts": list(_accounts(found)),
         "authorisation": list(_authorisation(context)),
         "compiler": [
@@ -97,10 +100,17 @@ def _toml(value: object) -> str:
 
 
 def _log(context: ProfileContext) -> ProfileLine:
-    where = (
-        "to a file of the state directory" if context.log == "file" else "to the contract at chain.diamond"
-    )
+    places = {"file": "to a file of the state directory", "chain": "to the contract at chain.diamond"}
+    places["erc8004"] = "to this Reputation registry, as feedback about the agent of [erc8004]"
+    where = places.get(context.log.partition(":")[0], "to this contract")
     return ProfileLine("log", context.log, f"findings are posted {where}")
+
+
+def _registry(agent: Erc8004Section) -> Iterator[ProfileLine]:
+    yield ProfileLine("identity", agent.identity, "getIdentityRegistry() answered it")
+    yield ProfileLine("agent", agent.agent, "named on the command line: the platform's own")
+    yield ProfileLine("clients", agent.clients, "the fleet's identity: only entries of these are read")
+    yield ProfileLine("from_block", agent.from_block, "the newest block on that day: no entry is older")
 
 
 def _web(found: Discovery, context: ProfileContext) -> Iterator[ProfileLine]:
