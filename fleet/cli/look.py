@@ -41,6 +41,7 @@ from fleet.events.model import Event, FindingRaised, FindingVerified, Footer, He
 from fleet.files import write_atomic
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
+from fleet.gate.stop import LOOKS
 from fleet.jail.choice import why_no_jail
 from fleet.personas.load import LoadedPersona
 from fleet.runs.call.targets import Capabilities
@@ -102,7 +103,7 @@ def look(  # noqa: PLR0913  a command
     was, 4 when nothing answers, 5 when it may not be tested.
     """
     named, started = NamedTargets.of(targets), time.monotonic()
-    folder = state() / "looks" / named.name
+    folder = state() / LOOKS / named.name
     if wrong := sorted({*(persona or ())} - {*TOGETHER, ALONE}):
         raise UsageError(f"--persona {wrong[0]}", remedy=f"choose of {', '.join((*TOGETHER, ALONE))}")
     rung = Rung.EXERCISE if exercise else Rung.OBSERVE

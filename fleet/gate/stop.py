@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +17,8 @@ from fleet.errors import ConfigError, Refused
 from fleet.files import read_bounded, write_atomic
 
 STOP = "STOP"
+LOOKS = "looks"
+"""Folder of a state directory with those of `fleet look`: its STOP pauses them too."""
 Fence = Literal["jail", "battery", "egress record"]
 CHECKS: dict[Fence, str] = {
     "jail": "every line of `fleet doctor` on the jail holds",
@@ -40,11 +42,26 @@ class StopReading:
 
 
 def stopped(state: Path) -> StopReading | None:
-    """A fresh look; None only when the state directory can be searched and holds no STOP of any kind.
+    """A fresh look; None only when the state directory can be searched and holds no STOP of any kind, and
+    neither does the one that it is a look's of.
 
     Never raises and never opens the file: a FIFO, a directory or a dangling link is a STOP too.
     A state directory that is missing or cannot be searched counts as STOP, because STOP cannot be ruled out.
     """
+    if found := _stopped_here(state):
+        return found
+    try:
+        looks = state.absolute().parent
+    except OSError as error:
+        return StopReading(f"the state directory cannot be searched: {error}")
+    if looks.name != LOOKS:
+        return None
+    above = _stopped_here(looks.parent)
+    return replace(above, why=f"{above.why} (in {looks.parent})") if above else None
+
+
+def _stopped_here(state: Path) -> StopReading | None:
+    """The STOP of this directory alone."""
     path = state / STOP
     try:
         found = os.lstat(path)
@@ -65,7 +82,7 @@ def stop(state: Path, who: str, why: str, clock: Clock, *, check: str = "") -> S
 
     An existing STOP is left as it is, unless there is something to `check` that it does not ask for.
     """
-    if (found := stopped(state)) and os.path.isdir(state):
+    if (found := _stopped_here(state)) and os.path.isdir(state):
         if not check or found.check:
             return found
         why = f"{why}; before that {found.why}"
@@ -93,7 +110,7 @@ def resume(state: Path, why: str = "") -> bool:
     Refused without a reason after a fence has failed: the person says what was checked.
     """
     path = state / STOP
-    if (found := stopped(state)) and found.check and not why:
+    if (found := _stopped_here(state)) and found.check and not why:
         raise Refused(
             f"a fence of the fleet failed: {found.why}",
             rule="stop",

@@ -11,7 +11,7 @@ import pytest
 
 from fleet.clock import Clock
 from fleet.errors import ConfigError, Refused
-from fleet.gate.stop import CHECKS, StopReading, fence_failed, resume, stop, stopped
+from fleet.gate.stop import CHECKS, LOOKS, StopReading, fence_failed, resume, stop, stopped
 
 ROOT = os.geteuid() == 0
 
@@ -120,3 +120,22 @@ def test_a_stop_that_cannot_be_written_says_so(state: Path, clock: Clock) -> Non
     (state / "file").touch()
     with pytest.raises(ConfigError, match="cannot be written"):
         stop(state / "file", "ada", "why", clock)
+
+
+def test_stop_pauses_every_look_below_and_each_look_has_its_own(state: Path, clock: Clock) -> None:
+    look = state / LOOKS / "127.0.0.1-8000"
+    look.mkdir(parents=True)
+    assert stopped(look) is None
+    stop(state, "ada", "the pager", clock)
+    found = stopped(look)
+    assert found is not None
+    assert "the pager" in found.why
+    assert f"(in {state})" in found.why
+    stop(look, "ada", "this one too", clock)
+    assert resume(state)
+    assert "this one too" in str(stopped(look))
+    assert resume(look)
+    assert stopped(look) is None
+    (state / "STOP").mkdir()  # whatever it is
+    assert stopped(look) is not None
+    assert stopped(state / "other") is not None  # missing
