@@ -24,13 +24,16 @@ class Progress:
     def __init__(self) -> None:
         self._persona: dict[str, str] = {}
         self._title: dict[str, str] = {}
+        self._seen = set[tuple[str, str]]()
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Header):
             self._persona[event.run] = event.persona
+        said = self._words(event)
         if isinstance(event, FindingRaised):
             self._title[event.fingerprint] = event.title
-        said = self._words(event)
+            said = "" if (event.run, event.fingerprint) in self._seen else said  # an instance of it
+            self._seen.add((event.run, event.fingerprint))
         if said:
             note(f"  {self._persona.get(event.run, event.run):<12} {clean(said, limit=160)}")
 
