@@ -11,6 +11,7 @@ import os
 import socket
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -62,6 +63,8 @@ class HttpRequest:
     body: bytes = b""
     encodings: str = "gzip, deflate"
     cap: int = MAX_BODY
+    enough: Callable[[bytes], bool] | None = None
+    """Asked with each piece of the body whether nothing more needs to be read."""
 
     @property
     def is_service(self) -> bool:
@@ -190,7 +193,7 @@ def send(request: HttpRequest, deadline: Deadline) -> HttpReply:
         for name, value in response.getheaders():
             found.setdefault(name.lower(), []).append(value)
         headers = {name: ", ".join(values) for name, values in found.items()}
-        body = decoded(_read(response, request.cap), headers.get("content-encoding", ""), request.cap)
+        body = decoded(_read(response, request), headers.get("content-encoding", ""), request.cap)
     except TimeoutError:
         if response.waited_ms is None and not request.is_service:
             raise Failure("busy", f"no turn at {_place(request)} in time: its rate is limited") from None
@@ -246,16 +249,18 @@ def _write(connection: http.client.HTTPConnection, request: HttpRequest, once: s
     connection.endheaders(request.body)
 
 
-def _read(response: http.client.HTTPResponse, cap: int) -> bytes:
+def _read(response: http.client.HTTPResponse, request: HttpRequest) -> bytes:
     chunks, size = [], 0
     while True:
         chunk = response.read1(65_536)
         if not chunk:
             break
         size += len(chunk)
-        if size > cap:
-            raise Failure("too_large", f"more than {cap} bytes")
+        if size > request.cap:
+            raise Failure("too_large", f"more than {request.cap} bytes")
         chunks.append(chunk)
+        if request.enough is not None and request.enough(chunk):
+            return b"".join(chunks)
     if response.length:
         raise http.client.IncompleteRead(b"", response.length)
     return b"".join(chunks)

@@ -52,7 +52,7 @@ class Cost:
 class Context:
     """The public facts a guest needs: code in a jail can read all of it.
 
-    Only `accounts` holds secrets, of test accounts, and is there for the one tool that signs in with them.
+    Only `accounts` holds secrets, of test accounts, and is there for the tools that sign in with them.
     """
 
     run: str
@@ -77,7 +77,7 @@ class Context:
     lacks: tuple[str, ...] = ()  # functions of contract.py that this diamond is known not to offer
     accounts: dict[str, dict[str, str]] = field(
         default_factory=dict
-    )  # user and secret by label, for qa_account
+    )  # user and secret by label, for tools that sign in
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +113,13 @@ class Points(StrEnum):
 
     AGENT = "agent"  # an agent that the profile lists, or a name of this run
     PAGE = "page"  # a URL of the platform
+    MCP = "mcp"  # an MCP endpoint that the profile names
     PAGE_OR_NONE = "page or none"  # a URL of the platform, or ""
     VIEW_OR_NONE = "view or none"  # a view of contract.py, or ""
+
+
+URLS = frozenset((Points.PAGE, Points.PAGE_OR_NONE, Points.MCP))
+"""What is a URL of the platform."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +181,8 @@ class ToolSpec:
     """The argument with the name that a call mints; its throwaway key is created before the call."""
     needs_key: str = ""
     """Label of a throwaway key that is created before the first call."""
+    signs_in: bool = False
+    """Whether its guest gets the secrets of the profile's two accounts."""
     batches: bool = False
     """Whether an explorer's calls of it may share one jail."""
     lends: Mapping[str, str] = field(default_factory=dict)
@@ -230,6 +237,11 @@ class ToolSpec:
     def argument(self, what: Points) -> str:
         """The first argument that points at `what`; "" for none."""
         return next((name for name, points in (self.points_at or {}).items() if points is what), "")
+
+    @property
+    def page(self) -> str:
+        """The argument with the URL that a call asks; "" for none."""
+        return self.argument(Points.PAGE) or self.argument(Points.MCP)
 
     @property
     def starts_programs(self) -> bool:

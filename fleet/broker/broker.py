@@ -131,6 +131,7 @@ class EgressSession(JailSession):
         await wire.go_on(await self._policy.turn(target.origin))
         body = await wire.body()
         entry.sent = len(body)
+        self._policy.check(entry.verb, target, body)
         await relay(
             wire,
             request,
@@ -140,5 +141,5 @@ class EgressSession(JailSession):
             self._policy,
             self._meter(entry),
             # a slow client, a turn and a dial take seconds in which a fence may close
-            ask=lambda: self._policy.check(entry.verb, target),
+            ask=lambda: self._policy.check(entry.verb, target, body),
         )

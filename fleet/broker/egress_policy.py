@@ -22,6 +22,7 @@ from fleet.config.platform import FOREIGN_RATE
 from fleet.config.url_list import NO_URLS, UrlList
 from fleet.errors import ConfigError
 from fleet.unanswered import NO_NAME
+from sandbox.agents.mcp_wire import reads
 from sandbox.spec import SAFE, UNSAFE
 
 _LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
@@ -101,6 +102,9 @@ class EgressPolicy:
     """Instead of the machine's resolver."""
     act_paths: tuple[EgressTarget, ...] = ()
     """Where pages may be changed: each path, and all below it."""
+    mcp: tuple[EgressTarget, ...] = ()
+    """Endpoints of MCP servers: a request that only reads by its body may be posted there, and a session that
+    it began may be ended."""
     rung: Callable[[], str] | None = None
     """The dial's rung, or `stop`, read anew for each request; without it, no page may be changed."""
     over: Callable[[], tuple[str, str] | None] | None = None
@@ -142,6 +146,7 @@ class EgressPolicy:
             faces=faces,
             proxy=proxy,
             act_paths=tuple(EgressTarget(_profile_origin(url), urlsplit(url).path) for url in web.acted_on),
+            mcp=tuple(EgressTarget(_profile_origin(url), urlsplit(url).path) for url in platform.mcp_urls),
             never_places=web.never_places,
             careful=platform.careful,
             unchanged=platform.unchanged,
@@ -155,15 +160,17 @@ class EgressPolicy:
             )
         return policy
 
-    def check(self, method: str, target: EgressTarget) -> None:
-        """Raise Denied unless this host and path may be requested with this method."""
+    def check(self, method: str, target: EgressTarget, body: bytes | None = None) -> None:
+        """Raise Denied unless this host and path may be requested with this method, and with this body, once
+        it is there."""
         url = f"{target.origin.scheme}://{target.origin.authority}{target.path}"
         if entry := self.never_places.match(url):
             raise Denied("never", f"{entry} is on web.never of the profile, which no rung lifts")
         if not self.lists(target.origin):
             raise Denied("host", f"egress denied by broker: {target.origin.host}:{target.origin.port}")
-        rung = self.ask("" if method in SAFE else method[:16])
-        if method in SAFE:
+        reading = method in SAFE or self._reads(method, target, body)
+        rung = self.ask("" if reading else method[:16])
+        if reading:
             return
         if host := self.unchanged.match(url):
             raise Denied("criticality", f"{host} is of high criticality: nothing is changed there")
@@ -244,6 +251,12 @@ class EgressPolicy:
     def may_be_private(self, origin: Origin) -> bool:
         """Only for hosts in the profile: an address literal, or a name under `localhost`."""
         return self.lists(origin) and (_literal(origin.host) is not None or _is_localhost(origin.host))
+
+    def _reads(self, method: str, target: EgressTarget, body: bytes | None) -> bool:
+        """Whether a request reads from an MCP server by its method and its body, or ends a session there."""
+        if target not in self.mcp:
+            return False
+        return method == "DELETE" if method != "POST" else body is None or reads(body)
 
     def _acts_on(self, target: EgressTarget) -> bool:
         path = target.path.partition("?")[0]

@@ -33,6 +33,9 @@ PARTS: Mapping[str, ProfilePart] = {
         "what agents answer",
         lambda one: one.web.proxy and not one.web.unstated,
     ),
+    "mcp": ProfilePart(
+        "mcp.endpoints", "what an MCP server lists, and its tools", lambda one: one.mcp.endpoints
+    ),
     "compiler": ProfilePart("compiler.command", "the compiler", lambda one: one.compiler.command),
 }
 """By the name in the output of commands. A log is always there: a file, unless the profile names another."""
@@ -55,6 +58,7 @@ def in_short(platform: Platform) -> str:
         "diamond": chain.diamond,
         "site": web.site,
         "proxy": web.proxy,
+        "mcp": ", ".join(platform.mcp.endpoints),
         "compiler": platform.compiler.command[:1] and platform.compiler.command[0],
         "log": "" if platform.logs_on_diamond else platform.log_name,
     }

@@ -206,6 +206,16 @@ class WebSection(Section):
         return self
 
 
+class McpSection(Section):
+    """MCP servers over streamable HTTP. What they list is read at any rung; a tool is called from the rung
+    `exercise` up, and only where `web.act_paths` lists the endpoint: its server alone knows what it does."""
+
+    endpoints: tuple[ActPath, ...] = Field((), max_length=8)
+    """Where they answer, such as `{site}/mcp`; on the site, the proxy or one of `web.hosts`."""
+    never: tuple[Annotated[str, StringConstraints(min_length=1, max_length=200)], ...] = ()
+    """Tools, prompts and resources of theirs that are never asked for."""
+
+
 class MetadataSection(Section):
     """Names of the metadata keys; the key itself is the keccak-256 of its name."""
 
@@ -275,6 +285,8 @@ class Platform(Section):
     """What a person releases before it is posted."""
     web: WebSection = WebSection()
     """Its public documents, faces and proxy."""
+    mcp: McpSection = McpSection()
+    """Its MCP servers, if it has any."""
     accounts: AccountsSection | None = None
     """Two accounts to sign in with; without them the fleet signs up its own, where a platform lets it."""
     authorisation: AuthorisationSection = AuthorisationSection()
@@ -296,6 +308,19 @@ class Platform(Section):
     """Promises of this platform, e.g. `call_price_wei`; `facts.NAME` in an expectation."""
     history: dict[str, float] = {}
     """Figures of earlier releases by metric, e.g. `face_p95_ms`; our own history replaces them."""
+
+    @property
+    def mcp_urls(self) -> tuple[str, ...]:
+        """`mcp.endpoints` as URLs."""
+        return tuple(map(self.web.filled, self.mcp.endpoints))
+
+    @model_validator(mode="after")
+    def _mcp_at_home(self) -> Self:
+        own = {urlsplit(url).netloc for url in (self.web.site, self.web.proxy)} | set(self.web.hosts)
+        for path, url in zip(self.mcp.endpoints, self.mcp_urls, strict=True):
+            if url.startswith("/") or urlsplit(url).netloc not in own:
+                raise ValueError(f"mcp.endpoints: {path} is not on web.site, web.proxy or one of web.hosts")
+        return self
 
     @property
     def logs_on_chain(self) -> bool:

@@ -24,7 +24,7 @@ from fleet.chain.signing.never import NEVER
 from fleet.gate.budget import Room, Unit
 from fleet.gate.model import Action, Rung, Verdict
 from fleet.gate.scope import Scope, is_own_name
-from sandbox.spec import Cost, Effect, Points
+from sandbox.spec import URLS, Cost, Effect, Points
 
 LOWEST: Mapping[Effect, Rung] = MappingProxyType(
     {
@@ -134,10 +134,10 @@ def never(action: Action, facts: GateFacts) -> Verdict | None:
     listed = {word.lower() for word in (*NEVER, *NEVER.values(), *facts.never)}
     if words & listed:
         return _no("never", f"{action.tool}: on the list that no rung lifts")
+    if Points.MCP in (facts.points_at or {}).values() and action.args.get("name") in facts.scope.mcp_never:
+        return _no("never", f"{action.tool}: this tool is on mcp.never, which no rung lifts")
     for name, points in (facts.points_at or {}).items():
-        if points in (Points.PAGE, Points.PAGE_OR_NONE) and (
-            entry := facts.scope.never.match(action.args.get(name))
-        ):
+        if points in URLS and (entry := facts.scope.never.match(action.args.get(name))):
             return _no("never", f"{action.tool}: {name}: {entry} is on web.never, which no rung lifts")
     return None
 
@@ -158,6 +158,10 @@ POINTS: Mapping[Points, tuple[Callable[[object, GateFacts], bool], str]] = Mappi
             "not an agent that the profile lists, nor a name of this run",
         ),
         Points.PAGE: (lambda value, facts: facts.scope.has_url(value), "not a host of this platform"),
+        Points.MCP: (
+            lambda value, facts: isinstance(value, str) and value in facts.scope.mcp,
+            "not an MCP endpoint that the profile names",
+        ),
         Points.PAGE_OR_NONE: (
             lambda value, facts: value == "" or facts.scope.has_url(value),
             "not a host of this platform",

@@ -68,6 +68,10 @@ class Scope:
     """Hosts of high criticality: nothing acts on them."""
     proxy: str = ""
     """Where agents are called."""
+    mcp: frozenset[str] = frozenset()
+    """Endpoints of MCP servers."""
+    mcp_never: frozenset[str] = frozenset()
+    """Tools of theirs that no rung lifts."""
 
     @classmethod
     def of(cls, platform: Platform, functions: Iterable[str]) -> Scope:
@@ -95,6 +99,8 @@ class Scope:
             never=web.never_places,
             unchanged=platform.unchanged,
             proxy=web.proxy,
+            mcp=frozenset(platform.mcp_urls),
+            mcp_never=frozenset(platform.mcp.never),
         )
 
     def has_url(self, url: object) -> bool:

@@ -21,6 +21,8 @@ NAMES = (
     "agent.charges",
     "agent.memory",
     "agent.identities",
+    "agent.mcp_servers",
+    "agent.mcp_calls",
     "account.rights",
     "account.tokens",
     "account.functions",

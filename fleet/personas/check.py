@@ -23,7 +23,7 @@ from fleet.personas.needs import bad_need, strings
 from fleet.personas.placeholders import FACE, TARGET, mistaken
 from fleet.personas.placeholders import FORM as FORM_OF_PLACES
 from sandbox.chain.contract import VIEWS
-from sandbox.spec import Effect, Points
+from sandbox.spec import URLS, Effect, Points
 from sandbox.tools import TOOLS
 
 ACTS = frozenset(name for name, spec in TOOLS.items() if spec.effect is Effect.ACT)
@@ -275,7 +275,7 @@ def _misplaced(step: Step, loc: Loc, around: Surroundings | None) -> Iterator[Co
         if around and points.get(name) is Points.VIEW_OR_NONE and value and value not in VIEWS:
             message = f"no view named {value!r}{suggestion(str(value), VIEWS)}"
             yield Complaint(loc, message, f"views: {', '.join(VIEWS)}", text=(*loc, name))
-        is_page = points.get(name) in (Points.PAGE, Points.PAGE_OR_NONE)
+        is_page = points.get(name) in URLS
         if not (around and around.has_url and is_page and value) or value.startswith("{"):
             continue
         filled = FACE.sub("x", TARGET.sub("x", value.replace("{name}", "x").replace("{run}", "x")))

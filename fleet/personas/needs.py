@@ -2,6 +2,7 @@
 
     site  faces  proxy  diamond  compiler  compiler.loader     parts of the profile
     browser                                           a browser on this machine
+    mcp                                               an endpoint of an MCP server
     calls                                             what a call token and a call's path are made of
     language:NAME                                     what the compiler compiles
     metadata:ROLE                                     the profile names this metadata key
@@ -25,7 +26,7 @@ from sandbox.chain.contract import VIEWS, WRITES
 from sandbox.spec import Points
 from sandbox.tools import TOOLS
 
-PARTS = ("site", "faces", "proxy", "diamond", "browser", "calls", "compiler", "compiler.loader")
+PARTS = ("site", "faces", "proxy", "diamond", "browser", "calls", "mcp", "compiler", "compiler.loader")
 KINDS = ("language", "metadata", "code", "target", "fact", "view", "call")
 CODES = ("no_entry", "too_large")
 FORM = f"{', '.join(PARTS)}, {', '.join(f'{kind}:NAME' for kind in KINDS)}"

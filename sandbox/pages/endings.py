@@ -7,6 +7,7 @@ to have started anew.
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from dataclasses import dataclass, replace
@@ -54,15 +55,16 @@ class LockedOut:
 
 
 def watched(
-    page: http.HttpRequest, alive: http.HttpRequest, deadline: Deadline
+    page: http.HttpRequest, alive: http.HttpRequest, deadline: Deadline, longest_s: float = math.inf
 ) -> Measured | Ended | LockedOut:
-    """Ask for `alive`, for `page`, and, if that has no answer, for `alive` until it is back.
+    """Ask for `alive`, for `page` in at most `longest_s`, and, if that has no answer, for `alive` until it is
+    back.
 
     A gateway's status counts as no answer. Failure as usual: of `page` if `alive` answers right after it,
     of `alive` if it is not there before, or not back in time.
     """
     before = _back(alive, deadline.within(BEFORE_S))
-    reply = _answer(page, deadline)
+    reply = _answer(page, deadline.within(longest_s))
     if isinstance(reply, http.HttpReply):
         return Measured(reply, [reply.latency_ms], [])
     started, quiet = time.monotonic(), QUIET_S + before.latency_ms / 200

@@ -16,6 +16,7 @@ NAMES = (
     "qa_fuzz",
     "qa_publish",
     "qa_call",
+    "qa_mcp",
     "qa_fetch",
     "qa_account",
     "qa_browse",

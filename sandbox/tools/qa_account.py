@@ -114,6 +114,7 @@ SPEC = ToolSpec(
     acts_on="",
     acts_at="url",
     points_at={"url": Points.PAGE},
+    signs_in=True,
     asks=("two accounts of {url}",),
     judged_as=("account",),
     resources="browser",

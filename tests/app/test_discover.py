@@ -10,8 +10,12 @@ from urllib.parse import urlsplit
 import pytest
 
 from fleet.app.discovery.discover import Discovery, NamedTargets, discover
+from fleet.app.discovery.profile import ProfileContext, profile_text
 from fleet.app.discovery.visitor import Unanswered, Visitor, is_ours, origin_of
+from fleet.config import Platform, parse
+from fleet.config.authorisation import AuthorisationSection
 from fleet.errors import UsageError
+from tests.practice.harbour_mcp import open_office
 from tests.sandbox.doubles import Got, Server, http_answer, json_answer
 
 pytestmark = pytest.mark.anyio
@@ -184,6 +188,25 @@ async def test_only_a_place_that_refuses_get_is_posted_to_and_an_mcp_server_is_f
         assert [(doc.role, doc.how) for doc in one.documents] == [
             ("mcp", "an MCP server 'tiles', protocol 2025-06-18")
         ]
+
+
+@pytest.mark.parametrize(
+    ("wire", "protected", "how"),
+    [
+        ("new", False, "an MCP server 'harbour', protocol 2026-07-28"),
+        ("old", False, "an MCP server 'harbour', protocol 2025-06-18"),
+        ("old", True, "it refuses a stranger as an MCP server does, and names its metadata"),
+    ],
+)
+async def test_an_mcp_server_of_each_kind_is_written_into_a_profile(
+    wire: str, protected: bool, how: str
+) -> None:
+    with open_office(wire=wire, protected=protected) as office:
+        told = await found(f"{office.url}/mcp")
+        text = profile_text(told, ProfileContext("x", "fleet look x", "2026-11-27", AuthorisationSection()))
+        assert f"# {how}" in text
+        read = parse(Platform, text, file="x")
+        assert (read.mcp_urls, read.targets) == ((f"{office.url}/mcp",), {"start": "{site}/mcp"})
 
 
 async def test_what_does_not_answer_is_silent_and_another_scheme_is_tried() -> None:

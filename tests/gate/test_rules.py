@@ -24,6 +24,8 @@ SCOPE = Scope(
     origins=frozenset({("http", "127.0.0.1", 9000)}),
     call_targets=frozenset({"claude"}),
     functions=frozenset({"feedbackCount"}),
+    mcp=frozenset({f"{PAGE}mcp"}),
+    mcp_never=frozenset({"clear"}),
 )
 BARRED = replace(SCOPE, never=UrlList.of(["{site}/logout"], site=PAGE, proxy=""))
 CAREFUL = replace(SCOPE, proxy=PAGE, unchanged=UrlList.of(["127.0.0.1:9000"], site="", proxy=""))
@@ -37,6 +39,7 @@ ARGS: dict[str, dict[str, Any]] = {
     "qa_chain": {"function": "feedbackCount"},
     "qa_browse": {"url": PAGE},
     "qa_account": {"url": PAGE, "steps": [["nobody", "GET", "/me", {}]]},
+    "qa_mcp": {"url": f"{PAGE}mcp"},
     "qa_report": {"text": "hello"},
 }
 EFFECTS = {name: spec.effect for name, spec in TOOLS.items()}
@@ -105,6 +108,10 @@ CASES: list[Case] = [
     (rules.prefix, "qa_publish", {"args": {"name": ["qa-r1-1"]}}, {}, False),
     (rules.prefix, "qa_call", {}, {"scope": CAREFUL}, False),
     (rules.prefix, "qa_fetch", {"effect": Effect.ACT}, {"effect": Effect.ACT}, False),
+    (rules.prefix, "qa_mcp", {"effect": Effect.ACT}, {"effect": Effect.ACT, "acts_at": "url"}, False),
+    (rules.never, "qa_mcp", {"args": {"url": f"{PAGE}mcp", "name": "clear"}}, {}, False),
+    (rules.scope, "qa_mcp", {"args": {"url": PAGE}}, {}, False),
+    (rules.scope, "qa_mcp", {"args": {}}, {}, False),
     (rules.never, "qa_call", {}, {"never": frozenset({"qa_call"})}, False),
     (rules.never, "qa_fetch", {"args": {"url": "http://127.0.0.1:9000/", "data": "0x1F931C1C00"}}, {}, False),
     (
@@ -333,4 +340,4 @@ def test_a_caller_that_calls_its_act_a_look_is_refused() -> None:
 
 def test_every_tool_whose_effect_varies_says_where_it_acts() -> None:
     varies = {name: spec.acts_at for name, spec in TOOLS.items() if spec.effect_by}
-    assert varies == {"qa_fetch": "url"}
+    assert varies == {"qa_fetch": "url", "qa_mcp": "url"}

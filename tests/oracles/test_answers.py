@@ -71,7 +71,7 @@ def test_one_answer(tool: str, args: dict[str, Any], result: dict[str, Any], ora
 
 def test_every_tool_with_an_oracle_is_in_the_table_above() -> None:
     judged = {name: spec.judged_as for name, spec in TOOLS.items() if spec.judged_as}
-    others = {"qa_browse", "qa_account"}  # test_browser.py, test_accounts.py
+    others = {"qa_browse", "qa_account", "qa_mcp"}  # test_browser.py, test_accounts.py, test_mcp_explorer.py
     assert set(judged) == {"qa_compile", "qa_fetch", "qa_call", "qa_publish", "qa_chain"} | others
     assert {word for one in ORACLES for word in one.judges} == {
         word for words in judged.values() for word in words

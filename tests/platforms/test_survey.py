@@ -29,6 +29,7 @@ from tests.platforms.stand import Stand
 DIAMOND = "0x" + "11" * 20
 RED = "\x1b[31mred\u202e"
 BROWSE = "" if installed() else f"no browser is installed here: {BROWSER}"
+MCP = "the profile names no MCP endpoint"
 """What the survey says of qa_browse, on every platform: it depends on the machine alone."""
 
 
@@ -149,12 +150,12 @@ async def test_the_devnet_has_everything_and_looking_changes_nothing(
             "loader",
         ),
         "found",
-    )
+    ) | {"mcp": "absent"}
     lost = ["sessionExpiryOf", "tokenBoundAccount", "tokenBoundAccountByName"]
     offered = [name for name in KNOWN if name not in lost]
     assert seen.data["functions"] == {"offered": offered, "missing": lost}
     assert {name: why for name, why in seen.reasons("tools").items() if why != ""} == (
-        {"qa_browse": BROWSE} if BROWSE else {}
+        {"qa_mcp": MCP} | ({"qa_browse": BROWSE} if BROWSE else {})
     )
     assert seen.reasons("probes") == {}
     assert all(int(wei) >= 0 for wei in seen.data["costs_wei"].values())
@@ -168,7 +169,7 @@ async def test_the_bare_platform_is_told_apart_part_by_part(bare_stand: Stand, t
     seen = await looked(tmp_path, bare_stand.data)
     assert seen.code == 0, seen.err
     states = {"chain": "found", "functions": "found", "registrationCost": "found", "site": "found"}
-    assert seen.parts == states | dict.fromkeys(("faces", "proxy", "agents", "compiler"), "absent")
+    assert seen.parts == states | dict.fromkeys(("faces", "proxy", "agents", "mcp", "compiler"), "absent")
     assert {"owner", "creditOf", "mainOf", "claimDaily"} <= set(seen.data["functions"]["missing"])
     assert {"submitFeedback", "register"} <= set(seen.data["functions"]["offered"])
     assert seen.reasons("tools") == {
@@ -178,6 +179,7 @@ async def test_the_bare_platform_is_told_apart_part_by_part(bare_stand: Stand, t
         "qa_publish": "the profile names no compiler; the profile names no metadata key 'app'; "
         "the profile names no metadata key 'face'",
         "qa_call": "the profile names no proxy; the profile states no web.model, web.auth_scope, web.route",
+        "qa_mcp": MCP,
         "qa_fetch": "",
         "qa_account": "",
         "qa_chain": "",
@@ -210,7 +212,7 @@ async def test_what_is_left_out_makes_its_probes_not_applicable_and_is_no_failur
     async with without(part, tmp_path / "devnet") as stand:
         seen = await looked(tmp_path / "config", stand.data)
     assert seen.code == 0, seen.err
-    expected = {tool: why, "qa_browse": BROWSE}
+    expected = {tool: why, "qa_browse": BROWSE, "qa_mcp": MCP}
     assert {name: reason for name, reason in seen.reasons("tools").items() if reason} == {
         name: reason for name, reason in expected.items() if reason
     }

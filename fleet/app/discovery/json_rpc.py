@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from fleet.app.discovery.visitor import Unanswered, Visitor, VisitorAnswer
@@ -15,6 +17,7 @@ from fleet.chain.node.facets import selectors
 from fleet.chain.node.hexes import as_bytes, as_int
 from fleet.errors import Unreachable
 from fleet.text import counted, line
+from sandbox.agents.mcp_wire import STATELESS
 
 NO_FUNCTION = "00000001"
 """A selector of no function that is known."""
@@ -23,6 +26,14 @@ _MCP_START = {
     "capabilities": {},
     "clientInfo": {"name": "qa-fleet", "version": "1"},
 }
+_MCP_DISCOVER = {
+    "_meta": {
+        "io.modelcontextprotocol/protocolVersion": STATELESS,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+}
+MCP_CLOSED = "it refuses a stranger as an MCP server does, and names its metadata"
+_MCP_HEADERS = {"mcp-protocol-version": STATELESS, "mcp-method": "server/discover"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,18 +59,35 @@ def may_be_node(answer: VisitorAnswer) -> bool:
     return answer.whole and (refused or b'"jsonrpc"' in answer.body[:2_000])
 
 
-async def _call(visitor: Visitor, url: str, method: str, params: object) -> Any:  # noqa: ANN401  any JSON
-    """The result of a JSON-RPC call; None where there is none."""
+async def _asked(
+    visitor: Visitor, url: str, method: str, params: object, more: Mapping[str, str] = MappingProxyType({})
+) -> VisitorAnswer | None:
+    """The answer to a JSON-RPC call, that of a stream as if it were JSON; None for none."""
     asked = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     try:
         accept = "application/json, text/event-stream"
-        answer = await visitor.ask("POST", url, json.dumps(asked).encode(), accept=accept)
+        answer = await visitor.ask("POST", url, json.dumps(asked).encode(), accept=accept, more=more)
     except Unanswered:
         return None
-    said = answer.json
-    if answer.type == "text/event-stream" and (event := re.search(r"(?m)^data: ?(\{.*)$", answer.text)):
-        said = replace(answer, body=event[1].encode()).json
+    event = re.search(r"(?m)^data: ?(\{.*)$", answer.text) if answer.type == "text/event-stream" else None
+    return replace(answer, body=event[1].encode()) if event else answer
+
+
+def _result(answer: VisitorAnswer | None) -> Any:  # noqa: ANN401  any JSON
+    """The result of a JSON-RPC call; None where there is none."""
+    said = answer.json if answer else None
     return said.get("result") if isinstance(said, dict) and said.get("jsonrpc") == "2.0" else None
+
+
+async def _call(visitor: Visitor, url: str, method: str, params: object) -> Any:  # noqa: ANN401  any JSON
+    """The result of a JSON-RPC call; None where there is none."""
+    return _result(await _asked(visitor, url, method, params))
+
+
+def _wants_token(answer: VisitorAnswer | None) -> bool:
+    """Whether a stranger is refused as the authorisation of MCP has it."""
+    challenge = answer.headers.get("www-authenticate", "") if answer and answer.status == 401 else ""
+    return "resource_metadata" in challenge
 
 
 async def chain_of(visitor: Visitor, url: str) -> FoundNode | None:
@@ -102,12 +130,22 @@ async def mcp_server(visitor: Visitor, url: str, absent: bytes | None) -> str:
         heard = await visitor.get(url, accept="text/event-stream", limit=4_096)
     except Unanswered:
         return ""
+    if _wants_token(heard):
+        return MCP_CLOSED
     known = heard.status in (400, 405, 406) or b'"jsonrpc"' in heard.body
     if not heard.whole or not known or heard.body == absent or "html" in heard.type:
         return ""
-    result = await _call(visitor, url, "initialize", _MCP_START)
-    if not isinstance(result, dict) or not isinstance(result.get("protocolVersion"), str):
+    answer = await _asked(visitor, url, "initialize", _MCP_START)
+    if _wants_token(answer):
+        return MCP_CLOSED
+    result = _result(answer)
+    version = result.get("protocolVersion") if isinstance(result, dict) else None
+    if not isinstance(version, str):  # it may speak the wire without sessions alone
+        result = _result(await _asked(visitor, url, "server/discover", _MCP_DISCOVER, _MCP_HEADERS))
+        listed = result.get("supportedVersions") if isinstance(result, dict) else None
+        version = STATELESS if isinstance(listed, list) and STATELESS in listed else None
+    if not isinstance(version, str) or not isinstance(result, dict):
         return ""
     server = result.get("serverInfo")
     name = line(str(server.get("name", "")), 60) if isinstance(server, dict) else ""
-    return f"an MCP server {name!r}, protocol {line(result['protocolVersion'], 20)}"
+    return f"an MCP server {name!r}, protocol {line(version, 20)}"

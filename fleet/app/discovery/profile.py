@@ -20,6 +20,8 @@ from fleet.text import line
 GENTLE = 5.0
 """Requests a second to a host that is neither this machine nor in a private network."""
 WIDTH = 110
+MCP = "mcp"
+"""The role of a document that is the endpoint of an MCP server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ def profile_text(found: Discovery, context: ProfileContext) -> str:
     tables = {
         "web": list(_web(found, context)),
         "targets": list(_targets(found)),
+        "mcp": list(_mcp(found)),
         "chain": list(_chain(found)),
         **({"erc8004": list(_registry(agent))} if (agent := context.agent) else {}),
         "accounts": list(_accounts(found)),
@@ -146,7 +149,7 @@ def _targets(found: Discovery) -> Iterator[ProfileLine]:
         short = "{site}" if number == 0 else site.origin
         if site.start:
             yield ProfileLine(_role("start", taken), short + site.start, "named on the command line")
-        for one in site.documents:
+        for one in (each for each in site.documents if each.role != MCP):
             yield ProfileLine(_role(one.role, taken), short + one.url[len(site.origin) :], one.how)
     roles = {"guide": "/llms.txt", "description": "/openapi.json"}
     brings = {
@@ -156,6 +159,20 @@ def _targets(found: Discovery) -> Iterator[ProfileLine]:
     for role, path in roles.items():
         if role not in taken:
             yield ProfileLine(role, f"{{site}}{path}", brings[role], found=False)
+
+
+def _mcp(found: Discovery) -> Iterator[ProfileLine]:
+    known = {
+        ("{site}" if number == 0 else site.origin) + one.url[len(site.origin) :].partition("?")[0]: one.how
+        for number, site in enumerate(found.sites)
+        for one in site.documents
+        if one.role == MCP
+    }
+    tools = "what it lists is read, and its tools are called where act_paths lists it, at the rung exercise"
+    if known:
+        yield ProfileLine("endpoints", list(known), f"{'; '.join(known.values())}: {tools}")
+    else:
+        yield ProfileLine("endpoints", ["{site}/mcp"], tools, found=False)
 
 
 def _role(role: str, taken: set[str]) -> str:

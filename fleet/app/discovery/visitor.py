@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urljoin, urlsplit
 
@@ -143,9 +143,16 @@ class Visitor:
         return after in self._origins and before.host == after.host
 
     async def ask(
-        self, method: str, url: str, content: bytes = b"", *, accept: str = "*/*", limit: int = PAGE
+        self,
+        method: str,
+        url: str,
+        content: bytes = b"",
+        *,
+        accept: str = "*/*",
+        limit: int = PAGE,
+        more: Mapping[str, str] = MappingProxyType({}),
     ) -> VisitorAnswer:
-        """One request of this method; Unanswered without an answer."""
+        """One request of this method, with `more` headers; Unanswered without an answer."""
         origin = origin_of(url)
         if origin not in self._origins:
             raise Unanswered(f"{origin.host} was not named")
@@ -153,7 +160,7 @@ class Visitor:
             if self.asked >= REQUESTS:
                 raise Unanswered(f"{REQUESTS} requests were made")
             self.asked += 1
-            headers = self._headers | {"accept": accept}
+            headers = self._headers | {"accept": accept} | dict(more)
             headers |= {"content-type": "application/json"} if content else {}
             try:
                 with anyio.fail_after(ANSWER_S):

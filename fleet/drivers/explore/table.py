@@ -10,6 +10,7 @@ from fleet.drivers.explore.port import MakeExplorer
 MODULES: Mapping[str, str] = {
     "web": "web.explorer",
     "agent": "agent.explorer",
+    "mcp": "agent.mcp",
     "chain": "chain.explorer",
     "pages": "web.browser",
     "timing": "timing",

@@ -14,10 +14,10 @@ from fleet.oracles.account.rows import NONE, PlayedStep, described, description,
 from fleet.oracles.documents.openapi import Operation
 from fleet.oracles.model import Exchange, Facts, Observation, observed
 from fleet.oracles.web import traces
+from fleet.oracles.web.injections import PRODUCT
 from fleet.severity import Severity
 from fleet.text import line
 
-_PRODUCT = re.compile(r"(\d{3,6})\s{0,2}\*\s{0,2}(\d{3,6})")
 _PASSWD = re.compile(r"\broot:[^:\n]{0,40}:0:0:")
 _AMOUNT = re.compile(
     r"(?i)(?:^|[_.])(?:total|amount|price|cost|sum|subtotal|charge|due)(?:_?(?:cents|minor))?$"
@@ -185,7 +185,7 @@ def account_computed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
     """Beside a plain text in the same input, the answer holds a product that was not sent."""
     steps, told = played(seen[-1]), set[str]()
     for step, name, sent in _asked(steps):
-        factors = _PRODUCT.search(sent)
+        factors = PRODUCT.search(sent)
         product = str(int(factors[1]) * int(factors[2])) if factors else ""
         other = " ".join(str(value) for one in steps if one is not step for value in one.facts.values())
         computed = product and product in _shown(step) and product not in f"{sent}{other}"

@@ -16,9 +16,9 @@ from fleet.oracles.web.variations import Variation, below, neutral, varied
 from fleet.severity import Severity
 from fleet.text import line
 
-_PRODUCT = re.compile(r"(\d{3,6})\s{0,2}\*\s{0,2}(\d{3,6})")
-_PAIR = re.compile(r"'(\w{1,12})%?'='(\w{1,12})%?|\b(\d{3,6})=(\d{3,6})\b")
-_KNOWN_FILES = (
+PRODUCT = re.compile(r"(\d{3,6})\s{0,2}\*\s{0,2}(\d{3,6})")
+PAIR = re.compile(r"'(\w{1,12})%?'='(\w{1,12})%?|\b(\d{3,6})=(\d{3,6})\b")
+KNOWN_FILES = (
     ("/etc/passwd", re.compile(r"(?m)^root:[^:\n]{0,40}:0:0:")),
     ("win.ini", re.compile(r"(?mi)^\[(?:fonts|extensions|mci extensions)\]")),
 )
@@ -138,7 +138,7 @@ def condition_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obs
     found = varied(seen) if len(seen) == 5 else None
     if found is None or found.values[1:3] != found.values[3:5]:
         return
-    pairs = [_PAIR.search(value) for value in found.values[:3]]
+    pairs = [PAIR.search(value) for value in found.values[:3]]
     holds = [None if one is None else (one[1] or one[3]) == (one[2] or one[4]) for one in pairs]
     if holds != [None, True, False] or any(_status(each) >= 500 for each in seen):
         return
@@ -167,7 +167,7 @@ def condition_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obs
 )
 def expression_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     found = _read(seen)
-    factors = _PRODUCT.search(found.values[-1]) if found else None
+    factors = PRODUCT.search(found.values[-1]) if found else None
     if found is None or factors is None:
         return
     product = str(int(factors[1]) * int(factors[2]))
@@ -188,7 +188,7 @@ def path_climb(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]
     found = below(seen) or _read(seen)
     if found is None or not (_SPELLING.search(found.values[-1]) or found.values[-1].startswith("/")):
         return
-    for name, content in _KNOWN_FILES:
+    for name, content in KNOWN_FILES:
         if content.search(str(seen[-1].result.get("text", ""))) and not content.search(
             str(seen[0].result.get("text", ""))
         ):

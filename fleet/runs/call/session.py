@@ -61,7 +61,7 @@ RETRIES = 2
 """Retries, in another jail, of a call whose jail was killed before it acted."""
 TOO_MANY = 429
 ACCOUNT = "account"
-"""What an answer is judged as that begins with accounts: such a tool alone is given those of the profile."""
+"""What an answer is judged as that begins with accounts."""
 CHANGES = "changes"
 """The note of the requests that change a platform's state."""
 _OVER = {
@@ -310,11 +310,8 @@ class RunSession:
         guest_s = asked.how.looks_s or spec.wall_s or GUEST_S
         jail = self._world.jail.call
         call = partial(jail, resources=spec.resources) if spec.resources else jail
-        context = await self._guest_context(guest_s)
-        if ACCOUNT in spec.judged_as:
-            context = replace(context, accounts={at: dict(one) for at, one in self._world.accounts.items()})
         outcome = await call(
-            request_line(spec, asked.args, context),
+            request_line(spec, asked.args, await self._guest_context(spec, guest_s)),
             deadline_s=guest_s + MARGIN_S,
             # tools that only compute run hostile input beside the guest: no egress
             egress=None if spec.effect is Effect.COMPUTE else self._egress(Calls(asked.number, asked.number)),
@@ -330,15 +327,17 @@ class RunSession:
     ) -> tuple[dict[int, dict[str, Any]], bool]:
         """The results of admitted calls, by place in the batch, and whether the guest ended as it should."""
         outcome = await self._world.jail.call(
-            batch_line(spec, calls, await self._guest_context(GUEST_S), starts_s),
+            batch_line(spec, calls, await self._guest_context(spec, GUEST_S), starts_s),
             deadline_s=starts_s + GUEST_S + MARGIN_S,
             egress=self._egress(numbers, len(calls)),
         )
         return answers(spec, outcome)
 
-    async def _guest_context(self, guest_s: float) -> Context:
+    async def _guest_context(self, spec: ToolSpec, guest_s: float) -> Context:
         lacks = (await self.capabilities()).lacks
-        return self._world.context(self._run, self.wallet.addresses(), guest_s, lacks)
+        context = self._world.context(self._run, self.wallet.addresses(), guest_s, lacks)
+        known = self._world.accounts if spec.signs_in else {}
+        return replace(context, accounts={at: dict(one) for at, one in known.items()})
 
     def _egress(self, numbers: Calls, calls: int = 1) -> Egress:
         return self._world.egress(self.wallet, calls, self._noted, CallEgress(self.egress, numbers))

@@ -22,7 +22,7 @@ from fleet.runs.context import PATIENCE_S
 from sandbox.browser.devtools import installed
 from sandbox.chain.contract import VIEWS, WRITES
 from sandbox.errors import GATEWAY
-from sandbox.spec import Points, ToolSpec
+from sandbox.spec import ToolSpec
 from sandbox.tools import TOOLS
 
 NODE = "node"
@@ -139,7 +139,7 @@ class Contacts:
         """The name of a call's target, "" if none."""
         if (spec := TOOLS.get(tool)) is None:
             return ""
-        if not (page := spec.argument(Points.PAGE)):
+        if not (page := spec.page):
             return next((one.name for one in self.targets if spec.reaches in one.names), "")
         if (origin := origin_of(args.get(page))) is None:
             return ""
@@ -183,7 +183,7 @@ def group_of(tool: str) -> str:
 def target_of(tool: str, args: Mapping[str, Any]) -> str:
     """The target of a call: a page's host, a program, else the subject of its group."""
     group, spec = group_of(tool), TOOLS.get(tool)
-    if spec and (page := spec.argument(Points.PAGE)):
+    if spec and (page := spec.page):
         return f"{group} {urlsplit(str(args.get(page, ''))).netloc}"
     mode = spec.mode(args) if spec else None
     return f"{group} {mode.label}" if mode else group
@@ -192,14 +192,14 @@ def target_of(tool: str, args: Mapping[str, Any]) -> str:
 def path_of(tool: str, args: Mapping[str, Any]) -> str:
     """The path of a call to a page, as a target of its own; "" for any other call."""
     spec = TOOLS.get(tool)
-    page = spec.argument(Points.PAGE) if spec else ""
+    page = spec.page if spec else ""
     return f"{target_of(tool, args)}{urlsplit(str(args.get(page, ''))).path or '/'}" if page else ""
 
 
 def first_page(tool: str, args: Mapping[str, Any]) -> str:
     """URL of the first page of the host that a call to a page asks; "" for any other call."""
     spec = TOOLS.get(tool)
-    page = spec.argument(Points.PAGE) if spec else ""
+    page = spec.page if spec else ""
     parts = urlsplit(str(args.get(page, ""))) if page else None
     return f"{parts.scheme}://{parts.netloc}/" if parts and parts.scheme and parts.netloc else ""
 
@@ -344,7 +344,7 @@ class Capabilities:
     def unusable(self, spec: ToolSpec) -> str:
         """Why no call of this tool can be made here; "" when one can."""
         web = self.platform.web
-        if spec.argument(Points.PAGE) and not (web.site or web.face or web.proxy or web.hosts):
+        if spec.page and not (web.site or web.face or web.proxy or web.hosts):
             return "the profile names no site, no faces and no proxy"
         ways = [self.missing((*spec.needs, *mode.needs)) for mode in spec.modes]
         return "; ".join(dict.fromkeys(ways)) if all(ways) and ways else self.missing(spec.needs)
@@ -377,6 +377,7 @@ class Capabilities:
                     name == compiler.language,
                     f"the compiler's language is not stated to be {name!r}",
                 ),
+                "mcp": (profile.mcp.endpoints, "the profile names no MCP endpoint"),
                 "node": (chain.rpc, "the profile names no chain"),
                 "diamond": (chain.diamond, without),
                 "view": (self.offers(name), without or f"the diamond does not offer {name}"),

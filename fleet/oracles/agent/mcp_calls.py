@@ -1,0 +1,334 @@
+"""Oracles of calls of an MCP server: answers, arguments that do not fit, attacks by their effect. Pure.
+
+An attack is judged beside its control, the same call without it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fleet.oracles.agent.mcp_servers import CALL, at, definitions, exchange, oracle
+from fleet.oracles.documents.json_schema import REQUIRED, misfits
+from fleet.oracles.model import Exchange, Facts, Observation, observed
+from fleet.oracles.web import traces
+from fleet.oracles.web.injections import KNOWN_FILES, PAIR, PRODUCT
+from fleet.oracles.web.variations import neutral
+from fleet.severity import Severity
+from fleet.text import line
+
+_COMMAND = re.compile(r"\bexpr (\d{3,6}) \\?\* (\d{3,6})|\$\(\((\d{3,6})\*(\d{3,6})\)\)")
+_FAILURE = re.compile(
+    r"(?i)\b(?:error|invalid|must|required|expected|fail(?:ed|ure)?|missing|unknown"
+    r"|not (?:found|valid|allowed|supported)|exception|cannot|can't|unable|refused|denied)\b"
+)
+"""What a tool says that failed, whether or not it says so by `isError`."""
+_SCHEMA = {
+    "type": "object",
+    "properties": {"metres": {"type": "number", "maximum": 60}},
+    "required": ["metres"],
+}
+_OUT = {"type": "object", "properties": {"price": {"type": "number"}}, "required": ["price"]}
+_LISTED = exchange({"tools": [{"name": "price", "inputSchema": _SCHEMA, "outputSchema": _OUT}]})
+
+
+def _call(result: Mapping[str, Any], name: str = "price", **arguments: object) -> Exchange:
+    return exchange(result, method=CALL, name=name, arguments=arguments)
+
+
+def _thing(call: Exchange) -> str:
+    kinds = {CALL: "tool", "prompts/get": "prompt", "resources/read": "resource"}
+    return f"{kinds.get(str(call.args.get('method')), '')} {call.args.get('name', '')}".strip()
+
+
+def _brief(wanted: str) -> str:
+    """What a schema wants, in fewer words."""
+    return line(wanted.replace("a value of type", "of type"), 40)
+
+
+def _shown(call: Exchange) -> str:
+    """The whole of an answer, as a text."""
+    whole = [call.result.get("text") or "", call.result.get("error") or ""]
+    return "\n".join([*map(str, whole), json.dumps(call.result.get("structured"), ensure_ascii=False)])
+
+
+@dataclass(frozen=True, slots=True)
+class McpInput:
+    """The one argument in which calls differ, with its values, and what they call."""
+
+    thing: str
+    argument: str
+    values: tuple[str, ...]
+
+    @classmethod
+    def of(cls, seen: Sequence[Exchange]) -> McpInput | None:
+        """None unless the calls differ in one text alone; of a resource, in its URI."""
+        calls = [one.args for one in seen if one.args.get("method")]
+        if len(calls) < 2 or len(calls) != len(seen) or len({str(one["method"]) for one in calls}) > 1:
+            return None
+        if calls[0]["method"] == "resources/read":
+            names = tuple(str(one.get("name", "")) for one in calls)
+            stem = names[0].rpartition("/")[0]
+            return cls(f"resource {stem}/", "URI", names) if names[0] != names[-1] else None
+        given = [dict(one.get("arguments") or {}) for one in calls]
+        same = (
+            len({str(one.get("name")) for one in calls}) == 1 and len({frozenset(one) for one in given}) == 1
+        )
+        differ = (
+            [key for key in given[0] if any(one.get(key) != given[0][key] for one in given)] if same else []
+        )
+        values = tuple(one.get(differ[0]) for one in given) if len(differ) == 1 else ()
+        if not values or not all(isinstance(one, str) for one in values):
+            return None
+        return cls(_thing(seen[-1]), differ[0], tuple(map(str, values)))
+
+    def observed(
+        self, seen: Sequence[Exchange], what: str, key: str, *, led: tuple[int, ...] = (0,)
+    ) -> Observation:
+        """An observation at this argument."""
+        where = {"route": at(seen, self.thing), "parameter": f"argument {self.argument}"}
+        title = f"{at(seen, self.thing)}, {line(self.argument, 30)}: {what}"
+        return observed(title, f"{key} {self.thing} {self.argument}", "text", led=led, where=where)
+
+
+def _computed(seen: Sequence[Exchange], form: re.Pattern[str]) -> tuple[McpInput, str] | None:
+    """The input and the product that the last answer alone has, though nobody sent it."""
+    found = McpInput.of((seen[0], seen[-1])) if len(seen) > 1 else None
+    factors = form.search(found.values[-1]) if found else None
+    if found is None or factors is None:
+        return None
+    one, two = [int(each) for each in factors.groups() if each][:2]
+    product = str(one * two)
+    sent = json.dumps([dict(each.args) for each in seen], default=str)
+    shown = product in _shown(seen[-1]) and product not in _shown(seen[0])
+    return (found, product) if shown and product not in sent else None
+
+
+@oracle(
+    id="mcp-command",
+    says="a command in an argument is text and is not run",
+    severity=Severity.CRITICAL,
+    example=(
+        _call({"text": "tides of qa"}, port="qa"),
+        _call({"text": "tides of qa 2021027"}, port="qa $(expr 1009 \\* 2003)"),
+    ),
+    control=(
+        _call({"text": "tides of qa"}, port="qa"),
+        _call({"text": "tides of qa $(expr 1009 \\* 2003)"}, port="qa $(expr 1009 \\* 2003)"),
+    ),
+)
+def mcp_command(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    if found := _computed(seen, _COMMAND):
+        yield found[0].observed(seen, f"a command in it prints {found[1]}", "mcp-command")
+
+
+@oracle(
+    id="mcp-expression",
+    says="an expression in an argument is text and is not computed",
+    severity=Severity.CRITICAL,
+    example=(
+        _call({"text": "Hello qa"}, crew="qa"),
+        _call({"text": "Hello qa2021027"}, crew="qa{{1009*2003}}"),
+    ),
+    control=(
+        _call({"text": "Hello qa"}, crew="qa"),
+        _call({"text": "Hello qa{{1009*2003}}"}, crew="qa{{1009*2003}}"),
+    ),
+)
+def mcp_expression(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    last = str(seen[-1].args.get("arguments"))
+    if not _COMMAND.search(last) and (found := _computed(seen, PRODUCT)):
+        yield found[0].observed(seen, f"an expression in it is computed to {found[1]}", "mcp-expression")
+
+
+@oracle(
+    id="mcp-climb",
+    says="an argument or a URI never reads a file beside those that are served",
+    severity=Severity.CRITICAL,
+    example=(
+        _call({"text": "Welcome."}, file="welcome.txt"),
+        _call({"text": "root:x:0:0:root:/root:/bin/sh"}, file="../../etc/passwd"),
+    ),
+    control=(
+        _call({"text": "Welcome."}, file="welcome.txt"),
+        _call({"ok": False, "text": "no such notice"}, file="../../etc/passwd"),
+    ),
+)
+def mcp_climb(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    found = McpInput.of((seen[0], seen[-1])) if len(seen) > 1 else None
+    for name, content in KNOWN_FILES if found and "/" in found.values[-1] else ():
+        if found and content.search(_shown(seen[-1])) and not content.search(_shown(seen[0])):
+            yield found.observed(seen, f"it reads {name}", "mcp-climb")
+
+
+_TRUE, _FALSE = "moss' OR '1'='1", "moss' OR '1'='2"
+_NONE, _ALL = {"ok": False, "text": "no such boat"}, {"text": "Moss\nGull"}
+
+
+def _boats(*answers: Mapping[str, Any]) -> tuple[Exchange, ...]:
+    values = ("moss", _TRUE, _FALSE, _TRUE, _FALSE)
+    return tuple(_call(got, name="boats", boat=value) for got, value in zip(answers, values, strict=True))
+
+
+@oracle(
+    id="mcp-condition",
+    says="a condition in an argument is text, true or false",
+    severity=Severity.CRITICAL,
+    example=_boats(_NONE, _ALL, _NONE, _ALL, _NONE),
+    control=_boats(_NONE, _NONE, _NONE, _NONE, _NONE),
+)
+def mcp_condition(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """[value, with a true condition, with a false one, true again, false again]."""
+    found = McpInput.of(seen) if len(seen) == 5 else None
+    if found is None or found.values[1:3] != found.values[3:5]:
+        return
+    pairs = [PAIR.search(value) for value in found.values[:3]]
+    if [one and (one[1] or one[3]) == (one[2] or one[4]) for one in pairs] != [None, True, False]:
+        return
+    plain, true, false, true_again, false_again = (
+        neutral(neutral(_shown(each), value), found.values[0])
+        for each, value in zip(seen, found.values, strict=True)
+    )
+    same, other = (false, true) if " or " in found.values[1].lower() else (true, false)
+    if true == true_again and false == false_again and same == plain and other != plain:
+        what = "true and false conditions answer differently"
+        yield found.observed(seen, what, "mcp-condition", led=(0, 1, 2, 3))
+
+
+@oracle(
+    id="mcp-output",
+    says="structured content fits the schema that its tool states",
+    severity=Severity.MEDIUM,
+    example=(_LISTED, _call({"structured": {"price": "7 EUR"}}, metres=3)),
+    control=(_LISTED, _call({"structured": {"price": 7.5}}, metres=3)),
+)
+def mcp_output(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """[the lists, a call]: tools, "Servers MUST provide structured results that conform to this schema"."""
+    last = seen[-1]
+    schema = definitions(seen[:-1]).get(str(last.args.get("name")), {}).get("outputSchema")
+    if (
+        last.args.get("method") != CALL
+        or last.result.get("ok") is not True
+        or not isinstance(schema, Mapping)
+    ):
+        return
+    thing, shown = _thing(last), last.result.get("structured")
+    wrong = "answers without structured content" if shown is None else ""
+    for place, wanted in () if shown is None or last.result.get("cut") else misfits(shown, schema, schema):
+        name = line(place, 40) or "its answer"
+        wrong = wrong or (
+            f"lacks {name}" if wanted == REQUIRED else f"answers: {name} is not {_brief(wanted)}"
+        )
+    if wrong:
+        where = {"route": at(seen, thing)}
+        yield observed(
+            f"{at(seen, thing)} {wrong}", f"mcp-output {thing}", "structured", led=(0,), where=where
+        )
+
+
+@oracle(
+    id="mcp-input",
+    says="a tool refuses arguments that do not fit its schema",
+    severity=Severity.LOW,
+    example=(_LISTED, _call({"text": "7.5 EUR"}, metres=3), _call({"text": "20 EUR"}, metres={"qa": 1})),
+    control=(
+        _LISTED,
+        _call({"text": "7.5 EUR"}, metres=3),
+        _call({"ok": False, "is_error": True, "text": "metres is not a number"}, metres={"qa": 1}),
+    ),
+)
+def mcp_input(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """[the lists, a call that fits, one that does not]: tools, "Servers MUST validate all tool inputs".
+
+    A value that a lax reader may convert (a number as a text, a text as a list of one) is none of these.
+    """
+    last, good = seen[-1], seen[-2] if len(seen) > 2 else None
+    schema = definitions(seen[:-1]).get(str(last.args.get("name")), {}).get("inputSchema")
+    if (
+        good is None
+        or not isinstance(schema, Mapping)
+        or any(one.args.get("method") != CALL for one in (good, last))
+    ):
+        return
+    given, fits = (dict(one.args.get("arguments") or {}) for one in (last, good))
+    wrong = list(misfits(given, schema, schema))
+    taken = good.result.get("ok") is True and last.result.get("ok") is True
+    if not taken or list(misfits(fits, schema, schema)) or len(wrong) != 1 or _FAILURE.search(_shown(last)):
+        return
+    place, wanted = wrong[0]
+    name = place.strip("/").partition("/")[0]
+    if wanted.startswith("a value of type") and not isinstance(given.get(name), dict):
+        return
+    thing = _thing(last)
+    shown = line(name, 30)
+    what = f"{shown} is not {_brief(wanted)}" if name in given else f"it succeeds without {shown}"
+    title, where = f"{at(seen, thing)}: {what}", {"route": at(seen, thing)}
+    yield observed(title, f"mcp-input {thing}", "text", led=(0, 1), where=where)
+
+
+@oracle(
+    id="mcp-trace",
+    says="an answer shows nothing of the inside of its server",
+    severity=Severity.MEDIUM,
+    words=True,
+    example=(
+        _call(
+            {
+                "ok": False,
+                "is_error": True,
+                "text": 'Traceback (most recent call last):\n  File "/srv/a.py", line 3, in f\n',
+            }
+        ),
+    ),
+    control=(_call({"ok": False, "is_error": True, "text": "no such notice"}),),
+)
+def mcp_trace(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    last = seen[-1]
+    if last.result.get("ok") is not False or not last.args.get("method"):
+        return
+    text = f"{last.result.get('text') or ''}\n{last.result.get('error') or ''}"
+    found = traces.find(text, paths=False)
+    if (
+        found
+        and found.table != "paths"
+        and found.kind not in traces.MILD
+        and found.words not in str(last.args)
+    ):
+        title = f"{at(seen, _thing(last))} shows {found.kind}"
+        yield observed(title, f"mcp-trace {_thing(last)} {found.kind}", "text", where={"trace": title})
+
+
+@oracle(
+    id="mcp-hangs",
+    says="a call ends",
+    severity=Severity.MEDIUM,
+    example=(_call({"text": "tides"}, port="qa"), _call({"ok": False, "hung": True}, port="")),
+    control=(_call({"text": "tides"}, port="qa"), _call({"ok": False, "hung": False}, port="")),
+)
+def mcp_hangs(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """[a call that ends, one that does not, of another text]: a number may say how long it takes."""
+    found = McpInput.of((seen[-2], seen[-1])) if len(seen) > 1 else None
+    if found and seen[-1].result.get("hung") is True and seen[-2].result.get("ok") is True:
+        thing = found.thing
+        title = f"{at(seen, thing)}, {line(found.argument, 30)}: a call has no answer, the next one has"
+        where = {"route": at(seen, thing), "parameter": f"argument {found.argument}"}
+        yield observed(
+            title, f"mcp-hangs {thing} {found.argument}", "hung", led=(len(seen) - 2,), where=where
+        )
+
+
+@oracle(
+    id="mcp-ends",
+    says="no call ends the server",
+    severity=Severity.HIGH,
+    example=(_call({"ok": False, "ended": True}, name="log"),),
+    control=(_call({"ok": False, "ended": False}, name="log"),),
+)
+def mcp_ends(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    if seen[-1].result.get("ended") is True:
+        thing = _thing(seen[-1])
+        title = f"{at(seen, thing)}: after one call no caller is answered"
+        yield observed(title, f"mcp-ends {thing}", "ended", where={"crash": at(seen, thing)})
