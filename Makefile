@@ -13,7 +13,7 @@ JOBS   ?= 3
 # Version of the two images: the package's.
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
-.PHONY: practice setup jail-check image image-test wheel wheel-test targets demo picture test systemd docker safety-table soak crash race arc e2e fix night year platforms weather pythons model check format bench bench-findings bench-released bench-known bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink lock clean
+.PHONY: apts practice setup jail-check image image-test wheel wheel-test targets demo picture test systemd docker safety-table soak crash race arc e2e fix night year platforms weather pythons model check format bench bench-findings bench-released bench-known bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink lock clean
 
 HELPER := sandbox/_build/forkserver.so
 
@@ -109,6 +109,11 @@ soak: setup
 # `make test` stops it once.
 stop: setup
 	@STOP_TIMES=$${STOP_TIMES:-100} $(BIN)/python -m pytest tests/service/test_stop_times.py -s
+
+# The customer acceptance procedure of the OWASP standard (docs/apts.md): hosts out of scope that see nothing, record,
+# rate, planted secrets, decoys; and how soon STOP ends every kind of call, STOP_TIMES times.
+apts: setup
+	@STOP_TIMES=$${STOP_TIMES:-20} $(BIN)/python -m pytest tests/acceptance/test_apts.py tests/service/test_stop_times.py tests/docs/test_apts.py -s
 
 # Our decoders of hostile bytes, each searched for FUZZ_OWN_SECONDS. `make test` has its short form.
 fuzz-own: setup
