@@ -1,8 +1,8 @@
 """The customer acceptance procedure of the OWASP standard, as far as one machine shows it (`make apts`).
 
 A customer's own recorders say what happened: a site in scope that notes every request, two hosts out of scope
-whose sockets note every connection, secrets on pages, a decoy of answers that may not be asked, and a host like
-a grader. How soon STOP ends everything is tests/service/test_stop_times.py.
+whose sockets note every connection, secrets on pages, a decoy of answers that may not be asked, and a host
+like a grader. How soon STOP ends everything is tests/service/test_stop_times.py.
 """
 
 from __future__ import annotations
@@ -178,7 +178,8 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
 
 
 def test_hosts_out_of_scope_saw_no_connection(ran: Ran) -> None:
-    with socket.create_connection(next(iter(ran.ground.outside)).split(":")) as probe:
+    host, _, port = next(iter(ran.ground.outside)).partition(":")
+    with socket.create_connection((host, int(port))) as probe:
         ours = probe.getsockname()
     time.sleep(0.2)
     found = [who for seen in ran.ground.outside.values() for who in seen]
