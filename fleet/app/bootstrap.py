@@ -45,6 +45,11 @@ class Options:
     clock: Clock = field(default_factory=SystemClock)
     """Not a command-line option: a soak test sets a wrong clock."""
 
+    @property
+    def page(self) -> str:
+        """The address of the pages; "" without a port."""
+        return f"http://127.0.0.1:{self.port}/" if self.port else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:

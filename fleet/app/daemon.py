@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any, Protocol
 
 import anyio
+from starlette.routing import Route
 
 from fleet.app.bootstrap import Bootstrap, Options
 from fleet.app.persona_sets import load, roster
@@ -15,8 +17,10 @@ from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import Role
 from fleet.config import FleetConfig, Platform
 from fleet.drivers.expect_check import ExpectationCache
-from fleet.events.daemon_events import FEED, Feed
+from fleet.events.daemon_events import FEED, DaemonEvent, Feed, FeedReader
 from fleet.events.live import Hub
+from fleet.events.model import Event
+from fleet.events.stream import Reader
 from fleet.fix.fix_pass import Fixing
 from fleet.fix.parts import FixParts
 from fleet.personas.load import LoadedPersona
@@ -30,7 +34,7 @@ from fleet.runs.survey import why_idle
 from fleet.service.daemon import Daemon, see_through
 from fleet.service.follow import Followers
 from fleet.service.health import DaemonHealth, PersonaStanding
-from fleet.service.http_server import serve
+from fleet.service.http_server import facts, serve
 from fleet.service.ingress import Ingress
 from fleet.service.listeners import listeners
 from fleet.service.log_events import log_daemon, log_run
@@ -43,20 +47,41 @@ from fleet.service.reload import check_secrets, load_config
 from fleet.service.triggers import Side, Triggers
 
 
-async def reside(options: Options, fence: Bootstrap, notifier: Notifier, opened: Callable[[], None]) -> bool:
+class PagesPort(Protocol):
+    """The pages for people, made above: they read what happens, and answer at their addresses."""
+
+    def run(self, event: Event) -> None: ...
+    def daemon(self, event: DaemonEvent) -> None: ...
+    def routes(
+        self, facts: Callable[[], Awaitable[Mapping[str, Any]]], personas: Mapping[str, LoadedPersona]
+    ) -> Sequence[Route]: ...
+
+
+async def reside(
+    options: Options,
+    fence: Bootstrap,
+    notifier: Notifier,
+    opened: Callable[[], None],
+    pages: PagesPort | None = None,
+) -> bool:
     """Serve until a signal; call `opened` once start-up is complete. True if it is to start again."""
     check_secrets(fence.config, options.state)
     good = partial(roster, *options.folders, bad_expectation=_compiled(options).check)
     found, _ = await anyio.to_thread.run_sync(good)  # the folders' watcher reports bad files
     tally, hub = Tally(), Hub()
+    watch: list[Reader] = [tally.run, log_run, hub]
+    readers: list[FeedReader] = [tally.daemon, log_daemon]
+    if pages is not None:
+        watch.append(pages.run)
+        readers.append(pages.daemon)
     async with (
-        wired(fence, personas=found, watch=(tally.run, log_run, hub), clock=options.clock) as world,
+        wired(fence, personas=found, watch=tuple(watch), clock=options.clock) as world,
         Rpc(world.platform.chain.rpc) as rpc,
     ):
         opened()
         mask_with(world.redactor.text)
-        feed = Feed(options.state / FEED, clock=world.clock, readers=(tally.daemon, log_daemon))
-        daemon = make(options, world, rpc, found, feed, notifier, tally, hub=hub)
+        feed = Feed(options.state / FEED, clock=world.clock, readers=readers)
+        daemon = make(options, world, rpc, found, feed, notifier, tally, hub=hub, pages=pages)
         try:
             await daemon.serve()
         finally:
@@ -74,9 +99,10 @@ def make(  # noqa: PLR0913  the composition root
     tally: Tally,
     *,
     hub: Hub | None = None,
+    pages: PagesPort | None = None,
     more: Sequence[Side] = (),
 ) -> Daemon:
-    """The daemon of an opened world; with a `hub`, also its pages and ingress."""
+    """The daemon of an opened world; with a `hub`, also its health pages and ingress, and the `pages`."""
     queue = _queue(world, personas, feed)
     fixing = Fixing.of(world, _fix_parts)
     triggers = Triggers(
@@ -104,8 +130,15 @@ def make(  # noqa: PLR0913  the composition root
     if hub is not None:
         lines, followers = listeners(options.state, options.port), Followers(hub, options.state)
         doors = ways_in(world, queue, triggers, personas)
-        pages = partial(serve, health, options.state, lines, doors, followers=followers)
-        more = (*more, ("the health pages", pages))
+        rooms: Sequence[Route] = ()
+        if pages is not None:
+
+            async def known() -> Mapping[str, Any]:
+                return facts(await health.snapshot(), options.page)
+
+            rooms = pages.routes(known, personas)
+        answer = partial(serve, health, options.state, lines, doors, followers=followers)
+        more = (*more, ("the pages", partial(answer, pages=rooms, page=options.page)))
     return Daemon(
         world=world,
         personas=personas,
@@ -121,6 +154,7 @@ def make(  # noqa: PLR0913  the composition root
         load_config=partial(load_config, options.platform, world.state, world.platform),
         grace_s=options.grace_s,
         more=more,
+        page=options.page,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from pathlib import Path
 from fleet.app.journal import open_journal
 from fleet.chain.keys import address_of, load_key
 from fleet.clock import SystemClock, iso
-from fleet.config import key_file, load_fleet
+from fleet.config import FleetConfig, key_file, load_fleet
 from fleet.errors import FleetError, UsageError
 from fleet.findings.reader import read
 from fleet.findings.records import SOURCE, ItemRecord, read_record
@@ -21,7 +22,10 @@ from fleet.store.journal import Journal
 from fleet.store.rows import HOLD, QUEUED, DecisionRow, FindingRow
 from fleet.text import clean
 from fleet.triage.items.decisions import fold, known, named
+from fleet.triage.outputs.selection import moment
 
+_FOR = re.compile(r"([1-9][0-9]{0,3})([hdw])", re.ASCII)
+_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 SEVERAL = 8
 """Items that an ambiguous beginning names at most."""
 
@@ -142,6 +146,23 @@ def decision_of(board: Board, subject: Subject, wanted: DecisionRow) -> tuple[De
     return board.made(full), True
 
 
+def end_of(duration: str, end: str) -> str:
+    """The end of what begins now (ISO), from `--for` or `--until`; "" for what has none. UsageError."""
+    now = SystemClock().now()
+    if duration and end:
+        raise UsageError("--for and --until: choose one", remedy="write --for 30d, or --until 2027-01-31")
+    if end:
+        at = moment(end, now, option="--until")
+        if at <= iso(now):
+            raise UsageError(f"--until: {at} is over", remedy="write a time to come, such as 2027-01-31")
+        return at
+    if duration in ("", "ever"):
+        return ""
+    if (match := _FOR.fullmatch(duration)) is None:
+        raise UsageError(f"{duration!r} is not a duration", remedy="write 12h, 30d, 2w or ever")
+    return iso(now + int(match[1]) * _UNITS[match[2]])
+
+
 async def record(state: Path, made: DecisionRow, title: str) -> None:
     """Keep a decision in the journal, then in DECISIONS.md."""
     async with await open_journal(state) as journal:
@@ -158,12 +179,18 @@ async def _published(journal: Journal, state: Path) -> Sequence[ItemRecord]:
     entries = await journal.record_entries(SOURCE)
     if not entries:
         return ()
-    config = load_fleet()
-    ours = {str(one).lower() for one in config.trusted}
-    with suppress(FleetError):  # without a key only the configured addresses are known
-        ours.add(address_of(load_key(key_file(config, "identity", state))).lower())
+    ours = own_addresses(load_fleet(), state)
     found = [(one, read_record(read(one.text))) for one in entries if one.sender.lower() in ours]
     return [record.placed(one.epoch, one.index) for one, record in found if record is not None]
+
+
+def own_addresses(config: FleetConfig, state: Path) -> frozenset[str]:
+    """Whose entries count as the fleet's own, in lower case: the trusted ones, and that of its key if there
+    is one."""
+    ours = {str(one).lower() for one in config.trusted}
+    with suppress(FleetError):
+        ours.add(address_of(load_key(key_file(config, "identity", state))).lower())
+    return frozenset(ours)
 
 
 def words_of(one: DecisionRow) -> str:

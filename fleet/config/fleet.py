@@ -120,6 +120,7 @@ class TriageSection(Section):
         return timedelta(days=count) if self.seen_every.endswith("d") else timedelta(hours=count)
 
 
+HostName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")]
 HookName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,47}$")]
 
 
@@ -248,6 +249,10 @@ class FleetConfig(Section):
     `x-forwarded-for`; its last value counts. Empty: the address of the connection.
 
     Of senders who do not finish their deliveries the one with most loses its own first."""
+    page_hosts: tuple[HostName, ...] = ()
+    """Names under which a proxy of your own shows the pages of `fleet up --port`, such as `qa.example.org`.
+
+    The port itself stays on this machine; who may pass is the proxy's to decide."""
     sinks: dict[HookName, SinkSection] = Field({}, json_schema_extra={"additionalProperties": False})
     """Sinks by name: receivers of every run's events."""
     notify: NotifySection = NotifySection()

@@ -30,6 +30,8 @@ class DaemonStarted(_DaemonEvent):
     personas: int
     next: dict[str, str] = Field(default_factory=dict)
     """When each persona starts next (ISO, UTC), of those that the clock or their own pace starts."""
+    page: str = ""
+    """The address of the pages, where they have one."""
 
 
 class DaemonDraining(_DaemonEvent):

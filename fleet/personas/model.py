@@ -141,3 +141,11 @@ class Persona(Section):
     weights: dict[str, float] = {}
     """Triage only: weight of each surface in the ranking."""
     probe: tuple[Probe, ...] = ()
+
+    @property
+    def starts(self) -> str:
+        """Its triggers in words; "" for one that only a person starts."""
+        return "; ".join(
+            " ".join(f"{key} {value}" for key, value in one.model_dump(exclude_none=True).items())
+            for one in self.triggers
+        )

@@ -68,8 +68,8 @@ _LOG = logging.getLogger("fleet.service")
 class Daemon:
     """All parts of one resident process, made by the composition root. `serve` returns once drained.
 
-    `more` are side tasks of the caller; `load_config` reads configuration and profile
-    again, or raises FleetError.
+    `more` are side tasks of the caller, `page` is the address of its pages; `load_config` reads
+    configuration and profile again, or raises FleetError.
     `again`: it drained because its profile changed, and is to be started again.
     """
 
@@ -87,6 +87,7 @@ class Daemon:
     load_config: Callable[[], Awaitable[tuple[FleetConfig, Platform]]]
     grace_s: float
     more: Sequence[Side] = ()
+    page: str = ""
     _firing: anyio.CancelScope = field(init=False, default_factory=anyio.CancelScope)
     again: bool = False
     _rung: str = ""
@@ -227,6 +228,7 @@ class Daemon:
             rung=self._rung,
             personas=len(self.personas),
             next={name: iso(at) for name, at in sorted(self.triggers.upcoming().items())},
+            page=self.page,
         )
         self.feed.publish(started)
 

@@ -1,16 +1,17 @@
 """`/healthz`, `/readyz`, `/metrics` on a unix socket of the state directory, and optionally on loopback.
 
-Beside these pages `POST /hooks/<name>` takes signed deliveries, and `POST /runs` (on the unix socket alone)
-a person's request for a run: ingress_http.py, ingress.py. `GET /runs/<id>/events` there follows a run:
-follow.py.
+Beside these, and the pages for people (fleet/web), `POST /hooks/<name>` takes signed deliveries, and
+`POST /runs` (on the unix socket alone) a person's request for a run: ingress_http.py, ingress.py.
+`GET /runs/<id>/events` there follows a run: follow.py.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -57,9 +58,14 @@ class Health(Protocol):
 
 
 def application(
-    health: Health, doors: Ingress | None = None, followers: Followers | None = None
+    health: Health,
+    doors: Ingress | None = None,
+    followers: Followers | None = None,
+    pages: Sequence[Route] = (),
+    page: str = "",
 ) -> Starlette:
-    """The three pages, and the queue's entrances if `doors` is given."""
+    """The three health pages, the queue's entrances if `doors` is given, and `pages` for people, whose
+    address is `page`."""
 
     def answer(good: bool, **facts: Any) -> Response:  # noqa: ANN401  members of a JSON answer
         return JSONResponse({"ok": good, **facts}, status_code=200 if good else 503)
@@ -71,30 +77,14 @@ def application(
     async def readyz(request: Request) -> Response:
         if refusal := _guarded(request):
             return refusal
-        now = await health.snapshot()
-        facts: dict[str, Any] = {
-            "waiting": sum(now.journal.waiting.values()),
-            "rung": now.rung,
-            "paused": now.paused,
-            "degraded": now.degraded,
-            "runs": now.live,
-            "personas": len(now.personas),
-            "loaded": [asdict(one) for one in now.personas],
-            "refused": dict(now.refused),
-            "platform": asdict(now.journal.reachable),
-            "next": dict(now.upcoming),
-            "log": {"entries": now.log_entries, "read": now.log_mirrored},
-        }
-        if now.subscription:
-            facts["subscription"] = now.subscription
-        return answer(health.is_ready, **facts)
+        return answer(health.is_ready, **facts(await health.snapshot(), page))
 
     async def metrics(request: Request) -> Response:
         kind = "text/plain; version=0.0.4; charset=utf-8"
         return _guarded(request) or Response(await health.metrics(), headers={"content-type": kind})
 
-    pages = (("/healthz", healthz), ("/readyz", readyz), ("/metrics", metrics))
-    routes = [Route(path, page, methods=["GET"]) for path, page in pages]
+    told = (("/healthz", healthz), ("/readyz", readyz), ("/metrics", metrics))
+    routes = [Route(path, answers, methods=["GET"]) for path, answers in told]
     if doors is not None:
         # separate, so that a crowd of senders does not block other requests
         outside, inside = (Intake(doors, lambda: health.is_ready) for _ in range(2))
@@ -113,12 +103,36 @@ def application(
             return _guarded(request) or await watch.events(request)
 
         routes.append(Route("/runs/{run}/events", events, methods=["GET"]))
-    return Starlette(routes=routes)
+    return Starlette(routes=[*routes, *pages])
+
+
+def facts(now: DaemonSnapshot, page: str = "") -> dict[str, Any]:
+    """What /readyz says of a daemon; `page` is the address of its pages."""
+    found: dict[str, Any] = {
+        "waiting": sum(now.journal.waiting.values()),
+        "rung": now.rung,
+        "paused": now.paused,
+        "degraded": now.degraded,
+        "runs": now.live,
+        "personas": len(now.personas),
+        "loaded": [asdict(one) for one in now.personas],
+        "refused": dict(now.refused),
+        "platform": asdict(now.journal.reachable),
+        "next": dict(now.upcoming),
+        "log": {"entries": now.log_entries, "read": now.log_mirrored},
+    }
+    optional = {"subscription": now.subscription, "page": page}
+    return found | {name: word for name, word in optional.items() if word}
+
+
+def host_of(request: Request) -> str:
+    """The Host header without its port."""
+    host = request.headers.get("host", "")
+    return re.sub(r":[0-9]{1,5}$", "", host)
 
 
 def _guarded(request: Request) -> Response | None:
-    host = request.headers.get("host", "").rpartition(":")[0] or request.headers.get("host", "")
-    return None if host in LOCAL else PlainTextResponse("unknown host\n", status_code=421)
+    return None if host_of(request) in LOCAL else PlainTextResponse("unknown host\n", status_code=421)
 
 
 async def serve(  # noqa: PLR0913  the composition root's call
@@ -128,6 +142,8 @@ async def serve(  # noqa: PLR0913  the composition root's call
     doors: Ingress | None = None,
     *,
     followers: Followers | None = None,
+    pages: Sequence[Route] = (),
+    page: str = "",
     head_s: float = HEAD_S,
     life_s: float = LIFE_S,
 ) -> None:
@@ -147,7 +163,7 @@ async def serve(  # noqa: PLR0913  the composition root's call
 
     connection = partial(PageConnection, ConnectionLimits(head_s, life_s))
     config = uvicorn.Config(
-        application(health, doors, followers),
+        application(health, doors, followers, pages, page),
         http=cast("type[asyncio.Protocol]", connection),
         ws="none",
         proxy_headers=False,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 
+from fleet.events import daemon_words, timeline
 from fleet.events.daemon_events import DaemonEvent
 from fleet.events.model import Event
+from fleet.service.logs import WORDS
 
 WARNED = frozenset(
     {
@@ -32,11 +34,12 @@ _LOG = logging.getLogger("fleet.daemon")
 def log_daemon(event: DaemonEvent) -> None:
     """Log an event of the daemon's feed."""
     level = logging.WARNING if event.type in WARNED else logging.INFO
-    _LOG.log(level, event.type, extra=event.model_dump(exclude=LEFT_OUT))
+    _LOG.log(level, event.type, extra=event.model_dump(exclude=LEFT_OUT) | {WORDS: daemon_words.words(event)})
 
 
 def log_run(event: Event) -> None:
     """Log the start and the end of a run, from its stream."""
     if event.type in TOLD:
-        said = event.model_dump(exclude=LEFT_OUT | DOCUMENTS)
-        _LOG.info(event.type, extra={name: value for name, value in said.items() if value not in ("", None)})
+        fields = event.model_dump(exclude=LEFT_OUT | DOCUMENTS)
+        known = {name: value for name, value in fields.items() if value not in ("", None)}
+        _LOG.info(event.type, extra=known | {WORDS: f"run {event.run}: {timeline.words(event)}"})

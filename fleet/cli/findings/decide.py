@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import inspect
-import re
 import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, replace
-from datetime import timedelta
 from typing import Annotated, Any, cast, get_args
 
 import typer
 
-from fleet.app.decided import Board, decision_of, record, words_of
+from fleet.app.decided import Board, decision_of, end_of, record, words_of
 from fleet.app.journal import known_journal
 from fleet.app.lock import holder
 from fleet.cli.completion import completed_from, fingerprints
@@ -24,7 +22,6 @@ from fleet.severity import SEVERITIES
 from fleet.store.rows import QUEUED, DecisionKind, DecisionRow, LinkKind
 from fleet.text import clean
 from fleet.triage.items.decisions import fold
-from fleet.triage.outputs.selection import moment
 
 Item = Annotated[
     str,
@@ -44,9 +41,6 @@ Profile = Annotated[str | None, typer.Option("--platform", help="Profile; defaul
 For = Annotated[str, typer.Option("--for", help="How long: 12h, 30d, 2w, or ever.")]
 Until = Annotated[str, typer.Option("--until", metavar="WHEN", help="The end: a date or an ISO time (UTC).")]
 
-_FOR = re.compile(r"([1-9][0-9]{0,3})([hdw])", re.ASCII)
-_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
-
 
 def fixed(made: DecisionRow) -> DecisionRow:
     """Say that an item is fixed; clean re-runs verify it, and a sighting makes it a regression."""
@@ -55,12 +49,12 @@ def fixed(made: DecisionRow) -> DecisionRow:
 
 def dismiss(made: DecisionRow, for_: For = "", until: Until = "") -> DecisionRow:
     """Take an item off the list until you undo it, or until a given end; or drop a driver's claim."""
-    return replace(made, until=_until(for_, until))
+    return replace(made, until=end_of(for_, until))
 
 
 def snooze(made: DecisionRow, for_: For = "", until: Until = "") -> DecisionRow:
     """Take an item off the list for a while."""
-    if not (end := _until(for_, until)):
+    if not (end := end_of(for_, until)):
         raise UsageError("a snooze ends", remedy="write --for 7d or --until DATE, or dismiss the item")
     return replace(made, until=end)
 
@@ -213,23 +207,6 @@ def _command(fill: Callable[..., DecisionRow]) -> Callable[..., None]:
 
 COMMANDS: tuple[Callable[..., None], ...] = (*map(_command, DECISIONS), decisions, publish)
 """The commands of this file, as `fleet findings` registers them."""
-
-
-def _until(duration: str, end: str) -> str:
-    """The end of what begins now (ISO); "" for what has none."""
-    now = SystemClock().now()
-    if duration and end:
-        raise UsageError("--for and --until: choose one", remedy="write --for 30d, or --until 2027-01-31")
-    if end:
-        at = moment(end, now, option="--until")
-        if at <= iso(now):
-            raise UsageError(f"--until: {at} is over", remedy="write a time to come, such as 2027-01-31")
-        return at
-    if duration in ("", "ever"):
-        return ""
-    if (match := _FOR.fullmatch(duration)) is None:
-        raise UsageError(f"{duration!r} is not a duration", remedy="write 12h, 30d, 2w or ever")
-    return iso(now + int(match[1]) * _UNITS[match[2]])
 
 
 async def _board(platform: str | None) -> Board:

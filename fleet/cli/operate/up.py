@@ -45,7 +45,7 @@ def up(
     ] = GRACE_S,
     port: Annotated[
         int | None,
-        typer.Option(min=1, max=65535, help="Serve the health pages on this port of 127.0.0.1 too."),
+        typer.Option(min=1, max=65535, help="Serve the pages on this port of 127.0.0.1 too."),
     ] = None,
     dry_run: DryRun = False,
     as_json: Json = False,
@@ -84,11 +84,7 @@ def planned(folders: Sequence[Path], platform: str | None) -> dict[str, Any]:
     found, errors = roster(*folders)
     rows = []
     for name, one in sorted(found.items()):
-        words = [
-            " ".join(f"{key} {value}" for key, value in trigger.model_dump(exclude_none=True).items())
-            for trigger in one.persona.triggers
-        ]
-        rows.append({"persona": name, "triggers": "; ".join(words or ["by hand only"])})
+        rows.append({"persona": name, "triggers": one.persona.starts or "by hand only"})
     return {
         "platform": profile.name,
         "profile": str(path),
@@ -126,7 +122,15 @@ async def stay(options: Options) -> bool:
 def _resident() -> Resident:
     with at_once():
         from fleet.app.daemon import reside
-    return reside
+        from fleet.web.site import Pages
+
+    async def resident(
+        options: Options, fence: Bootstrap, notifier: Notifier, opened: Callable[[], None]
+    ) -> bool:
+        pages = Pages(options.state, fence.config.page_hosts)
+        return await reside(options, fence, notifier, opened, pages)
+
+    return resident
 
 
 def _may_pass(error: FleetError, state: Path) -> str:

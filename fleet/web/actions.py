@@ -1,0 +1,96 @@
+"""What a person may do on a page: decisions and brakes of the command line, recorded as done by `page`."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+import anyio
+from anyio import to_thread
+
+from fleet.app.decided import Board, decision_of, end_of, record
+from fleet.app.halts import record_halt
+from fleet.app.journal import known_journal
+from fleet.clock import SystemClock
+from fleet.config import load_fleet, load_platform
+from fleet.errors import FleetError, UsageError
+from fleet.gate.stop import resume, stop, stopped
+from fleet.runs.call.halt import Halt
+from fleet.store.rows import DecisionKind, DecisionRow
+from fleet.text import line
+
+DECISIONS = frozenset({"dismiss", "snooze", "reopen", "undo", "release"})
+"""What a page can decide of an item."""
+
+
+def who() -> str:
+    """Who is recorded: whoever knows the token of this machine's page."""
+    return f"page@{socket.gethostname()}"
+
+
+async def decide(
+    state: Path, kind: str, fingerprint: str, form: Mapping[str, str]
+) -> tuple[DecisionRow, str]:
+    """Record a decision about an item; why the list does not show it yet, "" if it does. UsageError."""
+    reason = line(form.get("reason", ""), 400)
+    if kind not in DECISIONS:
+        raise UsageError(f"{kind[:40]!r} cannot be decided here", remedy="fleet findings --help")
+    if not reason:
+        raise UsageError("a decision needs a reason", remedy="write why, for whoever looks next")
+    until = end_of(form.get("for", ""), "") if kind in ("dismiss", "snooze") else ""
+    if kind == "snooze" and not until:
+        raise UsageError("a snooze ends", remedy="choose how long, or dismiss the item")
+    wanted = DecisionRow(
+        item="",
+        kind=cast(DecisionKind, kind),
+        reason=reason,
+        who=who(),
+        at="",
+        until=until,
+        undoes=form.get("decision", "") if kind == "undo" else "",
+    )
+    platform = load_platform(load_fleet().platform, state)[0].name
+    if (journal := await known_journal(state)) is None:
+        raise UsageError("no item on this machine", remedy="fleet worklist")
+    async with journal:
+        board = await Board.read(journal, platform, state)
+    subject = board.subject(fingerprint)
+    if subject.finding is not None and kind not in ("release", "undo"):
+        raise UsageError(
+            f"{subject.item} is not on the list yet", remedy=f"fleet findings show {subject.item}"
+        )
+    made, _ = decision_of(board, subject, wanted)
+    await record(state, made, subject.title)
+    return made, await _listed(state, platform)
+
+
+async def _listed(state: Path, platform: str) -> str:
+    """Write the list anew, in a thread with a loop of its own: the daemon goes on meanwhile."""
+    from fleet.app.reading import triage_again  # web3, which no other page needs
+
+    try:
+        await to_thread.run_sync(partial(anyio.run, triage_again, state, platform))
+    except FleetError as error:
+        return str(error)
+    return ""
+
+
+async def stop_all(state: Path, form: Mapping[str, str]) -> None:
+    """Set STOP at once, then record it."""
+    reason = line(form.get("reason", ""), 400)
+    before = stopped(state)
+    stop(state, who(), reason, SystemClock())
+    if before is None:
+        await record_halt(state, Halt("stop", who(), reason))
+
+
+async def let_go_on(state: Path, form: Mapping[str, str]) -> None:
+    """Record who lets the fleet go on, then remove STOP. UsageError without a reason."""
+    if not (reason := line(form.get("reason", ""), 400)):
+        raise UsageError("going on needs a reason", remedy="write what was checked")
+    if (found := stopped(state)) is not None:
+        await record_halt(state, Halt("resume", who(), reason, stopped=line(found.why, 400)))
+    resume(state, reason)

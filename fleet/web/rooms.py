@@ -1,0 +1,301 @@
+"""What each page shows, as data for its template."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from anyio import to_thread
+from markupsafe import Markup
+
+from fleet.app.decided import own_addresses
+from fleet.app.item_view import find, viewed
+from fleet.app.journal import from_journal, known_journal
+from fleet.app.run_records import asked_by, latest
+from fleet.app.status_words import COSTS, cost, health
+from fleet.broker.egress_read import refused
+from fleet.clock import iso, iso_seconds
+from fleet.config import load_fleet, load_platform
+from fleet.config.parts import PARTS, not_configured
+from fleet.errors import FleetError, UsageError
+from fleet.events import timeline
+from fleet.events.model import GateDenied, ToolRequested, ToolResponded
+from fleet.events.recorded import Recording, UnknownRecord
+from fleet.findings.kinds import Kind, kind_titled, kinds
+from fleet.findings.reader import read
+from fleet.runs.call.sealed import TRAJECTORY
+from fleet.runs.desk.coverage import NOT_PROBES, coverage
+from fleet.severity import WEIGHTS
+from fleet.store.journal import Journal
+from fleet.store.rows import MirroredEntry, RunRow, fields_of
+from fleet.store.tables.units import FLEET, amount
+from fleet.triage.items.decisions import fold
+from fleet.triage.items.rank import SURFACES
+from fleet.triage.items.unproven import WAITS
+from fleet.triage.items.worklist import WorklistItem
+from fleet.triage.outputs.digest import GROUPS
+from fleet.triage.outputs.document import WorklistDocument, sentence
+from fleet.triage.outputs.selection import STATES, Selection, moment
+from fleet.web.sources import Sources
+
+RUNS, ITEMS, RECORDS, ENTRIES = 30, 100, 500, 100
+"""Rows of one page."""
+OWN_WORDS = "In the words of a probe"
+"""Heading of the items that have no kind."""
+GROUP_WORDS = {"new": "new", "fixed": "fixed", "regressed": "back", "still": "still open"}
+
+Data = dict[str, Any]
+
+
+async def now_page(sources: Sources) -> Data:
+    """The first page: how it stands, what runs, what is next, what is new."""
+    data, document = await sources.status(), await sources.document()
+    severities = Counter(item.severity for item in document.items)
+    waits = sources.waits()
+    words = f"the daemon waits for {waits}." if waits else health(data)
+    return {
+        "data": data,
+        "state": _state(data, waits),
+        "sentence": words[:1].upper() + words[1:],
+        "running": sorted(sources.live.runs.items(), key=lambda one: one[1].began),
+        "severities": [(name, severities[name]) for name in WEIGHTS if severities[name]],
+        "news": [(GROUP_WORDS[name], data["digest"][name]) for name in GROUPS if name != "still"],
+        "held": [one for one in data["proving"] if one["why"] == WAITS],
+        "costs": [cost(data["today"][FLEET], unit) for unit in COSTS],
+        "lines": list(sources.live.lines)[::-1],
+        "list_words": sentence(document.as_of),
+    }
+
+
+def _state(data: Mapping[str, Any], waits: str) -> tuple[str, str]:
+    """The health in a word, and its colour."""
+    if data["stop"]:
+        return "Stopped", "critical"
+    if waits:
+        return "Waiting", "medium"
+    if data["schedule"]["closed"]:
+        return "Closed", "medium"
+    if data["wrong"]:
+        return "Not well", "high"
+    return ("Well", "good") if data["daemon"] else ("No daemon", "medium")
+
+
+async def worklist_page(sources: Sources, query: Mapping[str, list[str]]) -> Data:
+    """The list with the filters of the address; UsageError for a value that does not exist."""
+    document = await sources.document()
+    first = {name: values[-1] for name, values in query.items()}
+    since = first.get("since", "")
+    wanted = Selection(
+        state=first.get("state", "open"),
+        new=first.get("new") == "1",
+        since=moment(since or "1d", datetime.now(UTC)) if since or first.get("new") == "1" else "",
+        severities=tuple(one for one in query.get("severity", ()) if one),
+        surfaces=tuple(one for one in query.get("surface", ()) if one),
+        text=first.get("q", "")[:200],
+    )
+    items = wanted.of((*document.items, *document.closed))
+    at = _number(first.get("from", ""))
+    shown = items[at : at + ITEMS]
+    return {
+        "document": document,
+        "list_words": sentence(document.as_of),
+        "wanted": wanted,
+        "since": since,
+        "by_kind": first.get("group") == "kind",
+        "groups": _groups(shown) if first.get("group") == "kind" else [("", shown)],
+        "total": len(items),
+        "first": at,
+        "more": at + ITEMS if at + ITEMS < len(items) else 0,
+        "severities": list(WEIGHTS),
+        "surfaces": sorted({*SURFACES, *(item.surface for item in document.items)}),
+        "states": list(STATES),
+        "query": urlencode([(k, v) for k, values in query.items() for v in values if k != "from" and v]),
+    }
+
+
+def _groups(items: Iterable[WorklistItem]) -> list[tuple[str, list[WorklistItem]]]:
+    """The items by kind, in the order of their gravest one."""
+    groups: dict[str, list[WorklistItem]] = {}
+    for item in items:
+        kind = kind_titled(item.title) if item.trusted else None
+        groups.setdefault(kind.name if kind else OWN_WORDS, []).append(item)
+    return list(groups.items())
+
+
+async def item_page(sources: Sources, fingerprint: str) -> Data:
+    """One item with everything that is known of it; UsageError for an unknown one."""
+    document = await sources.document()
+    if (item := find(document, fingerprint)) is None:
+        raise UsageError(f"no item {fingerprint[:40]!r} on the list", remedy="look for it in the worklist")
+    view = await viewed(sources.state, item, untrusted=False)
+    pictures = tuple(replace(one, data=Markup(one.data)) for one in view.page.pictures)  # base64
+    standing = [one for one in view.decisions if one.name not in view.undone and one.kind != "undo"]
+    hidden = fold(view.decisions).hiding((item.fingerprint, *item.names), iso(datetime.now(UTC)))
+    return {
+        "item": item,
+        "page": replace(view.page, pictures=pictures),
+        "life": view.happened(iso(datetime.now(UTC))),
+        "decisions": view.decisions[::-1],
+        "undone": view.undone,
+        "standing": standing,
+        "hidden_by": hidden,
+    }
+
+
+async def runs_page(sources: Sources) -> Data:
+    """The latest runs."""
+    rows = await latest(sources.state, RUNS)
+    return {"runs": rows, "live": sources.live.runs}
+
+
+async def run_page(sources: Sources, run: str, begin: str) -> Data:
+    """One run as a timeline; UsageError for an unknown one."""
+    if (known := await known_journal(sources.state)) is None:
+        raise UsageError("no journal yet", remedy="the first run makes it")
+    async with known as journal:
+        row = await journal.run(run)
+        found = [fields_of(one) for one in await journal.findings(run)]
+        spent = await journal.spent(run)
+    folder, at = sources.state / "runs" / row.run_id, _number(begin)
+    records, asked = await to_thread.run_sync(partial(_timeline, sources.state, row.run_id, at))
+    groups = coverage(folder, row.run_id, row.outcome)
+    return {
+        "row": row,
+        "findings": found,
+        "spent": [amount(unit, count) for unit, count in spent.items()],
+        "records": records[:RECORDS],
+        "first": at,
+        "more": at + RECORDS if len(records) > RECORDS else 0,
+        "asked": asked,
+        "is_live": row.run_id in sources.live.runs,
+        "coverage": [(name, rows) for name, rows in groups.items() if rows and name not in NOT_PROBES],
+        "left": groups["left"],
+    }
+
+
+def _timeline(state: Path, run: str, begin: int) -> tuple[list[Data], Data]:
+    """Records from one on, one more than a page has, each with the gate's verdict and what its jail asked
+    for; and the sums of all requests."""
+    asked: Data = {"requests": 0, "refused": {}, "out_of_scope": 0, "hosts": {}, "rows": []}
+    if (state / "runs" / run).is_dir():
+        asked = asked_by(state, run, only_refused=False)
+    by_call: dict[int, list[str]] = {}
+    for one in asked["rows"]:
+        rule, status = one["rule"], one.get("status", "")
+        verdict = f"refused by {rule}" if refused(rule) else rule or status
+        where = f"{one.get('verb', '')} {one.get('host', '')}{one.get('path', one.get('what', ''))}"
+        by_call.setdefault(one.get("call", 0), []).append(f"{where}: {verdict}")
+    records: list[Data] = []
+    for number, record in enumerate(Recording(state / "runs" / run / TRAJECTORY)):
+        if number < begin or not (words := timeline.words(record)):
+            continue
+        if len(records) > RECORDS:
+            break
+        at = "" if isinstance(record, UnknownRecord) else record.at
+        gate, egress = "", []
+        if isinstance(record, GateDenied):
+            gate = f"refused: {record.rule}"
+        elif isinstance(record, ToolRequested):
+            gate = "permitted"
+        elif isinstance(record, ToolResponded):
+            egress = by_call.get(record.call, [])
+        kind = "unknown" if isinstance(record, UnknownRecord) else record.type
+        records.append({"at": at, "words": words, "gate": gate, "egress": egress, "kind": kind})
+    return records, asked
+
+
+async def personas_page(sources: Sources) -> Data:
+    """Every persona: why and when it starts, how its last run ended, what it spent today."""
+    data = await sources.status()
+    following = {one["persona"]: one["at"] for one in data["next"]}
+    platform = data["platform"]
+
+    async def ended(journal: Journal) -> list[RunRow]:
+        return await journal.last_ended(platform)
+
+    none: list[RunRow] = []
+    last = {row.persona: row for row in await from_journal(sources.state, ended, none)}
+    rows = [
+        {
+            "name": name,
+            "persona": one.persona,
+            "next": following.get(name, ""),
+            "waiting": data["waiting"].get(name, 0),
+            "last": last.get(name),
+            "spent": cost(data["today"][name], "calls") if name in data["today"] else "",
+        }
+        for name, one in sorted(sources.personas.items())
+    ]
+    return {
+        "personas": rows,
+        "strip": sorted(data["next"], key=lambda one: str(one["at"])),
+        "refused": data["personas"]["refused"],
+        "now": data["at"],
+    }
+
+
+async def platform_page(sources: Sources) -> Data:
+    """What the platform has, what was asked of it, what was shown, and what never was asked and why."""
+    data, document = await sources.status(), await sources.document()
+    try:
+        profile, _ = load_platform(data["platform"], sources.state)
+        missing = not_configured(profile)
+        parts = [(name, part.brings, missing.get(name, "")) for name, part in PARTS.items()]
+    except FleetError as error:
+        parts = [("profile", "the platform", str(error))]
+
+    async def ended(journal: Journal) -> list[RunRow]:
+        return await journal.last_ended(data["platform"])
+
+    none: list[RunRow] = []
+    rows = []
+    for row in sorted(await from_journal(sources.state, ended, none), key=lambda one: one.persona):
+        groups = await to_thread.run_sync(
+            coverage, sources.state / "runs" / row.run_id, row.run_id, row.outcome
+        )
+        if any(groups.values()):
+            rows.append({"row": row, "groups": groups})
+    return {"data": data, "parts": parts, "coverage": rows, "kinds": _by_kind(document)}
+
+
+def _by_kind(document: WorklistDocument) -> list[tuple[Kind, int, int]]:
+    """The kinds that were shown, with their open and their closed items."""
+    open_, closed = (
+        Counter(kind.id for item in items if item.trusted and (kind := kind_titled(item.title)))
+        for items in (document.items, document.closed)
+    )
+    return [(one, open_[name], closed[name]) for name, one in kinds().items() if open_[name] or closed[name]]
+
+
+async def log_page(sources: Sources) -> Data:
+    """The newest entries of the mirror, newest first, and whether an address of the fleet wrote them."""
+
+    async def mirrored(journal: Journal) -> list[MirroredEntry]:
+        epoch, entries = await journal.mirror_cursor()
+        return await journal.mirror_since(epoch, max(0, entries - ENTRIES))
+
+    none: list[MirroredEntry] = []
+    found = await from_journal(sources.state, mirrored, none)
+    ours = own_addresses(load_fleet(), sources.state)
+    entries = [
+        {
+            "index": one.index,
+            "at": iso_seconds(one.timestamp),
+            "sender": one.sender,
+            "trusted": one.sender.lower() in ours,
+            "read": read(one.text),
+            "text": one.text,
+        }
+        for one in reversed(found)
+    ]
+    return {"entries": entries, "epoch": found[-1].epoch if found else 0}
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 8 else 0

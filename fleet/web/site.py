@@ -1,0 +1,295 @@
+"""The pages' addresses: which room answers, who may ask, and what an error looks like.
+
+Reading needs the port alone, and a Host that is ours: a page of another site that reaches us by DNS rebinding
+has another one. Changing something needs a session besides (session.py).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlencode
+
+import anyio
+from anyio import to_thread
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from fleet.errors import FleetError, Refused, UsageError
+from fleet.events.daemon_events import DaemonEvent
+from fleet.events.model import Event
+from fleet.gate.stop import stopped
+from fleet.personas.load import LoadedPersona
+from fleet.service.http_server import LOCAL, host_of
+from fleet.text import line
+from fleet.web import actions, rooms, session
+from fleet.web.live import Follower, LiveState
+from fleet.web.render import HEADERS, asset, page
+from fleet.web.sources import Sources
+
+STAY_S = 20.0
+"""Seconds that a follower stays before it connects again: shorter than the longest life of a connection."""
+CROWD = 24
+"""Followers at a time; the other connections are for pages."""
+AGAIN_MS = 1_000
+FORM = 8_192
+"""Most bytes of a form."""
+FORM_S = 10.0
+"""Seconds from a form's head to its end."""
+STATUS: tuple[tuple[type[FleetError], int], ...] = ((UsageError, 400), (Refused, 403))
+"""Of an error; any other is ours, 503."""
+NAV = (
+    ("now", "/", "Now"),
+    ("worklist", "/worklist", "Worklist"),
+    ("runs", "/runs", "Runs"),
+    ("personas", "/personas", "Personas"),
+    ("platform", "/platform", "Platform"),
+    ("log", "/log", "Log"),
+)
+DONE = {
+    "dismiss": "is dismissed",
+    "snooze": "is snoozed",
+    "reopen": "is reopened",
+    "undo": "has a decision less: it was undone",
+    "release": "is released: it is posted at the end of the next run",
+}
+"""What is said of an item after a decision."""
+_HERE = re.compile(r"/(?:worklist(?:\?[\w=&%+.:-]{0,500})?|items/[0-9a-f]{4,64})?", re.ASCII)
+_NAME = re.compile(r"[0-9a-f]{4,64}", re.ASCII)
+
+Gather = Callable[[Request], Awaitable[dict[str, Any]]]
+
+
+class Pages:
+    """The pages of one state directory: it reads what happens, and makes their addresses.
+
+    `hosts` are permitted names besides those of this machine.
+    """
+
+    def __init__(self, state: Path, hosts: Collection[str] = ()) -> None:
+        self._state, self._hosts, self._live = state, frozenset(hosts), LiveState()
+        self.waits = ""
+        """What the daemon waits for before it can start."""
+
+    def run(self, event: Event) -> None:
+        self._live.run(event)
+
+    def daemon(self, event: DaemonEvent) -> None:
+        self._live.daemon(event)
+
+    def routes(
+        self, facts: Callable[[], Awaitable[Mapping[str, Any]]], personas: Mapping[str, LoadedPersona]
+    ) -> list[Route]:
+        """Every address of the pages; `facts` is what /readyz says."""
+        sources = Sources(self._state, self._live, facts, personas, lambda: self.waits)
+        return _Site(sources, self._hosts).routes()
+
+
+class _Site:
+    """What answers at each address."""
+
+    def __init__(self, sources: Sources, hosts: frozenset[str]) -> None:
+        self._sources, self._hosts = sources, hosts
+
+    def routes(self) -> list[Route]:
+        source = self._sources
+        told: Sequence[tuple[str, str, Gather]] = (
+            ("/", "now", lambda _: rooms.now_page(source)),
+            ("/worklist", "worklist", lambda one: rooms.worklist_page(source, _query(one))),
+            (
+                "/items/{item}",
+                "item",
+                lambda one: rooms.item_page(source, one.path_params["item"]),
+            ),
+            ("/runs", "runs", lambda _: rooms.runs_page(source)),
+            (
+                "/runs/{run}",
+                "run",
+                lambda one: rooms.run_page(source, one.path_params["run"], one.query_params.get("from", "")),
+            ),
+            ("/personas", "personas", lambda _: rooms.personas_page(source)),
+            ("/platform", "platform", lambda _: rooms.platform_page(source)),
+            ("/log", "log", lambda _: rooms.log_page(source)),
+            ("/unlock", "unlock", _nothing),
+        )
+        return [
+            *(Route(path, partial(self._room, name, gather), methods=["GET"]) for path, name, gather in told),
+            Route("/static/{name}", self._static, methods=["GET"]),
+            Route("/changes", self._changes, methods=["GET"]),
+            *(
+                Route(path, partial(self._form, act), methods=["POST"])
+                for path, act in (
+                    ("/unlock", self._unlock),
+                    ("/lock", self._lock),
+                    ("/stop", self._stop),
+                    ("/resume", self._resume),
+                    ("/items/{item}/{kind}", self._decide),
+                )
+            ),
+        ]
+
+    def _stranger(self, request: Request) -> Response | None:
+        if host_of(request) in LOCAL or host_of(request) in self._hosts:
+            return None
+        return PlainTextResponse("unknown host\n", status_code=421, headers=dict(HEADERS))
+
+    async def _static(self, request: Request) -> Response:
+        return self._stranger(request) or asset(request.path_params["name"])
+
+    async def _room(self, name: str, gather: Gather, request: Request) -> Response:
+        if refusal := self._stranger(request):
+            return refusal
+        try:
+            context = self._around(name, request) | await gather(request)
+            return await to_thread.run_sync(page, f"room_{name}.jinja", context)
+        except FleetError as error:
+            return self._failed(request, error)
+
+    def _around(self, name: str, request: Request) -> dict[str, Any]:
+        """What every page has: the way to the others, the brakes, and what was just done."""
+        state, query = self._sources.state, request.query_params
+        signed_in = session.session_of(state, request)
+        pause = stopped(state)
+        done, item, decision = (query.get(word, "") for word in ("done", "item", "decision"))
+        return {
+            "room": {"item": "worklist", "run": "runs"}.get(name, name),
+            "nav": NAV,
+            "csrf": session.csrf(state, signed_in),
+            "stop": pause,
+            "here": request.url.path,
+            "done": DONE.get(done, ""),
+            "done_item": item if _NAME.fullmatch(item) else "",
+            "done_decision": decision if _NAME.fullmatch(decision) else "",
+            "late": line(query.get("late", ""), 200),
+            "token_file": state / session.TOKEN,
+        }
+
+    def _failed(self, request: Request, error: FleetError) -> Response:
+        status = next((code for kind, code in STATUS if isinstance(error, kind)), 503)
+        try:
+            context = self._around("error", request)
+        except FleetError:  # the token's file: then no page can be a form
+            return PlainTextResponse(f"{line(str(error))}\n", status_code=status, headers=dict(HEADERS))
+        return page("room_error.jinja", context | {"error": error, "status": status}, status=status)
+
+    async def _form(
+        self, act: Callable[[Request, dict[str, str]], Awaitable[Response]], request: Request
+    ) -> Response:
+        if refusal := self._stranger(request):
+            return refusal
+        try:
+            with anyio.fail_after(FORM_S):
+                body = await _body(request)
+            form = {name: values[-1] for name, values in parse_qs(body, keep_blank_values=True).items()}
+            if act == self._unlock:
+                session.check_origin(request)
+            else:
+                session.check_form(self._sources.state, request, form.get("csrf", ""))
+            answer = await act(request, form)
+            self._sources.forget()
+            return answer
+        except FleetError as error:
+            return self._failed(request, error)
+        except (TimeoutError, ClientDisconnect):
+            return self._failed(
+                request, UsageError("the form did not arrive in time", remedy="send it again")
+            )
+
+    async def _unlock(self, _: Request, form: dict[str, str]) -> Response:
+        answer = _go(form.get("back", ""))
+        value = session.opened(self._sources.state, form.get("token", ""))
+        answer.set_cookie(session.COOKIE, value, max_age=session.LIFE_S, httponly=True, samesite="strict")
+        return answer
+
+    async def _lock(self, _: Request, form: dict[str, str]) -> Response:
+        answer = _go(form.get("back", ""))
+        answer.delete_cookie(session.COOKIE, httponly=True, samesite="strict")
+        return answer
+
+    async def _stop(self, _: Request, form: dict[str, str]) -> Response:
+        await actions.stop_all(self._sources.state, form)
+        return _go(form.get("back", ""))
+
+    async def _resume(self, _: Request, form: dict[str, str]) -> Response:
+        await actions.let_go_on(self._sources.state, form)
+        return _go(form.get("back", ""))
+
+    async def _decide(self, request: Request, form: dict[str, str]) -> Response:
+        path = request.path_params
+        made, late = await actions.decide(self._sources.state, path["kind"], path["item"], form)
+        return _go(form.get("back", ""), done=made.kind, item=made.item, decision=made.name, late=late)
+
+    async def _changes(self, request: Request) -> Response:
+        """`GET /changes`: server-sent events, one message for all that happened in a moment."""
+        if refusal := self._stranger(request):
+            return refusal
+        followers = self._sources.live.followers
+        if len(followers) >= CROWD:
+            return PlainTextResponse("too many followers already\n", status_code=429, headers=dict(HEADERS))
+        follower = Follower()
+        followers.add(follower)
+        return _Stay(_messages(follower), partial(followers.discard, follower))
+
+
+class _Stay(StreamingResponse):
+    """Releases its place however it ends, even before its first message."""
+
+    def __init__(self, messages: AsyncGenerator[str, None], leave: Callable[[], None]) -> None:
+        super().__init__(messages, media_type="text/event-stream", headers=dict(HEADERS))
+        self._messages, self._leave = messages, leave
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._leave()
+            with anyio.CancelScope(shield=True):
+                await self._messages.aclose()
+
+
+async def _messages(follower: Follower) -> AsyncGenerator[str, None]:
+    yield f"retry: {AGAIN_MS}\n\n"
+    changes, until = follower.changes(), anyio.current_time() + STAY_S
+    try:
+        while True:
+            change = None
+            with anyio.move_on_at(until):
+                change = await anext(changes)
+            if change is None:
+                return
+            yield f"event: change\ndata: {json.dumps(asdict(change))}\n\n"
+    finally:
+        await changes.aclose()
+
+
+def _query(request: Request) -> dict[str, list[str]]:
+    return parse_qs(request.url.query, keep_blank_values=True)
+
+
+async def _nothing(request: Request) -> dict[str, Any]:
+    back = request.query_params.get("back", "")
+    return {"back": back if _HERE.fullmatch(back) else "/"}
+
+
+async def _body(request: Request) -> str:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > FORM:
+            raise UsageError(f"a form of more than {FORM} bytes")
+    return body.decode("utf-8", "replace")
+
+
+def _go(back: str, **words: str) -> RedirectResponse:
+    """To a page of ours, with what was done."""
+    to = back if _HERE.fullmatch(back) else "/"
+    query = urlencode({name: word for name, word in words.items() if word})
+    joined = f"{to}{'&' if '?' in to else '?'}{query}" if query else to
+    return RedirectResponse(joined, status_code=303, headers=dict(HEADERS))
