@@ -39,6 +39,7 @@ WHAT = (
     "what a search keeps between rounds",
     "what a jail may reach",
     "what a jail may ask the node",
+    "what a page in the browser shows",
     "when a folder is removed",
 )
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from fleet.app.journal import open_journal
+from fleet.app.journal import known_journal, open_journal
 from fleet.chain.keys import address_of, load_key
 from fleet.clock import SystemClock, iso
-from fleet.config import FleetConfig, key_file, load_fleet
+from fleet.config import FleetConfig, key_file, load_fleet, load_platform
 from fleet.errors import FleetError, UsageError
 from fleet.findings.reader import read
 from fleet.findings.records import SOURCE, ItemRecord, read_record
@@ -123,6 +123,21 @@ class Board:
         if last and iso(now) <= last:
             now = datetime.fromisoformat(last) + timedelta(seconds=1)
         return named(replace(wanted, at=iso(now), reason=Redactor().text(wanted.reason)))
+
+
+async def read_board(state: Path, platform: str | None = None) -> Board:
+    """The board of a profile, or of the configured one. UsageError without a journal."""
+    if (journal := await known_journal(state)) is None:
+        raise UsageError("no item or finding on this machine", remedy="fleet findings list")
+    configured = load_fleet().platform
+    try:
+        name = load_platform(platform or configured, state)[0].name
+    except UsageError:
+        if platform:
+            raise
+        name = configured  # it need not be described here as long as nothing is posted
+    async with journal:
+        return await Board.read(journal, name, state)
 
 
 def decision_of(board: Board, subject: Subject, wanted: DecisionRow) -> tuple[DecisionRow, bool]:

@@ -92,6 +92,7 @@ async def gather(
         "stopped_since": pause.since if pause else "",
         "fence": _fence(config, folder),
         "ended_after_s": _ended_after_s(folder, pause.since) if pause else None,
+        "page": str(live.get("page", "")),
         "platform": config.platform,
         "journal": shown(store_place(config.store, folder)),
         "state": str(folder),

@@ -11,11 +11,9 @@ from typing import cast
 import anyio
 from anyio import to_thread
 
-from fleet.app.decided import Board, decision_of, end_of, record
+from fleet.app.decided import decision_of, end_of, read_board, record
 from fleet.app.halts import record_halt
-from fleet.app.journal import known_journal
 from fleet.clock import SystemClock
-from fleet.config import load_fleet, load_platform
 from fleet.errors import FleetError, UsageError
 from fleet.gate.stop import resume, stop, stopped
 from fleet.runs.call.halt import Halt
@@ -52,11 +50,7 @@ async def decide(
         until=until,
         undoes=form.get("decision", "") if kind == "undo" else "",
     )
-    platform = load_platform(load_fleet().platform, state)[0].name
-    if (journal := await known_journal(state)) is None:
-        raise UsageError("no item on this machine", remedy="fleet worklist")
-    async with journal:
-        board = await Board.read(journal, platform, state)
+    board = await read_board(state)
     subject = board.subject(fingerprint)
     if subject.finding is not None and kind not in ("release", "undo"):
         raise UsageError(
@@ -64,7 +58,7 @@ async def decide(
         )
     made, _ = decision_of(board, subject, wanted)
     await record(state, made, subject.title)
-    return made, await _listed(state, platform)
+    return made, await _listed(state, board.platform)
 
 
 async def _listed(state: Path, platform: str) -> str:

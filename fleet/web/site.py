@@ -117,7 +117,7 @@ class _Site:
             ("/personas", "personas", lambda _: rooms.personas_page(source)),
             ("/platform", "platform", lambda _: rooms.platform_page(source)),
             ("/log", "log", lambda _: rooms.log_page(source)),
-            ("/unlock", "unlock", _nothing),
+            ("/unlock", "unlock", self._entrance),
         )
         return [
             *(Route(path, partial(self._room, name, gather), methods=["GET"]) for path, name, gather in told),
@@ -139,6 +139,11 @@ class _Site:
         if host_of(request) in LOCAL or host_of(request) in self._hosts:
             return None
         return PlainTextResponse("unknown host\n", status_code=421, headers=dict(HEADERS))
+
+    async def _entrance(self, request: Request) -> dict[str, Any]:
+        session.token(self._sources.state)  # it is there when a person looks for it
+        back = request.query_params.get("back", "")
+        return {"back": back if _HERE.fullmatch(back) else "/"}
 
     async def _static(self, request: Request) -> Response:
         return self._stranger(request) or asset(request.path_params["name"])
@@ -271,11 +276,6 @@ async def _messages(follower: Follower) -> AsyncGenerator[str, None]:
 
 def _query(request: Request) -> dict[str, list[str]]:
     return parse_qs(request.url.query, keep_blank_values=True)
-
-
-async def _nothing(request: Request) -> dict[str, Any]:
-    back = request.query_params.get("back", "")
-    return {"back": back if _HERE.fullmatch(back) else "/"}
 
 
 async def _body(request: Request) -> str:

@@ -25,7 +25,7 @@ def serving(app: ASGIApp) -> Iterator[str]:
     async def own(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             path = scope["path"].removeprefix(url)
-            scope = scope | {"path": path or "/", "raw_path": path.encode()}
+            scope = {**scope, "path": path or "/", "raw_path": path.encode()}
         await app(scope, receive, send)
 
     line = socket.create_server(("127.0.0.1", 0))

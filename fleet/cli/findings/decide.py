@@ -10,13 +10,11 @@ from typing import Annotated, Any, cast, get_args
 
 import typer
 
-from fleet.app.decided import Board, decision_of, end_of, record, words_of
-from fleet.app.journal import known_journal
+from fleet.app.decided import Board, decision_of, end_of, read_board, record, words_of
 from fleet.app.lock import holder
 from fleet.cli.completion import completed_from, fingerprints
 from fleet.cli.console import DryRun, Json, few_digits, note, put, run, state, table, who
 from fleet.clock import SystemClock, iso, minute
-from fleet.config import load_fleet, load_platform
 from fleet.errors import FleetError, UsageError
 from fleet.severity import SEVERITIES
 from fleet.store.rows import QUEUED, DecisionKind, DecisionRow, LinkKind
@@ -126,7 +124,7 @@ def decisions(
     as_json: Json = False,
 ) -> None:
     """List decisions: who decided what about which item, when and why, and the entry that publishes it."""
-    board = run(lambda: _board(platform))
+    board = run(lambda: read_board(state(), platform))
     shown = board.about(board.subject(item)) if item else list(board.decisions)
     stand = {one.name for one in fold(board.decisions).all}
     data = [asdict(one) | {"stands": one.name in stand} for one in shown]
@@ -145,7 +143,7 @@ def publish(
     as_json: Json = False,
 ) -> None:
     """Post the decisions that `--publish` left to be posted, or all of one item; each is posted once."""
-    board = run(lambda: _board(platform))
+    board = run(lambda: read_board(state(), platform))
     if item:
         left = [one for one in board.about(board.subject(item)) if one.entry < 0 and one.kind != "release"]
     else:
@@ -209,25 +207,10 @@ COMMANDS: tuple[Callable[..., None], ...] = (*map(_command, DECISIONS), decision
 """The commands of this file, as `fleet findings` registers them."""
 
 
-async def _board(platform: str | None) -> Board:
-    journal = await known_journal(state())
-    if journal is None:
-        raise UsageError("no item or finding on this machine", remedy="fleet findings list")
-    configured = load_fleet().platform
-    try:
-        name = load_platform(platform or configured, state())[0].name
-    except UsageError:
-        if platform:
-            raise
-        name = configured  # it need not be described here as long as nothing is posted
-    async with journal:
-        return await Board.read(journal, name, state())
-
-
 def _decide(
     digits: str, wanted: DecisionRow, publish: bool, platform: str | None, *, dry_run: bool, as_json: bool
 ) -> None:
-    board = run(lambda: _board(platform))
+    board = run(lambda: read_board(state(), platform))
     subject = board.subject(digits)
     if wanted.kind == "dismiss":
         from fleet.cli.findings import claims  # the proof of a claim, as a run has it

@@ -66,6 +66,8 @@ def _few(word: str, rows: Sequence[str]) -> list[PageLine]:
 def _state(data: Mapping[str, Any]) -> Iterator[PageLine]:
     pid = data["daemon"]
     yield PageLine(f"daemon    {f'pid {pid}' if pid else 'not running'}")
+    if data["page"]:
+        yield PageLine(f"page      {data['page']}")
     yield PageLine(f"journal   {data['journal']}")
     if len(data["next"]) > NEXT_SHOWN and not data["stop"]:
         rest = ", ".join(f"{one['persona']} {one['at'][11:16]}" for one in data["next"][NEXT_SHOWN:])

@@ -1,0 +1,78 @@
+"""Followers of changes: each has a bounded queue, and a slow one costs no other one anything."""
+
+from __future__ import annotations
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from fleet.events.daemon_events import PersonaAdded
+from fleet.events.model import Footer, Header, ToolRequested
+from fleet.web import site
+from fleet.web.live import LATEST, Follower, LiveState
+from tests.web.conftest import AT, Served
+
+pytestmark = pytest.mark.anyio
+
+
+def told(live: LiveState, number: int) -> None:
+    live.daemon(PersonaAdded(at=AT, persona=f"qa-{number}", sha256="0"))
+
+
+async def test_what_a_slow_follower_cannot_take_is_dropped_and_said() -> None:
+    live = LiveState()
+    slow, quick = Follower(room=3), Follower(room=3)
+    live.followers |= {slow, quick}
+    mine = quick.changes(pause_s=0)
+    got = 0
+    for number in range(50):
+        told(live, number)
+        got += len((await anext(mine)).lines)
+    late = await anext(slow.changes(pause_s=0))
+    assert got == 50
+    assert [one.words for one in late.lines] == [f"persona qa-{n} added" for n in range(3)]
+    assert late.dropped == 47
+    assert len(live.lines) == LATEST
+    await mine.aclose()
+
+
+async def test_a_run_is_counted_while_it_is_in_flight() -> None:
+    live = LiveState()
+    follower = Follower()
+    live.followers.add(follower)
+    head = Header(
+        run="r", at=AT, persona="qa-a", persona_sha256="0", driver="playbook", platform="p", chain_id=1,
+        rung="observe", jail="bwrap", budget={}, trigger="t",
+    )  # fmt: skip
+    live.run(head)
+    for call in range(1, 8):
+        live.run(ToolRequested(run="r", at=AT, call=call, tool="qa_fetch", args={"url": "x"}))
+    known = live.runs["r"]
+    assert (known.calls, known.question) == (7, 'qa_fetch {"url": "x"}')
+    change = await anext(follower.changes(pause_s=0))
+    assert [one.words for one in change.lines] == ["qa-a r: qa-a by playbook on p at observe"]
+    live.run(Footer(run="r", at=AT, outcome="done", calls=7))
+    assert live.runs == {}
+
+
+async def test_changes_are_events_and_a_place_is_given_back(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site, "STAY_S", 0.6)
+    monkeypatch.setattr(site, "CROWD", 1)
+    live = served.pages._live
+
+    async def speak() -> None:
+        with anyio.fail_after(5):
+            while not live.followers:
+                await anyio.lowlevel.checkpoint()
+        assert (await served.ask("/changes")).status_code == 429
+        told(live, 1)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(speak)
+        answer = await served.ask("/changes")
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert "event: change\ndata: " in answer.text
+    assert "persona qa-1 added" in answer.text
+    assert live.followers == set()
