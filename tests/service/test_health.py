@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 
+import anyio
 import httpx
 import pytest
 from hypothesis import given
@@ -331,7 +332,10 @@ def test_no_text_makes_two_lines_of_one(text: str) -> None:
 @pytest.mark.jail
 async def test_systemd_is_told_and_the_pages_answer(up: Up, manager: socket.socket) -> None:
     up.drop("qa-look", persona("qa-look", FETCH))
-    process = up.start(NOTIFY_SOCKET=os.environ["NOTIFY_SOCKET"], WATCHDOG_USEC="1000000")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    told_to = {"NOTIFY_SOCKET": os.environ["NOTIFY_SOCKET"], "WATCHDOG_USEC": "1000000"}
+    process = up.start("--port", str(port), **told_to)
     said: list[str] = []
 
     def ready() -> bool:
@@ -345,8 +349,19 @@ async def test_systemd_is_told_and_the_pages_answer(up: Up, manager: socket.sock
         assert (await client.get("/healthz")).status_code == 200
         await up.until(lambda: any(up.footers(path.name) for path in (up.state / "runs").iterdir()))
         told = (await client.get("/readyz")).json()
+        while told["platform"]["up"] is None:  # the journal has the end of a run a moment after its record
+            await anyio.sleep(0.05)
+            told = (await client.get("/readyz")).json()
         assert (told["personas"], told["refused"], list(told["next"])) == (1, {}, ["qa-look"])
         assert (told["platform"]["up"], told["platform"]["by"]) == (True, "qa-look")
+        assert told["page"] == f"http://127.0.0.1:{port}/"
+        for path in ("", "worklist", "runs", "personas", "platform", "log"):
+            inside = await client.get(f"/{path}", timeout=30)
+            async with httpx.AsyncClient() as browser:
+                outside = await browser.get(told["page"] + path, timeout=30)
+            assert [inside.status_code, outside.status_code] == [200, 200], path
+            said += heard(manager)  # its queue holds a few words
+        assert "qa-look" in (await client.get("/")).text
         metrics = (await client.get("/metrics")).text
         assert 'fleet_coverage_probes{group="looked",persona="qa-look"} 1.0' in metrics
     assert await up.end(process) == 0

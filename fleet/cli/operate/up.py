@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,9 +19,11 @@ from fleet import disk_reserve
 from fleet.app.bootstrap import GRACE_S, Bootstrap, Options, fenced
 from fleet.cli import at_once
 from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table
+from fleet.clock import iso
 from fleet.config import load_fleet, load_platform
 from fleet.config.files import persona_dirs
 from fleet.errors import FleetError, Unreachable, UsageError
+from fleet.events.daemon_words import soon
 from fleet.gate.dial import DIAL, read_dial
 from fleet.retry import START_UP
 from fleet.service.logs import configure
@@ -63,7 +66,13 @@ def up(
 
         def text() -> None:
             print(f"platform  {plan['platform']}  dial {plan['dial']}")
-            table(("persona", "triggers"), ([row["persona"], row["triggers"]] for row in plan["personas"]))
+            now = iso(datetime.now(UTC))
+            columns = ("persona", "next", "triggers")
+            rows = (
+                [row["persona"], soon(now, row["next"]) if row["next"] else "-", row["triggers"]]
+                for row in plan["personas"]
+            )
+            table(columns, rows)
             for reason in plan["refused"]:
                 note(f"refused: {reason}")
 
@@ -76,15 +85,19 @@ def up(
 
 
 def planned(folders: Sequence[Path], platform: str | None) -> dict[str, Any]:
-    """What would run, and why the rest would not."""
+    """What would run, when first, and why the rest would not; beside a daemon, what it would start next."""
+    from fleet.app.forecast import forecast
     from fleet.app.persona_sets import roster
 
     config = load_fleet()
     profile, path = load_platform(platform or config.platform, state())
     found, errors = roster(*folders)
-    rows = []
-    for name, one in sorted(found.items()):
-        rows.append({"persona": name, "triggers": one.persona.starts or "by hand only"})
+    first = run(lambda: forecast(state(), profile, found.values()))
+    upcoming = {name: iso(at) for name, at in first.items()}
+    rows = [
+        {"persona": name, "triggers": one.persona.starts or "by hand only", "next": upcoming.get(name, "")}
+        for name, one in sorted(found.items())
+    ]
     return {
         "platform": profile.name,
         "profile": str(path),
