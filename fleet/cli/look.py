@@ -58,7 +58,7 @@ from fleet.triage.triage_pass import TRIAGE, pass_over
 
 app = make_app()
 
-TOGETHER = ("qa-security", "qa-ux", "qa-smoke")
+TOGETHER = ("qa-security", "qa-mcp", "qa-ux", "qa-smoke")
 ALONE = "qa-perf"
 """Measures latency: nothing else of ours runs beside it, and it has the rest of the time."""
 SHARE = 0.75
@@ -291,7 +291,11 @@ async def _fire_all(
 ) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     """The reports of those that apply; those that measure latency run last, alone. And who had no time."""
     rows = applicable_probes(personas, Capabilities(world.platform, None))
-    applies = {one["persona"] for one in rows if one["applicable"]}
+    applies = {
+        row["persona"]
+        for row in rows
+        if row["applicable"] or (personas[row["persona"]].persona.explore and not row["idle"])
+    }
     found = list[dict[str, Any]]()
 
     async def one(name: str, seconds: float) -> None:
@@ -306,7 +310,7 @@ async def _fire_all(
 
     async with anyio.create_task_group() as group:
         for name in TOGETHER:
-            if name in plan.personas and (name in applies or personas[name].persona.explore):
+            if name in plan.personas and name in applies:
                 group.start_soon(in_turn, name)
     if ALONE not in plan.personas:
         return found, ()

@@ -199,7 +199,7 @@ class _ReplyReader:
     """Says of the bytes so far whether the reply to a request is among the events of a stream."""
 
     def __init__(self, ident: int) -> None:
-        self._ident, self._decoder, self._over = ident, Decoder(), False
+        self._ident, self._decoder, self._over = ident, Decoder(primed=True), False
 
     def feed(self, chunk: bytes) -> bool:
         """Whether nothing more needs to be read; a body that is no stream is read to its end."""
@@ -230,7 +230,7 @@ def _message(reply: http.HttpReply, ident: int) -> Json:
 
 
 def _events(reply: http.HttpReply) -> Iterator[object]:
-    decoder = Decoder()
+    decoder = Decoder(primed=True)
     with suppress(StreamFault):  # the events before a fault count
         decoder.feed(reply.body)
     yield from decoder.events[:MAX_EVENTS]

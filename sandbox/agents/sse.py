@@ -20,9 +20,13 @@ class StreamFault(Exception):
 
 
 class Decoder:
-    """Feed bytes; `events` holds the JSON payload of each complete event (WHATWG framing: LF, CR or CRLF)."""
+    """Feed bytes; `events` holds the JSON payload of each complete event (WHATWG framing: LF, CR or CRLF).
 
-    def __init__(self) -> None:
+    `primed`: an event without data is no fault; a stream of MCP begins with one, for its id.
+    """
+
+    def __init__(self, *, primed: bool = False) -> None:
+        self._primed = primed
         self.events: list[Any] = []
         self._utf8 = codecs.getincrementaldecoder("utf-8")("strict")
         self._line: list[str] = []
@@ -93,7 +97,7 @@ class Decoder:
         payload, had = "\n".join(self._data), bool(self._data)
         self._data.clear()
         self._size, self._pending = 0, False
-        if not had or payload == "[DONE]":
+        if not had or payload == "[DONE]" or (self._primed and not payload):
             return
         try:
             self.events.append(strict_json.loads(payload))

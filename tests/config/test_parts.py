@@ -128,11 +128,11 @@ def test_what_cannot_be_is_refused_with_its_key(text: str, why: str) -> None:
 @pytest.mark.parametrize(
     ("text", "idle"),
     [
-        (SITE, {"qa-fuzz"}),
-        (AGENTS, set()),
-        (COMPILER, {"qa-perf", "qa-security", "qa-ux"}),
-        (DIAMOND, {"qa-ux"}),
-        ("", {"qa-fuzz", "qa-perf", "qa-retest", "qa-security", "qa-smoke", "qa-ux"}),
+        (SITE, {"qa-fuzz", "qa-mcp"}),
+        (AGENTS, {"qa-mcp"}),
+        (COMPILER, {"qa-mcp", "qa-perf", "qa-security", "qa-ux"}),
+        (DIAMOND, {"qa-mcp", "qa-ux"}),
+        ("", {"qa-fuzz", "qa-mcp", "qa-perf", "qa-retest", "qa-security", "qa-smoke", "qa-ux"}),
     ],
     ids=["site", "agents", "compiler", "diamond", "nothing"],
 )

@@ -86,7 +86,7 @@ def test_duplicates_wrong_names_and_unknown_keys_are_refused(tmp_path: Path) -> 
 
 
 def test_the_shipped_personas() -> None:
-    looking = ["qa-fuzz", "qa-perf", "qa-retest", "qa-security", "qa-smoke", "qa-ux"]
+    looking = ["qa-fuzz", "qa-mcp", "qa-perf", "qa-retest", "qa-security", "qa-smoke", "qa-ux"]
     assert sorted(PERSONAS) == sorted([*looking, "qa-fix", "qa-triage"])
     triage = PERSONAS["qa-triage"]
     assert (triage.driver, triage.tools, triage.probe) == ("triage", (), ())
@@ -96,7 +96,7 @@ def test_the_shipped_personas() -> None:
 
 def test_a_persona_grants_nothing_beyond_its_table() -> None:
     granted = {name: set(persona.tools) for name, persona in PERSONAS.items()}
-    assert granted["qa-security"] == {"qa_account", "qa_call", "qa_chain", "qa_fetch", "qa_mcp"}
+    assert granted["qa-security"] == {"qa_account", "qa_call", "qa_chain", "qa_fetch"}
     assert granted["qa-fuzz"] == {"qa_compile", "qa_fuzz", "qa_publish", "qa_call", "qa_chain"}
     assert granted["qa-ux"] == {"qa_call", "qa_fetch", "qa_browse"}
     assert not any("qa_report" in tools for tools in granted.values())

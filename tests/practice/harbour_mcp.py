@@ -395,7 +395,9 @@ class Desk(BaseHTTPRequestHandler):
             return self._json(status, whole, **headers)
         note = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "…"}}
         events = "".join(f"event: message\ndata: {json.dumps(one)}\n\n" for one in (note, whole))
-        return self._send(200, events.encode(), {"content-type": "text/event-stream"} | headers)
+        return self._send(
+            200, f"id: 1\ndata: \n\n{events}".encode(), {"content-type": "text/event-stream"} | headers
+        )
 
     def _json(self, status: int, value: Json, **headers: str) -> None:
         self._send(status, json.dumps(value).encode(), {"content-type": "application/json"} | headers)

@@ -53,6 +53,8 @@ class McpExplorer:
         self._callers = ("", "one", "other") if platform.accounts else ("",)
         self._met: dict[str, str] = {}
         """As whom a server is asked, by its URL: the first who is shown its tools."""
+        self._slow = set[tuple[str, ...]]()
+        """Tools that are not called again, by server and name."""
         self._wire: dict[str, str] = {}
         """The version that a server was first met with."""
         self._left: dict[str, str] = {}
@@ -65,12 +67,18 @@ class McpExplorer:
 
     def ask(self, most: int) -> Sequence[Question]:
         asked = list[Question]()
+        self._next = [one for one in self._next if not self._slow & set(map(_called, one.steps))]
         while self._next and len(self._next[0].steps) <= most:
             most -= len(self._next[0].steps)
             asked.append(self._next.pop(0))
         return asked
 
     def learn(self, question: Question, results: Results) -> None:
+        for step, result in zip(question.steps, results, strict=False):
+            if _called(step) and (result.get("hung") or result.get("ended")):
+                url, name = _called(step)
+                self._left[f"MCP tool {name} of {url}"] = "a call of it had no answer: it was not asked more"
+                self._slow.add((url, name))
         if not isinstance(question, McpLookup) or not results:
             return
         url, caller, result = question.url, question.caller, results[0]
@@ -144,6 +152,8 @@ class McpExplorer:
                 and not hints.get("readOnlyHint")
             ):
                 why = "its server says that it destroys"
+            elif _task_only(one):
+                why = "it is called as a task alone"
             elif not may:
                 why = "calling it is an act: it takes the rung exercise, and its endpoint in web.act_paths"
             else:
@@ -181,6 +191,17 @@ class McpExplorer:
 
 
 make = McpExplorer
+
+
+def _called(step: Step) -> tuple[str, ...]:
+    """The server and the tool that a step calls; empty for any other step."""
+    args = step.args
+    return (str(args["url"]), str(args["name"])) if args.get("method") == CALL else ()
+
+
+def _task_only(tool: Mapping[str, Any]) -> bool:
+    execution = tool.get("execution")
+    return isinstance(execution, Mapping) and execution.get("taskSupport") == "required"
 
 
 def _named(found: Mapping[str, Any], kind: str, key: str) -> list[Mapping[str, Any]]:
