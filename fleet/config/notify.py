@@ -23,6 +23,8 @@ NoticeEvent = Literal[
     "budget-spent",
     "degraded",
     "proposal",
+    "instruction",
+    "fence",
 ]
 EVENTS: tuple[NoticeEvent, ...] = get_args(NoticeEvent)
 SECRETS: Mapping[str, str] = {"urls_file": "notify", "secret_file": "notify-webhook"}

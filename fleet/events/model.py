@@ -262,6 +262,17 @@ class FindingRepeated(RunEvent):
     index: int
 
 
+class InstructionSeen(RunEvent):
+    """An answer reads like an order to a machine: noticed, never obeyed. Once a place and run."""
+
+    type: Literal["instruction.seen"] = "instruction.seen"
+    call: int
+    tool: str
+    place: str
+    signs: tuple[str, ...]
+    quote: str
+
+
 class ResourceReleased(RunEvent):
     type: Literal["resource.released"] = "resource.released"
     kind: str
@@ -342,6 +353,7 @@ Event = Annotated[
     | FindingVerified
     | FindingPosted
     | FindingRepeated
+    | InstructionSeen
     | ResourceReleased
     | DialDistrusted
     | Footer,

@@ -19,6 +19,7 @@ from fleet.events.model import (
     Footer,
     GateDenied,
     Header,
+    InstructionSeen,
     MessageSaid,
     OutageEnded,
     OutageNoticed,
@@ -109,6 +110,10 @@ def _facts(record: Event) -> str:  # noqa: C901  one case for each event
             return f"posted {record.fingerprint} as log entry {record.index}"
         case FindingRepeated():
             return f"{record.fingerprint} is already on the log, entry {record.index}"
+        case InstructionSeen():
+            return (
+                f"{record.place} reads like an order to a machine ({', '.join(record.signs)}): {record.quote}"
+            )
         case ResourceReleased():
             return f"released {record.kind} {record.ref}"
         case FixStepTaken():

@@ -20,7 +20,15 @@ from fleet.broker.egress_record import EGRESS
 from fleet.clock import iso
 from fleet.drivers.session import RunOver
 from fleet.errors import ConfigError, FleetError, LostRun, TryAgain
-from fleet.events.model import DialDistrusted, Footer, GateDenied, Header, ToolRequested, TurnUsage
+from fleet.events.model import (
+    DialDistrusted,
+    Footer,
+    GateDenied,
+    Header,
+    InstructionSeen,
+    ToolRequested,
+    TurnUsage,
+)
 from fleet.events.stream import Stream
 from fleet.events.trajectory import TrajectoryFile, read
 from fleet.gate.budget import Budget, Ledger
@@ -193,6 +201,9 @@ class ActiveRun:
             last = event.at
             if isinstance(event, ToolRequested | GateDenied):
                 self.session.calls = max(self.session.calls, event.call)
+            if isinstance(event, InstructionSeen):
+                words = f"reads like an order to a machine ({', '.join(event.signs)}): {event.quote}"
+                self.session.sightings.note("instruction", event.place, words)
             if isinstance(event, Footer):  # only the journal's record is missing
                 footer = event
         self.turns, self.usage, wrong = counts(self.world.folder(self.run), self.run)
@@ -260,6 +271,7 @@ class ActiveRun:
             self.session.egress.sync()
             ends = {TRAJECTORY: self.sink.end, EGRESS: self.session.egress.end_place}
             await seal_records(world.journal, self.run, ends)
+            await self.session.sightings.keep(world, self.run)
             await self._remember(outcome)
             if not await world.journal.finish(self.run, outcome, detail, ended=self.ended):
                 raise lost(self.run)

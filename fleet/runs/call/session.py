@@ -33,6 +33,7 @@ from fleet.jail.model import Egress
 from fleet.retry import SILENT_TARGET, WITHDRAWN_TARGET
 from fleet.runs.call.guest_protocol import answer, answers, attached, bad_args, batch_line, request_line
 from fleet.runs.call.replies import small
+from fleet.runs.call.sightings import Sightings
 from fleet.runs.call.targets import (
     FAILURES,
     STRIKES,
@@ -145,6 +146,7 @@ class RunSession:
         self._degraded = ""
         self.breaker = CircuitBreaker(world.clock, world.patience_s)
         self.contacts = Contacts(targets_of(world.platform))
+        self.sightings = Sightings()
         self.charged_together = context.gate.together
         """The calls judged inside are charged at once."""
         self.recorded_together = context.stream.together
@@ -345,6 +347,7 @@ class RunSession:
     def _noted(self, record: EgressRecord) -> None:
         self.requests += 1
         count_request(self.hosts, record)
+        self.sightings.requested(record)
         if record.pause:
             self._resumes = max(self._resumes, self._world.clock.monotonic() + record.pause)
         if record.strained_s >= (longest := self._world.platform.web.degraded_s):
@@ -385,6 +388,8 @@ class RunSession:
                 seconds=round(seconds, 4),
             )
         )
+        if (seen := self.sightings.answered(asked.number, asked.tool, asked.args, result)) is not None:
+            self._stream.emit(seen)
 
     def check_spent(self) -> None:
         """RunOver when a budget refused a signature of the last call, or STOP did; FleetError when what it
@@ -504,6 +509,7 @@ class RunSession:
                 args=small(self._world.redactor.fields(args)),
             )
         )
+        self.sightings.refused(rule, target_of(tool, args), reason)
         if verdict.ends_run:
             raise RunOver(_OVER.get(rule, "refused"), reason)
         return Answer({}, denied=rule or "unknown", reason=reason)

@@ -129,6 +129,20 @@ def of_accounts(state: NoticeState, missing: Mapping[str, str], platform: str, n
     return state.noting(found, unaccounted=tuple(sorted(missing)))
 
 
+def of_sightings(state: NoticeState, found: Mapping[str, str], platform: str, now: str) -> NoticeState:
+    """Orders to machines and requests out of scope, by `KIND:PLACE`, each once."""
+    told = [
+        Notice(
+            event="fence" if key.startswith("fence:") else "instruction",
+            text=inert(f"{platform}, {what}"),
+            at=now,
+        )
+        for key, what in sorted(found.items())
+        if key not in state.sighted
+    ]
+    return state.noting(told, sighted=tuple(sorted(found)))
+
+
 def of_budgets(
     state: NoticeState,
     left: Mapping[str, Mapping[Unit, int]],

@@ -36,6 +36,8 @@ GROUPS: Mapping[NoticeEvent, str] = MappingProxyType(
         "budget-spent": "budget",
         "degraded": "daemon",
         "proposal": "proposals",
+        "instruction": "notices",
+        "fence": "notices",
     }
 )
 """Events that share a message."""
@@ -91,7 +93,7 @@ class NoticeState(_NoticePart):
     `items` is what was last reported of each item, `proposals` of each proposal, None before the first look:
     what was there before is not news. `outage` is the open outage (fingerprint) and `ended` those known to be
     over; `lock_outs` are their reasons by persona, `unaccounted` the parts without
-    accounts, `spent` the day and the budgets reported as spent. `sent`
+    accounts, `sighted` the places of what was seen, `spent` the day and the budgets reported as spent. `sent`
     is when each group had its last message. `sender` holds the turn to send until `until`, where several
     daemons share the journal.
     """
@@ -102,6 +104,7 @@ class NoticeState(_NoticePart):
     ended: tuple[str, ...] = ()
     lock_outs: dict[str, str] = {}
     unaccounted: tuple[str, ...] = ()
+    sighted: tuple[str, ...] = ()
     spent: tuple[str, ...] = ()
     hosts: dict[str, HostState] = {}
     waiting: tuple[Notice, ...] = ()

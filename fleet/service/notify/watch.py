@@ -23,6 +23,7 @@ from fleet.errors import FleetError
 from fleet.events.outbound import WarnOnce
 from fleet.findings.redact import Redactor
 from fleet.gate.budget import Unit, left_today
+from fleet.runs.call.sightings import SIGHTED
 from fleet.runs.desk.exit_codes import LEFT, LOCK_OUT, UNEXPLORED
 from fleet.runs.outage.book import book_of
 from fleet.service.notify.news import (
@@ -34,6 +35,7 @@ from fleet.service.notify.news import (
     of_lost,
     of_outages,
     of_proposals,
+    of_sightings,
 )
 from fleet.service.notify.receivers import Receivers, ping
 from fleet.service.notify.state import (
@@ -132,6 +134,7 @@ class NoticeWatch:
         outages = await book_of(self._journal, self._platform)
         proposals = await self._journal.proposals(self._platform)
         lock_outs, unaccounted = await self._lock_outs(), await self._unaccounted()
+        sighted = await self._sighted()
         left = await left_today(self._journal, news.limits)
 
         def step(before: NoticeState) -> NoticeState:
@@ -144,6 +147,7 @@ class NoticeWatch:
             state = of_outages(state, outages, self._platform, at)
             state = of_lock_outs(state, lock_outs, self._platform, at)
             state = of_accounts(state, unaccounted, self._platform, at)
+            state = of_sightings(state, sighted, self._platform, at)
             state = of_budgets(state, left, news.limits, at)
             state = wanted(state, before, section.events, silenced, now)
             return due(state, section, receivers, self._platform, now)
@@ -161,6 +165,15 @@ class NoticeWatch:
             for row in parts
             if row["part"] == LOCK_OUT
         }
+
+    async def _sighted(self) -> dict[str, str]:
+        """By kind and place, what runs saw and where."""
+        prefix = f"{SIGHTED}{self._platform}:"
+        found = dict[str, str]()
+        for key, text in (await self._journal.facts(prefix)).items():
+            one, place = json.loads(text), key.removeprefix(prefix)
+            found[place] = f"{place.partition(':')[2]}: {one['what']} (run {one['run']})"
+        return found
 
     async def _unaccounted(self) -> dict[str, str]:
         """By part of the platform, why the last runs could make no account."""

@@ -1,0 +1,69 @@
+"""What a run saw that a person should know, and is no finding: orders to machines, asking out of scope."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from fleet.broker.egress_read import OUT_OF_SCOPE
+from fleet.broker.egress_record import EgressRecord
+from fleet.clock import iso
+from fleet.events.model import InstructionSeen
+from fleet.findings.instructions import in_result
+from fleet.runs.call.targets import target_of
+from fleet.runs.context import FleetContext
+from fleet.text import line
+
+SIGHTED = "sighted:"
+"""Prefix of the journal's facts, by platform, kind of notice and place: each is told once."""
+MOST = 20
+"""Places of one kind that a run keeps: a hostile page can name any number of them."""
+Kind = Literal["instruction", "fence"]
+FENCES = frozenset({"scope", "never"})
+"""Rules of the gate that a call breaks only by asking for what is not in scope."""
+
+
+class Sightings:
+    """Of one run, by kind and place, in words; the first at each place counts."""
+
+    def __init__(self) -> None:
+        self.found: dict[tuple[Kind, str], str] = {}
+
+    def answered(
+        self, call: int, tool: str, args: Mapping[str, Any], result: Mapping[str, Any]
+    ) -> InstructionSeen | None:
+        """The event of an answer that speaks to a machine, where that place has not spoken before."""
+        place = target_of(tool, args)
+        if ("instruction", place) in self.found or (sighting := in_result(result)) is None:
+            return None
+        signs = ", ".join(sighting.signs)
+        quote = line(sighting.quote, 160)
+        if not self.note("instruction", place, f"reads like an order to a machine ({signs}): {quote}"):
+            return None
+        return InstructionSeen(call=call, tool=tool, place=place, signs=sighting.signs, quote=quote)
+
+    def refused(self, rule: str, place: str, why: str) -> None:
+        """A call that the gate refused."""
+        if rule in FENCES:
+            self.note("fence", f"{rule} {place}", why)
+
+    def requested(self, record: EgressRecord) -> None:
+        """A request that the broker refused."""
+        if record.rule in OUT_OF_SCOPE:
+            self.note("fence", f"{record.rule} {record.host}", f"a request of a jail to {record.host}")
+
+    def note(self, kind: Kind, place: str, what: str) -> bool:
+        """Keep one, unless it is known or there are too many."""
+        if (kind, place) in self.found or sum(one == kind for one, _ in self.found) >= MOST:
+            return False
+        self.found[kind, line(place, 120)] = what
+        return True
+
+    async def keep(self, world: FleetContext, run: str) -> None:
+        """Write what is new on this platform into the journal, for the notices."""
+        for (kind, place), what in self.found.items():
+            key = f"{SIGHTED}{world.platform.name}:{kind}:{world.redactor.text(place)}"
+            if not world.trial and await world.journal.get(key) is None:
+                told = {"run": run, "at": iso(world.clock.now()), "what": world.redactor.text(what)}
+                await world.journal.put(key, json.dumps(told), run=run)
