@@ -18,6 +18,7 @@ from fleet.chain.keys import load_key
 from fleet.chain.log.choice import MutedLog, log_of
 from fleet.chain.log.own_entries import OwnEntries
 from fleet.chain.names import Names
+from fleet.chain.node.abi_file import read_functions
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.signing.judge import SigningLimits
 from fleet.chain.signing.never import NeverList
@@ -25,6 +26,7 @@ from fleet.chain.signing.signer import JournalledTx, Keys, Signer
 from fleet.chain.signing.sponsor import Sponsor
 from fleet.clock import Clock, SystemClock
 from fleet.config import FleetConfig, LiveConfig, Platform, SinkSection, key_file
+from fleet.config.files import beside
 from fleet.drivers.model.factory import model_key
 from fleet.errors import Unreachable
 from fleet.events.sinks import sinking
@@ -126,6 +128,7 @@ async def wired(  # noqa: PLR0913  the composition root
         closed = profile.schedule.watch(clock)
         policy = replace(EgressPolicy.of(profile), never=never, rung=rung, closed=closed)
         signer = Signer(rpc, profile.chain, tx, keys=keys, fences=fences(state, never, profile))
+        functions = read_functions(beside(fence.profile, abi)) if (abi := profile.chain.abi) else {}
         tried = partial(why_not_started, fence.shown, profile.compiler.program, fence.other_jail)
         yield FleetContext(
             state=state,
@@ -144,8 +147,9 @@ async def wired(  # noqa: PLR0913  the composition root
             watch=(*watch, *readers),
             model=configured_model(config, state),
             accounts=accounts,
-            checks=checks_of(rpc, profile, tier, tried),
+            checks=checks_of(rpc, profile, tier, tried, functions),
             search_start=partial(read_start, profile.compiler, fence.profile),
+            functions=functions,
         )
 
 

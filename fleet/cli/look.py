@@ -19,6 +19,7 @@ from fleet.app.discovery.profile import ProfileContext
 from fleet.app.persona_sets import roster
 from fleet.app.program import program
 from fleet.app.wiring import open_world
+from fleet.chain.node.abi_file import read_functions
 from fleet.cli.console import DryRun, Json, make_app, note, put, refuse_if_stopped, run, state
 from fleet.cli.first_look import (
     Contact,
@@ -86,6 +87,10 @@ def look(  # noqa: PLR0913  a command
         bool, typer.Option("--yes-i-may", help="It is yours, or you have its owner's permission: do not ask.")
     ] = False,
     contact: Contact = "",
+    abi: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The contract's ABI in JSON: its functions by name and type."),
+    ] = None,
     persona: Annotated[
         list[str] | None,
         typer.Option(help=f"Only this one of {', '.join((*TOGETHER, ALONE))}; may be repeated."),
@@ -107,7 +112,11 @@ def look(  # noqa: PLR0913  a command
     if wrong := sorted({*(persona or ())} - {*TOGETHER, ALONE}):
         raise UsageError(f"--persona {wrong[0]}", remedy=f"choose of {', '.join((*TOGETHER, ALONE))}")
     rung = Rung.EXERCISE if exercise else Rung.OBSERVE
-    plan = LookPlan(named, folder, minutes, rung, tuple(persona or (*TOGETHER, ALONE)))
+    if abi:
+        read_functions(abi)
+        if not named.address:
+            raise UsageError("--abi is a contract's", remedy="name its address, and the URL of its node")
+    plan = LookPlan(named, folder, minutes, rung, tuple(persona or (*TOGETHER, ALONE)), abi)
     if dry_run:
         data = plan.as_data(run(lambda: foreign_hosts(named)))
         put(data, as_json=as_json, text=lambda: print("\n".join(f"{key}  {data[key]}" for key in data)))
@@ -139,6 +148,7 @@ class LookPlan:
     minutes: float
     rung: Rung
     personas: tuple[str, ...]
+    abi: Path | None = None
 
     @property
     def profile(self) -> Path:
@@ -172,10 +182,13 @@ def prepare(plan: LookPlan, *, yes: bool, contact: str) -> None:
             authorisation=word,
             gentle=bool(foreign),
             exercise=plan.rung is Rung.EXERCISE,
+            abi=str(plan.abi.absolute()) if plan.abi else "",
         )
         write_profile(plan.profile, asked(plan.named, word), context)
     else:
         note(f"the profile was changed by hand, and stands: {near(plan.profile)}")
+        if plan.abi and earlier and not earlier.chain.abi:
+            note(f"it names no abi: write abi = {json.dumps(str(plan.abi.absolute()))} below its diamond")
         if plan.rung is Rung.EXERCISE and earlier and not earlier.web.act_paths:
             note("it names no act_paths: --exercise can write nothing there")
     lines = [f"platform = {json.dumps(plan.named.name)}", *(["[jail]"] if jail else [])]

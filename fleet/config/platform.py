@@ -55,6 +55,9 @@ class ChainSection(Section):
     """Chain id; a node that answers another one is refused before anything is signed."""
     diamond: Address | Literal[""] = ""
     """The EIP-2535 diamond that holds names, metadata and the feedback log, if there is one."""
+    abi: str = ""
+    """File with the ABI of `diamond` in JSON, beside this one: its functions are then known by name and type,
+    as far as no document and no loupe says them."""
     token: Address | Literal[""] = ""
     """ERC-20 that registration is paid in; leave it out where names are free."""
     confirmations: int = Field(default=0, ge=0)
@@ -81,6 +84,8 @@ class ChainSection(Section):
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
+        if self.abi and not self.diamond:
+            raise ValueError("abi is that of the contract at diamond: set diamond too")
         if self.finality_blocks < self.confirmations:
             raise ValueError(
                 f"finality_blocks = {self.finality_blocks} is less than confirmations = {self.confirmations}:"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 
@@ -49,8 +49,15 @@ class Checks:
     """Tries the platform's compiler and loader: why this machine cannot start them, or ""."""
 
 
-def checks_of(rpc: Rpc, profile: Platform, tier: Tier, cannot_start: Callable[[], Awaitable[str]]) -> Checks:
-    """The checks of a real platform and of the tier that the jail has proven."""
+def checks_of(
+    rpc: Rpc,
+    profile: Platform,
+    tier: Tier,
+    cannot_start: Callable[[], Awaitable[str]],
+    named: Collection[str] = (),
+) -> Checks:
+    """The checks of a real platform and of the tier that the jail has proven; `named` are the selectors of
+    the profile's ABI."""
 
     async def health() -> None:
         await rpc.check_target(profile)
@@ -59,7 +66,7 @@ def checks_of(rpc: Rpc, profile: Platform, tier: Tier, cannot_start: Callable[[]
     return Checks(
         health=health,
         node=partial(ask_node, profile.chain.rpc),
-        offered=partial(offered, rpc, profile.chain.diamond) if profile.chain.diamond else unlisted,
+        offered=partial(offered, rpc, profile.chain.diamond, named) if profile.chain.diamond else unlisted,
         cannot_start=cannot_start,
     )
 

@@ -15,6 +15,7 @@ from fleet.broker.broker import Broker, EgressPolicy, EgressRecord, TxPort
 from fleet.broker.egress_record import CallEgress
 from fleet.chain.log.choice import MutedLog
 from fleet.chain.log.own_entries import OwnEntries
+from fleet.chain.node.abi import Function
 from fleet.chain.node.digest import metadata_key
 from fleet.chain.ports import FeedbackPort, NamesPort
 from fleet.chain.signing.never import NeverList
@@ -146,6 +147,8 @@ class FleetContext:
     accounts: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
     """User and secret of the accounts that the profile names, by label."""
     search_start: Callable[[], SearchStart] = SearchStart
+    functions: Mapping[str, Function] = field(default_factory=dict)
+    """What the profile's ABI names, by selector."""
     """Reads what the profile names for a search of its compiler. ConfigError, BadGrammar."""
     spread_s: float = 2.0
     """Pause between two rounds of proofs: no finding rests on one burst of load."""

@@ -279,6 +279,7 @@ class Drive:
             platform=world.platform,
             tools=frozenset(one.tools),
             acts=acts,
+            functions=world.functions,
             seconds=max(self.started + self.budget.wall_s * EXPLORING - now, 1.0),
             start=await self._search_start() if SEARCHER in makers else SearchStart(),
         )

@@ -15,6 +15,7 @@ _PUSH1, _PUSH4, _PUSH32 = 0x60, 0x63, 0x7F
 _COMPARES = frozenset((0x14, 0x18, 0x03))
 """EQ of solc; XOR and SUB of other compilers."""
 _DUPS = range(0x80, 0x90)
+_DELEGATECALL = 0xF4
 
 
 def fingerprint(code: bytes) -> str:
@@ -39,6 +40,11 @@ def dispatched(code: bytes) -> tuple[str, ...]:
         if len(found) == MAX_FUNCTIONS:
             break
     return tuple(found)
+
+
+def is_whole(code: bytes) -> bool:
+    """Whether a contract has all of its functions in its own code: it hands no call on to another's."""
+    return all(opcode != _DELEGATECALL for opcode, _ in _operations(code))
 
 
 def _operations(code: bytes) -> list[tuple[int, bytes]]:

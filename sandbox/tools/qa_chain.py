@@ -6,6 +6,7 @@ takes reads alone, and this module does not know the one that takes transactions
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -31,6 +32,7 @@ from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 MAX_WATCH = 24
 MAX_SETUP = 4
 MAX_WEI = 10**21
+_SIGNATURE = re.compile(r"[A-Za-z_$][\w$]{0,99}\([\w,()\[\]]{0,400}\)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ class Args:
     """Calls before a simulated one: selector, types, args, wei."""
     code: dict[str, str] = field(default_factory=dict)
     """Code to put at an address for a simulation, 0x hex by address."""
+    named: tuple[str, ...] = ()
+    """Signatures of functions that this names by selector, for whoever reads it."""
     surface: bool = False
     """Whether to list facets and selectors."""
 
@@ -108,6 +112,8 @@ class Result(ToolAnswer):
 
 def run(args: Args, ctx: Context) -> Result:
     deadline = Deadline(ctx.deadline_s * 0.9)
+    if len(args.named) > 2 * MAX_WATCH or not all(map(_SIGNATURE.fullmatch, args.named)):
+        raise Mistake(f"/args/named: expected at most {2 * MAX_WATCH} signatures such as setRate(uint256)")
     if args.surface:
         return _surface(ctx, deadline)
     if args.simulate:
@@ -228,7 +234,7 @@ SPEC = ToolSpec(
     expects="result.ok && result.value >= 0",
     public=PUBLIC
     | {"function", "args", "value", "block", "simulate", "types", "sender", "wei", "watch", "setup"}
-    | {"code", "surface", "how", "by", "succeeded", "reverted", "returned", "gas_used", "events"}
+    | {"code", "named", "surface", "how", "by", "succeeded", "reverted", "returned", "gas_used", "events"}
     | {"before", "after"},
     volatile=VOLATILE | {"block", "gas_used", "before", "after", "events", "returned"},
 )

@@ -24,6 +24,7 @@ async def test_a_run_survives_sigkill_after_its_journal_steps(farm: Farm) -> Non
     await course.a_run_survives(farm)
 
 
+@course.LONG
 async def test_a_run_that_posts_to_a_registry_survives_sigkill(farm: Farm) -> None:
     """ERC-8004: what a try signed before it died has other bytes than what the next one would sign."""
     async with Rpc(farm.devnet.chain.url) as rpc:

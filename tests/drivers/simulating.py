@@ -7,6 +7,7 @@ import subprocess
 import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from fleet.broker.rpc_policy import METHODS, rewrite
+from fleet.chain.node.abi import Function
 from fleet.config import Platform
 from fleet.devnet import solc
 from fleet.drivers.explore.chain import explorer as chain
@@ -33,7 +35,20 @@ APP = "0x" + "ab" * 32
 
 def compiled(source: str) -> dict[str, tuple[bytes, dict[str, str]]]:
     """Creation code and selectors by signature, of each contract in a source."""
-    wanted = {"*": {"*": ["evm.bytecode.object", "evm.methodIdentifiers"]}}
+    return {
+        name: (bytes.fromhex(one["evm"]["bytecode"]["object"]), one["evm"]["methodIdentifiers"])
+        for name, one in _output(source).items()
+    }
+
+
+def abi_of(source: str, contract: str) -> str:
+    """The ABI of a contract as a file has it."""
+    return json.dumps({"contractName": contract, "abi": _output(source)[contract]["abi"]})
+
+
+@cache
+def _output(source: str) -> dict[str, Any]:
+    wanted = {"*": {"*": ["abi", "evm.bytecode.object", "evm.methodIdentifiers"]}}
     request = {
         "language": "Solidity",
         "sources": {"House.sol": {"content": source}},
@@ -45,10 +60,8 @@ def compiled(source: str) -> dict[str, tuple[bytes, dict[str, str]]]:
     )
     answer = json.loads(done.stdout)
     assert [error["formattedMessage"] for error in answer.get("errors", [])] == []
-    return {
-        name: (bytes.fromhex(one["evm"]["bytecode"]["object"]), one["evm"]["methodIdentifiers"])
-        for name, one in answer["contracts"]["House.sol"].items()
-    }
+    found: dict[str, Any] = answer["contracts"]["House.sol"]
+    return found
 
 
 def through_policy(
@@ -89,7 +102,12 @@ def context(diamond: str) -> Context:
 
 
 def explored(
-    diamond: str, state: Mapping[str, Any] | None = None, *, face: str = "http://{name}.test/", seed: int = 1
+    diamond: str,
+    state: Mapping[str, Any] | None = None,
+    *,
+    face: str = "http://{name}.test/",
+    seed: int = 1,
+    functions: Mapping[str, Function] | None = None,
 ) -> tuple[list[Violation], list[Mapping[str, Any]], Mapping[str, Any]]:
     """What an explorer finds on a diamond until it has no more questions; its calls; and its state."""
     profile = {
@@ -99,7 +117,9 @@ def explored(
         "metadata": {"app": "house.app", "face": "house.face"},
     }
     platform = Platform.model_validate(profile)
-    ground = ExplorerContext(platform=platform, tools=frozenset({"qa_chain"}), acts=False)
+    ground = ExplorerContext(
+        platform=platform, tools=frozenset({"qa_chain"}), acts=False, functions=functions or {}
+    )
     explorer = chain.make(ground, Random(seed), state or {})
     guest, facts = context(diamond), Facts.of(platform)
     calls: list[Mapping[str, Any]] = []

@@ -10,7 +10,10 @@ import anyio.to_thread
 import pytest
 
 from fleet.chain.node import codec
+from fleet.chain.node.abi import Function
+from fleet.chain.node.abi_file import read_functions
 from fleet.chain.node.digest import keccak256
+from fleet.chain.node.facets import offered
 from fleet.chain.node.rpc import Rpc
 from fleet.devnet import node
 from fleet.devnet.anvil import Anvil
@@ -18,7 +21,7 @@ from fleet.devnet.deploy import DEPLOYER
 from fleet.oracles.chain import fourbyte
 from fleet.oracles.model import Violation
 from tests.devnet.conftest import ALICE, BOB
-from tests.drivers.simulating import CONTRACTS, asked, compiled, context, explored, through_policy
+from tests.drivers.simulating import CONTRACTS, abi_of, asked, compiled, context, explored, through_policy
 
 pytestmark = pytest.mark.anyio
 
@@ -119,6 +122,65 @@ async def test_one_fault_is_one_finding(bits: int, field: Field, monkeypatch: py
     assert len(found) == len(planted)
     for _, oracle, words in planted.values():
         assert [one.oracle for one in found if words in one.sighting.title] == [oracle]
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Function]:
+    """The functions of Pennants by the file that a compiler wrote."""
+    path = tmp_path_factory.mktemp("abi") / "Pennants.json"
+    path.write_text(abi_of((CONTRACTS / "Pennants.sol").read_text("utf-8"), "Pennants"))
+    return read_functions(path)
+
+
+@pytest.mark.parametrize("bits", [0, 61, 2])
+async def test_by_its_abi_the_same_is_found_and_named(
+    bits: int, field: Field, named: Mapping[str, Function], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planted = [one for one in FAULTS.values() if one[0] & bits]
+    contract = await field.contract(bits)
+    through_policy(monkeypatch, field.url)
+    found = await found_on(contract, functions=named)
+    assert len(found) == len(planted)
+    titles = sorted(one.sighting.title for one in found)
+    for _, oracle, words in planted:
+        for selector, function in named.items():
+            words = words.replace(selector, function.name)
+        words = words.replace(" accepts", "() accepts").replace(" writes", "() writes")
+        words = words.replace(" gives", "() gives")
+        assert [one.oracle for one in found if words in one.sighting.title] == [oracle], titles
+
+
+UNKNOWN = "3d602e80600a3d3981f35b363d3d373d3d3d363d73{}5af43d82803e903d91602c57fd5bf3"
+"""What creates a proxy that nothing knows for one: a minimal one behind one more instruction."""
+
+
+async def test_behind_a_proxy_that_nothing_knows_only_the_abi_helps(
+    field: Field, named: Mapping[str, Function], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    behind = await field.contract(2)
+    proxy = await node.create(field.rpc, DEPLOYER, bytes.fromhex(UNKNOWN.format(behind[2:])))
+    contract = await field.planted(proxy)
+    through_policy(monkeypatch, field.url)
+    assert await found_on(contract) == []
+    _, calls, _ = await anyio.to_thread.run_sync(lambda: explored(contract, functions=named))
+    assert {one for one, function in named.items() if function.writes} <= {
+        one.get("simulate") for one in calls
+    }
+    assert "handPole(uint256,address)" in {name for one in calls for name in one.get("named", ())}
+
+
+async def test_what_a_contract_offers_is_known_without_a_loupe(
+    field: Field, named: Mapping[str, Function]
+) -> None:
+    """By its own code, unless that hands calls on; else by its ABI alone. So nothing else is asked of it."""
+    contract = await field.contract()
+    proxy = await node.create(field.rpc, DEPLOYER, bytes.fromhex(UNKNOWN.format(contract[2:])))
+    own = await offered(field.rpc, contract)
+    assert own is not None
+    assert named.keys() <= own
+    assert sel("feedbackCount()") not in own
+    assert await offered(field.rpc, proxy) is None
+    assert await offered(field.rpc, proxy, named) == frozenset(named)
 
 
 PROXIES = ("ERC1967Proxy", "TransparentUpgradeableProxy", "UniversalProxy", "OlderProxy", "BeaconProxy")

@@ -38,6 +38,8 @@ class ProfileContext:
     exercise: bool = False
     log: str = "file"
     agent: Erc8004Section | None = None
+    abi: str = ""
+    """File with the ABI of the contract that was named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ def profile_text(found: Discovery, context: ProfileContext) -> str:
         "web": list(_web(found, context)),
         "targets": list(_targets(found)),
         "mcp": list(_mcp(found)),
-        "chain": list(_chain(found)),
+        "chain": list(_chain(found, context)),
         **({"erc8004": list(_registry(agent))} if (agent := context.agent) else {}),
         "accounts": list(_accounts(found)),
         "authorisation": list(_authorisation(context)),
@@ -203,7 +205,7 @@ def _authorisation(context: ProfileContext) -> Iterator[ProfileLine]:
     yield ProfileLine("hosts", word.hosts, "each that it is for")
 
 
-def _chain(found: Discovery) -> Iterator[ProfileLine]:
+def _chain(found: Discovery, context: ProfileContext) -> Iterator[ProfileLine]:
     node, contract = found.node, found.contract
     if node is None:
         yield ProfileLine("rpc", "https://rpc.example.org", "the chain would be read", found=False)
@@ -217,6 +219,12 @@ def _chain(found: Discovery) -> Iterator[ProfileLine]:
         )
     else:
         yield ProfileLine("diamond", contract.address, contract.how)
+    if contract and context.abi:
+        yield ProfileLine("abi", context.abi, "named on the command line: its functions by name and type")
+    else:
+        yield ProfileLine(
+            "abi", "contract.json", "a contract's functions would be known by name and type", found=False
+        )
 
 
 def _accounts(found: Discovery) -> Iterator[ProfileLine]:

@@ -57,17 +57,18 @@ def signature(entry: dict[str, Any]) -> str:
     return f"{entry['name']}({','.join(map(canonical, entry['inputs']))})"
 
 
-def _function(entry: dict[str, Any]) -> Function:
+def function_of(entry: dict[str, Any]) -> Function:
+    """One entry of an ABI; KeyError where it lacks what every function has."""
     return Function(
         entry["name"],
         keccak256(signature(entry).encode())[:4],
         tuple(map(canonical, entry["inputs"])),
-        tuple(map(canonical, entry["outputs"])),
-        writes=entry["stateMutability"] != "view",
+        tuple(map(canonical, entry.get("outputs", ()))),
+        writes=entry["stateMutability"] not in ("view", "pure"),
     )
 
 
-TABLE: tuple[Function, ...] = tuple(_function(entry) for entry in ABI if entry["type"] == "function")
+TABLE: tuple[Function, ...] = tuple(function_of(entry) for entry in ABI if entry["type"] == "function")
 FUNCTIONS: dict[str, Function] = {function.name: function for function in TABLE}
 BY_SELECTOR: dict[bytes, Function] = {function.selector: function for function in TABLE}
 CUT = FUNCTIONS["diamondCut"].inputs[0]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 
 from fleet.chain.node.abi import FUNCTIONS
 from fleet.chain.node.codec import Malformed
 from fleet.chain.node.hexes import as_bytes
 from fleet.chain.node.rpc import Rpc
 from fleet.errors import RpcError
+from sandbox.chain.surface import dispatched, is_whole
 
 
 def facets_digest(data: bytes) -> str:
@@ -25,16 +27,24 @@ def selectors(data: bytes) -> frozenset[str]:
     return frozenset("0x" + one.hex() for _, found in _facets(data) for one in found)
 
 
-async def offered(rpc: Rpc, diamond: str) -> frozenset[str] | None:
-    """The selectors that a diamond offers now; None when it has no loupe, or one with invalid answers.
+async def offered(rpc: Rpc, diamond: str, named: Collection[str] = ()) -> frozenset[str] | None:
+    """The selectors that a contract offers now: by its loupe, else those `named` by its own ABI, else by its
+    code; None when none of these says it.
 
-    Unreachable passes through: a silent node says nothing about the diamond.
+    Unreachable passes through: a silent node says nothing about the contract.
     """
     call = {"to": diamond, "data": "0x" + FUNCTIONS["facets"].selector.hex()}
     try:
         return selectors(as_bytes(await rpc.call("eth_call", [call, "latest"])))
     except (RpcError, Malformed):
+        pass
+    if named:
+        return frozenset(named)
+    try:
+        code = as_bytes(await rpc.call("eth_getCode", [diamond, "latest"]))
+    except RpcError:
         return None
+    return frozenset(dispatched(code)) or None if is_whole(code) else None
 
 
 def _facets(data: bytes) -> list[tuple[str, tuple[bytes, ...]]]:

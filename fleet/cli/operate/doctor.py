@@ -19,12 +19,13 @@ from fleet.app.halts import record_halt
 from fleet.app.journal import known_journal
 from fleet.app.persona_sets import roster
 from fleet.chain.keys import address_of, load_key
+from fleet.chain.node.abi_file import read_functions
 from fleet.chain.node.rpc import Rpc
 from fleet.cli.console import Json, make_app, put, run, state, table
 from fleet.cli.daemon_page import daemon_of
 from fleet.clock import SystemClock
 from fleet.config import Platform, key_file, load_fleet, load_platform
-from fleet.config.files import fetched, how_to_fetch
+from fleet.config.files import beside, fetched, how_to_fetch
 from fleet.config.parts import in_short, not_configured
 from fleet.disk_reserve import room
 from fleet.errors import FleetError
@@ -247,6 +248,8 @@ async def target(name: str | None) -> list[Row]:
     found, path = load_platform(name or load_fleet().platform, state())
     async with Rpc(found.chain.rpc) as rpc:
         await rpc.check_target(found)
+    if found.chain.abi:
+        read_functions(beside(path, found.chain.abi))
     missing = [(name, True, why) for name, why in not_configured(found).items()]
     return [("platform", True, f"{found.name}: {in_short(found)} ({path})"), *missing]
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Protocol, runtime_checkable
 
+from fleet.chain.node.abi import Function
 from fleet.config import Platform
 from fleet.drivers.desk import Left, Question
 from fleet.fuzzing.inputs import SearchStart
@@ -32,6 +33,8 @@ class ExplorerContext:
     """Views that the diamond is known to offer; empty when unknown."""
     seconds: float = 0.0
     """What the run has left for new questions; 0 when unknown."""
+    functions: Mapping[str, Function] = field(default_factory=dict)
+    """Functions of the contract by the profile's own ABI, by selector."""
     start: SearchStart = field(default_factory=SearchStart)
     """What the profile names for a search of its compiler."""
 

@@ -41,16 +41,18 @@ def _labelled(last: int) -> tuple[Exchange, ...]:
 def lookups_disagree(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """Views of the same things at one block: a lookup and its inverse; two that read the same variable."""
     tables: dict[str, dict[str, str]] = {}
+    names: dict[str, str] = {}
     for one in watched(seen[-1]):
         if unnamed(one.spelled) and key_of(one.spelled) and isinstance(one.before, str):
             tables.setdefault(one.spelled[:10], {})[key_of(one.spelled)] = one.before[2:]
-    yield from _inverse(tables)
+            names[one.spelled[:10]] = one.function
+    yield from _inverse(tables, names)
     for at, exchange in enumerate(seen[:-1]):
         if functions := described(exchange):
-            yield from _aliases(tables, functions, at)
+            yield from _aliases(tables, names, functions, at)
 
 
-def _inverse(tables: Mapping[str, Mapping[str, str]]) -> Iterator[Observation]:
+def _inverse(tables: Mapping[str, Mapping[str, str]], names: Mapping[str, str]) -> Iterator[Observation]:
     """A label leads to its thing, as the labels of the others do: not to one that has another label."""
     for view, labels in tables.items():
         filled = {key: label for key, label in labels.items() if len(key) == 64 and label.strip("0")}
@@ -68,12 +70,16 @@ def _inverse(tables: Mapping[str, Mapping[str, str]]) -> Iterator[Observation]:
             if len(right) >= FEW and wrong:
                 key, found = wrong[0]
                 label = _label(labels[key])
-                words = f"{view}({int(key, 16)}) is {label}, but {back}({label}) is {int(found, 16)}"
+                one = f"{names[view]}({int(key, 16)}) is {label}"
+                words = f"{one}, but {names[back]}({label}) is {int(found, 16)}"
                 yield observed(words, f"views {view} {back}", "before", where=views(view, back))
 
 
 def _aliases(
-    tables: Mapping[str, Mapping[str, str]], functions: Mapping[str, TypedFunction], at: int
+    tables: Mapping[str, Mapping[str, str]],
+    names: Mapping[str, str],
+    functions: Mapping[str, TypedFunction],
+    at: int,
 ) -> Iterator[Observation]:
     """Two views that read one and the same variable give the same of a thing, as they do of the others."""
     known = [(view, functions[view]) for view in tables if view in functions]
@@ -86,7 +92,7 @@ def _aliases(
             pairs = {key: (tables[view][key], tables[other][key]) for key in sorted(both)}
             agree = {a for a, b in pairs.values() if a == b and a.strip("0")}
             if len(agree) >= FEW and (apart := [key for key, (a, b) in pairs.items() if a != b]):
-                a, b = (f"{name}({int(apart[0], 16)})" for name in (view, other))
+                a, b = (f"{names[name]}({int(apart[0], 16)})" for name in (view, other))
                 first, second = map(_label, pairs[apart[0]])
                 words, key = f"{a} is {first}, but {b} is {second}", f"views {view} {other}"
                 yield observed(words, key, "before", led=(at,), where=views(view, other))

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fleet.findings.field_words import amount
-from fleet.oracles.chain import fourbyte
 from fleet.oracles.chain.simulated import Simulated, number, of
 from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
 from fleet.severity import Severity
@@ -55,6 +54,8 @@ def re_entry(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
         if once is not None and once[0] == attack[0] and 0 < once[1] < attack[1]:
             selector = str(last.args.get("simulate"))
             paid, due = (amount(wei).replace("credits", "ether") for wei in (attack[1], once[1]))
-            title = f"{fourbyte.spoken(selector)} pays {paid} when re-entered, not {due}"
+            call = of(last)
+            name = call.spoken if call else selector
+            title = f"{name} pays {paid} when re-entered, not {due}"
             yield observed(title, f"re-entry {selector}", "before", "after", led=(at,))
             return

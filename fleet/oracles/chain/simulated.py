@@ -26,13 +26,22 @@ class WatchReading:
     spelled: str
     before: Any
     after: Any = None
+    signature: str = ""
+    """As its question names it."""
 
     @property
     def name(self) -> str:
         """Its name; "" for a selector that nothing is known of."""
         found = _SPELLED.fullmatch(self.spelled)
         word = found[1] if found else ""
+        if self.signature:
+            return self.signature.partition("(")[0]
         return fourbyte.signature_of(word).partition("(")[0] if word.startswith("0x") else word
+
+    @property
+    def function(self) -> str:
+        """The view itself as a title has it: by its question's name, or its selector."""
+        return self.signature.partition("(")[0] or self.spelled[:10]
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -64,16 +73,18 @@ class Simulated:
     events: tuple[str, ...]
     gas_used: int
     readings: tuple[WatchReading, ...]
+    signature: str = ""
+    """As its question names it."""
 
     @property
     def spoken(self) -> str:
         """The function in words."""
-        return fourbyte.spoken(self.selector)
+        return f"{self.name}()" if self.signature else fourbyte.spoken(self.selector)
 
     @property
     def name(self) -> str:
         """The function's name; "" for an unknown one."""
-        return fourbyte.signature_of(self.selector).partition("(")[0]
+        return (self.signature or fourbyte.signature_of(self.selector)).partition("(")[0]
 
     @property
     def changed(self) -> Iterator[WatchReading]:
@@ -90,6 +101,11 @@ def of(exchange: Exchange) -> Simulated | None:
     watch, before, after = args.get("watch", ()), result.get("before", ()), result.get("after", ())
     if not len(watch) == len(before) == len(after):
         watch = before = after = ()
+    names = _named(exchange)
+    readings = [
+        WatchReading(str(view), was, now, names.get(str(view)[:10], ""))
+        for view, was, now in zip(watch, before, after, strict=True)
+    ]
     return Simulated(
         selector,
         tuple(args.get("args", ())),
@@ -100,8 +116,14 @@ def of(exchange: Exchange) -> Simulated | None:
         str(result.get("reverted", "")),
         tuple(result.get("events", ())),
         int(result.get("gas_used", 0)),
-        tuple(WatchReading(str(view), *values) for view, *values in zip(watch, before, after, strict=True)),
+        tuple(readings),
+        names.get(selector, ""),
     )
+
+
+def _named(exchange: Exchange) -> dict[str, str]:
+    """Signatures by selector, as a question of ours states them: only their own selectors are believed."""
+    return {fourbyte.selector_of(one): one for one in map(str, exchange.args.get("named", ()))}
 
 
 def watched(exchange: Exchange) -> tuple[WatchReading, ...]:
@@ -115,7 +137,11 @@ def watched(exchange: Exchange) -> tuple[WatchReading, ...]:
         or len(watch) != len(found)
     ):
         return ()
-    return tuple(WatchReading(str(view), value) for view, value in zip(watch, found, strict=True))
+    names = _named(exchange)
+    seen = zip(watch, found, strict=True)
+    return tuple(
+        WatchReading(str(view), value, signature=names.get(str(view)[:10], "")) for view, value in seen
+    )
 
 
 def views(*spelled: str) -> dict[str, str]:

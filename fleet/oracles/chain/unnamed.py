@@ -180,7 +180,7 @@ def _says_who(exchange: Exchange) -> bool:
 
 def _shown(one: WatchReading) -> str:
     key = key_of(one.spelled)
-    return one.spelled[:10] + (f"({int(key, 16)})" if len(key) == 64 else "()")
+    return one.function + (f"({int(key, 16)})" if len(key) == 64 else "()")
 
 
 def _seen(last: Simulated, words: str, led: Sequence[int]) -> Observation:
@@ -226,7 +226,7 @@ def constant_exceeded(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obser
     sized = LEAST <= limit <= (MOST_NUMBER if numeric else MOST_TEXT)
     if constant and small >= 0 and refused >= 0 and sized:
         accepted = str(size) if numeric else f"{size} bytes"
-        title = f"{last.spoken} accepts {accepted}; {stated.spelled}() is {limit}"
+        title = f"{last.spoken} accepts {accepted}; {stated.function}() is {limit}"
         yield observed(
             title, f"range {last.selector} above", "succeeded", "before", led=(constant[0], small, refused)
         )

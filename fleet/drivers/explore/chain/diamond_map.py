@@ -11,6 +11,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+from fleet.chain.node.abi import Function
 from fleet.drivers.explore.chain.arguments import STRANGER, ZERO, Thing, types_of
 from fleet.oracles.chain import fourbyte
 from fleet.oracles.chain.code_functions import READS, TypedFunction, spelled, typed
@@ -33,7 +34,9 @@ _ADDRESS = re.compile(r"0x[0-9a-f]{40}", re.ASCII)
 class DiamondMap:
     """Selectors with the code and the address of their facet, and the last value of each view."""
 
-    def __init__(self) -> None:
+    def __init__(self, named: Mapping[str, Function] | None = None) -> None:
+        self.named = named or {}
+        """What the profile's ABI says of them."""
         self.codes: dict[str, str] = {}
         self.facets: dict[str, str] = {}
         self.values: dict[str, Any] = {}
@@ -44,16 +47,21 @@ class DiamondMap:
 
     def learn(self, surface: object) -> None:
         """Take in the answer to a question for the surface."""
+        first: tuple[str, str] | None = None
         for facet in surface if isinstance(surface, list) else ():
             if not isinstance(facet, dict) or not isinstance(facet.get("selectors"), list):
                 continue
             code, address = str(facet.get("code", "")), str(facet.get("facet", ""))
             if not _CODE.fullmatch(code) or not _ADDRESS.fullmatch(address):
                 continue
+            first = first or (code, address)
             for selector in facet["selectors"]:
                 if isinstance(selector, str) and _SELECTOR.fullmatch(selector):
                     self.codes[selector], self.facets[selector] = code, address
             self.functions |= typed(facet.get("functions"))
+        for selector in self.named if first else ():
+            if first and selector not in self.codes:  # behind a proxy that does not say for what
+                self.codes[selector], self.facets[selector] = first
 
     def offers(self, name: str) -> bool:
         """Whether it has this view of the table."""
@@ -71,8 +79,14 @@ class DiamondMap:
         """The facet of a view without arguments, by name or selector."""
         return self.facets.get(VIEWS[view].selector if view in VIEWS else view, "")
 
+    def known(self, selector: str) -> str:
+        """The signature of a function by the profile's ABI, or by the dictionary; "" without one."""
+        return self.named[selector].signature if selector in self.named else fourbyte.signature_of(selector)
+
     def is_view(self, selector: str) -> bool:
         """Known as one; without a name, by its code, or read without arguments before: it answered."""
+        if selector in self.named:
+            return not self.named[selector].writes
         if fourbyte.is_view(selector):
             return True
         code = self.functions.get(selector)
@@ -91,7 +105,10 @@ class DiamondMap:
         ]
 
     def types(self, selector: str) -> tuple[str, ...] | None:
-        """Types of a function's arguments: of a document, the dictionary, or the code; None if unknown."""
+        """Types of a function's arguments: of the ABI, a document, the dictionary, or the code; None if they
+        are unknown, or cannot be spelled in a call."""
+        if selector in self.named:
+            return spelled(self.named[selector].inputs)
         if selector in self.stated and (types := spelled(self.stated[selector].types)) is not None:
             return types
         if signature := fourbyte.signature_of(selector):
@@ -101,6 +118,8 @@ class DiamondMap:
     def signature(self, selector: str) -> str:
         """A signature, that of an unnamed function with its types alone; "" if these are unknown."""
         known, types = fourbyte.signature_of(selector), self.types(selector)
+        if selector in self.named:
+            return "" if types is None else f"{self.named[selector].name}({','.join(types)})"
         return known or ("" if types is None else f"({','.join(types)})")
 
     def basics(self) -> list[str]:
@@ -108,11 +127,11 @@ class DiamondMap:
         named = [name for name, one in VIEWS.items() if self.offers(name) and not one.takes]
         tabled = {one.selector for one in VIEWS.values()}
         others = [one for one in self.codes if one not in tabled]
-        known = [one for one in others if fourbyte.is_view(one) and fourbyte.signature_of(one).endswith("()")]
+        known = [one for one in others if self.is_view(one) and self.known(one).endswith("()")]
         unknown = [
             one
             for one in others
-            if not fourbyte.signature_of(one)
+            if not self.known(one)
             and ((types := self.types(one)) is None or (types == () and self.is_view(one)))
         ]
         return [*(one for one in named if not one.startswith("facet")), *known, *unknown][:MAX_READ]
@@ -192,7 +211,7 @@ class DiamondMap:
     def only_text(self, selector: str) -> bool:
         """Whether it is its facet's only function that takes a text: then the facet's limit is its own."""
         own = [one for one, facet in self.facets.items() if facet == self.facets.get(selector)]
-        texts = [one for one in own if "string" in fourbyte.signature_of(one) and not fourbyte.is_view(one)]
+        texts = [one for one in own if "string" in self.known(one) and not self.is_view(one)]
         return texts == [selector]
 
 

@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -45,7 +46,7 @@ class ChainExplorer:
     """Stages, each made from the answers to the one before; a stage's questions wait in a queue."""
 
     def __init__(self, context: ExplorerContext, chance: Random, state: Mapping[str, Any]) -> None:
-        self._ground, self._chance, self._map = context, chance, DiamondMap()
+        self._ground, self._chance, self._map = context, chance, DiamondMap(context.functions)
         self._stated, self._unnamed = StatedContract(context.platform), UnnamedFunctions(self._map)
         self._reads = FETCH in context.tools
         self._role = "app" if context.platform.metadata.app else ""
@@ -67,7 +68,8 @@ class ChainExplorer:
         taken: list[Question] = []
         while self._queue and len(self._queue[0].steps) <= most:
             most -= len(self._queue[0].steps)
-            taken.append(self._queue.pop(0))
+            question = self._queue.pop(0)
+            taken.append(replace(question, steps=tuple(map(self._with_names, question.steps))))
         return taken
 
     def learn(self, question: Question, results: Results) -> None:
@@ -89,6 +91,16 @@ class ChainExplorer:
                     self._asked[key] = self._asked.pop(key, 0) + 1
                     if not step.args.get("code"):
                         self._narrow(step.args, result)
+
+    def _with_names(self, step: Step) -> Step:
+        """The step with the signatures of the functions that it names, which only the profile's ABI knows."""
+        words = [str(step.args.get("simulate", "")), *step.args.get("watch", ())]
+        names = [
+            self._map.named[one].signature
+            for one in dict.fromkeys(word[:10] for word in words)
+            if one in self._map.named and not fourbyte.signature_of(one)
+        ]
+        return step.model_copy(update={"args": step.args | {"named": names}}) if names else step
 
     def state(self) -> Mapping[str, Any]:
         """How many rounds of each function, in this code of its facet, were asked."""
@@ -184,7 +196,7 @@ class ChainExplorer:
 
     def _edges(self, selector: str, pool: ArgumentPool) -> Iterator[Question]:
         """A function of one text: names of any form; the length that its facet states, and one more."""
-        signature, key = fourbyte.signature_of(selector), f"edges {self._key(selector)}"
+        signature, key = self._map.known(selector), f"edges {self._key(selector)}"
         if not signature.endswith("(string)") or self._asked.get(key):
             return
         short = _text(selector, pool.fresh if signature == REGISTER else "ab")
@@ -216,7 +228,7 @@ def judged_together(changed: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def _spelled(args: Mapping[str, Any]) -> str:
-    return json.dumps(args, sort_keys=True, default=str)
+    return json.dumps({key: args[key] for key in sorted(args) if key != "named"}, default=str)
 
 
 def _question(args: Mapping[str, Any]) -> Question:
