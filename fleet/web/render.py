@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, Response
 from fleet.clock import minute, span
 from fleet.events.daemon_words import soon
 from fleet.severity import UNKNOWN, WEIGHTS
-from fleet.text import clean, counted
+from fleet.text import clean, counted, line
 from fleet.triage.outputs.html_page import FILTERS, TEMPLATES
 
 HERE = Path(__file__).parent
@@ -76,6 +76,7 @@ def _environment() -> Environment:
         "soon": lambda at, now: soon(now, at),
         "severity": lambda word: word if word in WEIGHTS else UNKNOWN,
         "counted": counted,
+        "titled": lambda text: line(str(text)) or "(no title)",
     }
     return environment
 

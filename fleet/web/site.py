@@ -78,6 +78,11 @@ class Pages:
         self.waits = ""
         """What the daemon waits for before it can start."""
 
+    @property
+    def followed(self) -> int:
+        """How many follow what happens."""
+        return len(self._live.followers)
+
     def run(self, event: Event) -> None:
         self._live.run(event)
 

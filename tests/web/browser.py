@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import socket
 import threading
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sandbox.browser.devtools import DevTools
@@ -19,10 +21,14 @@ from tests.triage.test_hostile_browser import Visited, started
 
 
 @contextmanager
-def serving(app: ASGIApp) -> Iterator[str]:
-    """The address of this application; as a browser's proxy it answers requests for itself alone."""
+def serving(app: ASGIApp, others: Mapping[str, str]) -> Iterator[str]:
+    """The address of this application; as a browser's proxy it answers for itself, and with the pages of
+    `others` by their URLs."""
 
     async def own(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] in others:
+            await HTMLResponse(others[scope["path"]].replace("OURS", url))(scope, receive, send)
+            return
         if scope["type"] == "http":
             path = scope["path"].removeprefix(url)
             scope = {**scope, "path": path or "/", "raw_path": path.encode()}
@@ -65,8 +71,11 @@ class Tab:
         self.ask("Emulation.setEmulatedMedia", features=scheme)
 
     def open(self, path: str) -> None:
+        self.visit(self.url + path)
+
+    def visit(self, url: str) -> None:
         self.visited.loaded = False
-        self._tools.post("Page.navigate", self._session, url=self.url + path)
+        self._tools.post("Page.navigate", self._session, url=url)
         self.settle()
 
     def settle(self, seconds: float = 15) -> None:
@@ -74,10 +83,13 @@ class Tab:
         self._tools.listen(seconds, lambda: self.visited.loaded)
         assert self.visited.loaded, "no page within the time"
 
-    def leave(self, script: str) -> None:
-        """Run what leads to another page, and wait for that."""
+    def fill(self, field: str, value: str) -> None:
+        self.run(f"document.querySelector({json.dumps(field)}).value = {json.dumps(value)}")
+
+    def leave(self, button: str) -> None:
+        """Click what leads to another page, and wait for that."""
         self.visited.loaded = False
-        self.run(script)
+        self.run(f"document.querySelector({json.dumps(button)}).click()")
         self.settle()
 
     def run(self, script: str) -> Any:
