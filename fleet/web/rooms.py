@@ -113,7 +113,7 @@ async def worklist_page(sources: Sources, query: Mapping[str, list[str]]) -> Dat
         "first": at,
         "more": at + ITEMS if at + ITEMS < len(items) else 0,
         "severities": list(WEIGHTS),
-        "surfaces": sorted({*SURFACES, *(item.surface for item in document.items)}),
+        "surfaces": sorted({*SURFACES, *(item.surface for item in document.items if item.trusted)}),
         "states": list(STATES),
         "query": urlencode([(k, v) for k, values in query.items() for v in values if k != "from" and v]),
     }
