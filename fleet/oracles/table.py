@@ -27,6 +27,7 @@ NAMES = (
     "account.tokens",
     "account.functions",
     "account.inputs",
+    "account.methods",
     "account.sessions",
     "account.things",
     "account.stored_scripts",

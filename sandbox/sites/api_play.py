@@ -41,6 +41,8 @@ from sandbox.text import clean, decode, mask
 MAX_FACTS = 40
 MAX_FACT = 80
 FACT_DEPTH = 3
+MAX_LIST = 8
+"""Texts of a list that is a plain value, such as that of roles."""
 WHO = (*ACCOUNTS, "anonymous", "wrong", "stranger", "new", *sessions.FORGED)
 """`wrong` logs in as `one` with another passphrase, `stranger` by a name that was never signed up; `new` is a
 further account, another one at each sign-up, with its session; the forged ones are the token of `one`."""
@@ -48,8 +50,14 @@ LOG_INS = 4
 """Most tries of one log-in."""
 _SECRET = re.compile(r"(?i)token|jwt|session|secret|pass(?:w|ph)|cookie|api_?key")
 FORMS = ("form", "multipart")
-WAITS = re.compile(r"\{id(?:-\d)?\}")
-"""What stands for a thing that may not have been made."""
+WAITS = re.compile(r"\{(?:id(?:-\d{1,2})?|listed|(?:one|other)\.[\w-]{1,60})\}")
+"""What stands for a thing that may not have been made, or seen."""
+WAS = "{was}"
+"""Stands for the value that a field of this name had in the record that was read last; sent, it changes
+nothing."""
+CLOSED_PORT = 47_107
+"""Of the platform's own machine: nothing listens there."""
+_IDENT = re.compile(r"(?:_?id|Id|ID|[-_]?uuid|Uuid)$")
 HEADER = "header "
 """Before the name of a field that is sent as a header."""
 
@@ -107,6 +115,12 @@ class ApiPlay:
         """Of what the two made, by each POST of theirs; "" where one made nothing."""
         self._made: list[Made] = []
         self._origin = "{0.scheme}://{0.netloc}".format(urlsplit(args.url))
+        self._listed = ""
+        """The id of the first entry of the list that was read last."""
+        self._record: Mapping[str, Any] = {}
+        """The record that was read last."""
+        self._own: dict[str, str] = {}
+        """The ids that answers to an account named first, by word: of itself, and of what is its own."""
         self._words = {label: words(accounts.get(label)) for label in ACCOUNTS}
         self._words |= {"stranger": words(), "new": words()}
         self._operators = bool(accounts)
@@ -186,6 +200,7 @@ class ApiPlay:
             self._last = reply = self._post(what, label)
             if 200 <= reply.status < 400:
                 session.learn(reply, self.args.carried, what.path)
+                self._know(reply, label)
                 return ""
             if left == 0 or not 400 <= reply.status < 500 or reply.status in (404, 429):
                 break
@@ -242,10 +257,15 @@ class ApiPlay:
             self._words["new"], self.held["new"] = words(), AccountSession()
         held = self._session(who)
         named = f"{path} {given}"
-        if held is None or (WAITS.search(named) and "{" in self._placed(WAITS.findall(named))):
+        label, known = who if who in self._words else ACCOUNTS[0], _as_was(given, self._record)
+        if (
+            held is None
+            or known is None
+            or (WAITS.search(named) and "{" in self._placed(WAITS.findall(named)))
+        ):
+            self._ids += [""] * (method == "POST" and who in ACCOUNTS)
             return AccountAnswer()
-        label = who if who in self._words else ACCOUNTS[0]
-        fields = self._filled(given, label, wrong=who == "wrong")
+        fields = self._filled(known, label, wrong=who == "wrong")
         kind = self._bodies.get(str(path), "json")
         reply = self._send(str(method), self._placed(str(path), label), held, fields, kind=kind)
         good = method == "POST" and 200 <= reply.status < 300
@@ -257,12 +277,33 @@ class ApiPlay:
             held.learn(reply, self.args.carried, str(path))
             self._adopt(who)
         if method == "POST" and who in ACCOUNTS:
-            made = _id_of(reply, self.args.ident) if 200 <= reply.status < 300 else ""
+            made = _id_of(reply, self.args.ident, str(path)) if 200 <= reply.status < 300 else ""
             number = made.isdecimal() and f'"{made}"' not in decode(reply.body)
             self._ids.append(int(made) if number else made)
+        if method == "GET" and 200 <= reply.status < 300:
+            self._look(reply, str(path))
+            self._know(reply, who)
         read = self._read(reply, label)
         # the answer to a log-in holds a token, by whatever name
         return replace(read, facts={}) if path == self._enter.path else read
+
+    def _look(self, reply: http.HttpReply, path: str) -> None:
+        """Keep what later steps may name of an answer: the first thing of a list, or the record."""
+        read = sessions.document(reply)
+        if isinstance(read, dict) and len(read) == 1:
+            read = next(iter(read.values()))
+        if isinstance(read, list):
+            first = read[0] if read and isinstance(read[0], dict) else {}
+            self._listed = _named(first, (self.args.ident, *IDENTS, *_own_ident(first, path)))
+        elif isinstance(read, dict):
+            self._record = read
+
+    def _know(self, reply: http.HttpReply, who: str) -> None:
+        """Keep the ids in an answer to an account that is about one thing."""
+        for name, value in _plain(sessions.document(reply), FACT_DEPTH) if who in ACCOUNTS else ():
+            last = name.rpartition(".")[2]
+            if _IDENT.search(last) and isinstance(value, str | int) and len(str(value)) <= MAX_FACT:
+                self._own.setdefault(f"{{{who}.{last}}}", str(value))
 
     def _adopt(self, label: str) -> None:
         """Know an account by the name that it signed up with in the end."""
@@ -283,6 +324,10 @@ class ApiPlay:
         """Every word of a step as this account says it; ids only of what was made."""
         ids = {f"{{id-{number}}}": str(ident) for number, ident in enumerate(self._ids, 1) if ident != ""}
         last = {"{id}": list(ids.values())[-1]} if ids else {}
+        last |= {"{listed}": self._listed} if self._listed else {}
+        last |= self._own
+        last |= {"{loopback}": f"http://127.0.0.1:{urlsplit(http.absolute(self._origin)).port or 80}/"}
+        last |= {"{closed}": f"http://127.0.0.1:{CLOSED_PORT}/"}
         one, other = (self._words[one] for one in ACCOUNTS)
         both = {"{one}": one["{handle}"], "{other}": other["{handle}"], "{one-tag}": one["{tag}"]}
         return self._words[label] | both | last | ids
@@ -363,8 +408,15 @@ def _plain(value: Any, left: int, above: str = "") -> Iterator[tuple[str, Any]]:
     for name, inner in value.items() if isinstance(value, dict) and left else ():
         if isinstance(inner, dict):
             yield from _plain(inner, left - 1, f"{above}{name}.")
-        elif inner is None or isinstance(inner, str | int | float | bool):
+        elif inner is None or isinstance(inner, str | int | float | bool) or _is_short_list(inner):
             yield f"{above}{name}", inner
+
+
+def _is_short_list(value: object) -> bool:
+    """Whether a value is a few texts, such as roles."""
+    return (
+        isinstance(value, list) and len(value) <= MAX_LIST and all(isinstance(one, str) for one in value)
+    )
 
 
 def _as_text(value: Any, *, file: bool) -> Any:  # noqa: ANN401  any JSON
@@ -378,15 +430,19 @@ def _without(text: str, known: Mapping[str, str]) -> str:
     return text
 
 
-def _id_of(reply: http.HttpReply, ident: str) -> str:
-    """What an answer calls the thing that it made: its `id` (or `ident`), else the end of its Location, else
-    the id of the one object in it that has one, by depth; "" if it names nothing, or several things."""
+IDENTS = ("id", "uuid", "_id", "key", "slug")
+
+
+def _id_of(reply: http.HttpReply, ident: str, path: str) -> str:
+    """What an answer calls the thing that it made: its `id` (or `ident`, or `petId` where pets are made),
+    else the end of its Location, else the id of the one object in it that has one, by depth; "" if it names
+    nothing, or several things."""
     made = sessions.document(reply)
-    names = (ident, "id", "uuid", "_id", "key", "slug") if ident else ("id", "uuid", "_id", "key", "slug")
+    names = (ident, *IDENTS) if ident else IDENTS
     placed = urlsplit(reply.headers.get("location", "")).path.rstrip("/").rpartition("/")[2]
     level = [made] if isinstance(made, dict) else []
     for depth in range(4):
-        found = [text for one in level if (text := _named(one, names))]
+        found = [text for one in level if (text := _named(one, (*names, *_own_ident(one, path))))]
         if depth and len(found) > 1:
             return placed
         if found or (not depth and placed):
@@ -395,8 +451,30 @@ def _id_of(reply: http.HttpReply, ident: str) -> str:
     return ""
 
 
+def _own_ident(table: Mapping[str, Any], path: str) -> list[str]:
+    """The names of a thing's ids that are called after its collection: `petId` of `/pets`."""
+    last = re.split(r"[/#]", path.partition("?")[0].rstrip("/"))[-1].lower().replace("-", "").replace("_", "")
+    stems = ((name, _IDENT.sub("", name).lower().replace("_", "")) for name in table if _IDENT.search(name))
+    return [name for name, stem in stems if len(stem) > 2 and stem in last]
+
+
 def _named(table: Mapping[str, Any], names: tuple[str, ...]) -> str:
     for name in names:
         if isinstance(table.get(name), str | int) and not isinstance(table.get(name), bool):
             return str(table[name])
     return ""
+
+
+def _as_was(given: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What is sent, with the values of a record in place of WAS; None where it has none."""
+    made: dict[str, Any] = {}
+    for name, value in given.items():
+        inner = record.get(name)
+        if value == WAS and (name not in record or isinstance(inner, dict | list)):
+            return None
+        if isinstance(value, dict) and WAS in str(value):
+            inner = _as_was(value, inner if isinstance(inner, dict) else record)
+            if inner is None:
+                return None
+        made[name] = inner if WAS in str(value) else value
+    return made

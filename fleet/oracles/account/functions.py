@@ -238,8 +238,6 @@ def account_crossed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observa
             or step.plain in told
         ):
             continue
-        if _listed_thing(steps, step):  # `account-read` judges those
-            continue
         control = any(one.who == "one" and one.same(step) and one.good for one in steps)
         if not control or not (closed(steps, step) or _lists_closed(steps)):
             continue
@@ -248,14 +246,6 @@ def account_crossed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observa
             where = on(seen[-1], step.plain, step.method)
             title = f"{step.called} answers another account"
             yield observed(title, f"account-crossed {step.plain}", "answers", led=led, where=where)
-
-
-def _listed_thing(steps: Sequence[PlayedStep], step: PlayedStep) -> bool:
-    """Whether a step reads a thing right below the list that has it."""
-    above, _, last = step.path.rstrip("/").rpartition("/")
-    lists = [one.path.rstrip("/") for one in steps if one.who == "one" and one.method == "GET"]
-    listed = above in lists
-    return step.method == "GET" and last.startswith("{id-") and listed
 
 
 def _lists_closed(steps: Sequence[PlayedStep]) -> bool:
@@ -297,16 +287,16 @@ def _erased(after: dict[str, Any]) -> tuple[Exchange, ...]:
 def account_erased(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """The maker read it, in a list or by itself, and after another's removal it is not there any more. The
     other's own list is without it; a visitor is refused to make one."""
-    steps = played(seen[-1])
+    steps, told = played(seen[-1]), set[str]()
     for at, step in enumerate(steps):
         removes = step.method == "DELETE" or re.search(r"#(?:delete|remove)", step.path)
         names = step.refers or (step.who == "anonymous" and "{id}" in step.path)
         if step.who not in ("other", "anonymous") or not removes or not step.good or not names:
             continue
-        before = [one for one in steps[:at] if one.who == "one" and one.method == "GET" and one.shows("one")]
+        before = [one for one in _latest(steps[:at]) if one.shows("one")]
         gone = [
             one
-            for one in steps[at + 1 :]
+            for one in _until_next(steps, at)
             if one.who == "one" and any(one.same(was) for was in before) and not one.got.get("one")
         ]
         gone = [one for one in gone if one.good or one.status in (404, 410)]
@@ -318,14 +308,63 @@ def account_erased(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
             for one in steps[:at]
         )
         refused = any(
-            one.who == "anonymous" and one.method == "POST" and one.status in (401, 403) for one in steps[:at]
+            one.who == "anonymous" and one.method == "POST" and one.status in (401, 403)
+            for one in steps[:at]
+            if step.path.startswith(f"{one.path}/")
         )
-        if gone and (unseen if step.who == "other" else refused):
+        if gone and (unseen if step.who == "other" else refused) and step.plain not in told:
+            told.add(step.plain)
             whom = "another account" if step.who == "other" else "a visitor"
             where = on(seen[-1], step.plain, "DELETE")
             yield observed(
                 f"{step.called} succeeds for {whom}", f"account-erased {step.plain}", "answers", where=where
             )
+
+
+def _latest(steps: Sequence[PlayedStep]) -> list[PlayedStep]:
+    """What `one` read last, of each request."""
+    reads = [one for one in steps if one.who == "one" and one.method == "GET"]
+    return list({f"{one.path} {one.given}": one for one in reads}.values())
+
+
+def _until_next(steps: Sequence[PlayedStep], at: int) -> Sequence[PlayedStep]:
+    """What is read after a change, before the next one."""
+    until = next((when for when, one in enumerate(steps) if when > at and one.method != "GET"), len(steps))
+    return steps[at + 1 : until]
+
+
+def _admitting(after: dict[str, Any]) -> tuple[Exchange, ...]:
+    path = "/api/groups/{one.groupId}/messages"
+    return row(
+        ("one", "GET", "/api/groups", {}, NONE),
+        ("one", "GET", path, {}, MINE),
+        ("other", "GET", path, {}, NO | {"status": 403}),
+        ("other", "POST", "/api/groups/{one.groupId}/members", {"userId": "{other.userId}"}, NONE),
+        ("other", "GET", path, {}, after),
+    )
+
+
+@oracle(
+    id="account-admitted",
+    says="an account does not admit itself to what is another's",
+    severity=Severity.CRITICAL,
+    example=_admitting(MINE),
+    control=_admitting(NO | {"status": 403}),
+)
+def account_admitted(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """The other is refused what one made; it sends its own id to what names one's; then it reads it."""
+    steps = played(seen[-1])
+    for at, step in enumerate(steps):
+        if step.who != "other" or step.method == "GET" or not step.good or "{other." not in str(step.given):
+            continue
+        refused = [
+            one for one in steps[:at] if one.who == "other" and one.refers and one.status in (403, 404)
+        ]
+        served = [one for one in _until_next(steps, at) if one.who == "other" and one.shows("one")]
+        if step.refers and any(one.same(was) for one in served for was in refused):
+            where = on(seen[-1], step.plain, step.method)
+            title = f"{step.called} admits its sender"
+            yield observed(title, f"account-admitted {step.plain}", "answers", where=where)
             return
 
 
@@ -347,20 +386,22 @@ def _altered(after: dict[str, Any]) -> tuple[Exchange, ...]:
 )
 def account_altered(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """After the other's request that names the thing, its maker's own list has the other's words in it."""
-    steps = played(seen[-1])
+    steps, told = played(seen[-1]), set[str]()
     for at, step in enumerate(steps):
         if step.who != "other" or step.method in ("GET", "DELETE") or not step.good or not step.refers:
             continue
-        before = [one for one in steps[:at] if one.who == "one" and one.method == "GET" and one.shows("one")]
+        before = [one for one in _latest(steps[:at]) if one.shows("one")]
         before = [one for one in before if not one.got.get("other") and not one.refers]
-        after = [one for one in steps[at + 1 :] if one.who == "one" and one.shows("other")]
+        after = [one for one in _until_next(steps, at) if one.who == "one" and one.shows("other")]
         kept = [one for one in before if any(one.same(now) for now in after)]
         unseen = [one for one in steps[:at] if one.who == "other" and one.good and not one.got.get("one")]
-        if "{mark}" in str(step.given) and any(one.same(was) for one in unseen for was in kept):
+        called = f"{step.method} {step.plain}"
+        same = any(one.same(was) for one in unseen for was in kept)
+        if "{mark}" in str(step.given) and same and called not in told:
+            told.add(called)
             where = on(seen[-1], step.plain, step.method)
             title = f"{step.called} succeeds for another account"
             yield observed(title, f"account-altered {step.plain}", "answers", where=where)
-            return
 
 
 def _endless(after: dict[str, Any]) -> tuple[Exchange, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -75,7 +76,7 @@ def _input_of(step: PlayedStep) -> str:
     return endpoint + graphql + field.partition("/")[0]
 
 
-def _varied(plain: PlayedStep, step: PlayedStep) -> tuple[str, Any, Any] | None:
+def varied(plain: PlayedStep, step: PlayedStep) -> tuple[str, Any, Any] | None:
     """The one input in which two requests differ, with both values."""
     same = (plain.method, _input_of(plain), plain.who) == (step.method, _input_of(step), step.who)
     before, after = (_values(one) for one in (plain, step)) if same else ({}, {})
@@ -133,7 +134,7 @@ def account_set(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation
                 continue
             takes = list(described(seen, step.path, step.method))
             undocumented = [place for place, one in takes if one.closed and not _documents(one, name)]
-            rises = folded(name) in _ADMIN and value in (True, "admin")
+            rises = folded(name) in _ADMIN and value in (True, "admin", ["admin"])
             if (undocumented or rises) and takes and f"{step.plain} {name}" not in told:
                 told.add(f"{step.plain} {name}")
                 title = f'{step.called} lets its caller set "{line(name, 40)}"'
@@ -192,7 +193,7 @@ def account_computed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
         if computed and f"{_input_of(step)} {name}" not in told:
             told.add(f"{_input_of(step)} {name}")
             what = f"{line(sent, 40)} is computed to {product}"
-            yield _at_input(seen, step, name, what, "account-computed")
+            yield at_input(seen, step, name, what, "account-computed")
 
 
 def _climbing(shown: str) -> tuple[Exchange, ...]:
@@ -219,13 +220,13 @@ def account_climb(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
     for step, name, sent in _asked(played(seen[-1])):
         if "passwd" in sent and _PASSWD.search(_shown(step)) and f"{_input_of(step)} {name}" not in told:
             told.add(f"{_input_of(step)} {name}")
-            yield _at_input(seen, step, name, "it reads /etc/passwd", "account-climb")
+            yield at_input(seen, step, name, "it reads /etc/passwd", "account-climb")
 
 
 def _asked(steps: Sequence[PlayedStep]) -> Iterator[tuple[PlayedStep, str, str]]:
     """Steps with the input in which they differ from an earlier one, and its value."""
     for at, step in enumerate(steps):
-        for found in (found for plain in steps[:at] if (found := _varied(plain, step))):
+        for found in (found for plain in steps[:at] if (found := varied(plain, step))):
             yield step, found[0], str(found[2])
 
 
@@ -233,7 +234,7 @@ def _shown(step: PlayedStep) -> str:
     return " ".join(map(str, step.facts.values()))
 
 
-def _at_input(seen: Sequence[Exchange], step: PlayedStep, name: str, what: str, key: str) -> Observation:
+def at_input(seen: Sequence[Exchange], step: PlayedStep, name: str, what: str, key: str) -> Observation:
     input_ = (
         "its value" if name.startswith("value ") else f"{'parameter' if '?' in step.path else 'field'} {name}"
     )
@@ -261,7 +262,7 @@ def account_quoted(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
     server error or in the words of a database."""
     steps = played(seen[-1])
     for plain, one, two, again in zip(steps, steps[1:], steps[2:], steps[3:], strict=False):
-        found, mended = _varied(plain, one), _varied(plain, two)
+        found, mended = varied(plain, one), varied(plain, two)
         if not found or not mended or not again.same(plain):
             continue
         name, value, sent = found
@@ -272,7 +273,7 @@ def account_quoted(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
         words = leak is not None and leak.table == "databases"
         if plain.good and two.good and again.good and (one.status == 500 or words):
             what = "a quote gives a database error" if words else "a quote answers 500, two of them do not"
-            yield _at_input(seen, one, name, what, "account-quoted")
+            yield at_input(seen, one, name, what, "account-quoted")
 
 
 def _operating(many: int) -> tuple[Exchange, ...]:
@@ -308,7 +309,7 @@ def account_operator(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
                     if found
                     else "an object with $ne logs in"
                 )
-                yield _at_input(seen, step, sent[0], what, "account-operator")
+                yield at_input(seen, step, sent[0], what, "account-operator")
                 return
 
 
@@ -329,21 +330,35 @@ def _ordering(total: int) -> tuple[Exchange, ...]:
     control=_ordering(36),
 )
 def account_negative(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
-    """The same request with 1 has a positive sum, and with a negative number a negative one."""
-    steps = played(seen[-1])
+    """The same request with 1 has a positive sum, and with a negative number a negative one; or the sender
+    has so much more after it, who had less after giving 1."""
+    steps, told = played(seen[-1]), set[str]()
     for at, step in enumerate(steps):
-        for found in (found for one in steps[:at] if one.good and (found := _varied(one, step))):
+        for one, found in ((one, found) for one in steps[:at] if one.good and (found := varied(one, step))):
             name, before, sent = found
+            numbers = type(before) is int and type(sent) is int and before > 0 > sent
+            if not numbers or not step.good or f"{step.plain} {name}" in told:
+                continue
             below = [
                 fact
                 for fact, value in step.facts.items()
                 if _AMOUNT.search(fact) and str(value).startswith("-")
             ]
-            numbers = type(before) is int and type(sent) is int and before > 0 > sent
-            if numbers and step.good and below:
-                what = f"{sent} gives a negative {line(below[0].replace('_', ' '), 30)}"
-                yield _at_input(seen, step, name, what, "account-negative")
-                return
+            more = [
+                fact
+                for fact, value in step.facts.items()
+                if folded(fact) == folded(name) and _number(value) - _number(one.facts.get(fact)) == -sent
+            ]
+            if below or more:
+                what = f"{sent} gives a negative {line(below[0].replace('_', ' '), 30)}" if below else ""
+                told.add(f"{step.plain} {name}")
+                yield at_input(
+                    seen, step, name, what or f"{sent} adds to what its sender has", "account-negative"
+                )
+
+
+def _number(text: object) -> float:
+    return int(str(text)) if re.fullmatch(r"-?\d{1,15}", str(text)) else math.nan
 
 
 def _redeeming(status: int) -> tuple[Exchange, ...]:
@@ -396,7 +411,7 @@ def account_page_size(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obser
     """A parameter that sets how many entries an answer has gives a great many."""
     steps = played(seen[-1])
     for small, large in pairwise(steps):
-        found = _varied(small, large)
+        found = varied(small, large)
         if (
             found
             and small.good
@@ -405,4 +420,4 @@ def account_page_size(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obser
             and large.got.get("many", 0) > MOST_ENTRIES
         ):
             what = f"{found[2]} gives {large.got['many']} entries"
-            yield _at_input(seen, large, found[0], what, "account-page-size")
+            yield at_input(seen, large, found[0], what, "account-page-size")

@@ -69,7 +69,9 @@ class PlayedStep(NamedTuple):
     @property
     def plain(self) -> str:
         """The path without its query and without words of ours, as a person writes it."""
-        return re.sub(r"\{(?:id-\d|one-tag|one|other)\}", "{id}", self.path.partition("?")[0])
+        return re.sub(
+            r"\{(?:id-\d+|listed|one-tag|(?:one|other)(?:\.[\w-]+)?)\}", "{id}", self.path.partition("?")[0]
+        )
 
     @property
     def called(self) -> str:
@@ -85,7 +87,7 @@ class PlayedStep(NamedTuple):
     def refers(self) -> bool:
         """Whether it names that account, or a thing that `one` made in a row of several."""
         named = f"{self.path} {list(self.given.values())}"
-        return any(word in named for word in ("{id-", "{one}", "{one-tag}"))
+        return any(word in named for word in ("{id-", "{one}", "{one-tag}", "{one."))
 
     def reads(self, path: str) -> bool:
         return self.method == "GET" and self.path == path

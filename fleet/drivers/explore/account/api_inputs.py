@@ -102,22 +102,25 @@ class OperationInputs:
 def _quoted(value: object) -> str:
     """A value in a URL; a word of an account stays as it is."""
     text = str(value)
-    return text if re.fullmatch(r"\{[a-z0-9-]+\}", text) else quote(text, safe="")
+    return text if re.fullmatch(r"\{[a-z0-9-]+(?:\.[\w-]+)?\}", text) else quote(text, safe="")
 
 
 def stem(name: str) -> str:
     """What a thing is called by its collection, its making, or an id: `boat` of `/boats`, `boat_id`."""
     last = re.split(r"[/#]", name.rstrip("/"))[-1]
     bare = _MADE.sub("", _ID.sub("", last)) or last
-    return re.sub(r"(?:(?<=[^aeiou])ies|(?<=[sxh])es|(?<!s)s)$", "", bare.lower()).strip("-_")
+    one = re.sub(r"(?<=[^aeiou])ies$", "y", bare.lower())
+    return re.sub(r"(?:(?<=[sxh])es|(?<!s)s)$", "", one).strip("-_")
 
 
 @dataclass(slots=True)
 class Planted:
-    """What `one` made so far in a row: by what it is called, its word; and the names that it gave itself."""
+    """What `one` made so far in a row: by what it is called, its word; and the names that it gave itself.
+    `seen` are the names of ids that answers to it have besides: of its account, its group."""
 
     made: dict[str, str] = field(default_factory=dict)
     named: set[str] = field(default_factory=set)
+    seen: frozenset[str] = frozenset()
 
     def values(self, inputs: OperationInputs, *, account: bool = True) -> dict[str, str]:
         """The inputs that can name a thing or the account of `one`."""
@@ -134,6 +137,8 @@ class Planted:
                 found[name] = known
             elif bare and (of_path or stem(path)) in self.made:
                 found[name] = self.made[of_path or stem(path)]
+            elif name in self.seen and (account or where == "path") and _ID.search(name):
+                found[name] = f"{{one.{name}}}"
             elif account and USER.match(name) and said.get("type", "string") == "string":
                 found[name] = ONE
         return found

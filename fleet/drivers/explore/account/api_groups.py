@@ -1,0 +1,113 @@
+"""Groups of steps by two accounts of an API, what they need made before, and rows of several. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from fleet.drivers.desk import Question
+from fleet.drivers.explore.account.api_inputs import MARK, OperationInputs, Planted, Row, stem
+from fleet.drivers.explore.account.api_rows import AccountRows
+from fleet.drivers.explore.state_changes import names_act
+from fleet.oracles.documents.openapi import Operation, fields_of
+from sandbox.tools.qa_account import MAX_STEPS
+
+TOGETHER = 24
+"""Steps up to which groups that do not depend on each other share a row: a person can still read it."""
+THING = re.compile(r"\{id-(\d+)\}")
+ME = re.compile(
+    r"(?i)(?:/(?:me|self|whoami|profile|account|user)|#(?:me|viewer|whoami|currentUser|profile))$"
+)
+CHANGES = re.compile(r"#(?:delete|remove|update|edit|change|set)")
+
+
+def askable(rows: AccountRows, *methods: str) -> Iterator[OperationInputs]:
+    """The operations by these methods that may be asked, but for those that make accounts and sessions."""
+    doors = {rows.start["url"], rows.start.get("login")}
+    for one in rows.operations.values():
+        at = rows.placed(one.path)
+        known = {rows.places.url(one.path), at} & doors
+        acts = one.method == "GET" or rows.places.may_act(rows.places.url(one.path))
+        safe = one.method == "DELETE" or "#" in at or not names_act(at)
+        if one.method in methods and acts and not known and safe:
+            yield OperationInputs.of(one, at)
+
+
+def question(rows: AccountRows, steps: list[Row], *inputs: OperationInputs) -> Iterator[Question]:
+    """One call for as many steps as one may have."""
+    kinds = {one.at: one.operation.sent[0] for one in inputs}
+    if steps:
+        asked = rows.asked(steps[:MAX_STEPS], kinds)
+        yield Question((rows.source, *asked.steps), minimal=True)
+
+
+def packed(rows: AccountRows, groups: Iterable[tuple[list[Row], OperationInputs]]) -> Iterator[Question]:
+    """Groups of steps that do not depend on each other, as few calls as may be: each makes two accounts."""
+    row, used, made = list[Row](), list[OperationInputs](), 0
+    for steps, one in groups:
+        if row and len(row) + len(steps) > TOGETHER:
+            yield from question(rows, row, *used)
+            row, used, made = [], [], 0
+        row += shifted(steps, made)
+        made += sum(step[0] in ("one", "other") and step[1] == "POST" for step in steps)
+        used.append(one)
+    yield from question(rows, row, *used)
+
+
+def shifted(steps: list[Row], by: int) -> list[Row]:
+    """The steps with the numbers that their things have after so many others."""
+
+    def number(word: re.Match[str]) -> str:
+        return f"{{id-{int(word[1]) + by}}}"
+
+    shifted: list[Row] = json.loads(THING.sub(number, json.dumps(steps)))
+    return shifted
+
+
+def waits(one: OperationInputs, known: dict[str, str]) -> bool:
+    """Whether a path has a value that nothing is known for."""
+    return any(where == "path" and name not in known for name, (where, _) in one.all.items())
+
+
+def making(rows: AccountRows) -> list[OperationInputs]:
+    """What makes something from a text of ours; those without a value in the path first."""
+    found = [one for one in askable(rows, "POST") if one.texts() and not CHANGES.search(one.at)]
+    return sorted(found, key=lambda one: one.at.count("{"))
+
+
+def prepared(
+    one: OperationInputs, makers: list[OperationInputs], left: int = 2
+) -> tuple[list[Row], dict[str, str]]:
+    """What `one` makes first, with what that needs, so that an operation can name it; the inputs that do."""
+    planted, steps = Planted(), list[Row]()
+    for maker in (each for each in makers if each is not one and left):
+        name = stem(maker.at)
+        trial = Planted({name: MARK})
+        if name in planted.made or MARK not in trial.values(one, account=False).values():
+            continue
+        before, above = prepared(maker, [each for each in makers if each is not one], left - 1)
+        if waits(maker, above) or (row := maker.row("one", above)) is None:
+            continue
+        steps += shifted([*before, row], len(steps))
+        planted.made[name] = f"{{id-{len(steps)}}}"
+    return steps, planted.values(one, account=False)
+
+
+def answered(one: Operation) -> dict[str, Any]:
+    """The fields of what an operation answers, by its description; below one that only wraps them."""
+    for status in (200, 201, "default"):
+        media = one.media(status).get("application/json")
+        schema = media.get("schema") if isinstance(media, dict) else None
+        if schema is not None and (found := dict(fields_of(schema, one.document)[0])):
+            inner = dict(fields_of(next(iter(found.values())), one.document)[0]) if len(found) == 1 else {}
+            return inner or found
+    return {}
+
+
+def own_ids(rows: AccountRows) -> frozenset[str]:
+    """The names of fields in what an account is answered about itself."""
+    told = [one for one in rows.operations.values() if rows.places.url(one.path) == rows.start["url"]]
+    told += [one.operation for one in askable(rows, "GET") if ME.search(one.at) and not one.required]
+    return frozenset(name for one in told for name in answered(one))

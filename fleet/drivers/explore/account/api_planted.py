@@ -1,0 +1,164 @@
+"""Things that an account of an API makes with its mark, and each request that can name one of them. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from fleet.drivers.desk import Question
+from fleet.drivers.explore.account.api_groups import (
+    CHANGES,
+    THING,
+    askable,
+    making,
+    own_ids,
+    packed,
+    prepared,
+    question,
+    waits,
+)
+from fleet.drivers.explore.account.api_inputs import ONE, TAG, USER, OperationInputs, Planted, Row, stem
+from fleet.drivers.explore.account.api_methods import by_get
+from fleet.drivers.explore.account.api_rows import AccountRows
+from fleet.drivers.explore.state_changes import ends_or_spends
+from fleet.oracles.account.functions import RECOVERS
+from sandbox.tools.qa_account import MAX_STEPS
+
+MADE, LISTS, ENDS = 8, 4, 4
+"""Of one run: things made at once, lists looked at, reads whose path ends something."""
+
+
+def planted_rows(rows: AccountRows) -> Iterator[Question]:
+    """Things with one's mark, then every request that can name one of them or its account: as one, as a
+    visitor, and as the other; last, what removes them."""
+    every = list(askable(rows, "GET", "POST", "PATCH", "PUT", "DELETE"))
+    planted, steps, makers, number = Planted(seen=own_ids(rows)), list[Row](), making(rows), 0
+    reading = {stem(one.at) for one in every if one.operation.method == "GET"}
+    makers = [one for one in makers if stem(one.at.partition("/{")[0]) in reading or "{" in one.at]
+    used: list[OperationInputs] = []
+    for one in makers:
+        above = planted.values(one, account=False)
+        if waits(one, above) or number >= MADE:
+            continue
+        own = _own_names(one, every)
+        if (row := one.row("one", above | own)) is None:
+            continue
+        used.append(one)
+        steps.append(row)
+        number += 1
+        planted.named |= set(own)
+        planted.made[stem(one.at)] = f"{{id-{number}}}"
+        if above:
+            steps.append(["other", *row[1:]])
+            number += 1
+    lists = [one for one in every if one.operation.method == "GET" and not one.required and "{" not in one.at]
+    lists.sort(key=lambda one: stem(one.at) not in planted.made)
+    for one in lists[:LISTS] if steps else ():
+        steps += [[who, "GET", one.at, {}] for who in ("one", "other", "anonymous")]
+    refers, changes = _referring(every, planted, used)
+    if not steps:
+        return
+    waiting = list(refers)
+    while waiting:
+        row = list(steps)
+        while waiting and len(row) + len(waiting[0]) <= MAX_STEPS:
+            row += waiting.pop(0)
+        yield from question(rows, row, *used)
+    private = [group[-1] for group in refers if group[0][1] == "GET" and "{" in group[0][2]]
+    for join in _admissions(every, planted)[:ENDS]:
+        yield from question(rows, [*steps, *private[:ENDS], join, *private[:ENDS]], *used)
+    reads: list[Row] = [["one", "GET", one.at, {}] for one in lists[:LISTS]]
+    ends = by_get(
+        [OperationInputs.of(one, rows.placed(one.path)) for one in rows.operations.values()], planted
+    )
+    for end in ends[:ENDS]:
+        yield from question(rows, [*steps, *reads, end, *reads], *used)
+    yield from _changed(rows, steps, changes, lists, used)
+
+
+def _own_names(one: OperationInputs, every: list[OperationInputs]) -> dict[str, str]:
+    """The texts of a new thing by which paths name it; one text at least is left for the mark."""
+    near = [other for other in every if other.operation.method == "GET"]
+    near = [
+        other
+        for other in near
+        if other.at.startswith(f"{one.at}/{{") or stem(other.at.partition("/{")[0]) == stem(one.at)
+    ]
+    parts = {name for other in near for name, (where, _) in other.all.items() if where == "path"}
+    names = [name for name in one.texts() if name in parts]
+    return dict.fromkeys(names[: len(one.texts()) - 1], "{tag}")
+
+
+def _referring(
+    every: list[OperationInputs], planted: Planted, used: list[OperationInputs]
+) -> tuple[list[list[Row]], list[Row]]:
+    """The requests that can name what was made, or its account: as one, a visitor and the other, together;
+    and those that change or remove it. They are added to `used`."""
+    refers, changes = list[list[Row]](), list[Row]()
+    for one in every:
+        values = planted.values(one)
+        if not values or one in used or waits(one, values) or (row := one.row("one", values)) is None:
+            continue
+        if one.operation.method == "GET" and ends_or_spends(one.at):
+            continue  # asked by itself
+        used.append(one)
+        if one.operation.method in ("DELETE", "PATCH", "PUT") or CHANGES.search(one.at):
+            changes.append(row)
+        elif any(word in str(row) for word in ("{id-", TAG, ONE, "{one.")) and not RECOVERS.search(one.at):
+            group = [row, ["anonymous", *row[1:]], ["other", *row[1:]]]
+            if ONE in str(row[3]) and (bare := one.row("one", {})) and bare[2] == row[2]:
+                group += [bare, ["other", *bare[1:]]]
+            refers.append(group)
+    return refers, changes
+
+
+def _admissions(every: list[OperationInputs], planted: Planted) -> list[Row]:
+    """Requests of the other that name a thing of one's, and its own account."""
+    found: list[Row] = []
+    for one in every:
+        values = planted.values(one)
+        own = {name: word.replace("{one.", "{other.") for name, word in values.items() if USER.match(name)}
+        own = {name: word for name, word in own.items() if word.startswith("{other.")}
+        adds = one.operation.method in ("POST", "PUT") and own and "{" in one.at and not waits(one, values)
+        if adds and (row := one.row("other", values | own)):
+            found.append(row)
+    return found
+
+
+def _changed(
+    rows: AccountRows,
+    steps: list[Row],
+    changes: list[Row],
+    lists: list[OperationInputs],
+    used: list[OperationInputs],
+) -> Iterator[Question]:
+    """What one made, changed or removed by the other, and removed by a visitor where no description has it:
+    seen in the lists."""
+    see: list[Row] = [["one", "GET", one.at, {}] for one in lists[:LISTS]]
+    named = [row for row in changes if any(word in str(row[2:]) for word in ("{id-", TAG, "/{one"))]
+    while named:
+        together, things = [*steps, *see], set[str]()
+        for row in list(named):
+            its = set(THING.findall(str(row[2:])))
+            if not its & things and len(together) + len(see) < MAX_STEPS:
+                together += [["other", *row[1:]], *see]
+                things |= its or {row[2]}
+                named.remove(row)
+        yield from question(rows, together, *used)
+    yield from packed(rows, _removed_by_visitors(rows, {row[2] for row in changes if row[1] == "DELETE"}))
+
+
+def _removed_by_visitors(rows: AccountRows, known: set[str]) -> Iterator[tuple[list[Row], OperationInputs]]:
+    """A thing that a visitor may not make, and one may; then a visitor removes it, by a method that no
+    description has."""
+    makers = making(rows)
+    described = {re.sub(r"\{[^{}]+\}", "", one.at) for one in askable(rows, "DELETE")}
+    for one in askable(rows, "GET"):
+        steps, things = prepared(one, makers)
+        bare = re.sub(r"\{[^{}]+\}", "", one.at)
+        word = next((value for value in things.values() if value.startswith("{id-")), "")
+        if "#" in one.at or not one.at.endswith("}") or bare in described | known or not word:
+            continue
+        if read := one.row("one", things):
+            remove: Row = ["anonymous", "DELETE", read[2], {}]
+            yield [*steps, ["anonymous", *steps[-1][1:]], read, remove, read], one

@@ -1,0 +1,138 @@
+"""Which rows two accounts of an API are asked: from its description alone, nothing is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from fleet.drivers.desk import Question
+from fleet.drivers.explore.account.api_groups import TOGETHER, packed, prepared
+from fleet.drivers.explore.account.api_inputs import OperationInputs, Planted, stem
+from fleet.drivers.explore.account.api_questions import further
+from fleet.drivers.explore.account.api_rows import AccountRows
+from fleet.drivers.explore.account.ways import ApiPlaces
+from fleet.oracles.documents.openapi import operations
+from fleet.personas.model import Step
+from sandbox.tools.qa_account import MAX_STEPS
+
+TEXT = {"type": "string"}
+ID = {"type": "string", "format": "uuid"}
+PET = {"petId": ID, "groupId": ID, "name": TEXT}
+
+
+def body(**fields: Any) -> dict[str, Any]:
+    schema = {"type": "object", "properties": fields, "required": [*fields]}
+    return {"requestBody": {"content": {"application/json": {"schema": schema}}}}
+
+
+def answers(**fields: Any) -> dict[str, Any]:
+    schema = {"properties": {"data": {"type": "object", "properties": fields}}}
+    return {"responses": {"200": {"content": {"application/json": {"schema": schema}}}}}
+
+
+PATHS: dict[str, Any] = {
+    "/accounts": {"post": body(name=TEXT, password=TEXT) | answers(accountId=ID, groupId=ID)},
+    "/login": {"post": body(name=TEXT, password=TEXT)},
+    "/me": {"get": answers(accountId=ID, groupId=ID, roles={"type": "array"})},
+    "/pets": {"get": {}, "post": body(name=TEXT, kind=TEXT) | answers(**PET)},
+    "/pets/{petId}": {"get": answers(**PET), "put": body(name=TEXT)},
+    "/pets/{petId}/remove-it/cancel": {"get": {}},
+    "/visits": {
+        "get": {},
+        "post": body(petId=ID, reason=TEXT) | answers(visitId=ID, paid={"type": "boolean"}),
+    },
+    "/visits/{visitId}": {"get": {}, "patch": body(reason=TEXT) | answers(paid={"type": "boolean"})},
+    "/groups/{groupId}/messages": {"get": {}, "post": body(text=TEXT)},
+    "/groups/{groupId}/members": {"post": body(accountId=ID)},
+    "/hooks": {"post": body(callbackUrl={"type": "string", "format": "uri"}) | {"security": [{"x": []}]}},
+    "/points": {"post": body(accountId=ID, points={"type": "integer"})},
+}
+
+
+def rows(paths: Mapping[str, Any] = PATHS) -> AccountRows:
+    document = {"openapi": "3.1.0", "paths": paths}
+    places = ApiPlaces(lambda path: "{site}" + path, lambda url: url.removeprefix("{site}"), lambda _: True)
+    made = AccountRows.of(document, Step(tool="qa_fetch", args={"url": "{site}/openapi.json"}), places)
+    assert isinstance(made, AccountRows)
+    return made
+
+
+def steps(questions: Iterator[Question]) -> list[list[list[Any]]]:
+    return [question.steps[-1].args["steps"] for question in questions]
+
+
+def inputs(path: str, method: str) -> OperationInputs:
+    found = operations({"openapi": "3.1.0", "paths": PATHS})
+    return OperationInputs.of(next(one for one in found if (one.path, one.method) == (path, method)), path)
+
+
+@pytest.mark.parametrize(
+    ("name", "thing"),
+    [
+        ("/v1/boats", "boat"),
+        ("boat_id", "boat"),
+        ("boatId", "boat"),
+        ("/graphql#createOrder", "order"),
+        ("/companies", "company"),
+        ("/boxes", "box"),
+        ("id", "id"),
+    ],
+)
+def test_what_a_thing_is_called(name: str, thing: str) -> None:
+    assert stem(name) == thing
+
+
+def test_the_inputs_that_can_name_a_thing_or_an_account() -> None:
+    planted = Planted({"pet": "{id-1}"}, {"slug"}, frozenset({"groupId", "accountId"}))
+    assert planted.values(inputs("/pets/{petId}", "GET")) == {"petId": "{id-1}"}
+    assert planted.values(inputs("/groups/{groupId}/members", "POST")) == {
+        "groupId": "{one.groupId}",
+        "accountId": "{one.accountId}",
+    }
+    assert planted.values(inputs("/accounts", "POST")) == {"name": "{one}"}
+    row = inputs("/groups/{groupId}/messages", "GET").row("other", {"groupId": "{one.groupId}"})
+    assert row == ["other", "GET", "/groups/{one.groupId}/messages", {}]
+    assert inputs("/pets/{petId}", "GET").row("one", {"petId": "a b/.."})[2] == "/pets/a%20b%2F.."  # type: ignore[index]  # there is one
+
+
+def test_what_a_thing_needs_is_made_before_it() -> None:
+    makers = [inputs(path, "POST") for path in ("/visits", "/pets")]
+    made, named = prepared(inputs("/visits/{visitId}", "PATCH"), makers)
+    assert [(row[1], row[2], row[3].get("petId")) for row in made] == [
+        ("POST", "/pets", None),
+        ("POST", "/visits", "{id-1}"),
+    ]
+    assert named == {"visitId": "{id-2}"}
+
+
+def test_groups_share_a_row_and_their_things_have_other_numbers() -> None:
+    group = [["one", "POST", "/pets", {}], ["one", "GET", "/pets/{id-1}", {}]]
+    one = inputs("/pets", "POST")
+    first, second = steps(packed(rows(), [(group, one)] * (TOGETHER // 2 + 1)))
+    assert [row[2] for row in first if row[1] == "GET"] == [f"/pets/{{id-{at}}}" for at in range(1, 13)]
+    assert second == group
+    assert (len(first), steps(packed(rows(), []))) == (TOGETHER, [])
+
+
+def test_each_kind_of_question_is_asked_in_few_rows() -> None:
+    asked = steps(further(rows()))
+    every = [tuple(map(str, row[:3])) for one in asked for row in one]
+    assert ("other", "GET", "/groups/{one.groupId}/messages") in every
+    assert ("one", "GET", "/pets/{id-1}/remove-it/cancel") in every
+    assert any(row[1] == "PATCH" and row[2] == "/pets/{listed}" for one in asked for row in one)
+    sent = [row[3] for one in asked for row in one]
+    assert {"accountId": "{other.accountId}"} in sent
+    assert {"callbackUrl": "{closed}"} in sent
+    assert {"accountId": "{one.accountId}", "points": -3} in sent
+    assert any(one.get("paid") is True for one in sent)
+    assert any(one.get("roles") == ["admin"] for one in sent)
+    assert all(len(one) <= MAX_STEPS for one in asked)
+    assert len(asked) <= 16
+
+
+def test_nothing_of_others_is_changed() -> None:
+    for row in (row for one in steps(further(rows())) for row in one if row[1] not in ("GET", "POST")):
+        own = any(word in str(row[2:]) for word in ("{id-", "{one.", "{other.")) or row[2] == "/me"
+        assert own or ("{listed}" in row[2] and set(row[3].values()) == {"{was}"}), row
