@@ -45,6 +45,7 @@ NAMES = (
     "web.responses",
     "web.crashes",
     "documents.graphql_bounds",
+    "documents.lengths",
     "web.exposure",
     "documents.routes",
     "documents.described",

@@ -24,6 +24,7 @@ from fleet.drivers.explore.account.ways import ApiPlaces, known_start
 from fleet.drivers.explore.documents import graphql
 from fleet.drivers.explore.documents.api_cases import ApiRequest, lacking, requests
 from fleet.drivers.explore.documents.api_description import ApiDescription, read_description
+from fleet.drivers.explore.documents.lengths import lengthened
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import ExplorerContext, Results
 from fleet.oracles.account.tokens import attempts
@@ -90,6 +91,8 @@ class ApiExplorer:
         self._lookups: list[str] | None = None
         self._seen: set[str] = set()
         self._next: list[Question] = []
+        self._later: list[Question] = []
+        """What is asked after the rows of accounts."""
         self._left, self._further = OPERATIONS, FURTHER
         self._done: set[str] = set()
         self._without: dict[str, str] = {}
@@ -121,6 +124,8 @@ class ApiExplorer:
             return [DescriptionLookup((_document(url),), url) for url in looked]
         self._next += (rows.first() for rows in self._waiting)  # once in a run, by each description
         self._waiting = []
+        if not self._next:
+            self._next, self._later = self._later, []
         while not self._next and self._left > 0 and (chosen := self._operation()):
             self._left -= 1
             self._next += self._questions(*chosen)
@@ -204,8 +209,9 @@ class ApiExplorer:
             return
         below = self._urls.spelled(server(read.whole)[1] or "/", url).rstrip("/")
         self.found[url] = (read, below)
+        actual = self._urls.actual(below).rstrip("/") if below else ""
+        self._later += lengthened(read.whole, lambda asked: self._spelled(asked, actual) if below else "")
         if self._accounts and below:
-            actual = self._urls.actual(below).rstrip("/")
             places = ApiPlaces(
                 lambda path: self._urls.spelled(actual + path, faces=False),
                 lambda spelled: urlsplit(self._urls.actual(spelled)).path,
@@ -214,6 +220,12 @@ class ApiExplorer:
             rows = api_rows.AccountRows.of(read.whole, _document(url), places, self._known)
             needed = any(one.secured or one.states(401) for one in operations(read.whole))
             self._enter(url, rows, needed=needed)
+
+    def _spelled(self, asked: str, actual: str) -> str:
+        """The URL of `METHOD path` below a base; "" where it may not be asked."""
+        method, _, path = asked.partition(" ")
+        url = self._urls.spelled(actual + path, faces=False)
+        return url if method in SAFE or (self._acts and self._urls.may_act(url)) else ""
 
     def _met_graphql(self, asked: graphql.GraphqlLookup, result: Mapping[str, Any]) -> None:
         """Ask a GraphQL API for its schema; then its fields, as those of any other API."""
