@@ -186,7 +186,8 @@ def secrets(shape: Shape) -> list[str]:
 async def test_a_leak_to_another_account_is_found_and_a_healthy_twin_is_quiet(name: str) -> None:
     leaky, healthy = SHAPES[name](leaks=True), SHAPES[name](leaks=False)
     found, calm = await play(leaky), await play(healthy)
-    assert found.found == {"form-read" if name == "hidden-token" else "account-read"}
+    also = {"account-crossed"}  # the same defect, seen in a row of several things
+    assert found.found - also == {"form-read" if name == "hidden-token" else "account-read"}
     assert (calm.found, found.left, calm.left) == (set(), [], [])
     assert found.refusals == []
     if name in MADE:

@@ -239,6 +239,8 @@ def account_crossed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observa
         ):
             continue
         control = any(one.who == "one" and one.same(step) and one.good for one in steps)
+        if any(one.who == "anonymous" and one.same(step) and one.shows("one") for one in steps):
+            continue  # it is everybody's
         if not control or not (closed(steps, step) or _lists_closed(steps)):
             continue
         if led := own_thing(seen, steps, step, record=own_record):
