@@ -414,9 +414,7 @@ def _plain(value: Any, left: int, above: str = "") -> Iterator[tuple[str, Any]]:
 
 def _is_short_list(value: object) -> bool:
     """Whether a value is a few texts, such as roles."""
-    return (
-        isinstance(value, list) and len(value) <= MAX_LIST and all(isinstance(one, str) for one in value)
-    )
+    return isinstance(value, list) and len(value) <= MAX_LIST and all(isinstance(one, str) for one in value)
 
 
 def _as_text(value: Any, *, file: bool) -> Any:  # noqa: ANN401  any JSON
