@@ -44,7 +44,7 @@ _LARGE = 100_000
 
 
 def further(rows: AccountRows) -> Iterator[Question]:
-    """All of them, what is grave and cheap first: the flows share a row; then whose things are read, then what
+    """All of them, what is grave and cheap first: flows share a row, then whose things are read, then what
     inputs do. An operator's accounts are asked none."""
     for ask in () if rows.operators else (_entrances, _flows, _served, planted_rows, _inputs, _set):
         yield from ask(rows)
