@@ -175,7 +175,9 @@ class ApiPlay:
             if self._join.what == "sign-up":
                 self._adopt(label)
                 what = f"account {self._words[label]['{handle}']}"
-                self._made.append(Made(what, session, self._join.path, _id_of(self._last, "")))
+                self._made.append(
+                    Made(what, session, self._join.path, _id_of(self._last, "", self._join.path))
+                )
         if self.args.login:
             renamed(innermost(self._enter.fields), innermost(self._join.fields))
             if refused := self._begun(self._enter, label, Adaptation(self._enter.fields, {}), LOG_INS):
@@ -272,7 +274,7 @@ class ApiPlay:
         if good and path != self._enter.path and "#" not in str(path):
             joined = who == "new" and path == self._join.path
             what = f"account {self._words['new']['{handle}']}" if joined else f"POST {path}"
-            self._made.append(Made(what, held, str(path), _id_of(reply, self.args.ident)))
+            self._made.append(Made(what, held, str(path), _id_of(reply, self.args.ident, str(path))))
         if good and who == "new" and path in (self._join.path, self._enter.path):
             held.learn(reply, self.args.carried, str(path))
             self._adopt(who)
