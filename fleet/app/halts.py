@@ -1,13 +1,15 @@
-"""Record who stopped the fleet, or let it go on, whether or not the journal answers."""
+"""Record who stopped the fleet, let it go on, or moved its dial, whether or not the journal answers."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from fleet.app.journal import known_journal
-from fleet.clock import SystemClock
+from fleet.clock import SystemClock, iso_ms
 from fleet.errors import FleetError
-from fleet.runs.call.halt import Halt, journal_halt, note_halt
+from fleet.runs.call.halt import DIALS, Halt, journal_halt, note_halt
+from fleet.text import line
 
 
 async def record_halt(state: Path, halt: Halt) -> str:
@@ -21,6 +23,19 @@ async def record_halt(state: Path, halt: Halt) -> str:
         if (journal := await known_journal(state)) is not None:
             async with journal:
                 await journal_halt(journal, clock, halt)
+    except FleetError as error:
+        return str(error)
+    return ""
+
+
+async def record_dial(state: Path, move: str, who: str, why: str) -> str:
+    """Keep a move of the dial in the journal, which no rotation removes; why it is not there, "" if it is."""
+    when = iso_ms(SystemClock().now())
+    known = {"act": f"dial {move}", "who": line(who, 200), "why": line(why, 500), "when": when}
+    try:
+        if (journal := await known_journal(state)) is not None:
+            async with journal:
+                await journal.put(f"{DIALS}{when}", json.dumps(known))
     except FleetError as error:
         return str(error)
     return ""

@@ -42,6 +42,7 @@ COMMANDS = {
     "tools": "Show what a probe may call, and what it answers.",
     "fuzz": "Search one compiler or decoder for inputs that break it.",
     "worklist": "Show the ranked worklist.",
+    "report": "Report on a period: posture, trend, coverage, interruptions, cost.",
     "propose": "Propose a fix of one item as a draft pull request.",
     "proposals": "List, show or withdraw proposals of fixes.",
     "findings": "Show findings and their evidence; decide about items; adopt a claim.",

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from fleet.cli.console import DryRun, Json, make_app, note, put, state, who
+from fleet.app.halts import record_dial
+from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, who
 from fleet.clock import SystemClock, iso
 from fleet.errors import UsageError
 from fleet.gate.dial import DIAL, read_dial, shown, write_dial
@@ -49,6 +50,9 @@ def dial(
             note(f"would turn the dial from {before.rung} to {chosen}{f' until {until}' if until else ''}")
         else:
             write_dial(folder, chosen, reason, who(), SystemClock(), term_s)
+            move = f"{before.rung} to {chosen}{f' until {until}' if until else ''}"
+            if missing := run(lambda: record_dial(folder, move, who(), reason)):
+                note(f"the journal does not have this move of the dial: {missing}")
     elif term:
         raise UsageError("--for needs a rung", remedy=f'fleet dial exercise --for {term} --reason "…"')
     now = shown(folder)

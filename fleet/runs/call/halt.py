@@ -15,6 +15,9 @@ from fleet.text import line
 HALTS = "halt:"
 """Prefix of the facts, each followed by its time, so that they sort; a webhook's by its delivery."""
 
+DIALS = "dial:"
+"""The same of moves of the dial by command."""
+
 
 class Halt(NamedTuple):
     """One stop or resume; `stopped` is what a resume lifted, in words."""

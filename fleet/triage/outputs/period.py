@@ -1,0 +1,212 @@
+"""The report of a period: posture, trend, coverage by kind and CWE, runs, interruptions, cost. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from fleet.findings.kinds import Kind, kind_titled, kinds
+from fleet.severity import WEIGHTS, Severity
+from fleet.store.rows import DecisionRow, FindingRow, RunRow
+from fleet.text import clean, counted
+from fleet.triage.items.life import OPEN
+from fleet.triage.items.worklist import WorklistItem
+from fleet.triage.outputs.digest import FIXED, regressed
+
+SUBJECT_TOOLS: Mapping[str, frozenset[str]] = {
+    "web": frozenset({"qa_fetch", "qa_browse"}),
+    "documents": frozenset({"qa_fetch"}),
+    "agent": frozenset({"qa_call", "qa_mcp"}),
+    "chain": frozenset({"qa_chain"}),
+    "account": frozenset({"qa_account"}),
+    "program": frozenset({"qa_compile", "qa_fuzz"}),
+    "operation": frozenset({"qa_fetch", "qa_chain"}),
+}
+"""By the subject of a kind: the tools of which one looks at it."""
+METHOD = (
+    "dismissed by a person in the period / posted in the period; nobody confirms what is not dismissed, so it"
+    " is a lower bound. Each posted finding was shown in three fresh jails of three"
+)
+GRAVE = (Severity.CRITICAL, Severity.HIGH)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeriodFacts:
+    """What the journal and the worklist hold of a platform since a moment (ISO) until another."""
+
+    platform: str
+    version: str
+    since: str
+    until: str
+    items: Sequence[WorklistItem] = ()
+    runs: Sequence[RunRow] = ()
+    tools: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """By persona."""
+    findings: Sequence[FindingRow] = ()
+    decisions: Sequence[DecisionRow] = ()
+    outages: Sequence[Mapping[str, Any]] = ()
+    interventions: Sequence[Mapping[str, str]] = ()
+    """Stops, resumes and moves of the dial, each with `at`, `act`, `who` and `why`."""
+    untested: Sequence[Mapping[str, str]] = ()
+    """`part` and `reason`."""
+    spent: Mapping[str, int] = field(default_factory=dict)
+    audit: Mapping[str, int] = field(default_factory=dict)
+    left_behind: int = 0
+
+
+def period(facts: PeriodFacts) -> dict[str, Any]:
+    """The report as data; every count can be made again from the journal, the log and the worklist."""
+    open_now = [one for one in facts.items if one.state in OPEN and one.trusted]
+    before = [one for one in facts.items if one.trusted and _was_open(one, facts.since)]
+    grave = sum(one.severity in GRAVE for one in open_now)
+    return {
+        "platform": facts.platform,
+        "version": facts.version,
+        "since": facts.since,
+        "until": facts.until,
+        "posture": _posture(len(open_now), grave),
+        "trend": {"open_before": len(before), "open_now": len(open_now), "is": _trend(before, open_now)},
+        "open": {name: sum(one.severity == name for one in open_now) for name in WEIGHTS},
+        "new": [_item(one) for one in open_now if one.first_seen >= facts.since],
+        "regressed": [_item(one) for one in open_now if regressed(one, facts.since)],
+        "fixed": [_item(one) for one in facts.items if one.state in FIXED and one.since >= facts.since],
+        "key_findings": [_item(one) | _impact(one) for one in open_now if one.severity in GRAVE][:20],
+        "coverage": list(_coverage(facts, open_now)),
+        "untested": [dict(one) for one in facts.untested],
+        "runs": {
+            "count": len(facts.runs),
+            "outcomes": dict(Counter(row.outcome or row.state for row in facts.runs)),
+        },
+        "outages": [dict(one) for one in facts.outages],
+        "interventions": [dict(one) for one in facts.interventions],
+        "false_positives": _false_positives(facts),
+        "left_on_the_platform": facts.left_behind,
+        "spent": dict(facts.spent),
+    }
+
+
+def _was_open(item: WorklistItem, at: str) -> bool:
+    return item.first_seen < at and (item.state in OPEN or (item.state in FIXED and item.since >= at))
+
+
+def _posture(count: int, grave: int) -> str:
+    if grave:
+        return f"at risk: {counted(grave, 'grave finding')} open of {count}"
+    return f"{counted(count, 'finding')} open, none of them grave" if count else "nothing proven is open"
+
+
+def _trend(before: Sequence[WorklistItem], now: Sequence[WorklistItem]) -> str:
+    """By the sum of weights of severity."""
+    then, today = (
+        sum(WEIGHTS[one.severity] for one in items if one.severity in WEIGHTS) for items in (before, now)
+    )
+    return "stable" if then == today else "degrading" if today > then else "improving"
+
+
+def _item(item: WorklistItem) -> dict[str, Any]:
+    return {
+        "fingerprint": item.fingerprint,
+        "severity": item.severity,
+        "title": clean(item.title, 300),
+        "first_seen": item.first_seen,
+        "since": item.since,
+    }
+
+
+def _impact(item: WorklistItem) -> dict[str, str]:
+    kind = kind_titled(item.title)
+    return {"impact": kind.why if kind else "", "remedy": kind.fix if kind else ""}
+
+
+def _coverage(facts: PeriodFacts, open_now: Sequence[WorklistItem]) -> Iterator[dict[str, Any]]:
+    """Each kind: `shown` by open items, `healthy` if it was asked and nothing is open, else why it was not."""
+    asked = {tool for row in facts.runs if row.outcome == "done" for tool in facts.tools.get(row.persona, ())}
+    shown = Counter(kind.id for one in open_now if (kind := kind_titled(one.title)))
+    for kind in kinds().values():
+        tools = SUBJECT_TOOLS[kind.subject]
+        status = "shown" if shown[kind.id] else "healthy" if asked & tools else "not asked"
+        why = (
+            ""
+            if status != "not asked"
+            else f"no run with {' or '.join(sorted(tools))} ended well in the period"
+        )
+        yield {
+            "kind": kind.id,
+            "name": kind.name,
+            "subject": kind.subject,
+            "cwe": _cwe(kind),
+            "status": status,
+            "open": shown[kind.id],
+            "method": "by its effect, three of three in fresh jails",
+            "why": why,
+        }
+
+
+def _cwe(kind: Kind) -> list[str]:
+    return [one for one in kind.references if one.startswith("CWE-")]
+
+
+def _false_positives(facts: PeriodFacts) -> dict[str, Any]:
+    undone = {one.undoes for one in facts.decisions if one.kind == "undo"}
+    wrong = [
+        one
+        for one in facts.decisions
+        if one.kind == "dismiss" and one.at >= facts.since and one.name not in undone
+    ]
+    posted = {
+        one.fingerprint: one for one in facts.findings if one.state == "posted" and one.at >= facts.since
+    }
+    by_kind = Counter(
+        kind.id for one in wrong if (row := posted.get(one.item)) and (kind := kind_titled(row.title))
+    )
+    rate = round(len(wrong) / len(posted), 4) if posted else 0.0
+    return {
+        "dismissed": len(wrong),
+        "posted": len(posted),
+        "rate": rate,
+        "by_kind": dict(by_kind),
+        "method": METHOD,
+        "audit": dict(facts.audit),
+    }
+
+
+def period_text(data: Mapping[str, Any]) -> Iterator[str]:
+    """The report for a terminal."""
+    yield f"{data['platform']} from {data['since']} to {data['until']}, fleet {data['version']}"
+    yield f"posture   {data['posture']}; {data['trend']['is']}: {data['trend']['open_before']} open before"
+    yield "open      " + (
+        ", ".join(f"{many} {name}" for name, many in data["open"].items() if many) or "nothing"
+    )
+    for name in ("new", "regressed", "fixed"):
+        yield f"{name:9} {len(data[name])}"
+        yield from (
+            f"          {one['severity']:8} {one['title']} ({one['fingerprint']})" for one in data[name][:20]
+        )
+    outcomes = ", ".join(f"{many} {name}" for name, many in sorted(data["runs"]["outcomes"].items()))
+    yield f"runs      {data['runs']['count']}: {outcomes or 'none'}"
+    statuses = Counter(one["status"] for one in data["coverage"])
+    yield f"coverage  {', '.join(f'{many} kinds {name}' for name, many in sorted(statuses.items()))}"
+    yield from (f"untested  {one['part']}: {one['reason']}" for one in data["untested"])
+    yield from (
+        f"outage    {one['since']} to {one['until'] or 'now'}: {one['targets']}" for one in data["outages"]
+    )
+    yield from (f"{one['act']:9} {one['at']} by {one['who']}: {one['why']}" for one in data["interventions"])
+    wrong = data["false_positives"]
+    yield f"false     {wrong['dismissed']} of {wrong['posted']} ({wrong['method']})"
+    yield f"left      {counted(data['left_on_the_platform'], 'act')} on the platform: fleet runs left"
+    yield "cost      " + (
+        ", ".join(f"{many} {unit}" for unit, many in sorted(data["spent"].items())) or "nothing"
+    )
+
+
+def period_html(data: Mapping[str, Any]) -> bytes:
+    """One static page, escaped; it asks for nothing."""
+    folder = Path(__file__).parent
+    environment = Environment(loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined)
+    style = (folder / "page.css").read_text("utf-8")
+    return environment.get_template("period.html.jinja").render(data=data, style=style).encode()

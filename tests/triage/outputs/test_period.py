@@ -1,0 +1,148 @@
+"""The report of a period: its figures, made again by hand, and text of strangers that stays text."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from typer.testing import CliRunner
+
+from fleet.cli import report
+from fleet.cli.operate import dial
+from fleet.findings.kinds import kinds
+from fleet.store.journal import Journal
+from fleet.store.rows import DecisionRow, FindingRow, NewRun, RunRow
+from fleet.triage.outputs.document import WorklistHeader
+from fleet.triage.outputs.files import save
+from fleet.triage.outputs.period import PeriodFacts, period, period_html, period_text
+from tests.triage.outputs.test_formats import OWN, item
+
+SINCE, UNTIL = "2026-11-01T00:00:00Z", "2026-11-27T00:00:00Z"
+BEFORE, AFTER = "2026-10-01T00:00:00Z", "2026-11-10T00:00:00Z"
+XSS = "Script injection: GET {site}/?q=<script>alert(1)</script>"
+
+
+def own(number: int, title: str, **more: Any) -> Any:
+    plain = OWN | {"severity": "high", "first_seen": AFTER, "since": AFTER, "regression": False}
+    made = item(
+        number, title, **plain | {"trusted": True, "state": "confirmed", "fingerprint": f"{number:012x}"}
+    )
+    return replace(made, **more)
+
+
+ITEMS = (
+    own(1, XSS),
+    own(2, "Secret is public: GET {site}/key", severity="critical", first_seen=BEFORE),
+    own(3, "SQL injection: GET {site}/a", state="verified-fixed", first_seen=BEFORE, since=AFTER),
+    own(4, "SQL injection: GET {site}/b", state="verified-fixed", first_seen=BEFORE, since=BEFORE),
+)
+
+
+def ran(persona: str, outcome: str) -> RunRow:
+    row = NewRun(run_id="r", persona=persona, key="k", platform="p", trigger="t", rung="", budget={})
+    return RunRow(
+        **{name: getattr(row, name) for name in row.__dataclass_fields__},
+        state="ended",
+        created=AFTER,
+        outcome=outcome,
+    )
+
+
+def posted(number: int, title: str) -> FindingRow:
+    return FindingRow(run_id="r", fingerprint=f"{number:012x}", state="posted", title=title, at=AFTER)
+
+
+def decided(kind: Any, number: int, name: str, at: str = AFTER, undoes: str = "") -> DecisionRow:
+    return DecisionRow(
+        item=f"{number:012x}", kind=kind, reason="x", who="ann", at=at, platform="p", name=name, undoes=undoes
+    )
+
+
+FACTS = PeriodFacts(
+    platform="p",
+    version="1",
+    since=SINCE,
+    until=UNTIL,
+    items=ITEMS,
+    runs=(ran("qa-web", "done"), ran("qa-chain", "failed")),
+    tools={"qa-web": ("qa_fetch",), "qa-chain": ("qa_chain",)},
+    findings=(posted(1, XSS), posted(9, "SQL injection: GET {site}/c"), posted(8, "x")),
+    decisions=(
+        decided("dismiss", 9, "a"),
+        decided("dismiss", 8, "b"),
+        decided("undo", 8, "c", undoes="b"),
+        decided("dismiss", 7, "d", at=BEFORE),
+    ),
+    untested=({"part": "chain", "reason": "not configured <b>"},),
+    audit={"drawn": 4, "overturned": 1},
+)
+
+
+def test_each_figure_can_be_made_again_by_hand() -> None:
+    data = period(FACTS)
+    assert data["posture"] == "at risk: 2 grave findings open of 2"
+    assert data["trend"] == {"open_before": 2, "open_now": 2, "is": "stable"}
+    assert (data["open"]["critical"], data["open"]["high"], data["open"]["low"]) == (1, 1, 0)
+    assert [one["fingerprint"] for one in data["new"]] == [f"{1:012x}"]
+    assert [one["fingerprint"] for one in data["fixed"]] == [f"{3:012x}"]
+    assert data["runs"] == {"count": 2, "outcomes": {"done": 1, "failed": 1}}
+    wrong = data["false_positives"]
+    assert (wrong["dismissed"], wrong["posted"], wrong["rate"]) == (1, 3, 0.3333)
+    assert wrong["by_kind"] == {"sql-injection": 1}
+    assert "lower bound" in wrong["method"]
+
+
+def test_every_kind_is_shown_healthy_or_not_asked_and_why() -> None:
+    by_kind = {one["kind"]: one for one in period(FACTS)["coverage"]}
+    assert by_kind.keys() == kinds().keys()
+    assert (by_kind["reflected-script"]["status"], by_kind["reflected-script"]["open"]) == ("shown", 1)
+    assert by_kind["reflected-script"]["cwe"] == ["CWE-79"]
+    assert by_kind["sql-injection"]["status"] == "healthy"
+    unasked = [one for one in by_kind.values() if one["subject"] == "chain"]
+    assert {one["status"] for one in unasked} == {"not asked"}  # its only run failed
+    assert all("qa_chain" in one["why"] for one in unasked)
+
+
+@pytest.mark.parametrize(
+    ("change", "trend"),
+    [
+        ({"items": ITEMS[:1]}, "degrading"),
+        ({"items": ITEMS[2:3]}, "improving"),
+        ({"items": ITEMS[1:2]}, "stable"),
+        ({"items": ()}, "stable"),
+    ],
+)
+def test_the_trend_is_that_of_the_weights(change: dict[str, Any], trend: str) -> None:
+    assert period(replace(FACTS, **change))["trend"]["is"] == trend
+
+
+def test_text_of_strangers_stays_text() -> None:
+    page = period_html(period(FACTS)).decode()
+    assert "<script" not in page
+    assert "&lt;script&gt;alert" in page
+    assert "not configured &lt;b&gt;" in page
+    assert any("at risk" in line for line in period_text(period(FACTS)))
+
+
+def test_the_command_reads_journal_and_worklist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
+
+    async def journal() -> None:
+        async with await Journal.open(tmp_path / "fleet.db"):
+            pass
+
+    anyio.run(journal)
+    save(tmp_path, ITEMS, WorklistHeader(platform="devnet"))
+    moved = CliRunner().invoke(dial.app, ["exercise", "--reason", "a drill"])
+    assert moved.exit_code == 0, moved.output
+    done = CliRunner().invoke(report.app, ["--since", "2026-10-15", "--json"])
+    data = json.loads(done.stdout)
+    assert data["posture"].startswith("at risk: 2")
+    [move] = data["interventions"]
+    assert (move["act"], move["why"]) == ("dial observe to exercise", "a drill")
+    assert CliRunner().invoke(report.app, ["--html"]).stdout.startswith("<!DOCTYPE html>")
+    assert "posture   at risk" in CliRunner().invoke(report.app, []).stdout
