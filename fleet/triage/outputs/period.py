@@ -124,7 +124,7 @@ def _impact(item: WorklistItem) -> dict[str, str]:
 
 
 def _coverage(facts: PeriodFacts, open_now: Sequence[WorklistItem]) -> Iterator[dict[str, Any]]:
-    """Each kind: `shown` by open items, `healthy` if it was asked and nothing is open, else why it was not."""
+    """Each kind: `shown` by open items, `healthy` if it was asked and nothing is open, else why not."""
     asked = {tool for row in facts.runs if row.outcome == "done" for tool in facts.tools.get(row.persona, ())}
     shown = Counter(kind.id for one in open_now if (kind := kind_titled(one.title)))
     for kind in kinds().values():
