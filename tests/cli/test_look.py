@@ -53,6 +53,12 @@ def test_the_exit_code(found: bool, runs: tuple[dict[str, Any], ...], code: int)
         ),
         (
             Rung.OBSERVE,
+            (DONE, run("stopped")),
+            ("It was stopped before its time was over.",),
+            "Not looked at",
+        ),
+        (
+            Rung.OBSERVE,
             (CUT,),
             ("Not looked at: explorer web: asked 3 of about 9.", "--minutes 15"),
             "accounts.",
