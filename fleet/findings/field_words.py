@@ -107,6 +107,7 @@ FIELD_WORDS: Mapping[str, str | tuple[str, str]] = MappingProxyType(
         "structured": ("structured content: {}", "no structured content"),
         "is_error": ("the tool fails", "the tool does not fail"),
         "changed": ("other definitions of {}", "no other definitions"),
+        "stalled": ("stops the server for a while", "the server goes on"),
         "hung": ("has no answer in time", "is answered in time"),
         # of a compiler, and of a search on one
         "outcome": ("ends in {}", "does not end"),

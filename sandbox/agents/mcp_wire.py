@@ -44,6 +44,8 @@ MAX_PAGES = 20
 NAME_OF = {CALL: "name", "prompts/get": "name", "resources/read": "uri"}
 """The parameter that names what a method is for."""
 _META = "io.modelcontextprotocol/"
+SERVER_INFO = f"{_META}serverInfo"
+"""Where a server without sessions names itself, in `_meta` of its results."""
 _CLIENT = {"name": "qa-fleet", "version": "1"}
 _KEY = {"templates": "resourceTemplates"}
 Json = dict[str, Any]

@@ -14,9 +14,18 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from sandbox import http, strict_json
-from sandbox.agents.mcp_wire import CALL, LISTS, NAME_OF, SESSIONS, STATELESS, McpClient, McpReply
+from sandbox.agents.mcp_wire import (
+    CALL,
+    LISTS,
+    NAME_OF,
+    SERVER_INFO,
+    SESSIONS,
+    STATELESS,
+    McpClient,
+    McpReply,
+)
 from sandbox.errors import Deadline, Failure, hint
-from sandbox.pages.endings import Ended, LockedOut, watched
+from sandbox.pages.endings import WITNESS, Ended, LockedOut, watched
 from sandbox.pages.latency import get
 from sandbox.spec import ABSENT, Context, Cost, Effect, Mistake, OneOf, Points, ToolSpec
 from sandbox.text import KINDS, clean, mask
@@ -32,7 +41,7 @@ MAX_SENT = 65_536
 MAX_LISTED, MAX_VALUES, MAX_DEPTH = 200, 5_000, 12
 """Members of one list; values of all definitions together, and their levels."""
 MAX_STRING = 4_000
-CALL_S, ALIVE_S = 8.0, 4.0
+CALL_S, ALIVE_S = 8.0, 3.5
 """Time for one call, and for the server to answer another request after it."""
 _INVENTED = "qa-invented-token-0000000000"
 _FLAG = re.compile("\U0001f3f4[\U000e0061-\U000e007a\U000e0030-\U000e0039]{2,6}\U000e007f")
@@ -114,6 +123,8 @@ class Result(ToolAnswer):
     """Tools whose definition was another one after the call."""
     hung: bool = False
     """Whether the call had no answer in time, and the next request had one."""
+    stalled: bool = False
+    """Whether the call had no answer in time, nor had two other callers after it."""
     ended: bool = False
     """Whether the call had no answer, and for a while no other request, of others as well."""
     locked_out: bool = False
@@ -195,7 +206,8 @@ def _described(client: McpClient, opened: McpReply) -> Result:
     lists = {
         kind: tuple(whole.taken(kind, one) for one in found.get(kind, ())[:MAX_LISTED]) for kind in LISTS
     }
-    server = said.get("serverInfo")
+    meta = said.get("_meta")
+    server = (meta if isinstance(meta, dict) else {}).get(SERVER_INFO, said.get("serverInfo"))
     named = [server.get("name"), server.get("version")] if isinstance(server, dict) else []
     instructions = whole.taken("instructions", {"name": "", "text": said.get("instructions", "")})
     return Result(
@@ -290,9 +302,7 @@ def _called(client: McpClient, params: Mapping[str, Any], *, relist: bool) -> Re
     except Failure as failure:
         if failure.error_class != "timeout":
             raise
-        get(alive, client.deadline.within(ALIVE_S))
-        error = f"no answer in {CALL_S:.0f} s, and one to the next request"
-        return Result(ok=False, error=error, error_class="http", hung=True)
+        return _unanswered(alive, client.deadline)
     if isinstance(seen, Ended):
         error = "no answer, and none to other requests for a while"
         return Result(ok=False, error=error, error_class="http", ended=True, silent_ms=seen.silent_ms)
@@ -305,6 +315,22 @@ def _called(client: McpClient, params: Mapping[str, Any], *, relist: bool) -> Re
     later = {_named(one): one for one in client.listed("tools")[0]}
     changed = [_named(one) for one in before if _named(one) in later and later[_named(one)] != one]
     return replace(result, changed=tuple(clean(one, 100) for one in changed[:MAX_LISTED]))
+
+
+def _unanswered(alive: http.HttpRequest, deadline: Deadline) -> Result:
+    """A call without an answer in time: whether others are answered. Failure where nobody else can say so."""
+    for request in (alive, replace(alive, headers=alive.headers | {WITNESS: "1"})):
+        try:
+            get(request, deadline.within(ALIVE_S))
+        except Failure as failure:
+            if failure.error_class != "timeout":
+                raise
+            continue
+        error = f"no answer in {CALL_S:.0f} s, and one to the next request"
+        return Result(ok=False, error=error, error_class="http", hung=True)
+    silent = CALL_S + 2 * ALIVE_S
+    error = f"no answer in {CALL_S:.0f} s, and none to two callers after it"
+    return Result(ok=False, error=error, error_class="http", stalled=True, silent_ms=silent * 1000)
 
 
 def _named(one: object) -> str:
@@ -422,7 +448,18 @@ SPEC = ToolSpec(
         "server",
     }
     | {"instructions", "tools", "resources", "templates", "prompts", "unlisted", "cut", "hidden", "secrets"}
-    | {"secret_at", "protected", "text", "structured", "is_error", "code", "changed", "hung", "ended"}
+    | {
+        "secret_at",
+        "protected",
+        "text",
+        "structured",
+        "is_error",
+        "code",
+        "changed",
+        "hung",
+        "stalled",
+        "ended",
+    }
     | {"locked_out", "silent_ms"},
     volatile=VOLATILE | {"silent_ms"},
 )

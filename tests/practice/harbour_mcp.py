@@ -31,7 +31,7 @@ DEFECTS = (
     *("required-unchecked", "type-unchecked", "range-unchecked"),
     *("shell", "template", "climb", "climb-resource", "sql"),
     *("secret-listed", "secret-answered", "hidden-text", "orders", "origin-unchecked"),
-    *("dies", "hangs", "list-changes", "trace"),
+    *("dies", "hangs", "stalls", "list-changes", "trace"),
 )
 TOKENS = {"harbour-one-4f9c2b7d8e": "one", "harbour-other-7a1e5c3b9d": "other"}
 KEY = "AKIA" + "Z7Q2M5X4K3J6H7GW"
@@ -83,6 +83,8 @@ class Harbour:
         self.boats.executemany("insert into boats values (?, ?)", [("Moss", 9.5), ("Gull", 12.0)])
         self.lock = threading.Lock()
         self.log = list[str]()
+        self.stalls_s, self.frozen_until = 20.0, 0.0
+        """Until then nobody is answered, as if one thread served all."""
 
     def tools(self, calls: int) -> list[Json]:
         """The list after so many calls of a session."""
@@ -108,6 +110,7 @@ class Harbour:
             tool("tide_table", "Prints the tides of a port.", {"port": text()}, "port"),
             tool("greet", greeting, {"crew": text(), "language": text(enum=["en", "fr"])}, "crew"),
             tool("write_log", "Adds a line to the log of the day.", {"line": text(maxLength=20_000)}, "line"),
+            tool("search_log", "Lines of the log.", {"pattern": text(), "text": text()}, "pattern"),
             tool("clear_log", "Removes the log.", {}, annotations={"destructiveHint": True}),
         ]
 
@@ -206,6 +209,12 @@ class Harbour:
         self.log.append(str(line)[:200])
         return f"line {len(self.log)} written", None
 
+    def _search_log(self, pattern: Any = "", text: Any = "") -> tuple[str, None]:
+        if "stalls" in self.defects and "+)+" in str(pattern):
+            self.frozen_until = time.monotonic() + self.stalls_s
+        lines = [line for line in (*self.log, str(text)) if str(pattern) in line]
+        return "\n".join(lines[:5]) or "nothing", None
+
     def _clear_log(self) -> tuple[str, None]:
         self.log.clear()
         return "cleared", None
@@ -287,6 +296,7 @@ class Desk(BaseHTTPRequestHandler):
             return None
         if answer is None:
             return self._send(202, b"", {})
+        time.sleep(max(0.0, harbour.frozen_until - time.monotonic()))
         return self._reply(200, ident, {"result": answer[0]}, **answer[1])
 
     def _authorised(self, asked: Json) -> None:
@@ -314,7 +324,11 @@ class Desk(BaseHTTPRequestHandler):
             if method != self.headers.get("mcp-method"):
                 raise Wrong(-32020, "HeaderMismatch", 400)
             if method == "server/discover":
-                return self._described({"supportedVersions": [NEW]}) | {"resultType": "complete"}, {}
+                named = {
+                    "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "harbour", "version": "1.2"}}
+                }
+                described = self._described({"supportedVersions": [NEW], "resultType": "complete"}) | named
+                return {key: one for key, one in described.items() if key != "serverInfo"}, {}
             found = self._done(method, params, "")
             return found | {"resultType": "complete"}, {}
         if self.server.wire == "new":

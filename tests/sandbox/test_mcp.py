@@ -27,7 +27,7 @@ def test_both_wires_list_every_page_and_call(wire: str, spoken: str, stream: boo
     with open_office(wire=wire, stream=stream) as office, way_out(profile(office.url)):
         found = asked({"url": f"{office.url}/mcp"})
         assert (found["ok"], found["wire"], found["server"]) == (True, spoken, "harbour 1.2")
-        assert [len(found[kind]) for kind in ("tools", "resources", "templates", "prompts")] == [7, 1, 1, 1]
+        assert [len(found[kind]) for kind in ("tools", "resources", "templates", "prompts")] == [8, 1, 1, 1]
         said = asked({"url": f"{office.url}/mcp", **GREET})
         assert (said["ok"], said["text"], said["wire"]) == (True, "Hello, moss!", spoken)
         priced = asked(

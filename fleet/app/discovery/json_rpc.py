@@ -17,7 +17,7 @@ from fleet.chain.node.facets import selectors
 from fleet.chain.node.hexes import as_bytes, as_int
 from fleet.errors import Unreachable
 from fleet.text import counted, line
-from sandbox.agents.mcp_wire import STATELESS
+from sandbox.agents.mcp_wire import SERVER_INFO, STATELESS
 
 NO_FUNCTION = "00000001"
 """A selector of no function that is known."""
@@ -146,6 +146,7 @@ async def mcp_server(visitor: Visitor, url: str, absent: bytes | None) -> str:
         version = STATELESS if isinstance(listed, list) and STATELESS in listed else None
     if not isinstance(version, str) or not isinstance(result, dict):
         return ""
-    server = result.get("serverInfo")
+    meta = result.get("_meta")
+    server = (meta if isinstance(meta, dict) else {}).get(SERVER_INFO, result.get("serverInfo"))
     name = line(str(server.get("name", "")), 60) if isinstance(server, dict) else ""
     return f"an MCP server {name!r}, protocol {line(version, 20)}"

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from fleet.oracles.agent.mcp_servers import CALL, at, definitions, exchange, oracle
@@ -188,10 +189,9 @@ def mcp_condition(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
     pairs = [PAIR.search(value) for value in found.values[:3]]
     if [one and (one[1] or one[3]) == (one[2] or one[4]) for one in pairs] != [None, True, False]:
         return
-    plain, true, false, true_again, false_again = (
-        neutral(neutral(_shown(each), value), found.values[0])
-        for each, value in zip(seen, found.values, strict=True)
-    )
+    sent = sorted(set(found.values), key=len, reverse=True)  # an answer may show what was stored before
+    shown = (reduce(neutral, sent, _shown(each)) for each in seen)
+    plain, true, false, true_again, false_again = shown
     same, other = (false, true) if " or " in found.values[1].lower() else (true, false)
     if true == true_again and false == false_again and same == plain and other != plain:
         what = "true and false conditions answer differently"
@@ -318,6 +318,27 @@ def mcp_hangs(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
         yield observed(
             title, f"mcp-hangs {thing} {found.argument}", "hung", led=(len(seen) - 2,), where=where
         )
+
+
+@oracle(
+    id="mcp-stalls",
+    says="no call keeps the server from answering others",
+    severity=Severity.HIGH,
+    example=(
+        _call({"text": "tides"}, name="find"),
+        _call({"ok": False, "stalled": True}, name="find", text="a"),
+    ),
+    control=(
+        _call({"text": "tides"}, name="find"),
+        _call({"ok": False, "stalled": False}, name="find", text="a"),
+    ),
+)
+def mcp_stalls(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """[a call that ends, one after which nobody is answered for a while]."""
+    if len(seen) > 1 and seen[-1].result.get("stalled") is True and seen[-2].result.get("ok") is True:
+        thing, led = _thing(seen[-1]), (len(seen) - 2,)
+        title = f"{at(seen, thing)}: one call, and no other is answered"
+        yield observed(title, f"mcp-stalls {thing}", "stalled", led=led, where={"route": at(seen, thing)})
 
 
 @oracle(

@@ -17,7 +17,7 @@ from typing import Any
 
 from fleet.drivers.desk import Left, Question
 from fleet.drivers.explore.account.bodies import filled, plain
-from fleet.drivers.explore.agent.mcp_values import attacks, climbs, edges, expressions, wrong
+from fleet.drivers.explore.agent.mcp_values import attacks, backtracking, climbs, edges, expressions, wrong
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import ExplorerContext, Results
 from fleet.personas.model import Step
@@ -75,7 +75,7 @@ class McpExplorer:
 
     def learn(self, question: Question, results: Results) -> None:
         for step, result in zip(question.steps, results, strict=False):
-            if _called(step) and (result.get("hung") or result.get("ended")):
+            if _called(step) and any(map(result.get, ("hung", "stalled", "ended"))):
                 url, name = _called(step)
                 self._left[f"MCP tool {name} of {url}"] = "a call of it had no answer: it was not asked more"
                 self._slow.add((url, name))
@@ -177,6 +177,9 @@ class McpExplorer:
             yield 1, Question((self._step(url, ""), call(good, "")))
         for rank, value in wrong(good, schema):
             yield rank, Question((lists, call(good), call(value)))
+        if costly := backtracking(_properties(schema)):
+            texts = dict.fromkeys(costly, "moss")
+            yield 5, Question((call({**good, **texts}), call({**good, **costly})))
         for key, said in _properties(schema).items():
             if key not in good and said.get("type", "string") == "string" and "enum" not in said:
                 with_it = {**good, key: _value(key, said, schema)}

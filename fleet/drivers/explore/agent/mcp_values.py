@@ -15,6 +15,8 @@ _PROGRAM = re.compile(
 )
 """An argument that is meant to be run or computed."""
 _FILE = re.compile(r"(?i)file|path|dir|folder|document|doc|name|uri|url|page|template|key|id$")
+_PATTERN = re.compile(r"(?i)pattern|regexp?\b|regex")
+_TEXT = re.compile(r"(?i)text|string|input|content|subject|body|line|value|data")
 _EXPR = "expr 1009 \\* 2003"
 _PASSWD = "etc/passwd"
 
@@ -89,6 +91,15 @@ def edges(said: Mapping[str, Any], usual: object) -> Iterator[Ranked]:
         bounds = [said.get(word) for word in ("minimum", "maximum")]
         yield from ((3, one) for one in bounds if type(one) in (int, float))
         yield from ((3, one) for one, bound in zip((0, 2**31), bounds, strict=True) if bound is None)
+
+
+def backtracking(known: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """A pattern and a text for which matching by backtracking takes about half a minute, and no longer; empty
+    where a tool takes no pattern and text."""
+    texts = [name for name, said in known.items() if said.get("type") == "string" and "enum" not in said]
+    pattern = next((name for name in texts if _PATTERN.search(name)), "")
+    others = [name for name in texts if _TEXT.search(name) and name != pattern]
+    return {pattern: "(a+)+$", others[0]: "a" * 28 + "!"} if pattern and others else {}
 
 
 def wrong(good: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[Ranked]:
