@@ -1,8 +1,10 @@
-"""Builds the parser of the devnet's compiler with the package, and puts the shipped files into it."""
+"""Builds the parser of the devnet's compiler with the package; adds shipped files and bill of materials."""
 
+import json
 import os
 import runpy
 import shutil
+from pathlib import Path
 
 from setuptools import setup
 from setuptools.command.build_py import build_py
@@ -27,6 +29,10 @@ class BuildWithData(build_py):
                 )
             else:
                 self.copy_file(name, target)
+        sbom = runpy.run_path("fleet/app/sbom.py")
+        bill = sbom["bill"](Path(), self.distribution.get_version())
+        text = json.dumps(bill, indent=1, sort_keys=True) + "\n"
+        Path(self.build_lib, "fleet", "shipped", sbom["NAME"]).write_text(text)
 
 
 setup(cmdclass={"build_py": BuildWithData})

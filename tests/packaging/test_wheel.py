@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from fleet.app.sbom import NAME as SBOM
 from fleet.files import ROOT
 from tests.packaging.conftest import Fleet, outside, source
 
@@ -47,7 +48,7 @@ def test_it_has_every_file_of_the_code_and_every_shipped_file_and_no_other(unpac
         for name in names
         if name.startswith(("config/", "docs/", "personas/", "package.json"))
     }
-    wanted = code | shipped | {"fleet/devnet/compiler/rustlite/_parser.py"}
+    wanted = code | shipped | {"fleet/devnet/compiler/rustlite/_parser.py", f"fleet/shipped/{SBOM}"}
     found = {name for name in there if ".dist-info/" not in name}
     assert found == wanted
 

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from fleet.app.halts import record_dial
 from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, who
 from fleet.clock import SystemClock, iso
 from fleet.errors import UsageError
@@ -50,6 +49,8 @@ def dial(
             note(f"would turn the dial from {before.rung} to {chosen}{f' until {until}' if until else ''}")
         else:
             write_dial(folder, chosen, reason, who(), SystemClock(), term_s)
+            from fleet.app.halts import record_dial  # SQLAlchemy: only a move needs it
+
             move = f"{before.rung} to {chosen}{f' until {until}' if until else ''}"
             if missing := run(lambda: record_dial(folder, move, who(), reason)):
                 note(f"the journal does not have this move of the dial: {missing}")

@@ -18,6 +18,7 @@ from fleet.app.bootstrap import SPOOL, image
 from fleet.app.halts import record_halt
 from fleet.app.journal import known_journal
 from fleet.app.persona_sets import roster
+from fleet.app.sbom import NAME, altered, other_versions
 from fleet.chain.keys import address_of, load_key
 from fleet.chain.node.abi_file import read_functions
 from fleet.chain.node.rpc import Rpc
@@ -29,6 +30,7 @@ from fleet.config.files import beside, fetched, how_to_fetch
 from fleet.config.parts import in_short, not_configured
 from fleet.disk_reserve import room
 from fleet.errors import FleetError
+from fleet.files import SHIPPED
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.model import Rung
 from fleet.gate.stop import fence_failed
@@ -95,6 +97,8 @@ def doctor(
 
 
 BATTERY = "escape battery"
+FILES_NAMED = 5
+"""Altered files that a line names."""
 KEYS = ("check", "ok", "seen")
 INSIDE = "jail: "
 """Begin of the names of what a jail's self-check tried: shown to a person only where it failed."""
@@ -232,6 +236,20 @@ async def disk(_: str | None) -> list[Row]:
     return [("disk", good, seen if good else f"{seen}: no run starts; free space, fleet runs prune")]
 
 
+async def installation(_: str | None) -> list[Row]:
+    """Whether the files are as the wheel had them, and the packages those of its bill of materials."""
+    changed = altered()
+    if changed is None:
+        return [("installation", True, "a checkout: git says what was changed")]
+    if changed:
+        few = ", ".join(changed[:FILES_NAMED])
+        why = f"{counted(len(changed), 'file')} not as in the wheel: {few}: install it anew"
+        return [("installation", False, why)]
+    others = other_versions(SHIPPED)
+    seen = f"; {counted(len(others), 'package')} of another version than {NAME} has" if others else ""
+    return [("installation", True, f"every file is as in the wheel{seen}")]
+
+
 async def measurements(_: str | None) -> list[Row]:
     """Without the extra the fleet still works: latency is not applicable."""
     why = ranks.missing()
@@ -348,6 +366,7 @@ CHECKS: dict[str, Callable[[str | None], Awaitable[list[Row]]]] = {
     "state directory": state_directory,
     "personas": personas,
     "measurements": measurements,
+    "installation": installation,
 }
 """What no run can do without comes first; a later check may fail for an earlier one's reason."""
 
