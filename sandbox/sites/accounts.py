@@ -71,6 +71,8 @@ class AccountAnswer:
     private: tuple[str, ...] = ()
     """Names of fields of its JSON, at any depth, whose names and values are those of what nobody else should
     read, but for what the account that asks wrote or was given itself: see sandbox/secrets/fields.py."""
+    shared: bool = False
+    """Whether its headers say that any cache may keep it."""
     own: bool = False
     """Whether its title or headings speak of what is one's own."""
     leads: str = ""

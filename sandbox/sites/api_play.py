@@ -50,11 +50,12 @@ LOG_INS = 4
 """Most tries of one log-in."""
 _SECRET = re.compile(r"(?i)token|jwt|session|secret|pass(?:w|ph)|cookie|api_?key")
 FORMS = ("form", "multipart")
-WAITS = re.compile(r"\{(?:id(?:-\d{1,2})?|listed|(?:one|other)\.[\w-]{1,60})\}")
+WAITS = re.compile(r"\{(?:id(?:-\d{1,2})?|listed|refresh|(?:one|other)\.[\w-]{1,60})\}")
 """What stands for a thing that may not have been made, or seen."""
 WAS = "{was}"
 """Stands for the value that a field of this name had in the record that was read last; sent, it changes
 nothing."""
+_SHARED = re.compile(r"(?i)(?:^|[\s,])(?:public|s-maxage=[1-9])")
 CLOSED_PORT = 47_107
 """Of the platform's own machine: nothing listens there."""
 _IDENT = re.compile(r"(?:_?id|Id|ID|[-_]?uuid|Uuid)$")
@@ -330,6 +331,8 @@ class ApiPlay:
         last |= self._own
         last |= {"{loopback}": f"http://127.0.0.1:{urlsplit(http.absolute(self._origin)).port or 80}/"}
         last |= {"{closed}": f"http://127.0.0.1:{CLOSED_PORT}/"}
+        if label in self.held and self.held[label].refresh:
+            last |= {"{refresh}": self.held[label].refresh}
         one, other = (self._words[one] for one in ACCOUNTS)
         both = {"{one}": one["{handle}"], "{other}": other["{handle}"], "{one-tag}": one["{tag}"]}
         return self._words[label] | both | last | ids
@@ -381,6 +384,7 @@ class ApiPlay:
         ours = self._texts(label)
         hidden = {word: said for word, said in ours.items() if word.startswith(("{phrase", "{secret"))}
         hidden |= {f"{{token-{who}}}": one.token for who, one in self.held.items() if one.token}
+        hidden |= {f"{{refresh-{who}}}": one.refresh for who, one in self.held.items() if one.refresh}
         facts = {
             clean(name, 60): clean(mask(_without(json.dumps(value), hidden))[0], MAX_FACT)
             for name, value in _plain(read, FACT_DEPTH)
@@ -399,6 +403,7 @@ class ApiPlay:
             said=quoted(reply, ours) if reply.status >= 400 else "",
             many=max(map(len, lists), default=0),
             private=private_fields(read, given),
+            shared=bool(_SHARED.search(reply.headers.get("cache-control", ""))),
             facts=dict(list(facts.items())[:MAX_FACTS]),
         )
 

@@ -41,6 +41,7 @@ _NO_TOKEN = re.compile(
     r"(?i)refresh|csrf|xsrf|verif|confirm|reset|device|uuid|hash|e-?mail|user|url|date|_at$|^id$|_id$"
 )
 _CSRF = re.compile(r"(?i)(?:csrf|xsrf)")
+_REFRESH = re.compile(r"(?i)refresh[_-]?token|refresh")
 _CSRF_HEADERS = ("x-csrf-token", "x-csrftoken", "x-xsrf-token")
 """Where Rails and Laravel, Django, and Angular and Spring look for it."""
 _SENDABLE = re.compile(r"[!-~]{8,4000}", re.ASCII)
@@ -63,6 +64,8 @@ class AccountSession:
     token: str = ""
     csrf: str = ""
     """A token that an answer gave besides, for requests that change something."""
+    refresh: str = ""
+    """One that begins the session again."""
 
     def sent(self, path: str, *, acts: bool) -> dict[str, str]:
         """The headers of a request for a path."""
@@ -81,6 +84,10 @@ class AccountSession:
         self.jar.take(reply.headers.get("set-cookie", ""), path)
         read = document(reply)
         self.csrf = next((text for name, text in _texts(read) if _CSRF.search(name)), self.csrf)
+        fresh = (
+            text for name, text in _texts(read) if _REFRESH.fullmatch(name) and _SENDABLE.fullmatch(text)
+        )
+        self.refresh = next(fresh, self.refresh)
         token, where = _token(reply, read, key=bool(carried))
         if _SENDABLE.fullmatch(token):
             self.carry(token, carried or where)

@@ -68,6 +68,8 @@ async def play(shape: Shape, *, cases: bool = False, notes: dict[str, Any] | Non
 
 
 async def _explored(it: Bench, explorer: Explorer, accounts: Secrets, played: Played, cases: bool) -> None:
+    if isinstance(explorer, ApiExplorer) and not cases:
+        explorer._left = 0  # making cases of operations takes seconds, and none of them is asked
     for _ in range(MOST):
         if not (questions := explorer.ask(48)):
             played.left += [one.reason for one in explorer.left()] if isinstance(explorer, Reporter) else []

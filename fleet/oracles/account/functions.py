@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fleet.oracles.account.rows import (
@@ -34,6 +35,13 @@ _FOR_ROLE = re.compile(
     rf"|\b{_ROLE}(?:[ -](?:only|role|rights|access)|\s+can\b)"
 )
 _ROLE_PATH = re.compile(rf"(?i)[/#](?:{_ROLE}|internal|management)(?=[/_A-Z-]|$)")
+_ROLES = re.compile(r'"roles?": \{[^{}\[]{0,200}(?:\{[^{}\[]{0,200})?"enum": \[([^\]]{1,400})\]')
+_ORDINARY = frozenset(
+    ("user", "member", "owner", "customer", "guest", "client", "author", "reader", "viewer", "subscriber")
+)
+_FOR_WORD = re.compile(r"(?i)\b(?:for|by|only|requires?)\s+(?:the\s+|an?\s+)?(\w{2,30})")
+MOST_READ = 200_000
+"""Characters of a description in which roles are looked for."""
 _LOGIN_REFUSALS = (400, 401, 403, 404, 422)
 RECOVERS = re.compile(
     r"(?i)forg[eo]t|(?:reset|recover)[\w-]*$|(?:request|send|start)[_-]?(?:password)?[_-]?reset"
@@ -48,7 +56,20 @@ _NEVER_SHOWN = re.compile(
 
 def for_role(one: Operation, path: str) -> bool:
     """Whether a description keeps an operation for a role that a new account has not."""
-    return bool(_FOR_ROLE.search(one.text)) or (one.secured and bool(_ROLE_PATH.search(path)))
+    if _FOR_ROLE.search(one.text) or (one.secured and _ROLE_PATH.search(path)):
+        return True
+    words = {word.lower() for word in _FOR_WORD.findall(one.text)}
+    return bool(words) and not words.isdisjoint(
+        (*(known := roles_of(one.document)), *(f"{at}s" for at in known))
+    )
+
+
+def roles_of(document: Mapping[str, Any]) -> frozenset[str]:
+    """The roles that a description lists, but for those that any account has."""
+    text = json.dumps(document.get("components", document), default=str)[:MOST_READ]
+    text += json.dumps(document.get("paths", {}), default=str)[:MOST_READ]
+    lists = (found[1] for found in _ROLES.finditer(text))
+    return frozenset(name for one in lists for name in re.findall(r'"(\w{2,30})"', one)) - _ORDINARY
 
 
 def _serving(who: str, status: int) -> tuple[Exchange, ...]:
@@ -120,20 +141,27 @@ def _naming(known: str, unknown: str) -> tuple[Exchange, ...]:
     control=_naming(": wrong name or password", ": wrong name or password"),
 )
 def account_named(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
-    """A known name with a wrong passphrase and an unknown name, twice in turn, are refused in two ways."""
+    """A known name with a wrong passphrase and an unknown name, twice in turn, are refused in two ways; or a
+    visitor who asks for a new password is answered in two ways."""
     steps = played(seen[-1])
-    known, unknown = ([one for one in steps if one.who == who] for who in ("wrong", "stranger"))
-    if len(known) < 2 or len(unknown) < 2 or not all(one.same(known[0]) for one in (*known, *unknown)):
-        return
-    mine, theirs = ({(one.status, str(one.got.get("said", ""))) for one in some} for some in (known, unknown))
-    if len(mine) == len(theirs) == 1 and mine != theirs:
-        (status, _), (other, _) = *mine, *theirs
-        if {status, other} <= set(_LOGIN_REFUSALS):
-            said = f"{other} to an unknown name, {status} to a known one"
-            said = said if status != other else "unknown names in other words"
-            title = f"{known[0].called} answers {said}"
-            where = on(seen[-1], known[0].path, "POST")
-            yield observed(title, f"account-named {known[0].path}", "answers", where=where)
+    for path in dict.fromkeys(one.path for one in steps if one.who == "stranger"):
+        known = [one for one in steps if one.who in ("wrong", "anonymous") and one.path == path]
+        unknown = [one for one in steps if one.who == "stranger" and one.path == path]
+        known = [one for one in known if one.given == unknown[0].given]
+        if len(known) < 2 or len(unknown) < 2:
+            continue
+        mine, theirs = (
+            {(one.status, str(one.got.get("said", ""))) for one in some} for some in (known, unknown)
+        )
+        good = (200, 201, 202, 204) if RECOVERS.search(path) else ()
+        if len(mine) == len(theirs) == 1 and mine != theirs:
+            (status, _), (other, _) = *mine, *theirs
+            if {status, other} <= {*_LOGIN_REFUSALS, *good}:
+                said = f"{other} to an unknown name, {status} to a known one"
+                said = said if status != other else "unknown names in other words"
+                title = f"{known[0].called} answers {said}"
+                where = on(seen[-1], path, "POST")
+                yield observed(title, f"account-named {path}", "answers", where=where)
 
 
 def _recovering(facts: dict[str, str]) -> tuple[Exchange, ...]:

@@ -376,12 +376,13 @@ def _redeeming(status: int) -> tuple[Exchange, ...]:
     control=_redeeming(409),
 )
 def account_twice(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
-    """[the description, a row]: the same request twice, by the same account, with the same success."""
+    """[the description, a row]: the same request twice, by the same account, with the same answer or more."""
     steps = played(seen[-1])
     for first, second in pairwise(steps):
         if first.method != "POST" or not (first.good and second.good and first.same(second)):
             continue
-        if first.who != second.who or not first.facts or first.facts != second.facts:
+        grew = any(_number(second.facts.get(name)) > _number(value) for name, value in first.facts.items())
+        if first.who != second.who or not first.facts or not (first.facts == second.facts or grew):
             continue
         if led := [at for at, one in described(seen, first.path, "POST") if _ONCE.search(one.text)]:
             where = on(seen[-1], first.plain, "POST")

@@ -11,9 +11,12 @@ from fleet.oracles.account.inputs import at_input, varied
 from fleet.oracles.account.rows import (
     ITEM,
     LIST,
+    ME,
     MINE,
+    NO,
     NONE,
     PlayedStep,
+    closed,
     described,
     description,
     on,
@@ -21,11 +24,13 @@ from fleet.oracles.account.rows import (
     played,
     row,
 )
+from fleet.oracles.account.tokens import leaves
 from fleet.oracles.model import Exchange, Facts, Observation, observed
 from fleet.severity import Severity
 
 _ADDRESS = re.compile(r"127[.]0[.]0[.]1:\d{1,5}")
 _GONE = (404, 410)
+_ME = re.compile(r"(?i)/(?:me|self|whoami|profile|account)$")
 _ENDS = "/api/things/{id-1}/cancel"
 
 
@@ -56,9 +61,89 @@ def account_get(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation
         after = [
             one for one in steps[at + 1 : until] if one.who == "one" and any(one.same(was) for was in before)
         ]
-        if after and all((one.good or one.status in _GONE) and not one.got.get("one") for one in after):
+        if any((one.good or one.status in _GONE) and not one.got.get("one") for one in after):
             where = on(seen[-1], step.plain)
             yield observed(f"{step.called} removes it", f"account-get {step.plain}", "answers", where=where)
+            return
+
+
+_CHANGE, _KEYS = "/api/password", {"name": "{handle}", "password": "{phrase}"}
+_NEW = {"current_password": "{mark}", "new_password": "{phrase}2"}
+
+
+def _unconfirmed(after: int) -> tuple[Exchange, ...]:
+    return row(
+        ("one", "POST", "/api/sessions", _KEYS, NONE),
+        ("one", "PUT", _CHANGE, _NEW, NONE | {"status": 200 if after == 401 else 403}),
+        ("one", "POST", "/api/sessions", _KEYS, NONE | {"status": after}),
+    )
+
+
+@oracle(
+    id="account-unconfirmed",
+    says="a request that asks for the current password needs it",
+    severity=Severity.MEDIUM,
+    example=_unconfirmed(401),
+    control=_unconfirmed(200),
+)
+def account_unconfirmed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """An account logs in, changes its password with another text as the current one, and cannot log in."""
+    steps = played(seen[-1])
+    for first, change, last in zip(steps, steps[1:], steps[2:], strict=False):
+        wrong = "{mark}" in change.given.values() and change.who == "one" and change.method != "GET"
+        if wrong and change.good and first.good and last.same(first) and last.status in (400, 401, 403):
+            where = on(seen[-1], change.plain, change.method)
+            title = f"{change.called} takes any current password"
+            yield observed(title, f"account-unconfirmed {change.plain}", "answers", where=where)
+            return
+
+
+def _refreshing(status: int) -> tuple[Exchange, ...]:
+    return row(
+        ("one", "POST", "/api/logout", {}, NONE),
+        ("one", "POST", "/api/refresh", {"refresh_token": "{refresh}"}, NONE | {"status": status}),
+    )
+
+
+@oracle(
+    id="account-refreshed",
+    says="a session that was ended is not begun again by its refresh token",
+    severity=Severity.MEDIUM,
+    example=_refreshing(200),
+    control=_refreshing(401),
+)
+def account_refreshed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    steps, login = played(seen[-1]), str(seen[-1].args.get("login", ""))
+    ended = next((at for at, one in enumerate(steps) if one.good and leaves(one.method, one.path, login)), -1)
+    for step in steps[ended + 1 :] if ended >= 0 else ():
+        if "{refresh}" in step.given.values() and step.good:
+            title = f"{step.called} begins it again after {steps[ended].called}"
+            yield observed(title, f"account-refreshed {step.plain}", "answers")
+            return
+
+
+def _keeping(shared: bool) -> tuple[Exchange, ...]:
+    got = (MINE | {"shared": shared}, NO)
+    whos = ("one", "anonymous")
+    return row(*((who, "GET", ME, {}, one) for who, one in zip(whos, got, strict=True)))
+
+
+@oracle(
+    id="account-cached",
+    says="an answer that is an account's own may not be kept by a shared cache",
+    severity=Severity.MEDIUM,
+    example=_keeping(True),
+    control=_keeping(False),
+)
+def account_cached(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """A visitor is refused the own record, and its answer says that any cache may keep it (RFC 9111, 3.5)."""
+    steps = played(seen[-1])
+    for step in steps:
+        own = step.who == "one" and step.method == "GET" and step.good and _ME.search(step.path)
+        if own and step.got.get("shared") and closed(steps, step):
+            where = on(seen[-1], step.plain)
+            title = f"{step.called} may be kept by any cache"
+            yield observed(title, f"account-cached {step.plain}", "answers", where=where)
             return
 
 

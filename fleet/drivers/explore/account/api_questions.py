@@ -31,6 +31,7 @@ from fleet.drivers.explore.account.api_rows import AccountRows
 from fleet.drivers.explore.account.bodies import PHRASE, SentBody
 from fleet.oracles.account.functions import RECOVERS, for_role
 from fleet.oracles.account.inputs import folded, once, servers_own
+from fleet.oracles.account.tokens import leaves
 from fleet.oracles.documents.openapi import Operation
 
 READS, FIELDS, ASKED = 18, 4, 24
@@ -39,7 +40,10 @@ _SIZE = re.compile(r"(?i)^(?:page_?)?(?:limit|size|count|first|last|take|top|row
 _MANY = re.compile(
     r"(?i)(?:^|_)(?:quantity|qty|count|amount|units|nights|seats|number|items|points|credits?|coins|shares|miles)$"
 )
-_FILE = re.compile(r"(?i)file|path|name|doc|page|template|photo|image|report|chart")
+_FILE = re.compile(
+    r"(?i)file|path|name|doc|page|template|photo|image|report|chart|leaflet|brochure|attachment|print|download"
+)
+_CURRENT = re.compile(r"(?i)current|old|existing|previous")
 _LARGE = 100_000
 
 
@@ -56,14 +60,14 @@ def _entrances(rows: AccountRows) -> Iterator[Question]:
     if login := rows.start.get("login"):
         sent = rows.start["login_fields"]
         steps += [[who, "POST", login, sent] for who in ("wrong", "stranger") * 2]
-        if "login" not in rows.start.get("bodies", {}) and (name := next(filter(PHRASE.match, sent), "")):
+        if login not in rows.start.get("bodies", {}) and (name := next(filter(PHRASE.match, sent), "")):
             steps.append(["anonymous", "POST", login, {**sent, name: {"$ne": "qa"}}])
     recovers = [one for one in askable(rows, "POST") if RECOVERS.search(one.at)]
     for one in recovers[:2]:
         named = {
             name: "{email}" if "mail" in name.lower() else "{handle}" for name in one.all if USER.match(name)
         }
-        steps += filter(None, [one.row("anonymous", named)])
+        steps += filter(None, [one.row(who, named) for who in ("anonymous", "stranger") * 2])
     yield from question(rows, steps, *recovers)
     if login and "{user}" not in str(rows.start):
         for one in askable(rows, "PUT", "PATCH", "POST"):
@@ -72,6 +76,30 @@ def _entrances(rows: AccountRows) -> Iterator[Question]:
             if phrase and whom and (asked := one.row("other", {whom: ONE, phrase: "{phrase}"})):
                 first: Row = ["one", "POST", login, rows.start["login_fields"]]
                 yield from question(rows, [first, asked, first], one)
+        yield from _proven(rows, login)
+
+
+def _proven(rows: AccountRows, login: str) -> Iterator[Question]:
+    """A password changed with another text as the current one; a session begun again after its end."""
+    first: Row = ["one", "POST", login, rows.start["login_fields"]]
+    for one in askable(rows, "PUT", "PATCH", "POST"):
+        phrases = [name for name in one.all if PHRASE.match(name)]
+        current = [name for name in phrases if _CURRENT.search(name)]
+        new = dict.fromkeys((name for name in phrases if name not in current), "{phrase}2")
+        if current and new and (change := one.row("one", {**new, current[0]: MARK})):
+            yield from question(rows, [first, change, first], one)
+    every = [OperationInputs.of(one, rows.placed(one.path)) for one in rows.operations.values()]
+    ends = next((one for one in every if leaves(one.operation.method, one.at, login)), None)
+    for one in every:
+        token = next((name for name in one.all if re.search(r"(?i)refresh", name)), "")
+        again = one.row("one", {token: "{refresh}"}) if token and one.operation.method == "POST" else None
+        if (
+            ends
+            and again
+            and (end := ends.row("one", {}))
+            and rows.places.may_act(rows.places.url(one.operation.path))
+        ):
+            yield from question(rows, [end, again], one, ends)
 
 
 def _served(rows: AccountRows) -> Iterator[Question]:
