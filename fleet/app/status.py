@@ -34,7 +34,7 @@ from fleet.store.rows import MISSING, fields_of
 from fleet.store.tables.units import FLEET
 from fleet.text import clean
 from fleet.triage.items.unproven import beside, proving, unproven
-from fleet.triage.outputs.digest import daily_digest
+from fleet.triage.outputs.digest import GROUPS, STRANGERS, daily_digest
 from fleet.triage.outputs.document import WorklistDocument, WorklistHeader
 
 WELL = frozenset(
@@ -72,12 +72,16 @@ NO_JOURNAL: Mapping[str, Any] = {
 
 
 async def gather(
-    folder: Path, since: str, live: Mapping[str, Any], document: WorklistDocument
+    folder: Path,
+    since: str,
+    live: Mapping[str, Any],
+    document: WorklistDocument,
+    left_out: Collection[str] = (),
 ) -> dict[str, Any]:
     """The content of the page; `since` (ISO) is where its news begin. Shape: docs/reference/status.md.
 
     `live` is the daemon's /readyz; {} where none runs. `document` is the list as it
-    is written.
+    is written; groups of its digest that are `left_out` are not there.
     """
     config = load_fleet()
     pause = stopped(folder)
@@ -105,7 +109,7 @@ async def gather(
         ],
         "log": {"entries": None, "read": 0, "behind": False},
         "worklist": asdict(document.as_of),
-        "digest": _digest(document, since),
+        "digest": _digest(document, since, left_out),
     }
     data |= NO_JOURNAL
     if (known := await known_journal(folder)) is not None:
@@ -259,9 +263,10 @@ def _personas(folder: Path, live: Mapping[str, Any]) -> tuple[list[PersonaSummar
     return loaded, [{"persona": clean(name), "reason": clean(str(why), 300)} for name, why in refused]
 
 
-def _digest(document: WorklistDocument, since: str) -> dict[str, Any]:
+def _digest(document: WorklistDocument, since: str, left_out: Collection[str]) -> dict[str, Any]:
     made = daily_digest((*document.items, *document.closed), WorklistHeader(as_of=document.as_of), since)
-    return {name: value for name, value in asdict(made).items() if name not in ("since", "as_of")}
+    groups = [group for group in (*GROUPS, STRANGERS) if group not in left_out]
+    return {group: [asdict(one) for one in getattr(made, group)] for group in groups}
 
 
 def _log(live: Mapping[str, Any], runs: Collection[Mapping[str, Any]]) -> dict[str, Any]:

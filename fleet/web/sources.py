@@ -55,7 +55,8 @@ class Sources:
             if time.monotonic() - at > FRESH_S or seen != self.live.seen:
                 seen = self.live.seen
                 since = moment(DAY, datetime.now(UTC))
-                data = await gather(self.state, since, await self.facts(), await self.document())
+                document = await self.document()
+                data = await gather(self.state, since, await self.facts(), document, left_out=("still",))
                 self._status = (time.monotonic(), seen, data)
             return data
 
