@@ -20,6 +20,8 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True, slots=True)
 class Sample:
+    """`descriptors` leaves out those of runs' folders: five for each run in flight."""
+
     at: float
     pid: int
     rss: int
@@ -47,7 +49,10 @@ class Gauges:
             return
         with suppress(OSError):
             resident = int(Path(f"/proc/{process.pid}/statm").read_text().split()[1]) * PAGE
-            descriptors = len(os.listdir(f"/proc/{process.pid}/fd"))
+            descriptors = 0
+            for held in Path(f"/proc/{process.pid}/fd").iterdir():
+                with suppress(OSError):  # closed meanwhile
+                    descriptors += "/runs/" not in os.readlink(held)
             self.samples.append(Sample(time.monotonic(), process.pid, resident, descriptors))
         for pid in descendants(process.pid):
             if stat := proc_stat(pid):
