@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from random import Random
+from typing import Any
 
 import pytest
 
-from fleet.oracles.model import Facts
-from fleet.oracles.table import ORACLES
+from fleet.drivers.explore.agent.mcp import make
+from fleet.drivers.explore.port import ExplorerContext
+from fleet.oracles.model import Exchange, Facts
+from fleet.oracles.table import ORACLES, judge
 from sandbox.tools import qa_mcp
 from tests.drivers.mcp_visits import profile, visited, way_out
 from tests.practice.harbour_mcp import DEFECTS, open_office
@@ -87,6 +91,59 @@ def test_defects_of_silence_and_of_accounts_are_seen_and_nothing_else(
 def test_at_observe_what_is_listed_is_judged_and_nothing_is_called() -> None:
     found = found_on("orders", "shell", "climb-resource", acts=False)
     assert {oracle for oracle, _ in found} == {"mcp-orders", "mcp-climb"}
+
+
+LOOP = {"$ref": "#/$defs/a"}
+ODD = (
+    {
+        "name": "a",
+        "inputSchema": LOOP | {"$defs": {"a": LOOP}},
+        "outputSchema": LOOP | {"$defs": {"a": LOOP}},
+    },
+    {"name": "b", "inputSchema": {"properties": ["x"], "required": {"x": 1}}},
+    {
+        "name": "c",
+        "inputSchema": {"properties": {"x": {"type": ["string", 7]}, "y": 7}, "required": ["y", 7]},
+    },
+    {
+        "name": "d",
+        "inputSchema": {"properties": {"x": {"type": "number", "minimum": "low"}}, "required": ["x"]},
+    },
+    {"name": "e", "inputSchema": {"properties": {"x": {"type": "string", "maxLength": -4, "pattern": "("}}}},
+    {"name": "f" * 4_000, "inputSchema": None, "annotations": ["destructiveHint"]},
+    {"name": ["g"]},
+    "h",
+)
+
+
+def test_odd_definitions_are_asked_as_far_as_they_can_be_and_judged() -> None:
+    platform = profile("http://127.0.0.1:9")
+    ground = ExplorerContext(platform=platform, tools=frozenset({"qa_mcp"}), acts=True)
+    explorer = make(ground, Random(1), {})
+    (first,) = explorer.ask(48)
+    odd = {"ok": True, "wire": 7, "tools": list(ODD), "resources": [7, {"uri": "x"}], "prompts": "none"}
+    odd |= {
+        "templates": [{"uriTemplate": "{"}, {"uriTemplate": "x://{a}/{b}"}],
+        "hidden": ["", 7],
+        "unlisted": {},
+    }
+    explorer.learn(first, [odd])
+    asked = [question for _ in range(40) for question in explorer.ask(48)]
+    called = {str(step.args["name"])[:1] for one in asked for step in one.steps if step.args.get("method")}
+    assert called >= {"a", "b", "c", "d", "e", "f", "x"}
+    answers: Sequence[Mapping[str, Any]] = (
+        {"ok": True, "structured": 7, "text": None, "changed": [7], "secrets": [["x"]]},
+        {"ok": False, "hung": True, "text": 7, "error": None, "code": "x"},
+    )
+    for question in asked:
+        for answer in answers:
+            seen = [
+                Exchange(step.tool, step.args, odd if not step.args.get("method") else answer)
+                for step in question.steps
+            ]
+            judge(seen, Facts())
+        explorer.learn(question, answers)
+    assert explorer.state() == {}
 
 
 def test_a_condition_that_was_stored_before_is_no_difference() -> None:

@@ -9,7 +9,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
+from fleet.config.section import is_loopback
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.oracles.web.pages import SPOKEN, WHOLE
 from fleet.personas.needs import strings
@@ -151,14 +153,17 @@ def mcp_secret(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]
         exchange({"ok": False, "status": 403}, origin="http://elsewhere.example"),
     ),
 )
-def mcp_origin(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+def mcp_origin(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     """[the lists, the lists for a foreign Origin]: transports, "Servers MUST validate the Origin header"."""
     last = seen[-1]
     origin = str(last.args.get("origin") or "")
     plain = [one for one in seen[:-1] if is_list(one) and not one.args.get("origin") and one.result.get("ok")]
     if origin and plain and last.result.get("ok") is True and is_list(last):
         title = f"{at(seen)} answers the origin {line(origin, 40)}"
-        yield observed(title, "mcp-origin", "status", led=(0,), where={"route": at(seen)})
+        host = urlsplit(facts.actual(str(last.args["url"]))).hostname or ""
+        # a page can reach a public server without its visitor as well
+        severity = Severity.MEDIUM if is_loopback(host) else Severity.LOW
+        yield observed(title, "mcp-origin", "status", led=(0,), severity=severity, where={"route": at(seen)})
 
 
 @oracle(

@@ -21,6 +21,7 @@ from fleet.drivers.explore.agent.mcp_values import attacks, backtracking, climbs
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import ExplorerContext, Results
 from fleet.personas.model import Step
+from fleet.text import counted
 
 TOOL = "qa_mcp"
 TOOLS = (TOOL,)
@@ -58,6 +59,8 @@ class McpExplorer:
         self._wire: dict[str, str] = {}
         """The version that a server was first met with."""
         self._left: dict[str, str] = {}
+        self._closed: dict[tuple[str, str], list[str]] = {}
+        """Tools that are not called, by server and reason."""
         self._next: list[Question] = [
             self._lookup(url, caller)
             for actual in platform.mcp_urls
@@ -77,8 +80,8 @@ class McpExplorer:
         for step, result in zip(question.steps, results, strict=False):
             if _called(step) and any(map(result.get, ("hung", "stalled", "ended"))):
                 url, name = _called(step)
-                self._left[f"MCP tool {name} of {url}"] = "a call of it had no answer: it was not asked more"
                 self._slow.add((url, name))
+                self._close(url, name, "a call had no answer, and they were not asked more")
         if not isinstance(question, McpLookup) or not results:
             return
         url, caller, result = question.url, question.caller, results[0]
@@ -99,7 +102,11 @@ class McpExplorer:
 
     def left(self) -> Sequence[Left]:
         """Servers that list nothing, and tools that are not called."""
-        return [Left(part, why) for part, why in self._left.items()]
+        closed = [
+            Left(f"{counted(len(names), 'MCP tool')} of {url}", f"{why}: {', '.join(names)}")
+            for (url, why), names in self._closed.items()
+        ]
+        return [*(Left(part, why) for part, why in self._left.items()), *closed]
 
     def _lookup(self, url: str, caller: str) -> McpLookup:
         return McpLookup((self._step(url, caller),), url, caller)
@@ -145,21 +152,25 @@ class McpExplorer:
         for one in _named(result, "tools", "name"):
             name, hints = str(one["name"]), one.get("annotations")
             if name in self._never:
-                why = "mcp.never of the profile names it"
+                why = "mcp.never of the profile names them"
             elif (
                 isinstance(hints, Mapping)
                 and hints.get("destructiveHint") is True
                 and not hints.get("readOnlyHint")
             ):
-                why = "its server says that it destroys"
+                why = "their server says that they destroy"
             elif _task_only(one):
-                why = "it is called as a task alone"
+                why = "they are called as a task alone"
             elif not may:
-                why = "calling it is an act: it takes the rung exercise, and its endpoint in web.act_paths"
+                why = "calling them is an act: it takes the rung exercise, and the endpoint in web.act_paths"
             else:
                 yield from self._of_tool(url, one)
                 continue
-            self._left[f"MCP tool {name} of {url}"] = why
+            self._close(url, name, why)
+
+    def _close(self, url: str, name: str, why: str) -> None:
+        names = self._closed.setdefault((url, why), [])
+        names += [name] * (name not in names)
 
     def _of_tool(self, url: str, tool: Mapping[str, Any]) -> Iterator[tuple[int, Question]]:
         caller, name = self._met[url], str(tool["name"])
