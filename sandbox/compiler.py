@@ -15,7 +15,7 @@ from sandbox.judging.port import ExecutionVerdict
 from sandbox.programs import machine, process
 from sandbox.programs.hang import AGAIN, HangVerdict, ProcessorTime, judge
 from sandbox.programs.process import Ending
-from sandbox.programs.program import OutputKind, Program
+from sandbox.programs.program import EMPTY_MODULE, OutputKind, Program
 from sandbox.programs.program_call import ProgramCall
 from sandbox.runners.keeper import Keeper
 from sandbox.runners.port import Execution
@@ -26,8 +26,6 @@ from sandbox.text import decode
 CPU_PART, WALL_PART = 0.4, 0.6
 """The shares of a call's time that a first try may have: of the processor, and in all. The rest is for the
 control, and for a second try."""
-EMPTY_MODULE = b"\0asm\x01\0\0\0"
-"""What every loader can read: the control of a loader."""
 
 _SPAN_FIRST = re.compile(r"(?:error: )?(?:LH\d{4}: )?\[(\d{1,9})\.\.(\d{1,9})\]", re.ASCII)
 _SPAN_LAST = re.compile(r"\[(\d{1,9})\.\.(\d{1,9})\]$", re.ASCII)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import fields
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints, field_validator
+from pydantic import Field, StringConstraints
 
-from fleet.config.section import Section
+from fleet.config.section import REGEX, Section
 from sandbox.programs.program import OutputKind, Program, SourceBy, WarmStart
 
 
@@ -46,7 +45,7 @@ class CompilerSection(Section):
     rule."""
     clean_exits: tuple[Annotated[int, Field(ge=1, le=255)], ...] = (1,)
     """Exit statuses of a clean error."""
-    clean_error: Annotated[str, StringConstraints(max_length=500)] = ""
+    clean_error: Annotated[str, StringConstraints(max_length=500), REGEX] = ""
     """Regular expression that the diagnostic of every clean error matches; "": any diagnostic is clean unless
     it is known for an internal error."""
     environment: dict[Annotated[str, StringConstraints(pattern=r"^[A-Z_][A-Z0-9_]{0,40}$")], str] = {}
@@ -77,15 +76,6 @@ class CompilerSection(Section):
     """The platform's word for a module that has no entry point."""
     too_large_code: str = Field(default="", max_length=40)
     """The platform's word for a module over the cap."""
-
-    @field_validator("clean_error")
-    @classmethod
-    def _pattern(cls, pattern: str) -> str:
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            raise ValueError(f"{pattern!r} is not a regular expression: {error}") from None
-        return pattern
 
     @property
     def program(self) -> Program:

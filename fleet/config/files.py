@@ -92,15 +92,18 @@ def _of_user(variable: str, default: str) -> Path:
     return (Path(base) if os.path.isabs(base) else Path.home() / default) / "qa-fleet"
 
 
+def credential(name: str) -> Path | None:
+    """systemd's credential of this name, if there is one."""
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    path = Path(folder).absolute() / name if folder else None
+    return path if path and path.exists() else None
+
+
 def key_file(config: FleetConfig, role: Literal["identity", "sponsor"], state: Path) -> Path:
     """The file of a standing key: as configured, or systemd's credential while that is the default."""
     chosen = getattr(config, role)
-    folder = os.environ.get("CREDENTIALS_DIRECTORY")
-    if folder and chosen == FleetConfig.model_fields[role].default:
-        credential = Path(folder).absolute() / role
-        if credential.exists():
-            return credential
-    return state / str(chosen)
+    given = credential(role) if chosen == FleetConfig.model_fields[role].default else None
+    return given or state / str(chosen)
 
 
 def model_key_file(config: FleetConfig, state: Path) -> Path | None:
@@ -108,9 +111,8 @@ def model_key_file(config: FleetConfig, state: Path) -> Path | None:
     if config.model is None:
         return None
     chosen, default = config.model.key_file, str(ModelSection.model_fields["key_file"].default)
-    credential = Path(os.environ.get("CREDENTIALS_DIRECTORY", "/nonexistent")).absolute() / "model"
-    if chosen == default and credential.exists():
-        return credential
+    if chosen == default and (given := credential("model")):
+        return given
     if chosen == default and config.model.base_url and not os.path.lexists(state / chosen):
         return None
     return state / chosen
@@ -140,7 +142,5 @@ def notify_files(config: FleetConfig, state: Path) -> dict[str, Path]:
 
 
 def _secret_file(configured: str, word: str, state: Path) -> Path:
-    credential = Path(os.environ.get("CREDENTIALS_DIRECTORY", "/nonexistent")).absolute() / word
-    if not configured and credential.exists():
-        return credential
-    return state / (configured or f"keys/{word}")
+    given = None if configured else credential(word)
+    return given or state / (configured or f"keys/{word}")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, timedelta, tzinfo
+from datetime import timedelta, tzinfo
 from typing import Annotated, Literal, get_args
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import StringConstraints, field_validator
 
-from fleet.config.section import HttpUrl, Section, in_the_clear
+from fleet.config.section import HttpUrl, Section, TimeZone, in_the_clear, time_zone
 
 NoticeEvent = Literal[
     "finding",
@@ -50,36 +49,19 @@ class NotifySection(Section):
     While empty: systemd's credential `notify` if it exists, else `keys/notify`."""
     quiet: Annotated[str, StringConstraints(pattern=rf"^({_TIME}-{_TIME})?$")] = ""
     """Hours in which only critical notices are sent, such as `22:00-07:00`; the others follow as one."""
-    timezone: str = "UTC"
+    timezone: TimeZone = "UTC"
     """Time zone of the quiet hours, such as `Europe/Berlin`."""
     every: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,3}[smh]$")] = "15m"
     """At most one message of a group of events in this time; what comes meanwhile shares the next one."""
 
     _clear = field_validator("webhook")(in_the_clear)
 
-    @field_validator("timezone")
-    @classmethod
-    def _known(cls, name: str) -> str:
-        _zone(name)
-        return name
-
     @property
     def zone(self) -> tzinfo:
         """`timezone` as an object."""
-        return _zone(self.timezone)
+        return time_zone(self.timezone)
 
     @property
     def window(self) -> timedelta:
         """`every` as a length of time."""
         return timedelta(**{_UNITS[self.every[-1]]: int(self.every[:-1])})
-
-
-def _zone(name: str) -> tzinfo:
-    if name == "UTC":
-        return UTC
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(
-            f"{name!r} is not a time zone of this machine: write one such as Europe/Berlin"
-        ) from None

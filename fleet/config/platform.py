@@ -20,11 +20,11 @@ from fleet.config.accounts import AccountsSection
 from fleet.config.authorisation import AuthorisationSection
 from fleet.config.compiler import CompilerSection
 from fleet.config.erc8004 import Erc8004Section
-from fleet.config.post import PostSection
 from fleet.config.scope import HostSection, ScheduleSection
 from fleet.config.section import ActPath, Address, HttpUrl, Section, UrlPath, is_loopback
 from fleet.config.url_list import UrlEntry, UrlList
 from fleet.errors import ConfigError
+from fleet.severity import Severity
 from fleet.text import clean
 
 HostName = Annotated[str, StringConstraints(pattern=r"^(\*\.)?[A-Za-z0-9._\[\]:-]{1,253}$")]
@@ -40,6 +40,13 @@ LogWord = Annotated[
 FOREIGN_RATE, OWN_RATE = 10.0, 50.0
 """Requests a second where a profile states none: to another machine's host, and to one of this machine."""
 _WS_URL = re.compile(r"wss?://[^\s/?#@]+(/[^\s?#]*)?")
+
+
+class PostSection(Section):
+    """Which findings a person releases before they are posted."""
+
+    hold: tuple[Severity, ...] = ()
+    """Severities that wait for `fleet findings release`, proven and sealed meanwhile. Outages do not wait."""
 
 
 class ChainSection(Section):

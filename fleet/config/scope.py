@@ -7,12 +7,11 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cached_property, lru_cache
 from typing import Literal, Self
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, field_validator, model_validator
 
 from fleet.clock import Clock, iso
-from fleet.config.section import Section
+from fleet.config.section import Section, TimeZone, time_zone
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _WINDOW = re.compile(
@@ -43,7 +42,7 @@ class HostSection(Section):
 class ScheduleSection(Section):
     """When the platform may be tested. Outside, no run starts, and one in flight ends as `window_closed`."""
 
-    zone: str = "UTC"
+    zone: TimeZone = "UTC"
     """The IANA time zone of these times, such as `Europe/Berlin`."""
     windows: tuple[str, ...] = ()
     """Times on the zone's clock, such as `Mon-Fri 22:00-06:00`, `Sat,Sun 00:00-24:00` or `01:30-05:00`;
@@ -52,15 +51,6 @@ class ScheduleSection(Section):
     """The first moment of the tests."""
     not_after: datetime | date | None = None
     """The end of the tests; a date means its last moment."""
-
-    @field_validator("zone")
-    @classmethod
-    def _known(cls, zone: str) -> str:
-        try:
-            ZoneInfo(zone)
-        except (ZoneInfoNotFoundError, ValueError, OSError):
-            raise ValueError(f"{zone!r} is not a time zone of this machine, such as Europe/Berlin") from None
-        return zone
 
     @field_validator("windows")
     @classmethod
@@ -90,13 +80,13 @@ class ScheduleSection(Section):
             return None
         if not isinstance(at, datetime):
             at = datetime.combine(at + day, time())
-        return (at if at.tzinfo else at.replace(tzinfo=ZoneInfo(self.zone))).astimezone(UTC)
+        return (at if at.tzinfo else at.replace(tzinfo=time_zone(self.zone))).astimezone(UTC)
 
     def is_open(self, now: datetime) -> bool:
         """Whether the platform may be tested at this moment (UTC)."""
         if (self.begin and now < self.begin) or (self.end and now >= self.end):
             return False
-        local = now.astimezone(ZoneInfo(self.zone))
+        local = now.astimezone(time_zone(self.zone))
         return not self.windows or any(_holds(_hours(text), local) for text in self.windows)
 
     def closed(self, now: datetime) -> str:
@@ -119,7 +109,7 @@ class ScheduleSection(Section):
 def _change(schedule: ScheduleSection, minute: datetime, is_open: bool) -> str:
     edges = {edge for edge in (schedule.begin, schedule.end) if edge and edge > minute}
     marks = {0, *(mark % _DAY_MIN for text in schedule.windows for mark in _hours(text)[1:])}
-    first, zone = max(minute, schedule.begin or minute), ZoneInfo(schedule.zone)
+    first, zone = max(minute, schedule.begin or minute), time_zone(schedule.zone)
     for count in range(_AHEAD_H if schedule.windows else 0):
         hour = first + timedelta(hours=count)
         local, later = hour.astimezone(zone), (hour + timedelta(hours=1)).astimezone(zone)

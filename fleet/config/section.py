@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
+from datetime import UTC, tzinfo
 from ipaddress import ip_address
 from typing import Annotated
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
 
 Address = Annotated[str, StringConstraints(pattern=r"^0x[0-9a-fA-F]{40}$")]
 ActPath = Annotated[
@@ -18,6 +21,33 @@ ActPath = Annotated[
 ]
 UrlPath = Annotated[str, StringConstraints(pattern=r"^/[!-~]{0,500}$")]
 HttpUrl = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$")]
+
+
+def time_zone(name: str) -> tzinfo:
+    """The zone of an IANA name; ValueError for one that this machine does not know."""
+    try:
+        return UTC if name == "UTC" else ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(
+            f"{name!r} is not a time zone of this machine: write one such as Europe/Berlin"
+        ) from None
+
+
+def _zone_name(name: str) -> str:
+    time_zone(name)
+    return name
+
+
+def _compiles(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"{pattern!r} is not a regular expression: {error}") from None
+    return pattern
+
+
+TimeZone = Annotated[str, AfterValidator(_zone_name)]
+REGEX = AfterValidator(_compiles)
 
 
 class Section(BaseModel):

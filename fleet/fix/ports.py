@@ -28,10 +28,8 @@ async def by_hand() -> None:
     """A person takes back what is the fleet's own: that is permitted at any rung."""
 
 
-class MakeJail(Protocol):
-    """Makes the jails of one image, with the configured backend."""
-
-    def __call__(self, image: Image, /) -> Jail: ...
+MakeJail = Callable[[Image], Jail]
+"""Makes the jails of one image, with the configured backend."""
 
 
 class TreePort(Protocol):

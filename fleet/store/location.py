@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from fleet.config import StoreSection, read_text
+from fleet.config.files import credential
 from fleet.errors import ConfigError
 
 _PASSWORDS = frozenset({"password", "sslpassword"})
@@ -16,7 +16,6 @@ _PASSWORDS = frozenset({"password", "sslpassword"})
 
 def store_place(store: StoreSection, state: Path) -> Path | str:
     """The argument of `Journal.open`: the file in the state directory, or a server's URL; ConfigError."""
-    credential = Path(os.environ.get("CREDENTIALS_DIRECTORY", "/nonexistent")).absolute() / "store-url"
     if store.url and store.url_file:
         raise ConfigError("store: both url and url_file are set", remedy="keep one of them")
     if re.match(r"[^/]*//[^/]*:[^/]*@|.*[?&](?:ssl)?password=", store.url):
@@ -25,8 +24,8 @@ def store_place(store: StoreSection, state: Path) -> Path | str:
         )
     if store.url_file:
         return _store_url(state / store.url_file, private=True)
-    if not store.url and credential.exists():
-        return _store_url(credential, private=False)
+    if not store.url and (given := credential("store-url")):
+        return _store_url(given, private=False)
     return store.url or state / "fleet.db"
 
 

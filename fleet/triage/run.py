@@ -17,8 +17,7 @@ from fleet.errors import ConfigError
 from fleet.findings.instances import MOST, Instance
 from fleet.findings.repro import parse_repro
 from fleet.oracles.place import met_at
-from fleet.store.rows import DecisionRow, EpochRow, ItemRow, RawEntry
-from fleet.triage.items.cluster import LoggedText
+from fleet.store.rows import DecisionRow, EpochRow, ItemRow, MirroredEntry, RawEntry
 from fleet.triage.items.decisions import named
 from fleet.triage.items.fold import Decided, TriageFold
 from fleet.triage.items.index import no_collection
@@ -97,7 +96,7 @@ class TriageResult:
     posted: int = 0
 
 
-def decide(entries: Iterable[LoggedText], trusted: frozenset[str], inputs: PassInputs) -> Decided:
+def decide(entries: Iterable[MirroredEntry], trusted: frozenset[str], inputs: PassInputs) -> Decided:
     """The worklist of a log from cold: what a fold that followed it all along says too."""
     fold = TriageFold(trusted)
     fold.add(entries)
@@ -228,7 +227,11 @@ async def _keep(
     left = beside(task.left, decided.items, as_of.entries)
     proving = beside(task.proving, decided.items, as_of.entries)
     mark = " ".join(f"{one.fingerprint}@{one.run} {one.why}" for one in (*left, *proving))
-    audit = _audit(task.audit, decided.items)
+    # the audit with those of its overturned items that are dismissed now
+    found = {*task.audit.overturned_items}
+    dismissed = (one for one in decided.items if one.state == "dismissed") if found else ()
+    names = (one.fingerprint for one in dismissed if found & {one.fingerprint, *one.names})
+    audit = replace(task.audit, overturned_items=tuple(names))
     sampled = f"{audit.drawn} {audit.overturned} {' '.join(audit.overturned_items)}".rstrip()
     place = f"{as_of.epoch} {as_of.entries} {as_of.at} {sampled}"
     moved = mark != (await journal.get(LEFT) or "") or place != await journal.get(AS_OF)
@@ -247,14 +250,6 @@ async def _keep(
         await journal.put(AS_OF, place)
         await journal.put(DIGEST, now)
     return changed
-
-
-def _audit(audit: AuditRate, items: Sequence[WorklistItem]) -> AuditRate:
-    """The audit with those of its overturned items that are dismissed now."""
-    found = {*audit.overturned_items}
-    dismissed = (one for one in items if one.state == "dismissed") if found else ()
-    names = (one.fingerprint for one in dismissed if found & {one.fingerprint, *one.names})
-    return replace(audit, overturned_items=tuple(names))
 
 
 def item_row(item: WorklistItem) -> ItemRow:

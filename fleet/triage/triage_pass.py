@@ -19,7 +19,7 @@ from fleet.errors import ConfigError
 from fleet.findings.audit import audit_of
 from fleet.findings.audit import key_of as audit_key
 from fleet.findings.instances import recorded
-from fleet.findings.records import write_record
+from fleet.findings.records import SOURCE, write_record
 from fleet.findings.recurrence import key_of, read_recurrence
 from fleet.personas.load import LoadedPersona
 from fleet.runs.outage.book import book_of
@@ -37,7 +37,8 @@ from fleet.triage.run import DIGEST, FILES, TriageMemory, TriageResult, TriageTa
 from fleet.triage.run import earlier as earlier_items
 from fleet.triage.suggest import Suggester
 
-TRIAGE = "qa-triage"
+TRIAGE = SOURCE
+"""The persona whose posts are triage's own."""
 
 
 class TriageChain(Protocol):
@@ -226,6 +227,14 @@ async def _task(world: TriageWorld, persona: LoadedPersona, suggester: Suggester
     audited = audit_of(await world.journal.facts(audit_key(world.platform.name)))
     decisions = await world.journal.decisions(world.platform.name)
     rows = await world.journal.findings()
+    # the latest proposal of each item, or what a tracker says of one that has none
+    prefix = f"{TRACKED}{world.platform.name}."
+    tracked = await world.journal.facts(prefix)
+    found = {
+        key.removeprefix(prefix): ProposalLink("tracked", why=said) for key, said in tracked.items() if said
+    }
+    for row in await world.journal.proposals(world.platform.name):
+        found[row.item] = ProposalLink(row.state, row.ref, row.why, row.proposal_id)
     return TriageTask(
         name=world.platform.log_name,
         platform=world.platform.name,
@@ -236,18 +245,6 @@ async def _task(world: TriageWorld, persona: LoadedPersona, suggester: Suggester
         proving=proving(rows, decisions, known.now),
         audit=AuditRate(audited.sampled, audited.overturned, tuple(audited.overturned_items)),
         suggester=suggester,
-        proposals=await _proposals(world),
+        proposals=found,
         places={row.fingerprint: recorded(row.data) for row in rows if row.data.get("places")},
     )
-
-
-async def _proposals(world: TriageWorld) -> dict[str, ProposalLink]:
-    """The latest proposal of each item, or what a tracker says of one that has none."""
-    prefix = f"{TRACKED}{world.platform.name}."
-    tracked = await world.journal.facts(prefix)
-    found = {
-        key.removeprefix(prefix): ProposalLink("tracked", why=said) for key, said in tracked.items() if said
-    }
-    for row in await world.journal.proposals(world.platform.name):
-        found[row.item] = ProposalLink(row.state, row.ref, row.why, row.proposal_id)
-    return found

@@ -88,7 +88,9 @@ class Anomalies:
         relation: Relation | None = None,
     ) -> None:
         """Count it, or make it a defect if it repeats; a hang waits for the end of the round."""
-        signature = self._met_as(verdict.signature)
+        known, signature = (*self.defects, *self.known), verdict.signature
+        # a recursion is known whichever way round its cycle this one goes
+        signature = next((one for one in known if same_recursion(one, signature)), signature)
         if signature in self.defects:
             self.defects[signature].seen += 1
             return
@@ -113,11 +115,6 @@ class Anomalies:
             return
         self.defects[signature] = found
         self.trials.hangs |= {signature} if found.slow else set()
-
-    def _met_as(self, signature: str) -> str:
-        """The signature under which a recursion is known, whichever way round its cycle this one goes."""
-        known = (*self.defects, *self.known)
-        return next((one for one in known if same_recursion(one, signature)), signature)
 
     def settle(self) -> None:
         """Look at what came to light while something else was looked at."""

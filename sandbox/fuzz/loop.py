@@ -5,19 +5,20 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from sandbox.errors import Failure
 from sandbox.fuzz.anomalies import Anomalies, Found
 from sandbox.fuzz.corpus import LARGEST, Corpus, InputPool, behaviours, credit
-from sandbox.fuzz.growth import elsewhere, grown
 from sandbox.fuzz.inputs.rates import AlternativeRates
 from sandbox.fuzz.novelty import SURE, TextNovelty
 from sandbox.fuzz.port import MOST_DEFECTS, InputSource
 from sandbox.fuzz.relate import Relation
+from sandbox.fuzz.shrink import Run, joined, stretches
 from sandbox.fuzz.trials import HANG_SHARE, RoundOver, Trials
+from sandbox.judging.port import ExecutionVerdict
 from sandbox.programs.process import Ending
 from sandbox.runners.port import Execution
 
@@ -180,17 +181,14 @@ class Search:
         """An input of a strategy; False when there was none, or it had been tried."""
         source = self.strategies[name](pool, self.chance)
         parents = pool.parents()
-        if source is not None and name != LOOSE and self._avoids(source):
-            return True
+        known = source is not None and name != LOOSE and self.novelty and self.novelty.suspect(source)
+        if known and self.chance.random() >= TRUSTED:
+            return True  # it would most likely show only what is known
         found = self._look(source, name) if source is not None else None
         if name not in (LOOSE, PAIRS):
             bandit.reward(name, found or 0.0, len(source or b""), self._cost if found is not None else 1)
         credit(parents, found or 0.0, found is not None and found > NOVEL)
         return found is not None
-
-    def _avoids(self, source: bytes) -> bool:
-        """Whether an input is left out, since it would most likely show only what is known."""
-        return bool(self.novelty and self.novelty.suspect(source)) and self.chance.random() >= TRUSTED
 
     def _look(self, source: bytes, origin: str, *, given: bool = False) -> float | None:
         """Execute one input; new behaviours that it gave, or NOVEL, KNOWN or HUNG; None: not executed."""
@@ -252,3 +250,53 @@ class Search:
                         self.anomalies.meet(variant, verdict, alone, origin)
                     else:
                         self.anomalies.meet(source, verdict, done, origin, relation)
+
+
+FASTER = 3.0
+"""Growth per doubling from which on it is faster than linear (2), with room for noise."""
+FLOOR_CPU_S, FLOOR_PEAK = 0.05, 32 << 20
+"""Costs below which growth says nothing."""
+SURROUNDED = 4
+"""Surroundings in which an input is tried."""
+
+Changed = Iterator[tuple[bytes, ExecutionVerdict, Execution]]
+"""Every changed input that is not sound."""
+
+
+def elsewhere(
+    trials: Trials, source: bytes, around: Callable[[bytes, Random], bytes | None], chance: Random
+) -> Changed:
+    """A refused input in a few surroundings (`surrounded`)."""
+    for _ in range(SURROUNDED):
+        if made := around(source, chance):
+            verdict, done = trials.run(made)
+            if not verdict.sound:
+                yield made, verdict, done
+
+
+def grown(trials: Trials, source: bytes) -> Changed:
+    """An accepted input as its longest run is doubled."""
+    parts, costs = stretches(source), list[Execution]()
+    runs = [at for at, one in enumerate(parts) if isinstance(one, Run)]
+    if not runs:
+        return
+    while len(longer := joined(parts)) <= LARGEST:
+        verdict, done = trials.run(longer)
+        if not verdict.sound:
+            yield longer, verdict, done
+            return
+        costs.append(done)
+        if verdict.kind != "accepted" or (len(costs) > 2 and not _faster(*costs[-3:])):
+            return
+        # the parts with the longest run twice as long, and every other of its length: halves of one nest
+        found = {at: one for at in runs if isinstance(one := parts[at], Run)}
+        most = max(len(one.units) for one in found.values())
+        twice = {at: replace(one, units=one.units * 2) for at, one in found.items() if len(one.units) == most}
+        parts = [twice.get(at, one) for at, one in enumerate(parts)]
+
+
+def _faster(one: Execution, two: Execution, four: Execution) -> bool:
+    """Whether the second step up is more than FASTER times the first, of memory or of time."""
+    peak = four.peak >= FLOOR_PEAK and four.peak - two.peak >= FASTER * max(two.peak - one.peak, 1)
+    cpu = four.cpu_s >= FLOOR_CPU_S and four.cpu_s - two.cpu_s >= FASTER * max(two.cpu_s - one.cpu_s, 1e-3)
+    return peak or cpu

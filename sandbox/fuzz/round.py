@@ -11,16 +11,16 @@ from random import Random
 from sandbox.fuzz.anomalies import Anomalies, Found
 from sandbox.fuzz.inputs.inside import odd_strings
 from sandbox.fuzz.inputs.rates import AlternativeRates
-from sandbox.fuzz.inputs.surroundings import surrounded
+from sandbox.fuzz.inputs.spelling import surrounded
 from sandbox.fuzz.inputs.table import seeds, strategies
 from sandbox.fuzz.loop import Search
 from sandbox.fuzz.novelty import TextNovelty
 from sandbox.fuzz.port import WORDS, Reproducer
 from sandbox.fuzz.relate import relations
 from sandbox.fuzz.shrink import shrinker
-from sandbox.fuzz.trials import EMPTY_MODULE, Bounds, Trials
+from sandbox.fuzz.trials import Bounds, Trials
 from sandbox.judging.verdict import judge
-from sandbox.programs.program import Program
+from sandbox.programs.program import EMPTY_MODULE, Program
 from sandbox.runners.choice import another_start, runner
 from sandbox.text import clean
 

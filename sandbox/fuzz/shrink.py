@@ -8,31 +8,29 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from sandbox.fuzz.inputs.wasm_module import MAGIC, WasmSection, parse
 from sandbox.fuzz.port import Enough, Shrink
 
-_HEADER = 8
-"""Bytes of a module's magic number and version."""
 SMALL_MODULE = 512
 """Bytes of an input that is simplified byte by byte."""
 
 
 def sections(state: Shrinking) -> None:
     """Remove sections of a WebAssembly module whole, and contents of a section with its length put right."""
-    if not state.best.startswith(b"\0asm"):
+    if (module := parse(state.best)) is None:
         return
-    parts = _sections(state.best)
-    state.cut(parts, lambda left: state.best[:_HEADER] + b"".join(left))
-    for at in range(len(_sections(state.best)) - 1, -1, -1):
-        parts = _sections(state.best)
-        if at < len(parts):
-            kind, body = parts[at][:1], _body(parts[at])
-            before, after = state.best[:_HEADER] + b"".join(parts[:at]), b"".join(parts[at + 1 :])
-            state.cut(
-                [body[i : i + 1] for i in range(len(body))],
-                lambda left, kind=kind, before=before, after=after: (  # type: ignore[misc]
-                    before + kind + _leb(sum(map(len, left))) + b"".join(left) + after
-                ),
-            )
+    state.cut([*(one.raw for one in module.sections), module.rest], lambda left: MAGIC + b"".join(left))
+    for at in range(len(module.sections) - 1, -1, -1):
+        module = parse(state.best)
+        if module is not None and at < len(module.sections):
+            parts = [*(one.raw for one in module.sections), module.rest]
+            _shorten(state, module.sections[at], b"".join(parts[:at]), b"".join(parts[at + 1 :]))
+
+
+def _shorten(state: Shrinking, one: WasmSection, before: bytes, after: bytes) -> None:
+    """Remove contents of a section with its length put right."""
+    body = [one.body[at : at + 1] for at in range(len(one.body))]
+    state.cut(body, lambda left: MAGIC + before + one.of(b"".join(left)).raw + after)
 
 
 def chunks(state: Shrinking) -> None:
@@ -53,40 +51,6 @@ def zeros(state: Shrinking) -> None:
             for less in (1, state.best[at] // 2, state.best[at] - 1):
                 if 0 < less < state.best[at]:
                     state.keeps(state.best[:at] + bytes((less,)) + state.best[at + 1 :])
-
-
-def _sections(module: bytes) -> list[bytes]:
-    """The sections after the header; what does not parse is the last one."""
-    found, at = [], _HEADER
-    while at < len(module):
-        size, body = _read_leb(module, at + 1)
-        end = body + size
-        found.append(module[at:end])
-        at = max(end, at + 1)
-    return found
-
-
-def _body(section: bytes) -> bytes:
-    return section[_read_leb(section, 1)[1] :]
-
-
-def _read_leb(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while at < len(data) and shift < 35:
-        value |= (data[at] & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if not data[at - 1] & 0x80:
-            break
-    return value, at
-
-
-def _leb(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 LEAST = 12
@@ -289,15 +253,16 @@ def _without(unit: bytes, place: int) -> bytes:
 def widened(text: bytes, still: Keeps) -> bytes:
     """The text with its long runs an eighth longer, if that still shows the defect."""
     parts = stretches(text)
-    wide = [_wide(one) if isinstance(one, Run) and len(one.units) >= LONG else one for one in parts]
+    wide = [
+        Run(one.units + one.units[: len(one.units) // 8])
+        if isinstance(one, Run) and len(one.units) >= LONG
+        else one
+        for one in parts
+    ]
     try:
         return joined(wide) if joined(wide) != text and still(joined(wide)) else text
     except Enough:
         return text
-
-
-def _wide(run: Run) -> Run:
-    return Run(run.units + run.units[: len(run.units) // 8])
 
 
 PARTNERS = {b"(": b")", b"[": b"]", b"{": b"}"}

@@ -31,8 +31,6 @@ HANG_SHARE = 0.2
 DEAR_S = 0.02
 """Processor time below which an execution costs no more than another: it varies from run to run."""
 CHEAPEST = 1 / 8
-EMPTY_MODULE = b"\0asm\x01\0\0\0"
-"""What every loader can read."""
 WALL_PER_CPU = 3.0
 """Seconds that a runner gives an execution for each second of processor time."""
 LEAST_LEFT_S = 0.2
@@ -120,7 +118,7 @@ class Trials:
             usual = self._greedy.get(verdict.signature)
             if usual is not None and usual.signature in self.hangs:
                 verdict = usual
-            elif self._doubts(verdict):
+            elif verdict.signature not in self.hangs or not (verdict.place or self.hurried):
                 first = verdict
                 verdict, done = self._once(source, min(PATIENCE * self.limit_s(len(source)), MOST_CPU_S))
                 if done.ending is Ending.MEMORY and first.place:
@@ -144,9 +142,6 @@ class Trials:
         times = cpu_s / max(self._usual, DEAR_S)
         least = CHEAPEST if self._usual >= DEAR_S else 1.0
         return max(2.0 ** math.floor(math.log2(max(times, CHEAPEST))), least)
-
-    def _doubts(self, verdict: ExecutionVerdict) -> bool:
-        return verdict.signature not in self.hangs or not (verdict.place or self.hurried)
 
     def _once(self, source: bytes, cpu_s: float) -> tuple[ExecutionVerdict, Execution]:
         done = self.by(self._runner, source, cpu_s)

@@ -22,21 +22,9 @@ MAX_SENT = 65_536
 
 OURS = frozenset(
     (
-        "connection",
-        "content-length",
-        "expect",
-        "forwarded",
-        "host",
-        "keep-alive",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-        "x-forwarded-for",
-        "x-qa-once",
-        "x-qa-witness",
+        *("connection", "content-length", "expect", "forwarded", "host", "keep-alive"),
+        *("proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding"),
+        *("upgrade", "x-forwarded-for", "x-qa-once", "x-qa-witness"),
     )
 )
 """Hop-by-hop fields, and those that the guest and the broker set themselves."""

@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+EMPTY_MODULE = b"\0asm\x01\0\0\0"
+"""What every loader can read: the control of a loader."""
+
 
 class SourceBy(StrEnum):
     """How a program is given its input."""

@@ -7,7 +7,7 @@ import stat
 import struct
 from collections.abc import Callable, Mapping
 
-from sandbox.programs.program import Program, WarmStart
+from sandbox.programs.program import EMPTY_MODULE, Program, WarmStart
 from sandbox.runners.command import Box, CommandLine, command
 from sandbox.runners.node import NodeRunner
 from sandbox.runners.port import Runner
@@ -57,7 +57,6 @@ def unfit(path: str) -> str:
     return "" if _INTERPRETER in kinds else "a static program"
 
 
-_EMPTY_MODULE = b"\0asm\x01\0\0\0"
 _WAYS: Mapping[str, Callable[[CommandLine, str], ServedRunner]] = {
     WarmStart.FORK_SERVER.value: lambda what, _entry: fork_server(what),
     WarmStart.PYTHON.value: PythonRunner,
@@ -80,7 +79,7 @@ def runner(program: Program, part: str) -> Runner:
         warm = _WAYS[program.warm](what, program.warm_entry)
     except ServerLost as lost:
         return SpawnRunner(what, f"{program.warm}: {lost}")
-    sample = _EMPTY_MODULE if part in ("loader", "printer") else program.sample.encode()
+    sample = EMPTY_MODULE if part in ("loader", "printer") else program.sample.encode()
     for source in dict.fromkeys((sample, sample[: len(sample) // 2])):
         if why := warm.disagreement(source):
             warm.close()

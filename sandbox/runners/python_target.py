@@ -59,7 +59,10 @@ class PythonTarget:
         except (MemoryError, RecursionError) as error:
             code, word = _uncaught(error), ""
         except BaseException as error:
-            code, word = _uncaught(error), _where(error)
+            trace, place = error.__traceback__, ""
+            while trace:
+                place, trace = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}", trace.tb_next
+            code, word = _uncaught(error), f"{type(error).__qualname__} {place}"
         if not flushed():
             code, word = 120, ""
         return code, word
@@ -85,13 +88,6 @@ def _uncaught(error: BaseException) -> int:
     except BaseException:
         sys.__excepthook__(type(error), error, trace)
     return 130 if isinstance(error, KeyboardInterrupt) else 1
-
-
-def _where(error: BaseException) -> str:
-    trace, place = error.__traceback__, ""
-    while trace:
-        place, trace = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}", trace.tb_next
-    return f"{type(error).__qualname__} {place}"
 
 
 def flushed() -> bool:

@@ -16,9 +16,9 @@ from fleet.findings.repetition import MARGIN, MAX_RUNS, parts
 from fleet.findings.repro import MAX_CHARS, MAX_PARTS, ReproCall, ReproError, parse_repro, spell, write_repro
 from fleet.store.rows import MirroredEntry
 from fleet.triage.items.index import TriageIndex
-from fleet.triage.items.listed import rank
 from fleet.triage.outputs.document import WorklistHeader
 from fleet.triage.outputs.markdown import to_markdown
+from tests.triage.triage_log import rank
 
 PUMP = "fn f(){" + "(" * 5300 + "1" + ")" * 5300 + "}"
 WRITTEN = 'qa_compile(source="fn f(){" + "("*5300 + "1" + ")"*5300 + "}")'
@@ -146,7 +146,7 @@ def test_a_pump_is_one_line_from_the_envelope_to_the_worklist() -> None:
     logged = MirroredEntry(epoch=0, index=0, sender=TRUSTED, timestamp=1, text=text)
     index = TriageIndex(frozenset({TRUSTED}))
     index.add([logged])
-    items = rank(index.clusters())
+    items = rank([one.cluster() for one in index.items()])
     assert (items[0].repro, items[0].proof) == (WRITTEN, "verified")
     assert WRITTEN in to_markdown(items, WorklistHeader()).decode()
 

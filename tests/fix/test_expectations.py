@@ -5,7 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -14,7 +16,7 @@ from fleet.errors import FixError
 from fleet.findings.repro import ReproCall
 from fleet.fix.gate.expectations import stated
 from fleet.fix.gate.regression import regression_test, shown_by
-from fleet.fix.model import CommandEnd
+from fleet.fix.model import CommandEnd, RegressionTest
 from tests.fix import sample
 from tests.fix.gate_world import task_of
 from tests.fix.test_tree_jail import SERVER
@@ -93,16 +95,14 @@ def live_server():
 """
 
 
-@pytest.mark.parametrize(
-    ("text", "fixture"), [*((text, "") for text in ANSWERS), ("!result.ok", "live_server")]
-)
-def test_its_test_fails_for_the_items_reason_and_passes_when_it_holds(
-    text: str, fixture: str, tmp_path: Path
-) -> None:
+def test_their_tests_fail_for_the_items_reason_and_pass_when_it_holds(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(SERVER)
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "conftest.py").write_text(OWN_FIXTURE)
-    for path in ("/some", ANSWERS[text]):
+    tests: dict[str, tuple[RegressionTest, str]] = {}
+    cases = [*((text, "") for text in ANSWERS), ("!result.ok", "live_server")]
+    for (text, fixture), path in product(cases, ("/some", "")):
+        path = path or ANSWERS[text]
         one = task_of(sample.Sample(tmp_path, (), {}), sample.DEFECTS[2], title=f'GET {path}: it\'s "not" so')
         service = ServiceSection(command=("{python}", "server.py", "{port}"))
         regression = one.repository.regression.model_copy(update={"fixture": fixture})
@@ -110,24 +110,22 @@ def test_its_test_fails_for_the_items_reason_and_passes_when_it_holds(
         given = replace(one, repository=repository, calls=(ReproCall("qa_fetch", {"url": "{site}" + path}),))
         made = regression_test(given, sample.PROFILE, "", [{}], expected=text)
         assert f"def test_get_{path[1:]}_it_s_not_so({fixture or 'service'})" in made.text
-        (tmp_path / made.path).write_text(made.text)
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "-p",
-            "no:xdist",
-            made.path,
-        ]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
-        if path == "/some":
-            end = CommandEnd(done.returncode, "exited", done.stdout, done.stderr, 0.1)
-            assert shown_by(made, end).startswith(f"{made.marker} status 200, expected "), done.stdout
-        else:
-            assert done.returncode == 0, done.stdout
+        name = f"test_{len(tests)}"
+        (tmp_path / "tests" / f"{name}.py").write_text(made.text)
+        tests[f"tests.{name}"] = made, path
+    command = [sys.executable, "-m", "pytest", "-q", "--junitxml=ended.xml", "-ojunit_logging=system-out"]
+    command += ["-p", "no:cacheprovider", "-p", "no:xdist", "tests"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
+    assert shown_by(made, CommandEnd(done.returncode, "exited", done.stdout, done.stderr, 0.1)), done.stdout
+    cases_ended = ElementTree.parse(tmp_path / "ended.xml").iter("testcase")
+    ended = {one.attrib["classname"]: one for one in cases_ended}
+    assert ended.keys() == tests.keys()
+    for name, (made, path) in tests.items():
+        shows = path == "/some"
+        assert (ended[name].find("failure") is not None) == shows
+        output = "".join(one.text or "" for one in ended[name])
+        line = shown_by(made, CommandEnd(1, "exited", output.encode(), b"", 0.1))
+        assert line.startswith(f"{made.marker} status 200, expected ") == shows, output
 
 
 def test_an_expectation_that_says_more_needs_a_template() -> None:

@@ -12,7 +12,7 @@ import pytest
 from fleet.errors import FixError, PatchRefused
 from fleet.fix.repository import trees as trees_module
 from fleet.fix.repository.git import Git
-from fleet.fix.repository.trees import GitTree, GitTrees
+from fleet.fix.repository.trees import GitTree, GitTrees, clear_trees
 from fleet.jail.jail_spec import UNPRIVILEGED
 from tests.fix.git_http import serve_git
 from tests.fix.repositories import FILES, FIXED, SOURCE, Remote, checked, git, make_remote, task
@@ -208,11 +208,11 @@ async def test_trees_are_made_side_by_side(tmp_path: Path, remote: Remote) -> No
 
 async def test_the_trees_of_a_killed_process_are_cleared(tmp_path: Path, remote: Remote) -> None:
     made = trees(tmp_path)
-    assert await made.clear() == 0
+    assert clear_trees(tmp_path / "state") == 0
     async with made.open(task(remote.url)) as tree:
         left = tree.path.parent.parent / "run-0-dead"
         (left / "tree").mkdir(parents=True)
-        assert await made.clear() == 1
+        assert clear_trees(tmp_path / "state") == 1
         assert not left.exists()
         assert await tree.diff() == b""
 

@@ -18,7 +18,7 @@ from fleet.chain.ports import FeedbackPort, PostedEntry
 from fleet.chain.signing.tx import UnsignedTx, sign
 from fleet.clock import SystemClock
 from fleet.config import FleetConfig
-from fleet.config.post import PostSection
+from fleet.config.platform import PostSection
 from fleet.errors import Unreachable
 from fleet.findings.reader import read
 from fleet.findings.records import ItemRecord, write_record

@@ -89,7 +89,7 @@ def test_trust_is_the_address_in_any_case_of_letters() -> None:
     )
     index = TriageIndex(frozenset({FLEET.upper()}))
     index.add(entries)
-    assert [report.trusted for item in index.clusters() for report in item.reports] == [True, False]
+    assert [report.trusted for item in index.items() for report in item.cluster().reports] == [True, False]
 
 
 def test_summaries_of_ours_are_no_findings_and_those_of_strangers_are() -> None:

@@ -9,14 +9,24 @@ from hypothesis import strategies as st
 from fleet.errors import ConfigError
 from fleet.severity import ON_THE_LOG
 from fleet.store.rows import MirroredEntry
-from fleet.triage.items.listed import rank
 from fleet.triage.items.meta import key
 from fleet.triage.items.rank import SURFACES
 from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.document import WorklistHeader
 from fleet.triage.outputs.json_file import to_json
 from fleet.triage.outputs.markdown import to_markdown
-from tests.triage.triage_log import EV, FALSE_PREMISES, FLEET, HUMAN, LONG, NOT_DEFECTS, finding, folded, log
+from tests.triage.triage_log import (
+    EV,
+    FALSE_PREMISES,
+    FLEET,
+    HUMAN,
+    LONG,
+    NOT_DEFECTS,
+    finding,
+    folded,
+    log,
+    rank,
+)
 
 
 def worklist(entries: list[MirroredEntry]) -> tuple[WorklistItem, ...]:

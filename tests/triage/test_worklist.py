@@ -11,7 +11,6 @@ import pytest
 from fleet.clock import iso_seconds
 from fleet.store.rows import DecisionRow
 from fleet.triage.items.decisions import named
-from fleet.triage.items.listed import rank
 from fleet.triage.items.worklist import WorklistItem, digest
 from fleet.triage.outputs.document import LogPosition, WorklistHeader
 from fleet.triage.outputs.files import save
@@ -28,6 +27,7 @@ from tests.triage.triage_log import (
     folded,
     inputs,
     log,
+    rank,
 )
 
 HEADER = WorklistHeader(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,7 +13,10 @@ from fleet.findings.repro import ReproCall
 from fleet.store.rows import MirroredEntry
 from fleet.triage.items.cluster import Cluster
 from fleet.triage.items.index import TriageIndex
+from fleet.triage.items.listed import item_of
 from fleet.triage.items.pass_inputs import PassInputs
+from fleet.triage.items.rank import SURFACES, ItemFacts, checked, judge
+from fleet.triage.items.worklist import WorklistItem
 
 FLEET = "0x" + "aa" * 20
 HUMAN = "0x" + "11" * 20
@@ -85,7 +88,13 @@ def folded(entries: Sequence[MirroredEntry]) -> list[Cluster]:
     """The clusters of a log, in order of first sight."""
     index = TriageIndex(TRUSTED)
     index.add(entries)
-    return index.clusters()
+    return [one.cluster() for one in index.items()]
+
+
+def rank(clusters: Iterable[Cluster], weights: Mapping[str, float] = SURFACES) -> tuple[WorklistItem, ...]:
+    """The items of these clusters alone, best first, as a first pass lists them."""
+    judged = [judge(one, checked(weights), ItemFacts()) for one in clusters]
+    return tuple(item_of(one, at) for at, one in enumerate(sorted(judged, key=lambda one: one.order), 1))
 
 
 def inputs(**more: Any) -> PassInputs:

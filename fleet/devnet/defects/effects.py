@@ -7,20 +7,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
-from fleet.config import Section
+from fleet.config.section import REGEX, Section
 
-
-def _compiles(text: str) -> str:
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise ValueError(f"{text!r} is not a regular expression: {error}") from None
-    return text
-
-
-Pattern = Annotated[str, AfterValidator(_compiles)]
+Pattern = Annotated[str, REGEX]
 
 
 class ShownCall(Section):

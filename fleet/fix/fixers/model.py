@@ -195,7 +195,23 @@ class TreeTools:
         if tool == FINISH:
             return {"detail": line(str(args.get("detail", "")), 200)}
         if tool == "run":
-            return await self._run(args.get("argv"))
+            argv = args.get("argv")
+            if not isinstance(argv, list) or not all(isinstance(word, str) for word in argv):
+                return {"error": "argv: expected a list of texts"}
+            # the repository's own commands, as the brief shows them
+            repository, python = self.task.repository, find_interpreter().inside
+            path = repository.regression.path.replace("{item}", self.task.item.fingerprint)
+            named = (repository.test, repository.regression.command, *repository.build)
+            own = [[w.replace("{python}", python).replace("{path}", path) for w in words] for words in named]
+            if why := refusal(argv, own=own):
+                return {"error": f"refused: {why}"}
+            end = await self._jailed(argv, repository.timeout_s, b"")
+            return {
+                "how": end.how,
+                "code": end.code,
+                "stdout": _shown(end.stdout),
+                "stderr": _shown(end.stderr),
+            }
         if tool in ("read", "search", "edit"):
             asked = json.dumps({"tool": tool, "args": dict(args)}).encode()
             end = await self._jailed(EDIT, EDIT_S, asked)
@@ -207,19 +223,6 @@ class TreeTools:
                 answer = None
             return answer if isinstance(answer, dict) else {"error": "it did not work"}
         return {"error": f"there is no tool {line(tool, 40)!r}"}
-
-    async def _run(self, argv: object) -> Mapping[str, Any]:
-        if not isinstance(argv, list) or not all(isinstance(word, str) for word in argv):
-            return {"error": "argv: expected a list of texts"}
-        # the repository's own commands, as the brief shows them
-        repository, python = self.task.repository, find_interpreter().inside
-        path = repository.regression.path.replace("{item}", self.task.item.fingerprint)
-        named = (repository.test, repository.regression.command, *repository.build)
-        own = [[w.replace("{python}", python).replace("{path}", path) for w in words] for words in named]
-        if why := refusal(argv, own=own):
-            return {"error": f"refused: {why}"}
-        end = await self._jailed(argv, repository.timeout_s, b"")
-        return {"how": end.how, "code": end.code, "stdout": _shown(end.stdout), "stderr": _shown(end.stderr)}
 
     async def _jailed(self, argv: Sequence[str], seconds: float, stdin: bytes) -> CommandEnd:
         mounts = {name: Path(path) for name, path in self.task.repository.mounts.items()}

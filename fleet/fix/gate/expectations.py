@@ -6,9 +6,9 @@ hold; of each group one statement does: a field, an operator and a value.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
-from collections.abc import Iterator
 
 Statement = tuple[str, str, object]
 """A field of FIELDS, one of `== != < <= > >= in not-in has lacks`, and a value."""
@@ -16,50 +16,49 @@ FIELDS = frozenset({"status", "ok", "text", "content_type", "allow_origin", "loc
 """What the shipped template reads from an answer."""
 _OPPOSITE = {"==": "!=", "<": ">=", ">": "<=", "in": "not-in", "has": "lacks"}
 _OPPOSITE |= {other: one for one, other in _OPPOSITE.items()}
-_VALUE = r"""("(?:[^"\\]|\\.)*"|'[^'\\]*'|-?\d+(?:\.\d+)?|true|false|\[[^\[\]]*\])"""
-_COMPARED = re.compile(rf"result\.(\w+)\s*(==|!=|<=|>=|<|>|in)\s*{_VALUE}\Z")
-_HELD = re.compile(rf"{_VALUE}\s+in\s+result\.(\w+)\Z")
-_CONTAINS = re.compile(rf"result\.(\w+)\.contains\(\s*{_VALUE}\s*\)\Z")
-_TRUTH = re.compile(r"result\.(ok)\Z")
+_SIGNS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.In: "in"}
+_WORDS = {"&&": " and ", "||": " or ", "!": " not "}
+_TOKEN = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|&&|\|\||!(?!=)""")
+"""Text, which stays as it is, and what Python spells as a word: the rest of simple CEL is Python as well."""
 
 
 def stated(expectation: str) -> tuple[tuple[Statement, ...], ...] | None:
     """The groups of an expectation; None for one that says more than this form can."""
-    parts = list(_split(expectation.strip(), "&&"))
-    groups = []
-    for part in parts:
-        inner = _bare(part)
-        alone = inner == part
-        options = list(_split(inner, "||"))
-        if len(options) > 1 and alone and len(parts) > 1:
-            return None  # `a && b || c` is grouped otherwise
-        group = [_statement(one) for one in options]
-        if not group or None in group:
-            return None
-        groups.append(tuple(one for one in group if one is not None))
-    return tuple(groups)
-
-
-def _statement(text: str) -> Statement | None:
-    text, negated = text.strip(), False
-    while text.startswith("!") and not text.startswith("!="):
-        text, negated = text[1:].strip(), not negated
-    text = _bare(text)
-    found: Statement | None = None
+    text = f"({_TOKEN.sub(lambda hit: hit[1] or _WORDS[hit[0]], expectation)})"
     try:
-        if hit := _COMPARED.match(text):
-            found = (hit[1], hit[2], _value(hit[3]))
-        elif hit := _HELD.match(text):
-            found = (hit[2], "has", _value(hit[1]))
-        elif hit := _CONTAINS.match(text):
-            found = (hit[1], "has", _value(hit[2]))
-        elif hit := _TRUTH.match(text):
-            found = (hit[1], "==", True)
-    except ValueError:
+        groups = _options(ast.parse(text, mode="eval").body, ast.And)
+        return tuple(tuple(_statement(one, text) for one in _options(group, ast.Or)) for group in groups)
+    except (SyntaxError, ValueError):
         return None
-    if found is None or found[0] not in FIELDS or not _fits(found):
-        return None
-    return (found[0], _OPPOSITE[found[1]], found[2]) if negated else found
+
+
+def _options(node: ast.expr, sign: type[ast.boolop]) -> list[ast.expr]:
+    return node.values if isinstance(node, ast.BoolOp) and isinstance(node.op, sign) else [node]
+
+
+def _statement(node: ast.expr, text: str) -> Statement:
+    """ValueError for what is none."""
+
+    def value(of: ast.expr) -> object:
+        return json.loads(re.sub(r"'([^'\\\"]*)'", r'"\1"', ast.get_source_segment(text, of) or ""))
+
+    match node:
+        case ast.UnaryOp(op=ast.Not(), operand=negated):
+            field, sign, wanted = _statement(negated, text)
+            return field, _OPPOSITE[sign], wanted
+        case ast.Compare(left=ast.Attribute(ast.Name("result"), field), ops=[op], comparators=[right]):
+            found = field, _SIGNS.get(type(op), ""), value(right)
+        case ast.Compare(left, [ast.In()], [ast.Attribute(ast.Name("result"), field)]):
+            found = field, "has", value(left)
+        case ast.Call(ast.Attribute(ast.Attribute(ast.Name("result"), field), "contains"), [argument]):
+            found = field, "has", value(argument)
+        case ast.Attribute(ast.Name("result"), "ok"):
+            found = "ok", "==", True
+        case _:
+            raise ValueError(text)
+    if found[0] not in FIELDS or not _fits(found):
+        raise ValueError(text)
+    return found
 
 
 def _fits(statement: Statement) -> bool:
@@ -72,50 +71,3 @@ def _fits(statement: Statement) -> bool:
     if field == "ok":
         return type(value) is bool and sign in ("==", "!=")
     return isinstance(value, str) and sign in ("==", "!=", "has", "lacks")
-
-
-def _value(text: str) -> object:
-    return json.loads(re.sub(r"'([^'\\\"]*)'", r'"\1"', text))
-
-
-def _split(text: str, sign: str) -> Iterator[str]:
-    """The parts between a sign that stands outside of quotes, brackets and parentheses."""
-    depth, quote, start, at = 0, "", 0, 0
-    while at < len(text):
-        char = text[at]
-        if quote:
-            at += char == "\\"
-            quote = "" if char == quote else quote
-        elif char in "\"'":
-            quote = char
-        elif char in "([{":
-            depth += 1
-        elif char in ")]}":
-            depth -= 1
-        elif not depth and text.startswith(sign, at):
-            yield text[start:at].strip()
-            at += len(sign) - 1
-            start = at + 1
-        at += 1
-    yield text[start:].strip()
-
-
-def _bare(text: str) -> str:
-    """Without parentheses around the whole of it."""
-    while text.startswith("(") and text.endswith(")") and _closes_last(text):
-        text = text[1:-1].strip()
-    return text
-
-
-def _closes_last(text: str) -> bool:
-    depth, quote = 0, ""
-    for at, char in enumerate(text):
-        if quote:
-            quote = "" if char == quote and text[at - 1] != "\\" else quote
-        elif char in "\"'":
-            quote = char
-        else:
-            depth += (char == "(") - (char == ")")
-            if depth == 0:
-                return at == len(text) - 1
-    return False

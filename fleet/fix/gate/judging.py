@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from fleet.config.platform import Platform
@@ -72,9 +72,9 @@ class ItemJudge:
         for call, result in zip(made, results, strict=True):
             if (cause := cause_of(result)) in OUR_FAILURES:
                 reason = f"{call['tool']}: {cause}: {result.get('error', '')}"
-                return _with(seen, reason)
+                return replace(seen, reason=reason)
         if len(results) < len(calls):
-            return _with(seen, "not every call was answered")
+            return replace(seen, reason="not every call was answered")
         probe = self.question.probe
         probe = probe if keeps else probe.model_copy(update={"expect": "true", "control": ""})
         return judged(probe, seen, self.facts.history, self.facts.promised)
@@ -91,12 +91,6 @@ def item_judge(task: FixTask, platform: Platform, question: ItemQuestion | None 
     if len(found.probe.steps) != len(task.calls):
         raise FixError("its question has other calls than its repro")
     return ItemJudge(found, facts_of(platform))
-
-
-def _with(seen: Attempt, reason: str) -> Attempt:
-    return Attempt(
-        state="inconclusive", reason=reason, calls=seen.calls, asked=seen.asked, results=seen.results
-    )
 
 
 def _named(found: Sequence[Candidate]) -> frozenset[tuple[str, str]]:

@@ -26,7 +26,7 @@ from fleet.fix.gate.expectations import Statement, stated
 from fleet.fix.model import CommandEnd, FixTask, RegressionTest
 from fleet.oracles.web import traces
 from fleet.text import line
-from sandbox.compiler import EMPTY_MODULE
+from sandbox.programs.program import EMPTY_MODULE
 
 MAX_TEMPLATE = 64 << 10
 _CALL_S = 20.0

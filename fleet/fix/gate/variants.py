@@ -21,9 +21,8 @@ from fleet.drivers.explore.web.points import Point
 from fleet.findings.repro import ReproCall, spell
 from fleet.fix.build_calls import SITE, answered_by, resolved
 from fleet.fix.model import FixTask
-from sandbox.compiler import EMPTY_MODULE
 from sandbox.fuzz.inputs.table import LOADER, seeds, strategies
-from sandbox.programs.program import Program
+from sandbox.programs.program import EMPTY_MODULE, Program
 
 MOST = 12
 """Other values of one input."""

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import secrets
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +26,7 @@ from fleet.fix.build_calls import PORT, SITE, applicable, resolved
 from fleet.fix.jails.tree_changes import RECORD, apply_changes, full
 from fleet.fix.model import CommandEnd, FixTask
 from fleet.fix.ports import MakeJail, TreeCommand
-from fleet.jail.jail_spec import UNPRIVILEGED
+from fleet.fix.repository.trees import take_over
 from fleet.jail.model import Egress, End, Image, Layout, Limits, Outcome
 from fleet.runs.call.guest_protocol import MAX_VALUES, bad_args, result_of
 from fleet.text import line
@@ -166,7 +164,7 @@ class TreeJails:
         deadline_s: float,
         egress: Egress | None,
     ) -> Outcome:
-        _hand_over(tree)
+        take_over(tree)
         jail = self._make(image)
         try:
             text = json.dumps(request, ensure_ascii=True).encode() + b"\n"
@@ -188,17 +186,6 @@ class TreeJails:
 
 def _placed(command: Sequence[str], layout: Layout) -> tuple[str, ...]:
     return tuple(word.replace("{tree}", layout.box) for word in command)
-
-
-def _hand_over(tree: Path) -> None:
-    """Give a tree to the user of a root daemon's jails; no link is followed."""
-    if os.geteuid() != 0:
-        return
-    os.chown(tree, UNPRIVILEGED, UNPRIVILEGED, follow_symlinks=False)
-    for _, folders, files, at in os.fwalk(tree, follow_symlinks=False):
-        for name in (*folders, *files):
-            with suppress(FileNotFoundError):
-                os.chown(name, UNPRIVILEGED, UNPRIVILEGED, dir_fd=at, follow_symlinks=False)
 
 
 def _ended(outcome: Outcome) -> CommandEnd:

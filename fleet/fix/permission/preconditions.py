@@ -145,20 +145,11 @@ def token(facts: ProposeFacts) -> str:
 
 
 RULES: Mapping[str, ProposeRule] = {
-    "stop": stop,
-    "dial": dial,
-    "item": item,
-    "held": held,
-    "state": state,
-    "proof": proof,
-    "repro": repro,
-    "tracked": tracked,
-    "tried": tried,
-    "repository": repository,
-    "build": build,
-    "slots": slots,
-    "budget": budget,
-    "token": token,
+    rule.__name__: rule
+    for rule in (
+        *(stop, dial, item, held, state, proof, repro, tracked, tried),
+        *(repository, build, slots, budget, token),
+    )
 }
 
 

@@ -153,7 +153,11 @@ class Git:
                 await ended.follow(stdin)
         finally:
             with anyio.CancelScope(shield=True):
-                await _end(process)
+                # end it with all that it started: transports are processes of their own
+                if process.returncode is None:
+                    with suppress(ProcessLookupError):
+                        os.killpg(process.pid, signal.SIGKILL)
+                await process.aclose()
         if scope.cancelled_caught:
             raise FixError(f"{what}: not done within {self._deadline_s:g} s", remedy="propose again later")
         if ended.flooded:
@@ -196,14 +200,6 @@ async def _feed(stream: ByteSendStream, data: bytes) -> None:
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, BrokenPipeError, ConnectionError):
         await stream.send(data)
     await stream.aclose()
-
-
-async def _end(process: Process) -> None:
-    """End it with all that it started: transports are processes of their own."""
-    if process.returncode is None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-    await process.aclose()
 
 
 def _launch(executable: str, path: str) -> list[str]:

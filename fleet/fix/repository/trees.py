@@ -12,7 +12,7 @@ import os
 import re
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import anyio
@@ -65,13 +65,14 @@ def put_file(tree: Path, path: str, text: bytes) -> None:
 
 
 def take_over(tree: Path) -> None:
-    """Give the tree to the user of the jails; only a root daemon has one (jail_spec.py)."""
+    """Give the tree to the user of a root daemon's jails; follows no link."""
     if os.geteuid() != 0:
         return
+    os.chown(tree, UNPRIVILEGED, UNPRIVILEGED, follow_symlinks=False)
     for _, folders, names, descriptor in os.fwalk(tree, follow_symlinks=False):
         for name in (*folders, *names):
-            os.chown(name, UNPRIVILEGED, UNPRIVILEGED, dir_fd=descriptor, follow_symlinks=False)
-    os.chown(tree, UNPRIVILEGED, UNPRIVILEGED, follow_symlinks=False)
+            with suppress(FileNotFoundError):
+                os.chown(name, UNPRIVILEGED, UNPRIVILEGED, dir_fd=descriptor, follow_symlinks=False)
 
 
 def _folder(top: int, parts: list[bytes]) -> int:
@@ -270,10 +271,6 @@ class GitTrees:
             with anyio.CancelScope(shield=True):
                 await run_sync(rmtree, holder.parent, holder.name)
             os.close(lock)
-
-    async def clear(self) -> int:
-        """Remove the trees of processes that were killed; returns how many."""
-        return await run_sync(clear_trees, self._state)
 
     async def commits(self, task: FixTask, words: Sequence[str]) -> Sequence[TrackerHit]:
         mirror = RepositoryMirror(self._git, self._state, task.name, task.repository)

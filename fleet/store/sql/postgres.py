@@ -103,7 +103,13 @@ class PostgresDatabase(Database):
     @classmethod
     async def open(cls, url: str, *, busy_s: float = BUSY_S) -> Self:
         """Connect and create missing tables; ConfigError for an unsuitable database."""
-        parsed = _parsed(url)
+        try:
+            parsed = make_url(url)
+        except (ArgumentError, ValueError):  # its text contains the URL, which may contain a password
+            raise ConfigError(
+                "store.url: not a database URL", remedy="postgresql://user@host:5432/database"
+            ) from None
+        parsed = parsed.set(drivername="postgresql+psycopg")
         engine = create_async_engine(
             parsed,
             pool_size=CONNECTIONS,
@@ -216,16 +222,6 @@ class _Passing(Exception):
     def __init__(self, error: FleetError, *, doubt: bool = False) -> None:
         super().__init__(str(error))
         self.error, self.doubt = error, doubt
-
-
-def _parsed(url: str) -> URL:
-    try:
-        parsed = make_url(url)
-    except (ArgumentError, ValueError):  # its text contains the URL, which may contain a password
-        raise ConfigError(
-            "store.url: not a database URL", remedy="postgresql://user@host:5432/database"
-        ) from None
-    return parsed.set(drivername="postgresql+psycopg")
 
 
 def _where(url: URL) -> str:

@@ -16,17 +16,8 @@ from fleet.store.tables.base import TableGroup, plain, row_of
 
 _SETTABLE = frozenset(
     {
-        "state",
-        "confirmed",
-        "tries",
-        "envelope",
-        "evidence",
-        "tx",
-        "index",
-        "title",
-        "repro",
-        "severity",
-        "data",
+        *("state", "confirmed", "tries", "envelope", "evidence"),
+        *("tx", "index", "title", "repro", "severity", "data"),
     }
 )
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from fleet.findings.fingerprint import fingerprint
 from fleet.findings.outage import is_outage
@@ -24,21 +23,6 @@ from fleet.triage.items.worklist import ProofState
 
 TIERS: tuple[ProofState, ...] = ("verified", "flaky", "unverified", "needs-repro", "untrusted")
 """Best first: proof stands before weight."""
-
-
-class LoggedText(Protocol):
-    """One entry of the mirror; `timestamp` in Unix seconds."""
-
-    @property
-    def epoch(self) -> int: ...
-    @property
-    def index(self) -> int: ...
-    @property
-    def sender(self) -> str: ...
-    @property
-    def timestamp(self) -> int: ...
-    @property
-    def text(self) -> str: ...
 
 
 @dataclass(slots=True, order=False)

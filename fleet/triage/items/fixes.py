@@ -12,14 +12,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from fleet.clock import iso, iso_seconds
-from fleet.findings.records import ItemRecord, fixed_record, write_record
+from fleet.findings.records import SOURCE, ItemRecord, fixed_record, write_record
 from fleet.findings.recurrence import Recurrence
 from fleet.store.rows import DecisionRow
 from fleet.triage.items.cluster import Cluster, ReadReport, recurrence
 from fleet.triage.items.rank import ItemFacts, seconds
 from fleet.triage.items.worklist import WorklistItem
 
-SOURCE = "qa-triage"
 _NOTHING = ItemFacts(figures_by="journal")
 
 

@@ -15,9 +15,9 @@ from sortedcontainers import SortedDict
 
 from fleet.drivers.model.pairs import AskedPair
 from fleet.findings.recurrence import Recurrence
+from fleet.store.rows import MirroredEntry
 from fleet.triage.items import meta, outages
-from fleet.triage.items.cluster import LoggedText
-from fleet.triage.items.decisions import StandingDecisions, fold
+from fleet.triage.items.decisions import fold
 from fleet.triage.items.index import TriageIndex, no_collection
 from fleet.triage.items.judged import ItemOrder, JudgedItem
 from fleet.triage.items.merging import MergedItem, NearItems, merged
@@ -56,7 +56,7 @@ class TriageFold:
         self._inputs: PassInputs | None = None
         self._standing, self._recorded, self._begun = fold(()), 0, False
 
-    def add(self, entries: Iterable[LoggedText]) -> None:
+    def add(self, entries: Iterable[MirroredEntry]) -> None:
         """Entries that follow those before."""
         self.index.add(entries)
 
@@ -97,7 +97,11 @@ class TriageFold:
         weights = checked(inputs.weights)
         moved = set(self.index.changed())
         before, self._inputs = self._inputs or inputs, inputs
-        alike = self._stand(inputs, before) and not _ended(self._standing, before.now, inputs.now)
+        # whether a dismissal or a snooze ended meanwhile, of the journal or published
+        alike = self._stand(inputs, before) and not any(
+            one.until and before.now <= datetime.fromisoformat(one.until) <= inputs.now
+            for one in self._standing.all
+        )
         gone = outages.ended_at(self.index, inputs.ended)
         shared = SharedInputs.of(inputs, weights, self._standing, gone)
         if self._near.stale(moved):
@@ -161,8 +165,3 @@ class TriageFold:
         if before is not None and before.order != judged.order:
             del self._order[before.order]
         self._judged[name] = self._order[judged.order] = judged
-
-
-def _ended(standing: StandingDecisions, before: datetime, now: datetime) -> bool:
-    """Whether a dismissal or a snooze ended meanwhile, of the journal or published."""
-    return any(one.until and before <= datetime.fromisoformat(one.until) <= now for one in standing.all)

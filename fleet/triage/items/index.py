@@ -17,10 +17,10 @@ from fleet.findings import closing
 from fleet.findings.fingerprint import fingerprint
 from fleet.findings.outage import WORD, is_over
 from fleet.findings.reader import ReproState, former_of, read, skim, tail_of
-from fleet.findings.records import ItemRecord, read_record
+from fleet.findings.records import SOURCE, ItemRecord, read_record
 from fleet.findings.recurrence import FIXED
-from fleet.store.rows import RawEntry
-from fleet.triage.items.cluster import Cluster, LoggedText, ReadReport, keys_of, proof_of
+from fleet.store.rows import MirroredEntry, RawEntry
+from fleet.triage.items.cluster import ReadReport, keys_of, proof_of
 from fleet.triage.items.reports import ItemReports
 
 PER_SENDER = 100
@@ -33,7 +33,6 @@ RECORDS = 100
 """Records kept of one item: the latest ones."""
 TAILS = 50_000
 """Distinct texts below a header that are remembered, so that a repetition costs no reading."""
-TRIAGE = "qa-triage"
 """Source of triage's own entries: records and summaries, always read in full."""
 
 _PLAIN = frozenset("abcdefghijklmnoqrstuwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789[({</#@$")
@@ -81,7 +80,7 @@ class TriageIndex:
         self._read: dict[str, int] = {}
         self._theirs_read = self._their_items = 0
 
-    def add(self, entries: Iterable[LoggedText]) -> None:
+    def add(self, entries: Iterable[MirroredEntry]) -> None:
         """Folds in entries that follow those before; ChainError for one that does not."""
         ordered = sorted(entries, key=lambda one: (one.epoch, one.index))
         for one in ordered:
@@ -122,10 +121,6 @@ class TriageIndex:
         """The item with this name."""
         return self._items.get(name)
 
-    def clusters(self) -> list[Cluster]:
-        """The items as values."""
-        return [one.cluster() for one in self.items()]
-
     def changed(self) -> Iterator[ItemReports]:
         """The items that changed since the last call; some may be joined to others meanwhile."""
         changed, self._changed = self._changed, {}
@@ -133,7 +128,7 @@ class TriageIndex:
 
     def _ours(self, epoch: int, index: int, sender: str, at: int, text: str) -> None:
         fields = skim(text)
-        if fields is None or fields[0] == TRIAGE or fields[1] == "meta":
+        if fields is None or fields[0] == SOURCE or fields[1] == "meta":
             self._read_ours(epoch, index, sender, at, text)
             return
         source, severity, surface, run, fp, was, hits, tries, ev, below = fields

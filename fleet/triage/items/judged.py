@@ -13,7 +13,6 @@ from fleet.findings.recurrence import Recurrence
 from fleet.store.rows import DecisionRow
 from fleet.triage.items import outages
 from fleet.triage.items.cluster import Cluster, ReadReport
-from fleet.triage.items.decisions import StandingDecisions
 from fleet.triage.items.fixes import fixed_text, merged_figures, seen_text, since_fixed
 from fleet.triage.items.life import OPEN, Life, life
 from fleet.triage.items.listed import item_of
@@ -86,7 +85,13 @@ class JudgedItem:
             if back is not None and lived.state not in ("fixed", "verified-fixed"):
                 shown = back
         severity = shared.standing.severity_of(whole.keys) if shared.standing.all else None
-        links = _links(group, whole, shared.standing)
+        # merged items, then the links that persons made
+        made = list(group.links)
+        for one in shared.standing.links:
+            if one.item in whole.keys or one.other in whole.keys:
+                other = one.other if one.item in whole.keys else one.item
+                made.append(ItemLink(one.link or "same-cause", other, one.reason, one.who))
+        links = tuple(made)
         if lived or severity or links:
             facts = replace(
                 facts,
@@ -147,13 +152,3 @@ def _life(
 ) -> Life:
     proof = best_proof(back or whole.reports)
     return life(whole.reports, proof=proof, figures=figures, records=records, decisions=decisions, now=now)
-
-
-def _links(group: MergedItem, whole: Cluster, standing: StandingDecisions) -> tuple[ItemLink, ...]:
-    """Merged items, then the links that persons made."""
-    made = list(group.links)
-    for one in standing.links:
-        if one.item in whole.keys or one.other in whole.keys:
-            other = one.other if one.item in whole.keys else one.item
-            made.append(ItemLink(one.link or "same-cause", other, one.reason, one.who))
-    return tuple(made)

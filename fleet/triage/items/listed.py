@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from datetime import date
-from types import MappingProxyType
+from collections.abc import Collection, Iterable
 
 from fleet.clock import iso_seconds
 from fleet.findings.instances import MOST, Instance, merged, minute
@@ -13,26 +11,12 @@ from fleet.findings.reader import ParsedEntry, read
 from fleet.findings.repro import write_repro
 from fleet.oracles.place import met_at
 from fleet.text import line
-from fleet.triage.items.cluster import Cluster, ReadReport
+from fleet.triage.items.cluster import ReadReport
 from fleet.triage.items.life import BEGIN, Life
-from fleet.triage.items.rank import SURFACES, ItemFacts, RankedCluster, checked, day_of, judge
+from fleet.triage.items.rank import RankedCluster, day_of
 from fleet.triage.items.worklist import RankFactor, WorklistItem
 
 SENDERS_SHOWN = 8
-
-
-def rank(
-    clusters: Iterable[Cluster],
-    weights: Mapping[str, float] = SURFACES,
-    facts: Mapping[str, ItemFacts] = MappingProxyType({}),
-    *,
-    day: date | None = None,
-) -> tuple[WorklistItem, ...]:
-    """The worklist, best first; ConfigError for a bad weight. `facts` are by fingerprint; `day` is the date
-    of this pass, without one every item is new."""
-    weights, none = checked(weights), ItemFacts()
-    judged = [judge(one, weights, facts.get(one.fingerprint, none), day) for one in clusters]
-    return tuple(item_of(one, at) for at, one in enumerate(sorted(judged, key=lambda one: one.order), 1))
 
 
 def echoed(reports: Collection[ReadReport]) -> bool:

@@ -83,7 +83,16 @@ class NearItems:
                     continue
                 self._strangers += 1
             try:
-                self._compare(item)
+                entry = item.first.entry
+                exact = item.first.trusted and (bool(entry.was) or entry.repro_state in ("calls", "evidence"))
+                self._texts.add(
+                    item.fingerprint,
+                    entry.surface,
+                    entry.title,
+                    entry.body,
+                    exact=exact or is_outage(entry),
+                    ours=bool(item.reports),
+                )
             except Exception:  # whatever it is: an error never merges two defects
                 self.failed += 1
         try:
@@ -91,18 +100,6 @@ class NearItems:
         except Exception:  # the links stay as they were
             self.failed += 1
             return False
-
-    def _compare(self, item: ItemReports) -> None:
-        entry = item.first.entry
-        exact = item.first.trusted and (bool(entry.was) or entry.repro_state in ("calls", "evidence"))
-        self._texts.add(
-            item.fingerprint,
-            entry.surface,
-            entry.title,
-            entry.body,
-            exact=exact or is_outage(entry),
-            ours=bool(item.reports),
-        )
 
 
 def _name(item: ItemReports) -> str:

@@ -12,11 +12,11 @@ import math
 from collections.abc import Sequence
 
 from fleet.findings.envelope import Envelope, write
+from fleet.findings.records import SOURCE
 from fleet.severity import META
 from fleet.triage.items.cluster import TIERS
 from fleet.triage.items.worklist import WorklistItem
 
-SOURCE = "qa-triage"
 TOP = 3
 
 

@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from fleet.clock import iso_seconds
 from fleet.findings.envelope import Envelope, write
 from fleet.findings.outage import SURFACE, OutageEnd, is_outage, over_title
+from fleet.findings.records import SOURCE
 from fleet.severity import Severity
 from fleet.triage.items.index import TriageIndex
 from fleet.triage.items.life import Life, Stage
-
-SOURCE = "qa-triage"
 
 
 def ended_at(index: TriageIndex, ended: Sequence[OutageEnd]) -> Mapping[str, str]:

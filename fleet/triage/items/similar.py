@@ -54,18 +54,8 @@ _TELLING = re.compile(r"[\d/_.:@#()<>\[\]{}\\-]|[a-z][A-Z]|[A-Z]{2}")
 _ARTICLES = frozenset(("a", "an", "the"))
 _DECIDING = frozenset(
     (
-        "no",
-        "not",
-        "never",
-        "nothing",
-        "none",
-        "neither",
-        "nor",
-        "without",
-        "cannot",
-        "before",
-        "after",
-        "until",
+        *("no", "not", "never", "nothing", "none", "neither", "nor"),
+        *("without", "cannot", "before", "after", "until"),
     )
 )
 

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from secrets import SystemRandom
-from typing import Protocol
 
-from fleet.store.rows import MirroredEntry
+from fleet.triage.log.mirror import LogMirror
 from fleet.triage.log.pages import LogReader, PageReader, PassLimits, same
 
 SAMPLES = 64
 """Entries between the ends that are compared: a change of one in twenty escapes them one time in 27."""
 END = 200
 """Entries at each end that are all compared."""
-
-
-class MirrorReader(Protocol):
-    async def mirror_since(
-        self, epoch: int, index: int, limit: int | None = None, /
-    ) -> list[MirroredEntry]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +24,7 @@ class MirrorComparison:
     differs: int | None
 
 
-async def compare(log: LogReader, mirror: MirrorReader, epoch: int, mirrored: int) -> MirrorComparison:
+async def compare(log: LogReader, mirror: LogMirror, epoch: int, mirrored: int) -> MirrorComparison:
     """What the log shows of an epoch of `mirrored` entries; a shorter log differs where it ends."""
     pages, counted = PageReader(log, PassLimits(), END), await log.count()
     both = min(mirrored, counted)
@@ -55,7 +48,7 @@ async def compare(log: LogReader, mirror: MirrorReader, epoch: int, mirrored: in
     return MirrorComparison(mirrored=mirrored, counted=counted, checked=checked, differs=short)
 
 
-async def _first(pages: PageReader, mirror: MirrorReader, epoch: int, start: int, end: int) -> int | None:
+async def _first(pages: PageReader, mirror: LogMirror, epoch: int, start: int, end: int) -> int | None:
     found = await pages.read(start, end)
     known = await mirror.mirror_since(epoch, start, end - start)
     for index in range(start, end):

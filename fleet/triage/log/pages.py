@@ -156,7 +156,9 @@ class PageReader:
             page = flight.popleft()
             await page.done.wait()
             if good := stretch.take(page):
-                self._resize(before)  # a page counts once another one continues it
+                if before:
+                    size = max(1, sum(len(one.text) for one in before) // len(before))
+                    self._page = max(1, min(PAGE_BYTES // size, 16 * self._page, MOST))
                 before, good = page.found, stretch.at == page.end
         await stretch.put_down(write)
 
@@ -166,11 +168,6 @@ class PageReader:
         except Exception as error:  # an outcome: the pages before it are good
             page.failure = error
         page.done.set()
-
-    def _resize(self, entries: Sequence[LogRecord]) -> None:
-        if entries:
-            size = max(1, sum(len(one.text) for one in entries) // len(entries))
-            self._page = max(1, min(PAGE_BYTES // size, 16 * self._page, MOST))
 
     def _weigh(self, start: int, entries: Sequence[LogRecord]) -> None:
         sizes = [len(one.text) for one in entries]

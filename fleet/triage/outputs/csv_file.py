@@ -11,23 +11,8 @@ from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.document import WorklistHeader
 
 COLUMNS = (
-    "rank",
-    "fingerprint",
-    "severity",
-    "surface",
-    "title",
-    "state",
-    "proof",
-    "count",
-    "days",
-    "score",
-    "first_seen",
-    "last_seen",
-    "since",
-    "reason",
-    "source",
-    "why",
-    "repro",
+    *("rank", "fingerprint", "severity", "surface", "title", "state", "proof", "count", "days"),
+    *("score", "first_seen", "last_seen", "since", "reason", "source", "why", "repro"),
 )
 _LONGEST = 32_000
 """Characters of a cell; the usual spreadsheets take 32,767."""

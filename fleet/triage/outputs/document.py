@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from fleet.text import counted
 from fleet.triage.items.life import OPEN
@@ -82,13 +82,7 @@ def document(items: Sequence[WorklistItem], header: WorklistHeader, known: str =
     """The items with their header, the open ones separate from the others. `known` is their digest, if it
     was computed before."""
     return WorklistDocument(
-        platform=header.platform,
-        as_of=header.as_of,
-        strangers_left=header.strangers_left,
-        audit=header.audit,
-        proving=header.proving,
-        unproven=header.unproven,
-        outages=header.outages,
+        **{one.name: getattr(header, one.name) for one in fields(WorklistHeader)},
         digest=known or digest(items),
         items=opened(items),
         closed=closed(items),

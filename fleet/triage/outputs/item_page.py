@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from fleet.clock import span
 from fleet.findings import expected
-from fleet.findings.kinds import Kind, kind_of, kind_titled, kinds, link
+from fleet.findings.kinds import kind_of, kind_titled, kinds, link
 from fleet.findings.repro import ReproCall, ReproError, parse_repro
 from fleet.findings.sighting import lead, spelled
 from fleet.store.rows import FindingRow
@@ -120,7 +120,7 @@ def item_page(
         fields=tuple(_fields(expectation, kind.expected if kind else {}, data.get("fields", ()), steps)),
         why=kind.why if kind else "",
         fix=kind.fix if kind else "",
-        references=_references(kind),
+        references=tuple((one, link(one)) for one in kind.references) if kind else (),
         script=script(repro, place, notes),
         exchanges=tuple(_exchange(step) for step in steps),
         proof=tuple(_proof(row, probe, bundle)),
@@ -174,10 +174,6 @@ def _healthy(finding: str) -> str:
         return ""
     words = re.sub(r"\s+(?:was|were)\s+expected\b$|^expected\s+", "", words.strip(" ."))
     return line(f"{words[:1].upper()}{words[1:]}.", 300)
-
-
-def _references(kind: Kind | None) -> tuple[tuple[str, str], ...]:
-    return tuple((one, link(one)) for one in kind.references) if kind else ()
 
 
 def _where(call: ReproCall, place: ShellPlace) -> str:

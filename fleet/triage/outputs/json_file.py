@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from functools import cache
 from typing import Any
 
@@ -12,19 +13,7 @@ from fleet.errors import ConfigError
 from fleet.triage.items.worklist import SCHEMA, WorklistItem, as_json
 from fleet.triage.outputs.document import WorklistDocument, WorklistHeader, document
 
-ORDER = (
-    "schema",
-    "digest",
-    "platform",
-    "as_of",
-    "strangers_left",
-    "audit",
-    "proving",
-    "unproven",
-    "outages",
-    "items",
-    "closed",
-)
+ORDER = ("schema", "digest", *(one.name for one in fields(WorklistHeader)), "items", "closed")
 
 
 def to_json(items: Sequence[WorklistItem], header: WorklistHeader, known: str = "") -> bytes:

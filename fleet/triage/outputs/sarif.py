@@ -149,11 +149,6 @@ def _rule_of_kind(kind: Kind) -> dict[str, Any]:
     }
 
 
-def _level(item: WorklistItem) -> str:
-    """A level fails a check, so whatever a stranger says is a `note`."""
-    return _level_of(item.severity) if item.trusted else "note"
-
-
 def _level_of(severity: str) -> str:
     if weight(severity) < Severity.MEDIUM.weight:
         return "note"
@@ -170,10 +165,11 @@ def _result(item: WorklistItem, page: ItemPage | None, rules: Mapping[str, int])
         parts.append(f"To see it: fleet findings show {item.fingerprint} --script | bash")
     elif item.repro:
         parts.append(f"Repro: {line(item.repro, 1_000)}")
+    # a level fails a check, so whatever a stranger says is a `note`
     result: dict[str, Any] = {
         "ruleId": rule,
         "ruleIndex": rules[rule],
-        "level": _level(item),
+        "level": _level_of(item.severity) if item.trusted else "note",
         "message": {"text": _plain(" ".join(parts))},
         "locations": [_location(item, page)],
         "partialFingerprints": {FINGERPRINT: item.fingerprint},

@@ -140,21 +140,8 @@ def _custom(sections: Sections, chance: Random) -> bytes:
 
 
 SECTION_EDITS: tuple[SectionEdit, ...] = (
-    _length,
-    _length,
-    _kind,
-    _count,
-    _inner,
-    _inner,
-    _byte,
-    _name,
-    _cut,
-    _head,
-    _doubled,
-    _moved,
-    _removed,
-    _emptied,
-    _custom,
+    *(_length, _length, _kind, _count, _inner, _inner, _byte, _name),
+    *(_cut, _head, _doubled, _moved, _removed, _emptied, _custom),
 )
 
 

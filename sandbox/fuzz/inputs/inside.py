@@ -11,73 +11,22 @@ from sandbox.fuzz.inputs.tokens import COMMENT, NUMBER, STRING, WORD, InputToken
 from sandbox.fuzz.inputs.tokens import text as joined
 
 ESCAPES = (
-    *(
-        "\\0",
-        "\\n",
-        "\\t",
-        "\\r",
-        "\\a",
-        "\\b",
-        "\\f",
-        "\\v",
-        "\\e",
-        "\\'",
-        '\\"',
-        "\\`",
-        "\\\\",
-        "\\/",
-        "\\q",
-    ),
-    *("\\x00", "\\x41", "\\xff", "\\x7", "\\x", "\\xZZ", "\\101", "\\400", "\\9"),
-    *("\\u0041", "\\u0000", "\\ud800", "\\udfff", "\\uffff", "\\u", "\\u12", "\\U0001F600", "\\U00110000"),
-    *("\\u{41}", "\\u{0}", "\\u{d800}", "\\u{10ffff}", "\\u{110000}", "\\u{}", "\\u{", "\\u{1234567}"),
-    *("\\N{DIGIT ONE}", "\\c", "\\$", "${", "{}", "{0", "%s", "%"),
+    *(r"\0", r"\n", r"\t", r"\r", r"\a", r"\b", r"\f", r"\v", r"\e", r"\'", r"\"", r"\`", r"\\", r"\/"),
+    *(r"\q", r"\x00", r"\x41", r"\xff", r"\x7", r"\x", r"\xZZ", r"\101", r"\400", r"\9"),
+    *(r"\u0041", r"\u0000", r"\ud800", r"\udfff", r"\uffff", r"\u", r"\u12", r"\U0001F600", r"\U00110000"),
+    *(r"\u{41}", r"\u{0}", r"\u{d800}", r"\u{10ffff}", r"\u{110000}", r"\u{}", r"\u{", r"\u{1234567}"),
+    *("\\N{DIGIT ONE}", r"\c", r"\$", "${", "{}", "{0", "%s", "%"),
 )
 """As languages write them, whole and broken."""
-LETTERS = (
-    "\u00e9",
-    "\u0130",
-    "\u00df",
-    "\u0301",
-    "\u200d",
-    "\u202e",
-    "\ufeff",
-    "\U0001f600",
-    "\u4e2d",
-    "\u00a0",
-    "\u2028",
-)
+LETTERS = tuple("\u00e9\u0130\u00df\u0301\u200d\u202e\ufeff\U0001f600\u4e2d\u00a0\u2028")
 """Characters that are long in UTF-8, combine, join, turn the direction, or change their length by case."""
 SUFFIXES = (
-    *(
-        "u8",
-        "i8",
-        "u16",
-        "i32",
-        "u64",
-        "i128",
-        "usize",
-        "f32",
-        "f64",
-        "n",
-        "L",
-        "ul",
-        "u",
-        "f",
-        "d",
-        "_",
-        "__",
-    ),
-    *("e", "e+", "e9", "e999", "E-9", ".", ".0", "p1", "wei", "days", "zz"),
+    *("u8", "i8", "u16", "i32", "u64", "i128", "usize", "f32", "f64", "n", "L", "ul", "u", "f", "d", "_"),
+    *("__", "e", "e+", "e9", "e999", "E-9", ".", ".0", "p1", "wei", "days", "zz"),
 )
 PREFIXES = ("0", "00", "0x", "0X", "0b", "0o", "0_", "_", "1_")
 COMMENTED = ("*/", "/*", "//", "#", "\\", "\\u{41}", "TODO", "@param x", "\t", "-->", '"', "'")
 _CONTROL = ("\x01", "\x0b", "\x0c", "\x1b", "\x7f", "\x85")
-
-
-def _place(text: str, chance: Random, first: int = 0, last: int = 0) -> int:
-    """A place between two characters, at least so many from either end."""
-    return chance.randint(min(first, len(text)), max(len(text) - last, min(first, len(text))))
 
 
 def _put(text: str, at: int, what: str, chance: Random) -> str:
@@ -175,7 +124,9 @@ def in_comment(parts: list[InputToken], _material: Material, chance: Random) -> 
         return
     kind, text, before = parts[at]
     what = choose(chance, choose(chance, (COMMENTED, LETTERS, _CONTROL)))
-    parts[at] = InputToken(kind, _put(text, _place(text, chance, 2, 1), what, chance), before)
+    first = min(2, len(text))
+    where = chance.randint(first, max(len(text) - 1, first))
+    parts[at] = InputToken(kind, _put(text, where, what, chance), before)
 
 
 INSIDE_EDITS: tuple[Edit, ...] = (in_string, in_string, in_number, in_word, in_comment)

@@ -133,16 +133,7 @@ def _whole(program: Parsed, chance: Random) -> Pumped | None:
 
 
 PUMPS: tuple[Callable[[Parsed, Random], Pumped | None], ...] = (
-    _run,
-    _group,
-    _statement,
-    _statement,
-    _element,
-    _element,
-    _operand,
-    _nested,
-    _nested,
-    _whole,
+    *(_run, _group, _statement, _statement, _element, _element, _operand, _nested, _nested, _whole),
 )
 
 

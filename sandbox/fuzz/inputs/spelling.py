@@ -7,7 +7,18 @@ from collections.abc import Sequence
 from random import Random
 
 from sandbox.fuzz.inputs.material import MOST_BYTES, Edit, Material, choose, place
-from sandbox.fuzz.inputs.tokens import COMMENT, INDENTED, NEWLINE, NUMBER, OPERATOR, STRING, WORD, InputToken
+from sandbox.fuzz.inputs.tokens import (
+    COMMENT,
+    INDENTED,
+    NEWLINE,
+    NUMBER,
+    OPERATOR,
+    STRING,
+    WORD,
+    InputToken,
+    parsed,
+    text,
+)
 
 LENGTHS = (2, 3, 8, 9, 12, 16, 17, 21, 24, 32, 33, 40, 64, 65, 100, 128, 129, 256, 257, 1025)
 """Of names, strings and comments: at and behind the edges of what a buffer or a width holds."""
@@ -139,3 +150,18 @@ def commas(parts: list[InputToken], _material: Material, chance: Random) -> None
 
 
 SPELLING_EDITS: tuple[Edit, ...] = (renamed, renamed, respelled, blanks, blanks, stretched, commas)
+
+CHANGES = 8
+"""Most changes of one program: what none of them disturbs is tried with all of them."""
+_SURROUNDINGS: tuple[Edit, ...] = (blanks, blanks, blanks, renamed, stretched)
+
+
+def surrounded(source: bytes, chance: Random, family: str) -> bytes | None:
+    """The program with several changes that mostly leave its message what it was."""
+    material = Material((source,), family)
+    parts = list(parsed(source, family).tokens)
+    for _ in range(1 + int(chance.random() * CHANGES)):
+        if parts:
+            choose(chance, _SURROUNDINGS)(parts, material, chance)
+    made = text(parts)
+    return made if 0 < len(made) <= MOST_BYTES and made != source else None

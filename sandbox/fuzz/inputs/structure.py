@@ -106,15 +106,12 @@ def group_doubled(parts: list[InputToken], _material: Material, chance: Random) 
         parts[end:end] = [apart(parts[start]), *parts[start + 1 : end]]
 
 
-def _break(parts: Sequence[InputToken], at: int, family: str) -> list[InputToken]:
-    """What stands between two statements."""
-    return [InputToken(NEWLINE, "\n" + " " * depth_at(parts, at), "")] if family in INDENTED else []
-
-
 def insert(parts: list[InputToken], at: int, new: Sequence[InputToken], family: str) -> None:
     """A statement in front of the one that starts here."""
     if new:
-        parts[at:at] = [*fitted(new, depth_at(parts, at), family), *_break(parts, at, family)]
+        deep = depth_at(parts, at)
+        end = [InputToken(NEWLINE, "\n" + " " * deep, "")] if family in INDENTED else []
+        parts[at:at] = [*fitted(new, deep, family), *end]
 
 
 def statement_deleted(parts: list[InputToken], material: Material, chance: Random) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 
-from sandbox.fuzz.inputs import suspicious
 from sandbox.fuzz.inputs.binary import byte_mutation, wasm_mutation
 from sandbox.fuzz.inputs.edits import EXPRESSION_EDITS, TOKEN_EDITS
 from sandbox.fuzz.inputs.exports import export_mutation
@@ -23,6 +24,11 @@ from sandbox.fuzz.inputs.spelling import SPELLING_EDITS
 from sandbox.fuzz.inputs.structure import GROUP_EDITS, SPLICE_EDITS, STATEMENT_EDITS
 from sandbox.fuzz.port import InputSource
 from sandbox.programs.program import Program
+
+FOLDER = Path(__file__).with_name("suspicious")
+GENERIC = "generic"
+_BREAK = "\n=====\n"
+"""A line of five equals signs stands between two programs."""
 
 LOADER = "loader"
 
@@ -77,6 +83,22 @@ def strategies(
 def seeds(program: Program, part: str) -> Sequence[bytes]:
     """What a search starts with, before anything is mutated: suspicious programs, or valid modules."""
     if part == LOADER:
-        return suspicious.modules()
+        return modules()
     own = (program.sample.encode(),) if program.sample else ()
-    return tuple(dict.fromkeys((*own, *suspicious.programs(program.family))))
+    return tuple(dict.fromkeys((*own, *programs(program.family))))
+
+
+@cache
+def programs(family: str) -> tuple[bytes, ...]:
+    """The list of one family; the generic one for a family that has no list."""
+    file = FOLDER / f"{family}.txt"
+    if not file.is_file():
+        file = FOLDER / f"{GENERIC}.txt"
+    return tuple(one.strip("\n").encode() for one in file.read_text("utf-8").split(_BREAK))
+
+
+@cache
+def modules() -> tuple[bytes, ...]:
+    """Small valid WebAssembly modules."""
+    lines = (FOLDER / "modules.txt").read_text("ascii").splitlines()
+    return tuple(bytes.fromhex(line) for line in lines if line and not line.startswith("#"))

@@ -13,9 +13,8 @@ import wasmtime
 
 from sandbox.fuzz import relate
 from sandbox.fuzz.anomalies import SHRINK_SHARE
-from sandbox.fuzz.growth import SURROUNDED, grown
-from sandbox.fuzz.inputs.surroundings import surrounded
-from sandbox.fuzz.loop import SURROUNDED_FIRST, SURROUNDED_SHARE
+from sandbox.fuzz.inputs.spelling import surrounded
+from sandbox.fuzz.loop import SURROUNDED, SURROUNDED_FIRST, SURROUNDED_SHARE, grown
 from sandbox.fuzz.port import InputSource, Reproducer
 from sandbox.fuzz.relate import Relation, relations
 from sandbox.fuzz.trials import Trials

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sandbox.fuzz.inputs import binary, suspicious
+from sandbox.fuzz.inputs import binary, table
 from sandbox.fuzz.inputs.wasm_module import MAGIC, WasmSection, leb, parse, read
 
-MODULES = suspicious.modules()
+MODULES = table.modules()
 
 
 @pytest.mark.parametrize("module", MODULES, ids=range(len(MODULES)))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from random import Random
 
-from sandbox.fuzz.inputs import suspicious
+from sandbox.fuzz.inputs import table
 from sandbox.fuzz.inputs.exports import EXPORTS, KINDS, export_mutation, names
 from sandbox.fuzz.inputs.wasm_module import MAGIC, WasmSection, parse, read
 
-MODULES = suspicious.modules()
+MODULES = table.modules()
 MADE = [one for seed in range(6000) if (one := export_mutation(MODULES, Random(seed))) is not None]
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sandbox.fuzz.inputs import edits, lines, structure, suspicious
+from sandbox.fuzz.inputs import edits, lines, structure, table
 from sandbox.fuzz.inputs.material import Edit, Material, in_scope
 from sandbox.fuzz.inputs.tokens import CLOSE, OPEN, PARTNERS, InputToken, statements, text, tokens
 
@@ -30,7 +30,7 @@ def balanced(parts: list[InputToken]) -> bool:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_tokens_join_to_the_text_that_they_are_of(family: str) -> None:
-    for program in suspicious.programs(family):
+    for program in table.programs(family):
         assert text(tokens(program, family)) == program
 
 
@@ -74,7 +74,7 @@ def test_statements_of_blocks_of_lines_and_of_lists() -> None:
 @given(st.integers(0, 10**9), st.sampled_from(FAMILIES), st.sampled_from(BALANCED))
 @settings(max_examples=80, deadline=None, database=None)
 def test_edits_of_groups_and_statements_keep_the_balance(seed: int, family: str, edit: Edit) -> None:
-    corpus = [one for one in suspicious.programs(family) if balanced(list(tokens(one, family)))]
+    corpus = [one for one in table.programs(family) if balanced(list(tokens(one, family)))]
     chance = Random(seed)
     parts = list(tokens(corpus[seed % len(corpus)], family))
     edit(parts, Material(corpus, family), chance)

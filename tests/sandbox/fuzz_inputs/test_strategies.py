@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from sandbox.fuzz.inputs import suspicious, table
+from sandbox.fuzz.inputs import table
 from sandbox.fuzz.inputs.material import MOST_BYTES
 from sandbox.fuzz.inputs.table import seeds, strategies
 from sandbox.fuzz.inputs.words import boundaries
@@ -31,14 +31,14 @@ def made(family: str, part: str, seed: int, times: int = 60) -> dict[str, list[b
 @pytest.mark.parametrize("family", FAMILIES)
 def test_seeds_are_distinct_texts(family: str) -> None:
     found = seeds(Program(family=family), "compiler")
-    assert len(found) == len(suspicious.programs(family)) == len(set(suspicious.programs(family)))
+    assert len(found) == len(table.programs(family)) == len(set(table.programs(family)))
     assert len(found) >= (60 if family in LONG else 25)
     assert all(one.decode() for one in found)
 
 
 def test_the_sample_of_a_profile_comes_first_and_a_family_without_a_list_has_the_generic_one() -> None:
     found = seeds(Program(family="cobol", sample="MOVE 1 TO A"), "compiler")
-    assert found == (b"MOVE 1 TO A", *suspicious.programs("generic"))
+    assert found == (b"MOVE 1 TO A", *table.programs("generic"))
 
 
 @pytest.mark.parametrize(("family", "part"), PARTS)
