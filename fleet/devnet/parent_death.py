@@ -19,15 +19,14 @@ PR_SET_PDEATHSIG = 1
 TRY_AGAIN = 75
 
 
-def main(argv: list[str]) -> int:
-    """Returns only when the parent is gone already or the kernel refuses."""
-    parent, program = int(argv[1]), argv[2]
+def end_with(parent: int) -> None:
+    """Tie this process to its parent; end it now where the parent is gone already or the kernel refuses."""
     if ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0) != 0:
-        return 1
+        sys.exit(1)
     if os.getppid() != parent:
-        return TRY_AGAIN
-    os.execv(program, argv[2:])
+        sys.exit(TRY_AGAIN)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv))
+    end_with(int(sys.argv[1]))
+    os.execv(sys.argv[2], sys.argv[2:])

@@ -6,7 +6,6 @@ Prints one JSON line once it serves, ends with its parent (PR_SET_PDEATHSIG) or 
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import os
 import signal
@@ -18,11 +17,11 @@ import uvicorn
 
 from fleet.chain.keys import load_key
 from fleet.chain.node.rpc import Rpc
+from fleet.devnet.parent_death import end_with
 from fleet.devnet.platform.app import create_app
 from fleet.devnet.platform.rpc_chain import RpcChain
 from fleet.devnet.platform.site import Settings
 
-PR_SET_PDEATHSIG = 1
 GRACE_S = 1
 
 
@@ -51,22 +50,13 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--public-url", default="", help="how the documents call this platform; default its own URL"
     )
-    parser.add_argument("--detached", action="store_true", help="outlive the parent process")
     return parser.parse_args(argv)
-
-
-def end_with_parent(parent: int) -> None:
-    """Get SIGTERM when the thread that started this process ends; end now when that was missed."""
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != parent:
-        sys.exit(1)
 
 
 def main(argv: list[str]) -> None:
     parent = os.getppid()
     options = arguments(argv)
-    if not options.detached:
-        end_with_parent(parent)
+    end_with(parent)
     listener = socket.create_server((options.host, options.port))
     own_url = f"http://{options.host}:{listener.getsockname()[1]}"
     settings = Settings(public_url=options.public_url or own_url, metering=options.meter_key_file is not None)
