@@ -34,6 +34,8 @@ from fleet.events.daemon_events import (
 from fleet.text import counted, line
 
 LONGEST = 400
+EVERY_PERSONA = "*"
+"""Stands for all personas in a skip: its key says what was due."""
 NEXT_SHOWN = 4
 """Next starts in the line of a daemon's start."""
 
@@ -57,11 +59,11 @@ def _by(who: str, why: str) -> str:
 def _words(event: DaemonEvent) -> str:
     match event:
         case DaemonStarted():
-            page = f"; page {event.page}" if event.page else ""
+            page = f", look at it at {event.page}" if event.page else ""
             first = sorted(event.next.items(), key=lambda one: (one[1], one[0]))[:NEXT_SHOWN]
             starts = ", ".join(f"{name} {soon(event.at, at)}" for name, at in first)
             crew = f"{counted(event.personas, 'persona')} on {event.platform}, dial {event.rung}"
-            return f"fleet {event.version} is up: {crew}; next {starts or 'nothing by itself'}{page}"
+            return f"fleet {event.version} is up{page}: {crew}; next {starts or 'nothing by itself'}"
         case DaemonDraining():
             return f"stopping after {event.reason}: runs in flight have {event.grace_s:g} s"
         case DaemonStopped():
@@ -76,6 +78,8 @@ def _words(event: DaemonEvent) -> str:
         case TriggerFired():
             return f"{event.persona} is queued ({event.why}): run {event.run}"
         case TriggerSkipped():
+            if event.persona == EVERY_PERSONA:
+                return f"{event.key.partition('@')[2]} starts nothing: {event.reason}"
             return f"{event.persona} does not start: {event.reason}"
         case ConfigReloaded() | ConfigRefused():
             return _of_configuration(event)

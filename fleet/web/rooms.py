@@ -189,7 +189,8 @@ def _timeline(state: Path, run: str, begin: int) -> tuple[list[Data], Data]:
     for one in asked["rows"]:
         rule, status = one["rule"], one.get("status", "")
         verdict = f"refused by {rule}" if refused(rule) else rule or status
-        where = f"{one.get('verb', '')} {one.get('host', '')}{one.get('path', one.get('what', ''))}"
+        path = one["path"] if "path" in one else f" {one.get('what', '')}"
+        where = f"{one.get('verb', '')} {one.get('host', '')}{path}"
         by_call.setdefault(one.get("call", 0), []).append(f"{where}: {verdict}")
     records: list[Data] = []
     for number, record in enumerate(Recording(state / "runs" / run / TRAJECTORY)):
