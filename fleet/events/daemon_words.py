@@ -34,8 +34,6 @@ from fleet.events.daemon_events import (
 from fleet.text import counted, line
 
 LONGEST = 400
-EVERY_PERSONA = "*"
-"""Stands for all personas in a skip: its key says what was due."""
 NEXT_SHOWN = 4
 """Next starts in the line of a daemon's start."""
 
@@ -78,9 +76,9 @@ def _words(event: DaemonEvent) -> str:
         case TriggerFired():
             return f"{event.persona} is queued ({event.why}): run {event.run}"
         case TriggerSkipped():
-            if event.persona == EVERY_PERSONA:
-                return f"{event.key.partition('@')[2]} starts nothing: {event.reason}"
-            return f"{event.persona} does not start: {event.reason}"
+            # of all personas (EVERYONE of triggers/model.py) the key says what was due
+            due = event.persona.strip("*") or event.key.partition("@")[2]
+            return f"{due} does not start: {event.reason}"
         case ConfigReloaded() | ConfigRefused():
             return _of_configuration(event)
         case PersonaAdded() | PersonaChanged() | PersonaRemoved() | PersonaRefused():

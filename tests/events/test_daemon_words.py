@@ -54,8 +54,8 @@ def test_a_start_says_what_is_next_and_where_its_page_is() -> None:
         at=AT, version="1", pid=1, platform="acme", rung="observe", personas=2, next=GIVEN["next"], page="http://h/"
     )  # fmt: skip
     assert daemon_words.words(event) == (
-        "fleet 1 is up, look at it at http://h/: 2 personas on acme, dial observe; next qa-a in under a minute "
-        "(22:52 UTC), qa-b in 24 h (2026-11-22 22:52 UTC)"
+        "fleet 1 is up, look at it at http://h/: 2 personas on acme, dial observe; next qa-a in under a "
+        "minute (22:52 UTC), qa-b in 24 h (2026-11-22 22:52 UTC)"
     )
 
 
