@@ -123,11 +123,11 @@ def write_profile(path: Path, found: Discovery, context: ProfileContext) -> None
 
 
 def keys(platform: Platform, folder: Path) -> list[str]:
-    """The two keys of a platform with a chain, made where they are not there: a line on each."""
-    if not platform.chain.rpc:
-        return ["keys     none are needed: the profile has no chain"]
+    """The keys that a platform needs, made where they are not there: a line on each."""
+    if not platform.signs:
+        return ["keys     none are needed: nothing is signed without a contract"]
     lines, config = [], load_fleet()
-    for role in ROLES:
+    for role in ROLES if platform.chain.diamond else ROLES[:1]:
         path = key_file(config, role, folder)
         if path.exists():
             lines.append(f"key      {path}  is there already, and stands")

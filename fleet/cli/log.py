@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeVar
 import anyio
 import typer
 
+from fleet.chain.keys import address_of, load_key
 from fleet.chain.log.choice import log_of
 from fleet.chain.log.feedback import PAGE, FeedbackLog
 from fleet.chain.node.digest import ZERO_ADDRESS
@@ -19,7 +20,7 @@ from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import FeedbackPort
 from fleet.cli.console import DryRun, Json, make_app, note, put, put_rows, run, state
 from fleet.clock import iso_seconds, minute
-from fleet.config import Platform, load_fleet, load_platform
+from fleet.config import Platform, key_file, load_fleet, load_platform
 from fleet.errors import ChainError, Unreachable, UsageError
 from fleet.findings.reader import read
 from fleet.store.rows import EpochRow, LogRecord
@@ -128,7 +129,8 @@ async def _copied(name: str, source: str, target: str, *, dry_run: bool) -> dict
     ):
         if not dry_run:
             await publisher.settle()
-        ours = {*publisher.ours, *(() if origin.logs_on_chain else (ZERO_ADDRESS,))}
+        wrote = address_of(load_key(key_file(load_fleet(), "identity", state()))) if origin.signs else ""
+        ours = {*publisher.ours, wrote, *(() if origin.logs_on_chain else (ZERO_ADDRESS,))}
         plan = await copy_plan(log, publisher.log, ours=ours, author=publisher.signer.author.lower())
         since = time.monotonic()
         for done, text in enumerate(() if dry_run else plan.texts):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
+import anyio.to_thread
 import pytest
+from typer.testing import CliRunner
 
 from fleet.app.discovery.discover import Discovery
 from fleet.app.discovery.json_rpc import FoundContract, FoundNode
@@ -14,6 +17,7 @@ from fleet.chain.keys import address_of, load_key
 from fleet.chain.log.choice import log_of
 from fleet.chain.signing.judge import SigningLimits
 from fleet.chain.signing.signer import Keys, Signer
+from fleet.cli import app
 from fleet.cli.init_log import chosen_log
 from fleet.config import Platform, parse
 from fleet.config.authorisation import AuthorisationSection
@@ -80,6 +84,33 @@ async def test_a_registry_is_asked_for_the_rest(chain: Chain, found: Discovery, 
     assert (platform.agent.identity, platform.agent.clients) == (at.identity, (me,))
     await chain.rpc.call("anvil_setBalance", [me, hex(10**18)])
     assert await post(chain, platform, tmp_path) == ["here"]
+
+
+async def test_a_history_goes_from_a_contract_to_a_file_and_back(
+    chain: Chain, found: Discovery, tmp_path: Path
+) -> None:
+    """The file has no key: its entries are from the zero address, and ours all the same."""
+    bare = replace(found, contract=None)
+    platform = await profile(bare, "deploy")
+    assert await post(chain, platform, tmp_path) == ["here"]
+    lines = (
+        f'name = "here"\nlog = "{platform.log}"\n[chain]\nrpc = "{chain.rpc.url}"\nid = {chain.at.chain_id}\n'
+    )
+    (tmp_path / "platforms").mkdir()
+    (tmp_path / "platforms" / "here.toml").write_text(lines)
+    (tmp_path / "fleet.toml").write_text('platform = "here"\n')
+
+    async def copied(source: str, target: str) -> int:
+        words = ["log", "copy", source, target, "--json"]
+        done = await anyio.to_thread.run_sync(lambda: CliRunner().invoke(app, words))
+        assert done.exit_code == 0, done.exception
+        return int(json.loads(done.stdout)["entries"])
+
+    other = (await profile(bare, "deploy")).log
+    assert await copied(platform.log, "file") == 1
+    assert await copied("file", other) == 1
+    assert await copied("file", other) == 0
+    assert await copied(other, platform.log) == 0
 
 
 async def test_the_diamond_that_was_named_is_the_chain_s_own_log(chain: Chain, found: Discovery) -> None:
