@@ -357,7 +357,7 @@ def coverage(runs: Sequence[Mapping[str, Any]], left_out: Sequence[str], plan: L
         told.append(f"Asked as a visitor alone: {two}{', with --exercise' if observed else ''}.")
     if observed:
         told.append("Nothing was written: --exercise would try what writes, and make accounts where it may.")
-    if any(one["outcome"] == "stopped" for one in runs):
+    if any(one.get("outcome") == "stopped" for one in runs):
         told.append("It was stopped before its time was over.")
     cut = [f"{row['part']}: {row['reason']}" for one in groups for row in one.get("left", ()) if row["cut"]]
     closed = [f"{row['probe']}: {row['reason']}" for one in groups for row in one.get("unexplored", ())]
