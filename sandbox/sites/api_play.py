@@ -41,6 +41,8 @@ from sandbox.text import clean, decode, mask
 MAX_FACTS = 40
 MAX_FACT = 80
 FACT_DEPTH = 3
+MAX_READ = 4_000
+"""Characters of an answer in plain text that are read as its one value."""
 MAX_LIST = 8
 """Texts of a list that is a plain value, such as that of roles."""
 WHO = (*ACCOUNTS, "anonymous", "wrong", "stranger", "new", *sessions.FORGED)
@@ -381,6 +383,8 @@ class ApiPlay:
 
     def _read(self, reply: http.HttpReply, label: str) -> AccountAnswer:
         text, read = decode(reply.body), sessions.document(reply)
+        if read is None and reply.content_type.startswith("text/plain"):
+            read = text[:MAX_READ]
         ours = self._texts(label)
         hidden = {word: said for word, said in ours.items() if word.startswith(("{phrase", "{secret"))}
         hidden |= {f"{{token-{who}}}": one.token for who, one in self.held.items() if one.token}

@@ -221,12 +221,13 @@ def _nested(body: dict[str, Any], more: dict[str, Any]) -> Iterator[dict[str, An
 def _inputs(rows: AccountRows) -> Iterator[Question]:
     """Each text that an account sends, as an expression, with a quote, as an operator and as a path."""
     chance = Random(str(sorted(rows.start.items(), key=str)))
+    fields = (one for one in askable(rows, "GET", "POST") if "." not in one.at.partition("#")[2])
     asked = [
         one
-        for one in askable(rows, "GET", "POST")
-        if (one.operation.secured or ("#" in one.at and "." not in one.at.partition("#")[2]))
-        and (one.texts() or addresses(one) or any(_FILE.search(name) for name in one.of_kind("string")))
+        for one in fields
+        if one.texts() or addresses(one) or any(_FILE.search(name) for name in one.of_kind("string"))
     ]
+    asked.sort(key=lambda one: not one.operation.secured)  # the web explorer asks what is open as well
     yield from packed(rows, ((_varied(one, making(rows), chance), one) for one in asked[:ASKED]))
 
 
