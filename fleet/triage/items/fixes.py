@@ -16,7 +16,8 @@ from fleet.findings.records import SOURCE, ItemRecord, fixed_record, write_recor
 from fleet.findings.recurrence import Recurrence
 from fleet.store.rows import DecisionRow
 from fleet.triage.items.cluster import Cluster, ReadReport, recurrence
-from fleet.triage.items.rank import ItemFacts, seconds
+from fleet.triage.items.life_events import seconds
+from fleet.triage.items.rank import ItemFacts
 from fleet.triage.items.worklist import WorklistItem
 
 _NOTHING = ItemFacts(figures_by="journal")

@@ -173,5 +173,5 @@ def _by_run(run: str) -> str:
 
 
 def seconds(at: str) -> int:
-    """Unix seconds of an ISO time."""
-    return int(datetime.fromisoformat(at).timestamp())
+    """Unix seconds of an ISO time; 0 for none."""
+    return int(datetime.fromisoformat(at).timestamp()) if at else 0

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeAlias
@@ -27,6 +27,7 @@ from fleet.severity import UNKNOWN, WEIGHTS, weight
 from fleet.text import counted
 from fleet.triage.items.cluster import TIERS, Cluster, ReadReport, recurrence
 from fleet.triage.items.life import Life
+from fleet.triage.items.life_events import seconds
 from fleet.triage.items.reports import ItemReports
 from fleet.triage.items.worklist import ItemLink, ProofState, RankFactor
 
@@ -209,11 +210,6 @@ def best_proof(reports: Iterable[ReadReport]) -> ProofState:
 def best_of(proofs: Container[ProofState]) -> ProofState:
     """The best tier of these."""
     return next(tier for tier in TIERS if tier in proofs)
-
-
-def seconds(at: str) -> int:
-    """Unix seconds of an ISO time; 0 for none."""
-    return int(datetime.fromisoformat(at).timestamp()) if at else 0
 
 
 def day_of(at: int) -> int:
