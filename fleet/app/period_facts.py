@@ -14,6 +14,7 @@ from fleet.clock import Clock, iso
 from fleet.config import load_platform
 from fleet.config.parts import not_configured
 from fleet.errors import FleetError
+from fleet.gate.dial import DIAL, read_dial
 from fleet.runs.call.halt import DIALS, HALTS
 from fleet.runs.desk.exit_codes import LEFT, UNDECIDED, UNEXPLORED
 from fleet.runs.outage.book import book_of
@@ -40,12 +41,12 @@ async def period_facts(state: Path, platform: str, since: str, clock: Clock) -> 
         "audit": {"drawn": listed.audit.drawn, "overturned": listed.audit.overturned},
         "tools": {name: one.persona.tools for name, one in roster()[0].items()},
     }
-    untested = _missing_parts(platform, state)
+    untested, hosts = _of_profile(platform, state)
     if (opened := await known_journal(state)) is not None:
         async with opened as journal:
             known |= await _of_journal(journal, platform, since)
             untested += await _not_tested(journal, platform)
-    return PeriodFacts(**known, untested=untested)
+    return PeriodFacts(**known, untested=untested, scope=hosts, rung=read_dial(state / DIAL).rung)
 
 
 async def _of_journal(journal: Journal, platform: str, since: str) -> dict[str, Any]:
@@ -97,14 +98,22 @@ async def _not_tested(journal: Journal, platform: str) -> list[dict[str, str]]:
             for row in json.loads(text):
                 part = row.get("probe") or row.get("part") or ""
                 found.append(
-                    {"part": clean(f"{persona} {part}", 160), "reason": clean(str(row["reason"]), 300)}
+                    {
+                        "persona": persona,
+                        "part": clean(f"{persona} {part}", 160),
+                        "reason": clean(str(row["reason"]), 300),
+                    }
                 )
     return found
 
 
-def _missing_parts(platform: str, state: Path) -> list[dict[str, str]]:
+def _of_profile(platform: str, state: Path) -> tuple[list[dict[str, str]], list[str]]:
+    """The parts that are not configured, with what each costs, and the hosts in scope."""
     try:
         profile = load_platform(platform, state)[0]
     except FleetError as error:
-        return [{"part": "profile", "reason": clean(str(error), 300)}]
-    return [{"part": name, "reason": why} for name, why in not_configured(profile).items()]
+        return [{"persona": "", "part": "profile", "reason": clean(str(error), 300)}], []
+    missing = [{"persona": "", "part": name, "reason": why} for name, why in not_configured(profile).items()]
+    web = profile.web
+    hosts = filter(None, (web.site, web.face, web.proxy, *web.hosts, profile.chain.rpc))
+    return missing, [clean(one, 200) for one in hosts]

@@ -47,6 +47,9 @@ class ScheduleSection(Section):
     windows: tuple[str, ...] = ()
     """Times on the zone's clock, such as `Mon-Fri 22:00-06:00`, `Sat,Sun 00:00-24:00` or `01:30-05:00`;
     the day is that of the beginning. Without any, every time is inside."""
+    excluded: tuple[str, ...] = ()
+    """Times without a test whatever the windows say: maintenance as in `windows`, or a freeze from one day of
+    the zone to another, both of them included: `2026-12-20/2027-01-02`."""
     not_before: datetime | date | None = None
     """The first moment of the tests."""
     not_after: datetime | date | None = None
@@ -59,6 +62,14 @@ class ScheduleSection(Section):
             _hours(text)
         return windows
 
+    @field_validator("excluded")
+    @classmethod
+    def _excludable(cls, excluded: tuple[str, ...]) -> tuple[str, ...]:
+        for text in excluded:
+            if _freeze(text) is None:
+                _hours(text)
+        return excluded
+
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.begin and self.end and self.begin >= self.end:
@@ -69,6 +80,11 @@ class ScheduleSection(Section):
     def begin(self) -> datetime | None:
         """`not_before`, in UTC."""
         return self._moment(self.not_before, timedelta())
+
+    @property
+    def freezes(self) -> list[tuple[date, date]]:
+        """First and last day of each freeze."""
+        return [found for text in self.excluded if (found := _freeze(text)) is not None]
 
     @cached_property
     def end(self) -> datetime | None:
@@ -87,6 +103,10 @@ class ScheduleSection(Section):
         if (self.begin and now < self.begin) or (self.end and now >= self.end):
             return False
         local = now.astimezone(time_zone(self.zone))
+        if any(begin <= local.date() <= end for begin, end in self.freezes):
+            return False
+        if any(_holds(_hours(text), local) for text in self.excluded if _freeze(text) is None):
+            return False
         return not self.windows or any(_holds(_hours(text), local) for text in self.windows)
 
     def closed(self, now: datetime) -> str:
@@ -107,11 +127,20 @@ class ScheduleSection(Section):
 
 @lru_cache(64)
 def _change(schedule: ScheduleSection, minute: datetime, is_open: bool) -> str:
-    edges = {edge for edge in (schedule.begin, schedule.end) if edge and edge > minute}
-    marks = {0, *(mark % _DAY_MIN for text in schedule.windows for mark in _hours(text)[1:])}
-    first, zone = max(minute, schedule.begin or minute), time_zone(schedule.zone)
-    for count in range(_AHEAD_H if schedule.windows else 0):
-        hour = first + timedelta(hours=count)
+    zone, day = time_zone(schedule.zone), timedelta(days=1)
+    thaws = [
+        datetime.combine(end, time(), zone) + sign * day
+        for begin, last in schedule.freezes
+        for end, sign in ((begin, 0), (last, 1))
+    ]
+    frozen = {edge.astimezone(UTC) for edge in thaws}
+    edges = {edge for edge in (schedule.begin, schedule.end, *frozen) if edge and edge > minute}
+    weekly = [*schedule.windows, *(text for text in schedule.excluded if _freeze(text) is None)]
+    marks = {0, *(mark % _DAY_MIN for text in weekly for mark in _hours(text)[1:])}
+    first = max(minute, schedule.begin or minute)
+    starts = [first, *(edge for edge in frozen if edge > first)]
+    for count in range(_AHEAD_H * len(starts) if weekly else 0):
+        hour = starts[count // _AHEAD_H] + timedelta(hours=count % _AHEAD_H)
         local, later = hour.astimezone(zone), (hour + timedelta(hours=1)).astimezone(zone)
         shown = local.hour * 60 + local.minute
         waits = {(mark - shown) % _DAY_MIN for mark in marks}
@@ -120,6 +149,23 @@ def _change(schedule: ScheduleSection, minute: datetime, is_open: bool) -> str:
         edges |= {hour + timedelta(minutes=wait) for wait in waits if wait < 60}
     edges -= {minute}
     return next((iso(edge) for edge in sorted(edges) if schedule.is_open(edge) != is_open), "")
+
+
+_FREEZE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:/(\d{4}-\d{2}-\d{2}))?", re.ASCII)
+
+
+@lru_cache(256)
+def _freeze(text: str) -> tuple[date, date] | None:
+    """The first and the last day of a freeze; None for a window of the week."""
+    if (found := _FREEZE.fullmatch(text)) is None:
+        return None
+    try:
+        begin, end = date.fromisoformat(found[1]), date.fromisoformat(found[2] or found[1])
+    except ValueError:
+        raise ValueError(f"{text!r} is not a day, or two, such as 2026-12-20/2027-01-02") from None
+    if end < begin:
+        raise ValueError(f"{text!r} ends before it begins")
+    return begin, end
 
 
 Hours = tuple[frozenset[int], int, int]

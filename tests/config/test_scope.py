@@ -27,6 +27,7 @@ def at(text: str) -> datetime:
 
 BERLIN = 'zone = "Europe/Berlin"\n'
 NIGHTS = BERLIN + 'windows = ["Mon-Fri 22:00-06:00"]'
+FREEZE = 'excluded = ["2026-12-20/2027-01-02"]'
 GAP = BERLIN + 'windows = ["Sun 02:30-04:00"]'
 """On 2026-03-29 Berlin's clocks go from 02:00 to 03:00; on 2026-10-25 the hour from 02:00 comes twice."""
 
@@ -55,6 +56,14 @@ GAP = BERLIN + 'windows = ["Sun 02:30-04:00"]'
         (NIGHTS + "\nnot_before = 2026-12-24", "2026-11-27T22:00", False, "2026-12-23T23:00:00Z"),
         (NIGHTS + "\nnot_after = 2026-11-27T23:00:00", "2026-11-27T21:30", True, "2026-11-27T22:00:00Z"),
         (NIGHTS + "\nnot_after = 2026-11-27", "2026-11-28T03:00", False, ""),
+        (BERLIN + FREEZE, "2026-12-19T22:59:59", True, "2026-12-19T23:00:00Z"),
+        (BERLIN + FREEZE, "2026-12-19T23:00", False, "2027-01-02T23:00:00Z"),
+        (BERLIN + FREEZE, "2027-01-02T23:00", True, ""),
+        (NIGHTS + "\n" + FREEZE, "2026-12-21T22:00", False, "2027-01-04T21:00:00Z"),
+        ('excluded = ["Sun 02:00-04:00"]', "2026-11-29T03:00", False, "2026-11-29T04:00:00Z"),
+        ('excluded = ["Sun 02:00-04:00"]', "2026-11-29T04:00", True, "2026-12-06T02:00:00Z"),
+        (NIGHTS + '\nexcluded = ["Mon-Sun 23:00-24:00"]', "2026-11-27T22:30", False, "2026-11-27T23:00:00Z"),
+        ('excluded = ["2026-11-27"]', "2026-11-27T12:00", False, "2026-11-28T00:00:00Z"),
     ],
 )
 def test_when_a_platform_may_be_tested(text: str, now: str, inside: bool, changes: str) -> None:
@@ -104,6 +113,9 @@ def test_a_window_is_what_the_zones_clock_shows_and_changes_where_is_said(
         'windows = ["25:00-26:00"]',
         "not_after = 2026-01-01\nnot_before = 2026-01-02",
         'window = ["22:00-06:00"]',
+        'excluded = ["2026-13-01"]',
+        'excluded = ["2026-12-24/2026-12-20"]',
+        'excluded = ["December"]',
     ],
 )
 def test_a_schedule_that_cannot_be_read_is_an_error(text: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from fleet.findings.kinds import Kind, kind_titled, kinds
-from fleet.severity import WEIGHTS, Severity
+from fleet.severity import WEIGHTS, Severity, weight
 from fleet.store.rows import DecisionRow, FindingRow, RunRow
 from fleet.text import clean, counted
 from fleet.triage.items.life import OPEN
@@ -31,6 +31,13 @@ SUBJECT_TOOLS: Mapping[str, frozenset[str]] = {
 METHOD = (
     "dismissed by a person in the period / posted in the period; nobody confirms what is not dismissed, so it"
     " is a lower bound. Each posted finding was shown in three fresh jails of three"
+)
+TARGET = 0.05
+"""Share of posted grave findings that may turn out wrong, as the fleet publishes it."""
+METHODOLOGY = (
+    "Playbook, explorers and, where one is set, a model ask; a gate outside of them judges each call, which is"
+    " made in a jail of its own; oracles judge every answer by its effect; what they suspect is shown in three"
+    " fresh jails, beside a control, before it is posted"
 )
 GRAVE = (Severity.CRITICAL, Severity.HIGH)
 
@@ -56,6 +63,9 @@ class PeriodFacts:
     """`part` and `reason`."""
     spent: Mapping[str, int] = field(default_factory=dict)
     audit: Mapping[str, int] = field(default_factory=dict)
+    scope: Sequence[str] = ()
+    """Hosts of the profile."""
+    rung: str = ""
     left_behind: int = 0
 
 
@@ -63,19 +73,28 @@ def period(facts: PeriodFacts) -> dict[str, Any]:
     """The report as data; every count can be made again from the journal, the log and the worklist."""
     open_now = [one for one in facts.items if one.state in OPEN and one.trusted]
     before = [one for one in facts.items if one.trusted and _was_open(one, facts.since)]
-    grave = sum(one.severity in GRAVE for one in open_now)
+    grave, wrong = sum(one.severity in GRAVE for one in open_now), _false_positives(facts)
+    beyond = (
+        "; false positives of grave findings exceed the published target" if wrong["exceeds_target"] else ""
+    )
     return {
         "platform": facts.platform,
         "version": facts.version,
         "since": facts.since,
         "until": facts.until,
-        "posture": _posture(len(open_now), grave),
+        "scope": list(facts.scope),
+        "autonomy": f"L3 at {facts.rung or 'observe'}",
+        "methodology": METHODOLOGY,
+        "posture": _posture(len(open_now), grave) + beyond,
         "trend": {"open_before": len(before), "open_now": len(open_now), "is": _trend(before, open_now)},
         "open": {name: sum(one.severity == name for one in open_now) for name in WEIGHTS},
         "new": [_item(one) for one in open_now if one.first_seen >= facts.since],
         "regressed": [_item(one) for one in open_now if regressed(one, facts.since)],
         "fixed": [_item(one) for one in facts.items if one.state in FIXED and one.since >= facts.since],
-        "key_findings": [_item(one) | _impact(one) for one in open_now if one.severity in GRAVE][:20],
+        "findings": [
+            _item(one) | _impact(one) | {"evidence": one.evidence, "repro": one.repro, "proof": one.proof}
+            for one in sorted(open_now, key=lambda one: -weight(one.severity))
+        ],
         "coverage": list(_coverage(facts, open_now)),
         "untested": [dict(one) for one in facts.untested],
         "runs": {
@@ -84,7 +103,7 @@ def period(facts: PeriodFacts) -> dict[str, Any]:
         },
         "outages": [dict(one) for one in facts.outages],
         "interventions": [dict(one) for one in facts.interventions],
-        "false_positives": _false_positives(facts),
+        "false_positives": wrong,
         "left_on_the_platform": facts.left_behind,
         "spent": dict(facts.spent),
     }
@@ -124,17 +143,17 @@ def _impact(item: WorklistItem) -> dict[str, str]:
 
 
 def _coverage(facts: PeriodFacts, open_now: Sequence[WorklistItem]) -> Iterator[dict[str, Any]]:
-    """Each kind: `shown` by open items, `healthy` if it was asked and nothing is open, else why not."""
+    """Each kind: `shown` by open items, `healthy` if a run that left nothing out asked it, else why not."""
     asked = {tool for row in facts.runs if row.outcome == "done" for tool in facts.tools.get(row.persona, ())}
+    left_out = {one["persona"] for one in facts.untested}
+    whole = {row.persona for row in facts.runs if row.outcome == "done"} - left_out
+    fully = {tool for persona in whole for tool in facts.tools.get(persona, ())}
     shown = Counter(kind.id for one in open_now if (kind := kind_titled(one.title)))
     for kind in kinds().values():
         tools = SUBJECT_TOOLS[kind.subject]
-        status = "shown" if shown[kind.id] else "healthy" if asked & tools else "not asked"
-        why = (
-            ""
-            if status != "not asked"
-            else f"no run with {' or '.join(sorted(tools))} ended well in the period"
-        )
+        status = "healthy" if fully & tools else "partial" if asked & tools else "not asked"
+        status = "shown" if shown[kind.id] else status
+        why = _WHY.get(status, "").format(tools=" or ".join(sorted(tools)))
         yield {
             "kind": kind.id,
             "name": kind.name,
@@ -145,6 +164,12 @@ def _coverage(facts: PeriodFacts, open_now: Sequence[WorklistItem]) -> Iterator[
             "method": "by its effect, three of three in fresh jails",
             "why": why,
         }
+
+
+_WHY = {
+    "not asked": "no run with {tools} ended well in the period",
+    "partial": "each run with {tools} left something out: see what was not tested",
+}
 
 
 def _cwe(kind: Kind) -> list[str]:
@@ -161,18 +186,29 @@ def _false_positives(facts: PeriodFacts) -> dict[str, Any]:
     posted = {
         one.fingerprint: one for one in facts.findings if one.state == "posted" and one.at >= facts.since
     }
-    by_kind = Counter(
-        kind.id for one in wrong if (row := posted.get(one.item)) and (kind := kind_titled(row.title))
-    )
-    rate = round(len(wrong) / len(posted), 4) if posted else 0.0
+    rows = [row for one in wrong if (row := posted.get(one.item))]
+    kinds_posted, kinds_wrong = (Counter(_kind(one) for one in some) for some in (posted.values(), rows))
+    grave, grave_wrong = (sum(one.severity in GRAVE for one in some) for some in (posted.values(), rows))
     return {
         "dismissed": len(wrong),
         "posted": len(posted),
-        "rate": rate,
-        "by_kind": dict(by_kind),
+        "rate": _rate(len(wrong), len(posted)),
+        "by_kind": {name: _rate(kinds_wrong[name], many) for name, many in sorted(kinds_posted.items())},
+        "grave_rate": _rate(grave_wrong, grave),
+        "target": TARGET,
+        "exceeds_target": _rate(grave_wrong, grave) > TARGET,
         "method": METHOD,
         "audit": dict(facts.audit),
     }
+
+
+def _rate(some: int, of: int) -> float:
+    return round(some / of, 4) if of else 0.0
+
+
+def _kind(row: FindingRow) -> str:
+    kind = kind_titled(row.title)
+    return kind.id if kind else "other"
 
 
 def period_text(data: Mapping[str, Any]) -> Iterator[str]:

@@ -77,7 +77,7 @@ FACTS = PeriodFacts(
         decided("undo", 8, "c", undoes="b"),
         decided("dismiss", 7, "d", at=BEFORE),
     ),
-    untested=({"part": "chain", "reason": "not configured <b>"},),
+    untested=({"persona": "", "part": "chain", "reason": "not configured <b>"},),
     audit={"drawn": 4, "overturned": 1},
 )
 
@@ -92,7 +92,10 @@ def test_each_figure_can_be_made_again_by_hand() -> None:
     assert data["runs"] == {"count": 2, "outcomes": {"done": 1, "failed": 1}}
     wrong = data["false_positives"]
     assert (wrong["dismissed"], wrong["posted"], wrong["rate"]) == (1, 3, 0.3333)
-    assert wrong["by_kind"] == {"sql-injection": 1}
+    assert wrong["by_kind"] == {"other": 0.0, "reflected-script": 0.0, "sql-injection": 1.0}
+    assert (wrong["grave_rate"], wrong["exceeds_target"]) == (0.0, False)
+    assert [one["severity"] for one in data["findings"]] == ["critical", "high"]
+    assert data["findings"][1]["impact"].startswith("A link to the page runs")
     assert "lower bound" in wrong["method"]
 
 
@@ -105,6 +108,20 @@ def test_every_kind_is_shown_healthy_or_not_asked_and_why() -> None:
     unasked = [one for one in by_kind.values() if one["subject"] == "chain"]
     assert {one["status"] for one in unasked} == {"not asked"}  # its only run failed
     assert all("qa_chain" in one["why"] for one in unasked)
+
+
+def test_what_a_run_left_out_is_partial_and_no_healthy_kind() -> None:
+    left = ({"persona": "qa-web", "part": "probes", "reason": "its time was over"},)
+    by_kind = {one["kind"]: one for one in period(replace(FACTS, untested=left))["coverage"]}
+    assert (by_kind["sql-injection"]["status"], by_kind["reflected-script"]["status"]) == ("partial", "shown")
+    assert "left something out" in by_kind["sql-injection"]["why"]
+
+
+def test_too_many_wrong_grave_findings_stand_in_the_first_sentence() -> None:
+    found = tuple(replace(one, severity="critical") for one in FACTS.findings)
+    data = period(replace(FACTS, findings=found))
+    assert data["false_positives"]["grave_rate"] == 0.3333
+    assert data["posture"].endswith("false positives of grave findings exceed the published target")
 
 
 @pytest.mark.parametrize(
