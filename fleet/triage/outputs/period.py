@@ -35,9 +35,9 @@ METHOD = (
 TARGET = 0.05
 """Share of posted grave findings that may turn out wrong, as the fleet publishes it."""
 METHODOLOGY = (
-    "Playbook, explorers and, where one is set, a model ask; a gate outside of them judges each call, which is"
-    " made in a jail of its own; oracles judge every answer by its effect; what they suspect is shown in three"
-    " fresh jails, beside a control, before it is posted"
+    "Playbook, explorers and, where one is set, a model ask; a gate outside of them judges each call,"
+    " which is made in a jail of its own; oracles judge every answer by its effect; what they suspect is"
+    " shown in three fresh jails, beside a control, before it is posted"
 )
 GRAVE = (Severity.CRITICAL, Severity.HIGH)
 
