@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.cli_process import run_fleet
+from tests.practice.harbour_mcp import open_office
 
 PAGE = "<!doctype html><html lang=en><head><title>Moss</title></head><body><h1>Moss</h1>{}</body></html>"
 FORM = '<form action="/search"><label>Search <input name="q"></label></form>'
@@ -81,6 +82,17 @@ def test_a_look_finds_what_is_there_and_nothing_else(
     assert (folder / "autonomy").read_text() == "observe\n"
     code, listed, _ = fleet(tmp_path, "--state", str(folder), "worklist", "--offline")
     assert [one["title"] for one in listed] == [title for _, title in items]
+
+
+def test_a_look_at_an_mcp_server_reads_it_and_calls_none_of_its_tools(tmp_path: Path) -> None:
+    with open_office("orders", "climb-resource", "shell") as office:
+        done = fleet(tmp_path, "look", f"{office.url}/mcp", "--persona", "qa-mcp", "--minutes", "2")
+        assert office.calls == []
+    titles = {one["title"] for one in done[1]["items"]}
+    assert (done[0], len(titles)) == (1, 2), done[2]
+    assert any(one.startswith("Files outside the served folder can be read: ") for one in titles)
+    assert any(one.startswith("MCP definition gives orders to its reader: ") for one in titles)
+    assert "7 MCP tools of {site}/mcp: calling them is an act" in done[1]["coverage"]
 
 
 def test_init_writes_once_and_overwrites_nothing(tmp_path: Path) -> None:

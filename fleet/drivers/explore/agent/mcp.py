@@ -9,6 +9,7 @@ whose server says that they destroy. An attack is a question of two calls: the c
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +20,7 @@ from fleet.drivers.desk import Left, Question
 from fleet.drivers.explore.account.bodies import filled, plain
 from fleet.drivers.explore.agent.mcp_values import attacks, backtracking, climbs, edges, expressions, wrong
 from fleet.drivers.explore.own_urls import OwnUrls
+from fleet.drivers.explore.pages import short_hash
 from fleet.drivers.explore.port import ExplorerContext, Results
 from fleet.personas.model import Step
 from fleet.text import counted
@@ -28,6 +30,8 @@ TOOLS = (TOOL,)
 CALL = "tools/call"
 FOREIGN = "http://qa-elsewhere.example"
 """An origin that no server has reason to trust."""
+REMEMBERED = 5_000
+"""Questions of which it is known how often they were asked."""
 MOST = 60
 """Tools, resources and prompts of one server, each."""
 _WORD = re.compile(r"\{(?:handle|email|phrase|mark)[^}]*\}")
@@ -44,10 +48,16 @@ class McpLookup(Question):
 
 
 class McpExplorer:
-    """Implements Explorer. It knows nothing of an earlier run: a server may list other tools each time."""
+    """Implements Explorer. `asked`: by its hash, how often a question was; the least asked come first."""
 
-    def __init__(self, context: ExplorerContext, chance: Random, state: Mapping[str, Any]) -> None:  # noqa: ARG002  the port has it
+    def __init__(self, context: ExplorerContext, chance: Random, state: Mapping[str, Any]) -> None:
         platform, self._urls, self._chance = context.platform, OwnUrls(context.platform), chance
+        asked = state.get("asked")
+        self.asked = Counter(
+            {str(key): times for key, times in asked.items() if type(times) is int}
+            if isinstance(asked, dict)
+            else {}
+        )
         self._acts, self._never = context.acts, frozenset(platform.mcp.never)
         self._carried = platform.accounts.carried if platform.accounts else ""
         self._carried = self._carried if self._carried.startswith("header ") else ""
@@ -77,6 +87,7 @@ class McpExplorer:
         return asked
 
     def learn(self, question: Question, results: Results) -> None:
+        self.asked[_key(question)] += bool(results)
         for step, result in zip(question.steps, results, strict=False):
             if _called(step) and any(map(result.get, ("hung", "stalled", "ended"))):
                 url, name = _called(step)
@@ -95,10 +106,11 @@ class McpExplorer:
         self._left.pop(f"MCP server {url}", None)
         ranked = [*self._of_lists(url, result), *self._of_tools(url, result)]
         self._chance.shuffle(ranked)
-        self._next += (one for _, one in sorted(ranked, key=lambda each: each[0]))
+        ranked.sort(key=lambda each: (self.asked[_key(each[1])], each[0]))
+        self._next += (one for _, one in ranked)
 
     def state(self) -> Mapping[str, Any]:
-        return {}
+        return {"asked": dict(self.asked.most_common(REMEMBERED))}
 
     def left(self) -> Sequence[Left]:
         """Servers that list nothing, and tools that are not called."""
@@ -205,6 +217,10 @@ class McpExplorer:
 
 
 make = McpExplorer
+
+
+def _key(question: Question) -> str:
+    return short_hash(repr(question.steps))
 
 
 def _called(step: Step) -> tuple[str, ...]:

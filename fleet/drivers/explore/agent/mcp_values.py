@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 Ranked = tuple[int, Any]
+TOGETHER = 4
+"""Attacks beside one control: each call is an act."""
 _PROGRAM = re.compile(
     r"(?i)^(?:command|cmd|script|code|shell|expression|expr|formula|program|sql|statement)s?$"
 )
@@ -67,13 +69,18 @@ def conditions(value: str) -> tuple[tuple[str, ...], ...]:
 
 
 def attacks(name: str, value: str) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Attacks on one text: the values to send after the control."""
+    """Attacks on one text: the values to send after one control, the likeliest first."""
     if not _PROGRAM.match(name):
-        yield from ((1 + at // 3, (one,)) for at, one in enumerate(commands(value)))
-        yield from ((1 + at, (one,)) for at, one in enumerate(expressions(value)))
-    late = 0 if _FILE.search(name) else 2
-    yield from ((1 + late + at // 2, (one,)) for at, one in enumerate(climbs(value)))
+        yield from _together(1, commands(value))
+        yield from _together(1, expressions(value))
+    yield from _together(1 if _FILE.search(name) else 3, climbs(value))
     yield from ((1 + at, pair) for at, pair in enumerate(conditions(value)))
+
+
+def _together(rank: int, values: tuple[str, ...]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Values that share a control."""
+    for at in range(0, len(values), TOGETHER):
+        yield rank + at // TOGETHER, values[at : at + TOGETHER]
 
 
 def edges(said: Mapping[str, Any], usual: object) -> Iterator[Ranked]:
