@@ -37,6 +37,8 @@ def placed(sighting: Sighting, kind: str, last: Exchange, facts: Facts) -> Sight
         if found is None and (read := _READ.get(part)):
             found = read(last, facts)
         whole = _CUT.sub("cut", sighting.signature) if found is None else found
+        if part == "route":  # one page, whatever its value looks like
+            whole = whole.replace("{value}", "{n}")
         parts[part] = " ".join(own(word, facts) for word in whole.split(" "))
     return replace(sighting, kind=kind, where=parts)
 

@@ -343,3 +343,17 @@ def test_what_a_driver_claims_has_no_kind() -> None:
     seen = Attempt(state="finding", asked=({"tool": tool, "args": args},), results=(dict(result),))
     (found,) = candidates(probe, seen, "ux", FACTS, trusted=False)
     assert found.sighting.kind == ""
+
+
+def test_a_page_of_one_route_is_one_whatever_its_value_looks_like() -> None:
+    """A number, a marker of ours, a text in escapes: `/orders/{id}` fails for all of them."""
+
+    def failing(path: str) -> str:
+        answer = {"status": 500, "text": "", "content_type": "application/json"}
+        (found,) = judge([Exchange("qa_fetch", {"url": f"{{site}}{path}"}, answer)], FACTS)
+        assert found.oracle == "server-error"
+        return name(found.sighting)
+
+    orders = ("/orders/1", "/orders/qa4cb3b98507", "/orders/%3Cb%3E")
+    assert len({failing(path) for path in orders}) == 1
+    assert len({failing(path) for path in ("/orders", "/orders/1", "/orders/1/lines", "/export/1")}) == 4

@@ -21,15 +21,9 @@ from sandbox import strict_json
 FINDING, RECORD = "qaFinding", "qaRecord"
 """`tag1` of a finding, and of a record of an item's life; `tag2` is the fingerprint, if there is one."""
 VALUES: Mapping[str, int] = MappingProxyType(
-    {
-        Severity.CRITICAL: -100,
-        Severity.HIGH: -75,
-        Severity.MEDIUM: -50,
-        Severity.LOW: -25,
-        Severity.INFO: 0,
-    }
+    {one: -25 * step for step, one in enumerate(reversed(list(Severity)))}
 )
-"""`value` of a finding by its severity, without decimals: the worse, the lower."""
+"""`value` of a finding by its severity, without decimals: from 0 of the mildest to -100."""
 MAX_URI = 24_000
 """Characters of a URI that is read: a text of 2,048 bytes, each escaped as six, in base64."""
 MAX_TEXT = 2_048
