@@ -24,16 +24,24 @@ def render(error: CompileError, source: bytes, defects: frozenset[str]) -> str:
     """The one line that goes to stderr."""
     start, end = error.span
     if "compiler-panic" in defects:
-        # seeded defect: walks text by single bytes, so a wider character up to the end of the span ends it
-        text = "".join(slice_str(source, at, at + 1) for at in range(end))
-        line = 1 + text[:start].count("\n")
+        line = _line_bytewise(source, start, end)
     else:
         line = 1 + source.count(b"\n", 0, start)
-    # the refused text, cut between characters and made printable
-    text = source[start : min(end, start + SNIPPET)].decode("utf-8", "ignore")
-    quoted = "".join(c if c.isprintable() else " " for c in text)
+    quoted = _snippet(source, start, end)
     where = f"line {line}" + (f", at `{quoted}`" if quoted else "")
     return f"{error.code}: {error.message} ({where}) [{start}..{end}]"
+
+
+def _line_bytewise(source: bytes, start: int, end: int) -> int:
+    """Seeded defect: walks text by single bytes, so a wider character up to the end of the span ends it."""
+    text = "".join(slice_str(source, at, at + 1) for at in range(end))
+    return 1 + text[:start].count("\n")
+
+
+def _snippet(source: bytes, start: int, end: int) -> str:
+    """The refused text, cut between characters and made printable."""
+    text = source[start : min(end, start + SNIPPET)].decode("utf-8", "ignore")
+    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def slice_str(source: bytes, start: int, end: int) -> str:

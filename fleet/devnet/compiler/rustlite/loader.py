@@ -53,18 +53,22 @@ def entry(module: bytes, defects: frozenset[str]) -> str:
     reader = ModuleReader(module, len(MAGIC), len(module))
     try:
         while reader.at < reader.end:
-            # the entry names that one section exports; `reader` moves past it
-            kind = reader.take(1)[0]
-            try:
-                body = reader.take(reader.u32())
-            except MalformedModule:
-                if "loader-crash" in defects:  # seeded defect: maps the section before it looks at its length
-                    os.abort()
-                raise
-            found |= _exports(ModuleReader(body, 0, len(body))) if kind == EXPORTS else set()
+            found |= _section(reader, defects)
     except MalformedModule:
         return NONE
     return next((name.decode() for name in ENTRIES if name in found), NONE)
+
+
+def _section(reader: ModuleReader, defects: frozenset[str]) -> set[bytes]:
+    """The entry names that one section exports; `reader` moves past it."""
+    kind = reader.take(1)[0]
+    try:
+        body = reader.take(reader.u32())
+    except MalformedModule:
+        if "loader-crash" in defects:  # seeded defect: maps the section before it looks at its length
+            os.abort()
+        raise
+    return _exports(ModuleReader(body, 0, len(body))) if kind == EXPORTS else set()
 
 
 def _exports(section: ModuleReader) -> set[bytes]:
