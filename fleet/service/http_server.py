@@ -148,6 +148,19 @@ async def serve(  # noqa: PLR0913  the composition root's call
     life_s: float = LIFE_S,
 ) -> None:
     """Serve until cancelled, then remove the unix socket."""
+    try:
+        await listen(
+            application(health, doors, followers, pages, page), sockets, head_s=head_s, life_s=life_s
+        )
+    finally:
+        with contextlib.suppress(OSError):
+            (state / SOCKET).unlink()
+
+
+async def listen(
+    pages: Starlette, sockets: list[socket.socket], *, head_s: float = HEAD_S, life_s: float = LIFE_S
+) -> None:
+    """Answer on these sockets until cancelled, then close them."""
     import uvicorn  # a tenth of a second, while runs may begin already
 
     from fleet.service.connections import ConnectionLimits, PageConnection
@@ -163,7 +176,7 @@ async def serve(  # noqa: PLR0913  the composition root's call
 
     connection = partial(PageConnection, ConnectionLimits(head_s, life_s))
     config = uvicorn.Config(
-        application(health, doors, followers, pages, page),
+        pages,
         http=cast("type[asyncio.Protocol]", connection),
         ws="none",
         proxy_headers=False,
@@ -184,5 +197,3 @@ async def serve(  # noqa: PLR0913  the composition root's call
                 await server.shutdown(sockets=sockets)
         for line in sockets:
             line.close()
-        with contextlib.suppress(OSError):
-            (state / SOCKET).unlink()

@@ -16,16 +16,24 @@ def listeners(state: Path, port: int | None) -> list[socket.socket]:
     """Open the unix socket (0600) and the loopback port; ConfigError when one is not available."""
     made = [_unix(state)]
     if port is not None:
-        line = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        line.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            line.bind(("127.0.0.1", port))
-        except OSError as error:
-            line.close()
+            made.append(loopback(port))
+        except ConfigError:
             made[0].close()
-            raise ConfigError(f"port {port}: {error.strerror}", remedy="choose another --port") from None
-        made.append(line)
+            raise
     return made
+
+
+def loopback(port: int) -> socket.socket:
+    """Open a port of this machine alone; ConfigError when it is not available."""
+    line = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        line.bind(("127.0.0.1", port))
+    except OSError as error:
+        line.close()
+        raise ConfigError(f"port {port}: {error.strerror}", remedy="choose another --port") from None
+    return line
 
 
 def _unix(state: Path) -> socket.socket:

@@ -57,7 +57,7 @@ async def now_page(sources: Sources) -> Data:
     """The first page: how it stands, what runs, what is next, what is new."""
     data, document = await sources.status(), await sources.document()
     severities = Counter(item.severity for item in document.items)
-    waits = sources.waits()
+    waits = sources.waits
     words = f"the daemon waits for {waits}." if waits else health(data)
     return {
         "data": data,

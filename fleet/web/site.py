@@ -70,13 +70,12 @@ Gather = Callable[[Request], Awaitable[dict[str, Any]]]
 class Pages:
     """The pages of one state directory: it reads what happens, and makes their addresses.
 
-    `hosts` are permitted names besides those of this machine.
+    `hosts` are permitted names besides those of this machine, `waits` is what a daemon waits for before it
+    can start.
     """
 
-    def __init__(self, state: Path, hosts: Collection[str] = ()) -> None:
-        self._state, self._hosts, self._live = state, frozenset(hosts), LiveState()
-        self.waits = ""
-        """What the daemon waits for before it can start."""
+    def __init__(self, state: Path, hosts: Collection[str] = (), waits: str = "") -> None:
+        self._state, self._hosts, self._waits, self._live = state, frozenset(hosts), waits, LiveState()
 
     @property
     def followed(self) -> int:
@@ -93,7 +92,7 @@ class Pages:
         self, facts: Callable[[], Awaitable[Mapping[str, Any]]], personas: Mapping[str, LoadedPersona]
     ) -> list[Route]:
         """Every address of the pages; `facts` is what /readyz says."""
-        sources = Sources(self._state, self._live, facts, personas, lambda: self.waits)
+        sources = Sources(self._state, self._live, facts, personas, self._waits)
         return _Site(sources, self._hosts).routes()
 
 

@@ -31,7 +31,7 @@ class Sources:
     live: LiveState
     facts: Callable[[], Awaitable[Mapping[str, Any]]]
     personas: Mapping[str, LoadedPersona]
-    waits: Callable[[], str] = str
+    waits: str = ""
     _document: tuple[tuple[int, int], WorklistDocument] = ((0, 0), WorklistDocument())
     _status: tuple[float, int, dict[str, Any]] = (float("-inf"), -1, {})
     _reading: anyio.Lock = field(default_factory=anyio.Lock)

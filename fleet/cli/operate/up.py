@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -128,8 +128,26 @@ async def stay(options: Options) -> bool:
             _LOG.warning("waiting for %s: %s", waits, error)
             notifier.say(f"EXTEND_TIMEOUT_USEC={int((START_UP.longest_s + 60) * 1e6)}")
             notifier.status(f"waiting for {waits}")
-            await anyio.sleep(START_UP.pause(failures))
+            with anyio.move_on_after(START_UP.pause(failures)):
+                await (shown_waiting(options, waits) if options.port else anyio.sleep_forever())
             failures += 1
+
+
+async def shown_waiting(options: Options, waits: str) -> None:
+    """Show the pages while there is no daemon, with what it waits for, until cancelled."""
+    from starlette.applications import Starlette
+
+    from fleet.app.persona_sets import roster
+    from fleet.service.http_server import listen
+    from fleet.service.listeners import loopback
+    from fleet.web.site import Pages
+
+    async def nothing() -> Mapping[str, Any]:
+        return {}
+
+    pages = Pages(options.state, load_fleet().page_hosts, waits)
+    routes = pages.routes(nothing, roster(*options.folders)[0])
+    await listen(Starlette(routes=routes), [loopback(options.port or 0)])
 
 
 def _resident() -> Resident:
