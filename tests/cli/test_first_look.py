@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from fleet.app.discovery.discover import Discovery, FoundSite, NamedTargets
+from fleet.app.discovery.json_rpc import FoundContract, FoundNode
 from fleet.app.discovery.profile import ProfileContext
+from fleet.cli import app
 from fleet.cli.first_look import authorised, foreign_hosts, is_unchanged, read_profile, write_profile
 from fleet.cli.look import LookPlan, coverage
 from fleet.config import Platform
@@ -77,6 +80,39 @@ def test_a_profile_is_written_again_until_a_person_changes_it(tmp_path: Path) ->
     assert (read.web.site, read.authorisation) == ("http://127.0.0.1:8000", WORD)
     path.write_text(path.read_text().replace("# act_paths", "act_paths"))
     assert not is_unchanged(path)
+
+
+def test_a_contract_s_own_abi_stands_in_the_profile(tmp_path: Path) -> None:
+    found = Discovery(
+        node=FoundNode(rpc="http://127.0.0.1:8545", id=7, how="asked"),
+        contract=FoundContract(address="0x" + "ab" * 20, how="named"),
+    )
+    for abi in ("/tmp/a b.json", ""):
+        context = ProfileContext("x", "fleet look", "2026-11-27", AuthorisationSection(), abi=abi)
+        write_profile(tmp_path / "x.toml", found, context)
+        read = read_profile(tmp_path / "x.toml")
+        assert read is not None
+        assert (read.chain.abi, read.chain.diamond) == (abi, "0x" + "ab" * 20)
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "why"),
+    [
+        (
+            ("127.0.0.1:1",),
+            '[{"name": "a", "inputs": [], "stateMutability": "view"}]',
+            "--abi is a contract's",
+        ),
+        (("0x" + "ab" * 20, "127.0.0.1:1"), "{}", "not an ABI in JSON"),
+    ],
+)
+def test_an_abi_is_that_of_a_contract(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], text: str, why: str
+) -> None:
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
+    (tmp_path / "a.json").write_text(text)
+    done = CliRunner().invoke(app, ["look", *words, "--abi", str(tmp_path / "a.json")])
+    assert why in str(done.exception)
 
 
 @pytest.mark.parametrize(

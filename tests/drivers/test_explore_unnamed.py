@@ -10,6 +10,7 @@ from fleet.drivers.explore.chain.diamond_map import DiamondMap
 from fleet.drivers.explore.chain.unnamed import MOST_LIMITS, UnnamedFunctions
 from fleet.oracles.chain.code_functions import spelled
 from fleet.oracles.chain.interfaces import StatedFunction
+from tests.drivers.simulating import asked, context
 
 HOLDER, WHO, WHAT, GUARD, OPEN, ODD = "0x" + "a1" * 20, *(f"0x0000000{digit}" for digit in "abcde")
 KEY = f"{1:064x}"
@@ -88,3 +89,9 @@ def test_limits_are_few_and_texts_come_first() -> None:
     asked = UnnamedFunctions(contract).limits()
     assert len(asked) == MOST_LIMITS
     assert [one.args.get("simulate") for one in asked[0].steps] == [None, *3 * ["0x00000200"]]
+
+
+@pytest.mark.parametrize("named", [["turnTide"], ["f(a b)"], ["f()\n"], ["f()"] * 49])
+def test_only_signatures_name_functions(named: list[str]) -> None:
+    answer = asked(context("0x" + "11" * 20), {"simulate": "0x01020304", "named": named})
+    assert (answer["ok"], answer["error_class"]) == (False, "bad_request")

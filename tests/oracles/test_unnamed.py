@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from fleet.oracles import table
-from fleet.oracles.chain import lookups, unnamed
+from fleet.oracles.chain import fourbyte, lookups, unnamed
+from fleet.oracles.chain.simulated import of
 from fleet.oracles.model import Exchange, Facts
 from sandbox.chain.simulation import NAMES
 
@@ -123,3 +124,17 @@ def test_a_lookup_that_finds_nothing_or_one_of_the_same_label_is_healthy() -> No
         before[index] = value
         assert judged([replace(read, result={**read.result, "before": before})]) == []
     assert (views[7][:10], views[1][:10]) == ("0x00000010", "0x0000000f")
+
+
+def test_a_name_is_believed_for_its_own_selector_alone() -> None:
+    """What a question names is data: a signature that hashes to another selector names nothing here."""
+    right, wrong = "turnTide(uint256)", "harmless()"
+    args = {"simulate": fourbyte.selector_of(right), "watch": [fourbyte.selector_of("tideNow()")]}
+    answer = {"ok": True, "succeeded": True, "before": ["0x1"], "after": ["0x2"]}
+    for named, spoken, view in (
+        ([right, "tideNow()"], "turnTide()", "tideNow"),
+        ([wrong, "other()"], args["simulate"], args["watch"][0]),
+    ):
+        call = of(Exchange("qa_chain", args | {"named": named}, answer))
+        assert call is not None
+        assert (call.spoken, call.readings[0].function) == (spoken, view)
