@@ -26,6 +26,7 @@ NAMES = (
     "account.rights",
     "account.tokens",
     "account.functions",
+    "account.effects",
     "account.inputs",
     "account.methods",
     "account.sessions",

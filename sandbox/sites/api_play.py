@@ -33,6 +33,7 @@ from sandbox.sites.accounts import (
     words,
 )
 from sandbox.sites.graphql import graphql_answer, graphql_request
+from sandbox.sites.idents import IDENT, IDENTS, as_was, id_of, named_in, own_ident
 from sandbox.sites.refusals import SIGN_UPS, Adaptation
 from sandbox.sites.sessions import AccountSession
 from sandbox.spec import UNSAFE, Mistake
@@ -54,13 +55,9 @@ _SECRET = re.compile(r"(?i)token|jwt|session|secret|pass(?:w|ph)|cookie|api_?key
 FORMS = ("form", "multipart")
 WAITS = re.compile(r"\{(?:id(?:-\d{1,2})?|listed|refresh|(?:one|other)\.[\w-]{1,60})\}")
 """What stands for a thing that may not have been made, or seen."""
-WAS = "{was}"
-"""Stands for the value that a field of this name had in the record that was read last; sent, it changes
-nothing."""
 _SHARED = re.compile(r"(?i)(?:^|[\s,])(?:public|s-maxage=[1-9])")
 CLOSED_PORT = 47_107
 """Of the platform's own machine: nothing listens there."""
-_IDENT = re.compile(r"(?:_?id|Id|ID|[-_]?uuid|Uuid)$")
 HEADER = "header "
 """Before the name of a field that is sent as a header."""
 
@@ -179,7 +176,7 @@ class ApiPlay:
                 self._adopt(label)
                 what = f"account {self._words[label]['{handle}']}"
                 self._made.append(
-                    Made(what, session, self._join.path, _id_of(self._last, "", self._join.path))
+                    Made(what, session, self._join.path, id_of(self._last, "", self._join.path))
                 )
         if self.args.login:
             renamed(innermost(self._enter.fields), innermost(self._join.fields))
@@ -262,7 +259,7 @@ class ApiPlay:
             self._words["new"], self.held["new"] = words(), AccountSession()
         held = self._session(who)
         named = f"{path} {given}"
-        label, known = who if who in self._words else ACCOUNTS[0], _as_was(given, self._record)
+        label, known = who if who in self._words else ACCOUNTS[0], as_was(given, self._record)
         if (
             held is None
             or known is None
@@ -277,12 +274,12 @@ class ApiPlay:
         if good and path != self._enter.path and "#" not in str(path):
             joined = who == "new" and path == self._join.path
             what = f"account {self._words['new']['{handle}']}" if joined else f"POST {path}"
-            self._made.append(Made(what, held, str(path), _id_of(reply, self.args.ident, str(path))))
+            self._made.append(Made(what, held, str(path), id_of(reply, self.args.ident, str(path))))
         if good and who == "new" and path in (self._join.path, self._enter.path):
             held.learn(reply, self.args.carried, str(path))
             self._adopt(who)
         if method == "POST" and who in ACCOUNTS:
-            made = _id_of(reply, self.args.ident, str(path)) if 200 <= reply.status < 300 else ""
+            made = id_of(reply, self.args.ident, str(path)) if 200 <= reply.status < 300 else ""
             number = made.isdecimal() and f'"{made}"' not in decode(reply.body)
             self._ids.append(int(made) if number else made)
         if method == "GET" and 200 <= reply.status < 300:
@@ -299,7 +296,7 @@ class ApiPlay:
             read = next(iter(read.values()))
         if isinstance(read, list):
             first = read[0] if read and isinstance(read[0], dict) else {}
-            self._listed = _named(first, (self.args.ident, *IDENTS, *_own_ident(first, path)))
+            self._listed = named_in(first, (self.args.ident, *IDENTS, *own_ident(first, path)))
         elif isinstance(read, dict):
             self._record = read
 
@@ -307,7 +304,7 @@ class ApiPlay:
         """Keep the ids in an answer to an account that is about one thing."""
         for name, value in _plain(sessions.document(reply), FACT_DEPTH) if who in ACCOUNTS else ():
             last = name.rpartition(".")[2]
-            if _IDENT.search(last) and isinstance(value, str | int) and len(str(value)) <= MAX_FACT:
+            if IDENT.search(last) and isinstance(value, str | int) and len(str(value)) <= MAX_FACT:
                 self._own.setdefault(f"{{{who}.{last}}}", str(value))
 
     def _adopt(self, label: str) -> None:
@@ -437,53 +434,3 @@ def _without(text: str, known: Mapping[str, str]) -> str:
     for word, said in known.items():
         text = text.replace(said, word)
     return text
-
-
-IDENTS = ("id", "uuid", "_id", "key", "slug")
-
-
-def _id_of(reply: http.HttpReply, ident: str, path: str) -> str:
-    """What an answer calls the thing that it made: its `id` (or `ident`, or `petId` where pets are made),
-    else the end of its Location, else the id of the one object in it that has one, by depth; "" if it names
-    nothing, or several things."""
-    made = sessions.document(reply)
-    names = (ident, *IDENTS) if ident else IDENTS
-    placed = urlsplit(reply.headers.get("location", "")).path.rstrip("/").rpartition("/")[2]
-    level = [made] if isinstance(made, dict) else []
-    for depth in range(4):
-        found = [text for one in level if (text := _named(one, (*names, *_own_ident(one, path))))]
-        if depth and len(found) > 1:
-            return placed
-        if found or (not depth and placed):
-            return found[0] if found else placed
-        level = [inner for one in level for inner in one.values() if isinstance(inner, dict)][:20]
-    return ""
-
-
-def _own_ident(table: Mapping[str, Any], path: str) -> list[str]:
-    """The names of a thing's ids that are called after its collection: `petId` of `/pets`."""
-    last = re.split(r"[/#]", path.partition("?")[0].rstrip("/"))[-1].lower().replace("-", "").replace("_", "")
-    stems = ((name, _IDENT.sub("", name).lower().replace("_", "")) for name in table if _IDENT.search(name))
-    return [name for name, stem in stems if len(stem) > 2 and stem in last]
-
-
-def _named(table: Mapping[str, Any], names: tuple[str, ...]) -> str:
-    for name in names:
-        if isinstance(table.get(name), str | int) and not isinstance(table.get(name), bool):
-            return str(table[name])
-    return ""
-
-
-def _as_was(given: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What is sent, with the values of a record in place of WAS; None where it has none."""
-    made: dict[str, Any] = {}
-    for name, value in given.items():
-        inner = record.get(name)
-        if value == WAS and (name not in record or isinstance(inner, dict | list)):
-            return None
-        if isinstance(value, dict) and WAS in str(value):
-            inner = _as_was(value, inner if isinstance(inner, dict) else record)
-            if inner is None:
-                return None
-        made[name] = inner if WAS in str(value) else value
-    return made

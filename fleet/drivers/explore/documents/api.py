@@ -46,7 +46,7 @@ DESCRIPTIONS = (
 )
 UNREAD = ("too_large", "garbage")
 """How a fetch ends when something is there and cannot be read."""
-TOGETHER = 8
+TOGETHER, ASKED = 8, 12
 """Calls of one question, and questions of one turn: each fetches the description again."""
 OPERATIONS = 16
 """Operations of one run."""
@@ -130,7 +130,7 @@ class ApiExplorer:
             self._left -= 1
             self._next += self._questions(*chosen)
         asked: list[Question] = []
-        while self._next and len(asked) < TOGETHER and len(self._next[0].steps) <= most:
+        while self._next and len(asked) < ASKED and len(self._next[0].steps) <= most:
             most -= len(self._next[0].steps)
             asked.append(self._next.pop(0))
         return asked

@@ -1,0 +1,147 @@
+"""Oracles of what a request of one account does to what another made: removed, changed, joined. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from fleet.oracles.account.rows import LIST, MINE, NO, NONE, PlayedStep, on, oracle, played, row
+from fleet.oracles.model import Exchange, Facts, Observation, observed
+from fleet.severity import Severity
+
+
+def _erased(after: dict[str, Any]) -> tuple[Exchange, ...]:
+    return row(
+        ("one", "GET", LIST, {}, MINE),
+        ("other", "GET", LIST, {}, NONE),
+        ("other", "DELETE", "/api/things/{id-1}", {}, NONE),
+        ("one", "GET", LIST, {}, after),
+    )
+
+
+@oracle(
+    id="account-erased",
+    says="what an account made is not removed by a visitor, nor by an account that does not see it",
+    severity=Severity.CRITICAL,
+    example=_erased(NONE),
+    control=_erased(MINE),
+)
+def account_erased(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """The maker read it, in a list or by itself, and after another's removal it is not there any more. The
+    other's own list is without it; a visitor is refused to make one."""
+    steps, told = played(seen[-1]), set[str]()
+    for at, step in enumerate(steps):
+        removes = step.method == "DELETE" or re.search(r"#(?:delete|remove)", step.path)
+        names = step.refers or (step.who == "anonymous" and "{id}" in step.path)
+        if step.who not in ("other", "anonymous") or not removes or not step.good or not names:
+            continue
+        before = [one for one in _latest(steps[:at]) if one.shows("one")]
+        gone = [
+            one
+            for one in _until_next(steps, at)
+            if one.who == "one" and any(one.same(was) for was in before) and not one.got.get("one")
+        ]
+        gone = [one for one in gone if one.good or one.status in (404, 410)]
+        unseen = any(
+            one.who == "other"
+            and one.good
+            and not one.got.get("one")
+            and any(one.same(was) for was in before)
+            for one in steps[:at]
+        )
+        refused = any(
+            one.who == "anonymous" and one.method == "POST" and one.status in (401, 403)
+            for one in steps[:at]
+            if step.path.startswith(f"{one.path}/")
+        )
+        if gone and (unseen if step.who == "other" else refused) and step.plain not in told:
+            told.add(step.plain)
+            whom = "another account" if step.who == "other" else "a visitor"
+            where = on(seen[-1], step.plain, "DELETE")
+            yield observed(
+                f"{step.called} succeeds for {whom}", f"account-erased {step.plain}", "answers", where=where
+            )
+
+
+def _latest(steps: Sequence[PlayedStep]) -> list[PlayedStep]:
+    """What `one` read last, of each request."""
+    reads = [one for one in steps if one.who == "one" and one.method == "GET"]
+    return list({f"{one.path} {one.given}": one for one in reads}.values())
+
+
+def _until_next(steps: Sequence[PlayedStep], at: int) -> Sequence[PlayedStep]:
+    """What is read after a change, before the next one."""
+    until = next((when for when, one in enumerate(steps) if when > at and one.method != "GET"), len(steps))
+    return steps[at + 1 : until]
+
+
+def _admitting(after: dict[str, Any]) -> tuple[Exchange, ...]:
+    path = "/api/groups/{one.groupId}/messages"
+    return row(
+        ("one", "GET", "/api/groups", {}, NONE),
+        ("one", "GET", path, {}, MINE),
+        ("other", "GET", path, {}, NO | {"status": 403}),
+        ("other", "POST", "/api/groups/{one.groupId}/members", {"userId": "{other.userId}"}, NONE),
+        ("other", "GET", path, {}, after),
+    )
+
+
+@oracle(
+    id="account-admitted",
+    says="an account does not admit itself to what is another's",
+    severity=Severity.CRITICAL,
+    example=_admitting(MINE),
+    control=_admitting(NO | {"status": 403}),
+)
+def account_admitted(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """The other is refused what one made; it sends its own id to what names one's; then it reads it."""
+    steps = played(seen[-1])
+    for at, step in enumerate(steps):
+        if step.who != "other" or step.method == "GET" or not step.good or "{other." not in str(step.given):
+            continue
+        refused = [
+            one for one in steps[:at] if one.who == "other" and one.refers and one.status in (403, 404)
+        ]
+        served = [one for one in _until_next(steps, at) if one.who == "other" and one.shows("one")]
+        if step.refers and any(one.same(was) for one in served for was in refused):
+            where = on(seen[-1], step.plain, step.method)
+            title = f"{step.called} admits its sender"
+            yield observed(title, f"account-admitted {step.plain}", "answers", where=where)
+            return
+
+
+def _altered(after: dict[str, Any]) -> tuple[Exchange, ...]:
+    return row(
+        ("one", "GET", LIST, {}, MINE),
+        ("other", "GET", LIST, {}, NONE),
+        ("other", "PATCH", "/api/things/{id-1}", {"text": "{mark}"}, NONE),
+        ("one", "GET", LIST, {}, after),
+    )
+
+
+@oracle(
+    id="account-altered",
+    says="what an account made is not changed by an account that does not see it",
+    severity=Severity.CRITICAL,
+    example=_altered(MINE | {"other": True}),
+    control=_altered(MINE),
+)
+def account_altered(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """After the other's request that names the thing, its maker's own list has the other's words in it."""
+    steps, told = played(seen[-1]), set[str]()
+    for at, step in enumerate(steps):
+        if step.who != "other" or step.method in ("GET", "DELETE") or not step.good or not step.refers:
+            continue
+        before = [one for one in _latest(steps[:at]) if one.shows("one")]
+        before = [one for one in before if not one.got.get("other") and not one.refers]
+        after = [one for one in _until_next(steps, at) if one.who == "one" and one.shows("other")]
+        kept = [one for one in before if any(one.same(now) for now in after)]
+        unseen = [one for one in steps[:at] if one.who == "other" and one.good and not one.got.get("one")]
+        called = f"{step.method} {step.plain}"
+        same = any(one.same(was) for one in unseen for was in kept)
+        if "{mark}" in str(step.given) and same and called not in told:
+            told.add(called)
+            where = on(seen[-1], step.plain, step.method)
+            title = f"{step.called} succeeds for another account"
+            yield observed(title, f"account-altered {step.plain}", "answers", where=where)
