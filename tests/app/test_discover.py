@@ -193,6 +193,7 @@ async def test_only_a_place_that_refuses_get_is_posted_to_and_an_mcp_server_is_f
 @pytest.mark.parametrize(
     ("wire", "protected", "how"),
     [
+        ("old stream", False, "an MCP server 'harbour', protocol 2025-06-18"),
         ("new", False, "an MCP server 'harbour', protocol 2026-07-28"),
         ("old", False, "an MCP server 'harbour', protocol 2025-06-18"),
         ("old", True, "it refuses a stranger as an MCP server does, and names its metadata"),
@@ -201,7 +202,7 @@ async def test_only_a_place_that_refuses_get_is_posted_to_and_an_mcp_server_is_f
 async def test_an_mcp_server_of_each_kind_is_written_into_a_profile(
     wire: str, protected: bool, how: str
 ) -> None:
-    with open_office(wire=wire, protected=protected) as office:
+    with open_office(wire=wire[:3], stream="stream" in wire, protected=protected) as office:
         told = await found(f"{office.url}/mcp")
         text = profile_text(told, ProfileContext("x", "fleet look x", "2026-11-27", AuthorisationSection()))
         assert f"# {how}" in text

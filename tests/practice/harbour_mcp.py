@@ -62,6 +62,11 @@ def tool(name: str, description: str, properties: Json, *required: str, **more: 
     return {"name": name, "description": description, "inputSchema": schema, **more}
 
 
+NOTICE = {
+    "type": "object",
+    "properties": {"file": text(default="welcome.txt")},
+    "required": ["file"],
+}
 PRICE = {
     "type": "object",
     "properties": {"price": {"type": "number"}, "currency": {"type": "string"}},
@@ -106,7 +111,7 @@ class Harbour:
         return [
             tool("berth_price", price, {"length": length, "nights": nights}, "length", outputSchema=PRICE),
             tool("find_boat", find, {"name": text()}, "name", annotations={"readOnlyHint": True}),
-            tool("read_notice", notice, {"file": text(default="welcome.txt")}, "file"),
+            tool("read_notice", notice, {"notice": NOTICE}, "notice"),
             tool("tide_table", "Prints the tides of a port.", {"port": text()}, "port"),
             tool("greet", greeting, {"crew": text(), "language": text(enum=["en", "fr"])}, "crew"),
             tool("write_log", "Adds a line to the log of the day.", {"line": text(maxLength=20_000)}, "line"),
@@ -119,7 +124,7 @@ class Harbour:
         schema = next((one["inputSchema"] for one in self.tools(0) if one["name"] == name), None)
         if schema is None:
             raise Wrong(-32602, f"Unknown tool: {name}")
-        kinds: Mapping[str, Any] = {"string": str, "number": (int, float), "integer": int}
+        kinds: Mapping[str, Any] = {"string": str, "number": (int, float), "integer": int, "object": dict}
         missing = [one for one in schema["required"] if one not in given]
         if missing and "required-unchecked" not in self.defects:
             raise Refused(f"missing argument: {missing[0]}")
@@ -131,6 +136,8 @@ class Harbour:
             if not fits and "type-unchecked" not in self.defects:
                 raise Refused(f"{key} is not of type {said['type']}")
             if not fits or "range-unchecked" in self.defects:
+                continue
+            if said["type"] == "object":
                 continue
             size = len(value) if said["type"] == "string" else value
             if not said.get("minimum", 0) <= size <= said.get("maximum", said.get("maxLength", size)):
@@ -170,8 +177,11 @@ class Harbour:
             raise Refused(f"no boat is called {name}")
         return "\n".join(f"{one}: {length} m" for one, length in rows), None
 
-    def _read_notice(self, file: Any = "welcome.txt") -> tuple[str, None]:
-        return self.notice(str(file), free="climb" in self.defects), None
+    def _read_notice(self, notice: Any = None) -> tuple[str, None]:
+        file = notice.get("file") if isinstance(notice, dict) else "welcome.txt"
+        if not isinstance(file, str):
+            raise Refused("notice.file is not of type string")
+        return self.notice(file, free="climb" in self.defects), None
 
     def notice(self, file: str, *, free: bool) -> str:
         """A file of the folder; `free`: of any folder."""

@@ -69,8 +69,14 @@ async def _asked(
         answer = await visitor.ask("POST", url, json.dumps(asked).encode(), accept=accept, more=more)
     except Unanswered:
         return None
-    event = re.search(r"(?m)^data: ?(\{.*)$", answer.text) if answer.type == "text/event-stream" else None
-    return replace(answer, body=event[1].encode()) if event else answer
+    if answer.type != "text/event-stream":
+        return answer
+    events = [
+        replace(answer, body=one.encode()) for one in re.findall(r"(?m)^data: ?(\{.*)$", answer.text)[:50]
+    ]
+    # what a server notifies of may come before the reply
+    replies = (one for one in events if isinstance(one.json, dict) and "method" not in one.json)
+    return next(replies, answer)
 
 
 def _result(answer: VisitorAnswer | None) -> Any:  # noqa: ANN401  any JSON

@@ -56,6 +56,15 @@ def _shown(call: Exchange) -> str:
     return "\n".join([*map(str, whole), json.dumps(call.result.get("structured"), ensure_ascii=False)])
 
 
+def _flat(arguments: object, above: str = "") -> Iterator[tuple[str, Any]]:
+    """The plain values of arguments by `outer.inner`."""
+    for key, value in arguments.items() if isinstance(arguments, Mapping) else ():
+        if isinstance(value, Mapping) and value:
+            yield from _flat(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value
+
+
 @dataclass(frozen=True, slots=True)
 class McpInput:
     """The one argument in which calls differ, with its values, and what they call."""
@@ -74,7 +83,7 @@ class McpInput:
             names = tuple(str(one.get("name", "")) for one in calls)
             stem = names[0].rpartition("/")[0]
             return cls(f"resource {stem}/", "URI", names) if names[0] != names[-1] else None
-        given = [dict(one.get("arguments") or {}) for one in calls]
+        given = [dict(_flat(one.get("arguments"))) for one in calls]
         same = (
             len({str(one.get("name")) for one in calls}) == 1 and len({frozenset(one) for one in given}) == 1
         )

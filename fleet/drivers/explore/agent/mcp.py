@@ -32,6 +32,8 @@ FOREIGN = "http://qa-elsewhere.example"
 """An origin that no server has reason to trust."""
 REMEMBERED = 5_000
 """Questions of which it is known how often they were asked."""
+NESTED = 2
+"""Levels of objects in arguments that are looked into."""
 MOST = 60
 """Tools, resources and prompts of one server, each."""
 _WORD = re.compile(r"\{(?:handle|email|phrase|mark)[^}]*\}")
@@ -203,16 +205,16 @@ class McpExplorer:
         if costly := backtracking(_properties(schema)):
             texts = dict.fromkeys(costly, "moss")
             yield 5, Question((call({**good, **texts}), call({**good, **costly})))
-        for key, said in _properties(schema).items():
-            if key not in good and said.get("type", "string") == "string" and "enum" not in said:
-                with_it = {**good, key: _value(key, said, schema)}
-            else:
-                with_it = good
-            for rank, edge in edges(said, with_it.get(key)):
-                yield rank, Question((call(with_it), call({**with_it, key: edge})))
-            if isinstance(with_it.get(key), str) and not {"enum", "const", "format", "pattern"} & set(said):
-                for rank, values in attacks(key, str(with_it[key])):
-                    steps = (call({**with_it, key: one}) for one in values)
+        for path, said in _leaves(schema):
+            usual, with_it = _at(good, path), good
+            if usual is None and said.get("type", "string") == "string" and "enum" not in said:
+                usual = _value(path[-1], said, schema)
+                with_it = _put(good, path, usual)
+            for rank, edge in edges(said, usual):
+                yield rank, Question((call(with_it), call(_put(with_it, path, edge))))
+            if isinstance(usual, str) and not {"enum", "const", "format", "pattern"} & set(said):
+                for rank, values in attacks(path[-1], usual):
+                    steps = (call(_put(with_it, path, one)) for one in values)
                     yield rank, Question((call(with_it), *steps))
 
 
@@ -245,6 +247,34 @@ def _properties(schema: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     listed = schema.get("properties")
     members = list(listed.items())[:20] if isinstance(listed, Mapping) else []
     return {str(key): plain(said, schema) for key, said in members}
+
+
+def _leaves(
+    schema: Mapping[str, Any], depth: int = NESTED
+) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
+    """Arguments by their path: a framework may wrap all of them in one object."""
+    for key, said in _properties(schema).items():
+        inner = {**said, "$defs": schema.get("$defs")}
+        if depth and isinstance(said.get("properties"), Mapping):
+            yield from (((key, *path), one) for path, one in _leaves(inner, depth - 1))
+        else:
+            yield (key,), said
+
+
+def _at(arguments: Mapping[str, Any], path: tuple[str, ...]) -> Any:  # noqa: ANN401  any JSON
+    """The value at a path; None for none."""
+    found: Any = arguments
+    for key in path:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found
+
+
+def _put(arguments: Mapping[str, Any], path: tuple[str, ...], value: object) -> dict[str, Any]:
+    """The arguments with another value at a path."""
+    key, *rest = path
+    inner = arguments.get(key)
+    below = inner if isinstance(inner, Mapping) else {}
+    return {**arguments, key: _put(below, tuple(rest), value) if rest else value}
 
 
 def _arguments(schema: Mapping[str, Any]) -> dict[str, Any]:
