@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Mapping
 from functools import partial
@@ -20,6 +21,7 @@ from fleet.runs.call.halt import Halt
 from fleet.store.rows import DecisionKind, DecisionRow
 from fleet.text import line
 
+_LOG = logging.getLogger("fleet.web")
 DECISIONS = frozenset({"dismiss", "snooze", "reopen", "undo", "release"})
 """What a page can decide of an item."""
 
@@ -31,8 +33,8 @@ def who() -> str:
 
 async def decide(
     state: Path, kind: str, fingerprint: str, form: Mapping[str, str]
-) -> tuple[DecisionRow, str]:
-    """Record a decision about an item; why the list does not show it yet, "" if it does. UsageError."""
+) -> tuple[DecisionRow, bool]:
+    """Record a decision about an item, and whether the list shows it already. UsageError."""
     reason = line(form.get("reason", ""), 400)
     if kind not in DECISIONS:
         raise UsageError(f"{kind[:40]!r} cannot be decided here", remedy="fleet findings --help")
@@ -61,15 +63,16 @@ async def decide(
     return made, await _listed(state, board.platform)
 
 
-async def _listed(state: Path, platform: str) -> str:
+async def _listed(state: Path, platform: str) -> bool:
     """Write the list anew, in a thread with a loop of its own: the daemon goes on meanwhile."""
     from fleet.app.reading import triage_again  # web3, which no other page needs
 
     try:
         await to_thread.run_sync(partial(anyio.run, triage_again, state, platform))
     except FleetError as error:
-        return str(error)
-    return ""
+        _LOG.warning("the list is not written anew: %s", error)
+        return False
+    return True
 
 
 async def stop_all(state: Path, form: Mapping[str, str]) -> None:

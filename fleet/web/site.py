@@ -176,7 +176,7 @@ class _Site:
             "done": DONE.get(done, ""),
             "done_item": item if _NAME.fullmatch(item) else "",
             "done_decision": decision if _NAME.fullmatch(decision) else "",
-            "late": line(query.get("late", ""), 200),
+            "late": query.get("late") == "1",
             "token_file": state / session.TOKEN,
         }
 
@@ -232,8 +232,9 @@ class _Site:
 
     async def _decide(self, request: Request, form: dict[str, str]) -> Response:
         path = request.path_params
-        made, late = await actions.decide(self._sources.state, path["kind"], path["item"], form)
-        return _go(form.get("back", ""), done=made.kind, item=made.item, decision=made.name, late=late)
+        made, listed = await actions.decide(self._sources.state, path["kind"], path["item"], form)
+        words = {"done": made.kind, "item": made.item, "decision": made.name}
+        return _go(form.get("back", ""), **words, late="" if listed else "1")
 
     async def _changes(self, request: Request) -> Response:
         """`GET /changes`: server-sent events, one message for all that happened in a moment."""
