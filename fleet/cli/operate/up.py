@@ -119,7 +119,7 @@ async def stay(options: Options) -> bool:
         try:
             async with fenced(options.state, options.platform) as fence:
                 # a run's libraries take a second to import: in a thread, during the jail's self-check
-                resident = await anyio.to_thread.run_sync(_resident)
+                resident = await anyio.to_thread.run_sync(_resident, bool(options.port))
                 return await resident(options, fence, notifier, opened.set)
         except FleetError as error:
             waits = "" if opened.is_set() else _may_pass(error, options.state)
@@ -150,16 +150,20 @@ async def shown_waiting(options: Options, waits: str) -> None:
     await listen(Starlette(routes=routes), [loopback(options.port or 0)])
 
 
-def _resident() -> Resident:
+def _resident(pages: bool) -> Resident:
+    """With `pages` it has those for a browser, which take 5 MB."""
     with at_once():
         from fleet.app.daemon import reside
+
+        if not pages:
+            return reside
         from fleet.web.site import Pages
 
     async def resident(
         options: Options, fence: Bootstrap, notifier: Notifier, opened: Callable[[], None]
     ) -> bool:
-        pages = Pages(options.state, fence.config.page_hosts)
-        return await reside(options, fence, notifier, opened, pages)
+        shown = Pages(options.state, fence.config.page_hosts)
+        return await reside(options, fence, notifier, opened, shown)
 
     return resident
 
