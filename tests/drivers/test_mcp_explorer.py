@@ -27,6 +27,7 @@ SEEN = {
     "climb": ("mcp-climb", "tool read_notice"),
     "climb-resource": ("mcp-climb", "resource harbour://notices/"),
     "sql": ("mcp-condition", "tool find_boat"),
+    "secret-answered": ("mcp-secret", "tool greet"),
     "secret-listed": ("mcp-secret", "tool find_boat"),
     "hidden-text": ("mcp-hidden", "tool greet"),
     "orders": ("mcp-orders", "tool read_notice"),
@@ -71,7 +72,7 @@ def test_a_clean_server_has_no_finding(accounts: bool, wire: str) -> None:
 
 
 def test_every_defect_that_leaves_a_server_standing_is_seen() -> None:
-    found = found_on(*SEEN, "secret-answered", wire="old")
+    found = found_on(*SEEN, wire="old")
     assert [name for name, one in SEEN.items() if not seen(found, *one)] == []
     expected = {oracle for oracle, _ in SEEN.values()}
     assert {oracle for oracle, _ in found} == expected
@@ -165,4 +166,4 @@ def test_a_condition_that_was_stored_before_is_no_difference() -> None:
 
 
 def test_each_seeded_defect_has_its_expectation() -> None:
-    assert {*SEEN, *APART, *WITH_ACCOUNTS, "secret-answered"} == set(DEFECTS)
+    assert {*SEEN, *APART, *WITH_ACCOUNTS} == set(DEFECTS)

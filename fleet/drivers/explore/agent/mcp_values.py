@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 Ranked = tuple[int, Any]
+CHOICES = 6
+"""Listed values of one argument that are asked."""
 TOGETHER = 4
 """Attacks beside one control: each call is an act."""
 _PROGRAM = re.compile(
@@ -84,7 +86,11 @@ def _together(rank: int, values: tuple[str, ...]) -> Iterator[tuple[int, tuple[s
 
 
 def edges(said: Mapping[str, Any], usual: object) -> Iterator[Ranked]:
-    """Values at the edge of what a schema permits."""
+    """Values at the edge of what a schema permits, and each of a few that it lists."""
+    listed = said.get("enum")
+    choices = listed[:CHOICES] if isinstance(listed, list) else []
+    choices += [True, False] if said.get("type") == "boolean" else []
+    yield from ((2, one) for one in choices if one != usual)
     if isinstance(usual, str) and not {"enum", "const", "format", "pattern"} & set(said):
         longest, least = said.get("maxLength"), said.get("minLength")
         most = longest if isinstance(longest, int) else 12_000
