@@ -162,12 +162,15 @@ async def run_page(sources: Sources, run: str, begin: str) -> Data:
         row = await journal.run(run)
         found = [fields_of(one) for one in await journal.findings(run)]
         spent = await journal.spent(run)
+    document, names = await sources.document(), {one["fingerprint"] for one in found}
+    listed = {name for one in (*document.items, *document.closed) for name in (one.fingerprint, *one.names)}
     folder, at = sources.state / "runs" / row.run_id, _number(begin)
     records, asked = await to_thread.run_sync(partial(_timeline, sources.state, row.run_id, at))
     groups = coverage(folder, row.run_id, row.outcome)
     return {
         "row": row,
         "findings": found,
+        "listed": names & listed,
         "spent": [amount(unit, count) for unit, count in spent.items()],
         "records": records[:RECORDS],
         "first": at,

@@ -8,7 +8,7 @@ import pytest
 
 from fleet.web import rooms
 from fleet.web.render import STATIC
-from tests.web.conftest import FIRST, Served
+from tests.web.conftest import FIRST, HELD, Served
 
 ONE = (f"/items/{FIRST}", "/runs/run0")
 ROOMS = (*ONE, "/", "/worklist", "/runs", "/personas", "/platform", "/log", "/unlock")
@@ -124,6 +124,7 @@ async def test_a_run_is_a_timeline_with_verdicts_and_what_left_its_jails(served:
     sent = (asked % (1, "a.test", 200, ""), asked % (2, "b.test", 0, "host"))
     (folder / "egress.jsonl").write_text("".join(sent))
     text = (await served.ask("/runs/run0")).text
+    assert f"/items/{HELD}" not in text  # on no list yet
     for words in (
         "gate: permitted",
         "gate: refused: grant",
