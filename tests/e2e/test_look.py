@@ -92,7 +92,8 @@ def test_a_look_at_an_mcp_server_reads_it_and_calls_none_of_its_tools(tmp_path: 
     assert (done[0], len(titles)) == (1, 2), done[2]
     assert any(one.startswith("Files outside the served folder can be read: ") for one in titles)
     assert any(one.startswith("MCP definition gives orders to its reader: ") for one in titles)
-    assert "7 MCP tools of {site}/mcp: calling them is an act" in done[1]["coverage"]
+    assert "7 tools of {site}/mcp, berth_price, " in done[1]["coverage"]
+    assert "1 tool of {site}/mcp, clear_log: their server says that they destroy" in done[1]["coverage"]
 
 
 def test_init_writes_once_and_overwrites_nothing(tmp_path: Path) -> None:

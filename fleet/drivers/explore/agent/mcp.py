@@ -117,7 +117,7 @@ class McpExplorer:
     def left(self) -> Sequence[Left]:
         """Servers that list nothing, and tools that are not called."""
         closed = [
-            Left(f"{counted(len(names), 'MCP tool')} of {url}", f"{why}: {', '.join(names)}")
+            Left(f"{counted(len(names), 'tool')} of {url}, {', '.join(names)}", why)
             for (url, why), names in self._closed.items()
         ]
         return [*(Left(part, why) for part, why in self._left.items()), *closed]
@@ -204,7 +204,7 @@ class McpExplorer:
             yield rank, Question((lists, call(good), call(value)))
         if costly := backtracking(_properties(schema)):
             texts = dict.fromkeys(costly, "moss")
-            yield 5, Question((call({**good, **texts}), call({**good, **costly})))
+            yield 5, Question((call({**good, **texts}), call({**good, **costly})), minimal=True)
         for path, said in _leaves(schema):
             usual, with_it = _at(good, path), good
             if usual is None and said.get("type", "string") == "string" and "enum" not in said:
