@@ -94,7 +94,9 @@ def test_doctor_says_that_everything_holds(devnet: Fleet) -> None:
     names = [name for name in got if not name.startswith("jail: ")]
     assert names == [
         "jail",
+        "escape battery",
         "platform",
+        "mcp",
         "site",
         "faces",
         "proxy",
@@ -111,6 +113,7 @@ def test_doctor_says_that_everything_holds(devnet: Fleet) -> None:
         "dial",
         "personas",
         "measurements",
+        "installation",
     ]
     assert re.match(r"0x[0-9a-f]{40} has 1000 coins; a name costs at most ", seen["balance of sponsor"])
     assert said.data["next"].startswith("fleet run qa-smoke --dry-run")
