@@ -167,6 +167,7 @@ FIELD_WORDS: Mapping[str, str | tuple[str, str]] = MappingProxyType(
         "brief": ("tokens end soon", "tokens do not end soon"),
         "endless": ("tokens state no end", "tokens state their end"),
         "start": ("accounts made with {}", "accounts made as asked"),
+        "remains": ("still there: {}", "nothing left there"),
     }
 )
 """By field: the words around its value; of a yes or no, and of what may be empty, the words of each case."""

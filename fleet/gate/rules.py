@@ -134,7 +134,9 @@ def never(action: Action, facts: GateFacts) -> Verdict | None:
     listed = {word.lower() for word in (*NEVER, *NEVER.values(), *facts.never)}
     if words & listed:
         return _no("never", f"{action.tool}: on the list that no rung lifts")
-    if Points.MCP in (facts.points_at or {}).values() and action.args.get("name") in facts.scope.mcp_never:
+    if Points.MCP in (facts.points_at or {}).values() and action.args.get("name") in list(
+        facts.scope.mcp_never
+    ):
         return _no("never", f"{action.tool}: this tool is on mcp.never, which no rung lifts")
     for name, points in (facts.points_at or {}).items():
         if points in URLS and (entry := facts.scope.never.match(action.args.get(name))):

@@ -31,7 +31,7 @@ from fleet.findings.kinds import Kind, kind_titled, kinds
 from fleet.findings.reader import read
 from fleet.runs.call.sealed import TRAJECTORY
 from fleet.runs.desk.coverage import NOT_PROBES, coverage
-from fleet.severity import WEIGHTS
+from fleet.severity import WEIGHTS, Severity
 from fleet.store.journal import Journal
 from fleet.store.rows import MirroredEntry, RunRow, fields_of
 from fleet.store.tables.units import FLEET, amount
@@ -76,14 +76,14 @@ async def now_page(sources: Sources) -> Data:
 def _state(data: Mapping[str, Any], waits: str) -> tuple[str, str]:
     """The health in a word, and its colour."""
     if data["stop"]:
-        return "Stopped", "critical"
+        return "Stopped", Severity.CRITICAL
     if waits:
-        return "Waiting", "medium"
+        return "Waiting", Severity.MEDIUM
     if data["schedule"]["closed"]:
-        return "Closed", "medium"
+        return "Closed", Severity.MEDIUM
     if data["wrong"]:
-        return "Not well", "high"
-    return ("Well", "good") if data["daemon"] else ("No daemon", "medium")
+        return "Not well", Severity.HIGH
+    return ("Well", "good") if data["daemon"] else ("No daemon", Severity.MEDIUM)
 
 
 async def worklist_page(sources: Sources, query: Mapping[str, list[str]]) -> Data:

@@ -11,23 +11,15 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from fleet.findings.kinds import Kind, kind_titled, kinds
+from fleet.oracles.table import ORACLES
 from fleet.severity import WEIGHTS, Severity, weight
 from fleet.store.rows import DecisionRow, FindingRow, RunRow
 from fleet.text import clean, counted
 from fleet.triage.items.life import OPEN
 from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.digest import FIXED, regressed
+from sandbox.tools import TOOLS
 
-SUBJECT_TOOLS: Mapping[str, frozenset[str]] = {
-    "web": frozenset({"qa_fetch", "qa_browse"}),
-    "documents": frozenset({"qa_fetch"}),
-    "agent": frozenset({"qa_call", "qa_mcp"}),
-    "chain": frozenset({"qa_chain"}),
-    "account": frozenset({"qa_account"}),
-    "program": frozenset({"qa_compile", "qa_fuzz"}),
-    "operation": frozenset({"qa_fetch", "qa_chain"}),
-}
-"""By the subject of a kind: the tools of which one looks at it."""
 METHOD = (
     "dismissed by a person in the period / posted in the period; nobody confirms what is not dismissed, so it"
     " is a lower bound. Each posted finding was shown in three fresh jails of three"
@@ -150,7 +142,8 @@ def _coverage(facts: PeriodFacts, open_now: Sequence[WorklistItem]) -> Iterator[
     fully = {tool for persona in whole for tool in facts.tools.get(persona, ())}
     shown = Counter(kind.id for one in open_now if (kind := kind_titled(one.title)))
     for kind in kinds().values():
-        tools = SUBJECT_TOOLS[kind.subject]
+        judged = {word for one in ORACLES if one.id in kind.oracles for word in one.judges}
+        tools = {name for name, spec in TOOLS.items() if judged & set(spec.judged_as)} or set(TOOLS)
         status = "healthy" if fully & tools else "partial" if asked & tools else "not asked"
         status = "shown" if shown[kind.id] else status
         why = _WHY.get(status, "").format(tools=" or ".join(sorted(tools)))
