@@ -7,8 +7,8 @@ LLM    := .venv-llm
 PEERS  := .venv-peers
 RELEASED := .venv-released
 KNOWN := .known
-# Workers of the suite, for two cores: its longest tests mostly wait. Four take longer.
-JOBS   ?= 3
+# Workers of the suite, for two cores: its longest tests mostly wait.
+JOBS   ?= 4
 
 # Version of the two images: the package's.
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
