@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import anyio
 import pytest
 
 from fleet.config import Platform
@@ -320,6 +321,48 @@ async def test_a_run_cut_short_says_how_many_questions_were_left_and_why(
         f"asked {calls} of about 9 questions: the calls are spent",
         cut,
     )
+
+
+async def test_what_was_not_asked_is_counted_though_only_acts_are_out(tmp_path: Path) -> None:
+    class Acting(Counting):
+        def ask(self, most: int) -> Sequence[Question]:
+            put = {"method": "PUT"}
+            return [
+                Question((one.steps[0].model_copy(update={"args": one.steps[0].args | put}),))
+                for one in super().ask(most)
+            ]
+
+    class Calm(MemoryDesk):
+        async def room(self) -> Allowance:
+            return Allowance(3, 0)
+
+    desk = Calm(answers=answering)
+    assert await explorer({"acting": Acting}, GROUND, Notebook(tmp_path), "s")(desk) == ""
+    left = desk.left["explorer acting"]
+    assert left == Left(
+        "explorer acting", "asked 0 of about 9 questions: its run had no room for more", "cut"
+    )
+
+
+async def test_a_run_that_ends_in_mid_turn_counts_what_that_turn_asked(tmp_path: Path) -> None:
+    class Ended(MemoryDesk):
+        turn_number = -1
+
+        @asynccontextmanager
+        async def _turn(self) -> AsyncIterator[Any]:
+            self.turn_number += 1
+            async with super()._turn() as turn:
+                if self.turn_number == 1:
+                    scope.cancel()
+                    await anyio.sleep_forever()
+                yield turn
+
+    desk = Ended(answers=lambda tool, args: {"ok": True})
+    with anyio.CancelScope() as scope:
+        await explorer({"counting": Counting}, GROUND, Notebook(tmp_path), "s")(desk)
+    assert scope.cancelled_caught
+    why = "the time for exploring is over (budget.wall in the persona file)"
+    assert desk.left["explorer counting"].reason == f"asked 3 of about 9 questions: {why}"
 
 
 async def test_an_explorer_says_what_it_cannot_ask(tmp_path: Path) -> None:

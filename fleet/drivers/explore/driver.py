@@ -75,7 +75,10 @@ class ExplorerTurns:
     held: list[Question]
     asked: int = 0
     is_over: bool = False
+    """Whether it has no other questions, those that are held aside."""
     _again: set[str] = field(default_factory=set)
+    _posed: Sequence[Question] = ()
+    """Those of the turn that goes on: a run that is cut off has no answers to them."""
     _earlier: frozenset[str] = frozenset()
     """Questions of another run: their answers are judged, and teach this instance nothing."""
 
@@ -87,18 +90,20 @@ class ExplorerTurns:
         calls, acts, chosen = min(BATCH, room.calls), max(0, room.acts), list[Question]()
         before = {_spelled(one) for one in self.held}
         while not chosen:
-            waiting, self.held = self.held, []
-            fresh = await self._fresh(calls - sum(len(one.steps) for one in waiting))
-            for one in (*waiting, *fresh):
+            space = calls - sum(len(one.steps) for one in self.held)
+            fresh = await self._fresh(space)
+            waiting, self.held = (*self.held, *fresh), []
+            for one in waiting:
                 if len(one.steps) <= calls and one.acts <= acts:
                     chosen.append(one)
                     calls, acts = calls - len(one.steps), acts - one.acts
                 else:
                     self.held.append(one)
             if not {_spelled(one) for one in fresh} - before:
+                self.is_over = not chosen and space > 0
                 break
             before |= {_spelled(one) for one in fresh}
-        self.is_over = not chosen
+        self._posed = chosen
         return chosen
 
     async def _fresh(self, calls: int) -> Sequence[Question]:
@@ -110,7 +115,7 @@ class ExplorerTurns:
     ) -> list[tuple[Question, Results]]:
         """Count a turn; what was not begun, or had no answer in time, is posed once more, an act only if it
         was not begun."""
-        told = []
+        self._posed, told = (), []
         for one, results in zip_longest(posed, answers):
             late = not answers
             if results is None and not (late and one.acts) and _spelled(one) not in self._again:
@@ -123,7 +128,7 @@ class ExplorerTurns:
 
     async def left(self) -> int:
         """How many questions it had left, as far as it knew them."""
-        found = {_spelled(one) for one in self.held}
+        found = {_spelled(one) for one in (*self.held, *self._posed)}
         with suppress(Exception):  # only a figure of the report: an explorer at its end may be in any state
             while not self.is_over and len(found) < COUNTED:
                 more = {_spelled(one) for one in await self._fresh(BATCH)} - found
