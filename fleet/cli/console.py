@@ -59,6 +59,8 @@ def run(main: Callable[[], Coroutine[Any, Any, Value]]) -> Value:
 
     def interrupt(number: int, _: object) -> None:
         told.append(number)
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a script's shell started it in the background
+            raise KeyboardInterrupt
         signal.raise_signal(signal.SIGINT)
 
     if threading.current_thread() is not threading.main_thread():  # only the main one may set a handler
