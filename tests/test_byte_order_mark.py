@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -86,7 +87,9 @@ def store(room: Path, how: str) -> object:
 
 def stop(room: Path, how: str) -> object:
     put(room / "STOP", "maintenance\n", how)
-    return stopped(room)
+    found = stopped(room)
+    assert found is not None
+    return replace(found, since="")
 
 
 DROPPED = [persona, settings, profile, target, notify, key, secret, store, stop]

@@ -120,6 +120,7 @@ def test_a_dry_run_of_a_replay_changes_nothing(devnet: Fleet, run: str, shared: 
     assert before == after
 
 
+@LONG
 def test_on_the_same_platform_a_replay_answers_the_same_and_leaves_no_name(
     devnet: Fleet, run: str, shared: Path
 ) -> None:

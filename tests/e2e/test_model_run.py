@@ -15,6 +15,7 @@ from tests.acceptance.conftest import House, house, probe, step
 from tests.devnet.seed import SEEDER
 from tests.doubles.model import Answer, ModelPrompt, Refuse, Say, Script, ScriptedCall
 from tests.doubles.model_scripts import HOSTILE, always, good, in_order
+from tests.e2e.conftest import LONG
 from tests.e2e.modelled import HEALTHY, KEY, LEAK, LIMITS, Stand, open_stand
 
 __all__ = ["house"]
@@ -63,6 +64,8 @@ ENDS = {
     "429-never": ("failed", f"{NOBODY}429"),
     "silence": ("budget_exhausted", "inference_latency"),
 }
+ENDS_IN_SHORT = ("silence", "malformed-json", "flood", "500")
+"""One of each outcome; tests/runs/test_model_endings.py tries all of them at a desk."""
 
 
 async def ended_model(stand: Stand, persona: str) -> list[dict[str, str]]:
@@ -73,7 +76,9 @@ async def ended_model(stand: Stand, persona: str) -> list[dict[str, str]]:
     return kept
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in ENDS_IN_SHORT else LONG) for name in HOSTILE]
+)
 async def test_a_hostile_model_ends_in_its_outcome_with_nothing_left(stand: Stand, name: str) -> None:
     quick = {"policy": 'turn_timeout = "1s"'} if name == "silence" else {}
     report = await stand.run(stand.persona("qa-hostile", "model", HEALTHY, **quick), HOSTILE[name])

@@ -192,6 +192,7 @@ def test_half_a_platform_is_named_and_the_other_half_is_looked_at(stand: Stand) 
     assert stand.triage("half") == []
 
 
+@LONG
 def test_a_dead_node_is_kept_here_shown_and_posted_when_it_is_back(stand: Stand) -> None:
     before = len(stand.log())
     name = stand.profile("nodeless", called="nodeless", rpc=DEAD)

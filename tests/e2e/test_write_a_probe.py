@@ -13,7 +13,7 @@ import pytest
 
 from fleet.cli.personas.personas import SCAFFOLD
 from fleet.files import ROOT
-from tests.e2e.conftest import Fleet, Said, command
+from tests.e2e.conftest import LONG, Fleet, Said, command
 
 pytestmark = [pytest.mark.devnet, pytest.mark.jail, pytest.mark.timeout(600)]
 
@@ -56,6 +56,7 @@ def said(fleet: Fleet, line: str) -> Said:
     return fleet(*words[1:])
 
 
+@LONG
 def test_the_page_leads_to_a_proven_finding(fleet: Fleet, checkout: Path) -> None:
     assert len(LINES) == 8
     *begin, healthy, again, found, filed = LINES

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.jail, needs_browser]
 
 MARK = 57
 """Seconds of processor time of this file's jails, by which their processes are known on the host."""
-GUEST_S, ENDLESS_S = 20.0, 8.0
+GUEST_S, ENDLESS_S = 20.0, 5.0
 """Deadlines of a look: at a page that ends, and at one that does not."""
 SERVICE = b"fetch('http://127.0.0.1:{secret}/service-worker', {mode: 'no-cors'})"
 BY_NAVIGATION = ("navigation", "popup")

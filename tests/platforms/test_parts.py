@@ -169,7 +169,7 @@ class Fleet:
             'log = "file"\ntargets = { agent = "claude" }\ncall_targets = ["claude"]\n'
             f'[chain]\nrpc = "NODE"\nid = 7\ndiamond = "{DIAMOND}"\n'
             '[web]\nsite = "PAGES"\nface = "PAGES/{name}"\nproxy = "PAGES"\n'
-            f'model = "m"\nauth_scope = "s"\nroute = ""\n{COMPILER}',
+            f'model = "m"\nauth_scope = "s"\nroute = ""\n{COMPILER}[mcp]\nendpoints = ["PAGES/mcp"]\n',
             set(PARTS),
             {"page", "agent", "contract", "program"},
             {},

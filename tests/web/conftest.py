@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import anyio
 import httpx
 import pytest
 from starlette.applications import Starlette
@@ -106,8 +106,8 @@ def after_a_night(tmp_path_factory: pytest.TempPathFactory) -> Path:
     first = own(1, "Secret is public: GET /client.js shows a key", fingerprint=FIRST, severity="critical")
     save(state, (first, *ITEMS, *worst), WorklistHeader(platform="devnet", as_of=LogPosition(0, 42, AT)))
     write_dial(state, Rung.EXERCISE, "the night before the release", "ann@desk", SystemClock())
-    anyio.run(night, state)
-    anyio.run(hostile_words, state, (first, *ITEMS))
+    asyncio.run(night(state))  # not anyio's: a session's async fixture may have left its mark
+    asyncio.run(hostile_words(state, (first, *ITEMS)))
     return state
 
 
