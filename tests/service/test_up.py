@@ -418,7 +418,7 @@ async def test_a_chain_that_is_away_is_waited_for_at_the_start_and_in_mid_run(up
         switch(True)
         run = await up.minted()
         switch(False)
-        (left,) = await up.until(lambda: [one for one in up.told("run.unsettled") if one.run == run])
+        (left,) = await up.until(lambda: [one for one in up.told("run.unsettled") if one.run == run], 90)
         assert up.footers(run) == []
         switch(True)
         (settled,) = await up.until(lambda: up.told("run.settled"), 30)
