@@ -36,31 +36,31 @@ _POINTS = ("address", "tool", "scope")
 _OTHERS = tuple(name for name in _TOGETHER if name not in _POINTS)
 
 
-class Sighting(NamedTuple):
+class MachineOrder(NamedTuple):
     """Which signs a text has, and the words around the first of them, of a stranger: clean before showing."""
 
     signs: tuple[str, ...]
     quote: str
 
 
-def instructions(text: str) -> Sighting | None:
+def instructions(text: str) -> MachineOrder | None:
     """The signs of an order to a machine in a text; None for an ordinary one."""
     text = text[:MOST]
     if found := _TAGS.search(text):
         spelled = "".join(chr(ord(char) - 0xE0000) for char in found[0])
-        return Sighting(("hidden", *dict(_found(_ALONE, spelled))), spelled[:QUOTE])
+        return MachineOrder(("hidden", *dict(_found(_ALONE, spelled))), spelled[:QUOTE])
     if alone := dict(_found(_ALONE, text)):
-        return Sighting(tuple(alone), _around(text, min(alone.values())))
+        return MachineOrder(tuple(alone), _around(text, min(alone.values())))
     points = list(_found(_TOGETHER, text, _POINTS))
     others = list(_found(_TOGETHER, text, _OTHERS)) if points else []
     for name, at in points:
         near = {other: place for other, place in (*points, *others) if abs(place - at) <= NEAR}
         if len(near | {name: at}) > 1:
-            return Sighting(tuple(sorted(near)), _around(text, min(near.values())))
+            return MachineOrder(tuple(sorted(near)), _around(text, min(near.values())))
     return None
 
 
-def in_result(result: Mapping[str, object]) -> Sighting | None:
+def in_result(result: Mapping[str, object]) -> MachineOrder | None:
     """The first sighting in the texts of a tool's answer, names and descriptions in it included."""
     left = MOST
     for text in _texts(result, 8):

@@ -8,7 +8,7 @@ after STAY_S, or when the client falls behind, and the client reconnects. 204 me
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
@@ -59,7 +59,11 @@ class Followers:
                 live.close()
             return _no(429, "too many followers already")
         self._busy += 1
-        return _Stay(_events(path, size, live, seen, self.stay_s), partial(self._leave, live))
+        return EventStream(
+            _events(path, size, live, seen, self.stay_s),
+            partial(self._leave, live),
+            {"cache-control": "no-store"},
+        )
 
     def _leave(self, live: LiveReader | None) -> None:
         self._busy -= 1
@@ -67,11 +71,13 @@ class Followers:
             live.close()
 
 
-class _Stay(StreamingResponse):
-    """Releases its place however it ends, even before its first event."""
+class EventStream(StreamingResponse):
+    """Server-sent events: releases its place however it ends, even before its first event."""
 
-    def __init__(self, events: AsyncGenerator[str, None], leave: Callable[[], None]) -> None:
-        super().__init__(events, media_type="text/event-stream", headers={"cache-control": "no-store"})
+    def __init__(
+        self, events: AsyncGenerator[str, None], leave: Callable[[], None], headers: Mapping[str, str]
+    ) -> None:
+        super().__init__(events, media_type="text/event-stream", headers=dict(headers))
         self._events, self._leave = events, leave
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

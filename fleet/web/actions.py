@@ -27,7 +27,7 @@ DECISIONS = frozenset({"dismiss", "snooze", "reopen", "undo", "release"})
 
 
 def who() -> str:
-    """Who is recorded: whoever knows the token of this machine's page."""
+    """Who is recorded: a person with the token of this machine's page."""
     return f"page@{socket.gethostname()}"
 
 
@@ -39,7 +39,7 @@ async def decide(
     if kind not in DECISIONS:
         raise UsageError(f"{kind[:40]!r} cannot be decided here", remedy="fleet findings --help")
     if not reason:
-        raise UsageError("a decision needs a reason", remedy="write why, for whoever looks next")
+        raise UsageError("a decision needs a reason", remedy="write why, for the next reader")
     until = end_of(form.get("for", ""), "") if kind in ("dismiss", "snooze") else ""
     if kind == "snooze" and not until:
         raise UsageError("a snooze ends", remedy="choose how long, or dismiss the item")

@@ -53,7 +53,7 @@ class LiveLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PageUpdate:
     """Something changed since the last one; `dropped` lines did not fit."""
 
     lines: tuple[LiveLine, ...]
@@ -74,13 +74,13 @@ class Follower:
             self._dropped += 1
         self._wake.set()
 
-    async def changes(self, pause_s: float = PAUSE_S) -> AsyncGenerator[Change, None]:
+    async def changes(self, pause_s: float = PAUSE_S) -> AsyncGenerator[PageUpdate, None]:
         """A message for all that happened in a pause; it never ends by itself."""
         while True:
             await self._wake.wait()
             await anyio.sleep(pause_s)
             self._wake = anyio.Event()
-            made = Change(tuple(self._lines), self._dropped)
+            made = PageUpdate(tuple(self._lines), self._dropped)
             self._lines.clear()
             self._dropped = 0
             yield made

@@ -18,15 +18,15 @@ from urllib.parse import parse_qs, urlencode
 import anyio
 from anyio import to_thread
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 
 from fleet.errors import FleetError, Refused, UsageError
 from fleet.events.daemon_events import DaemonEvent
 from fleet.events.model import Event
 from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
+from fleet.service.follow import EventStream
 from fleet.service.http_server import LOCAL, host_of
 from fleet.text import line
 from fleet.web import actions, rooms, session
@@ -67,7 +67,7 @@ _NAME = re.compile(r"[0-9a-f]{4,64}", re.ASCII)
 Gather = Callable[[Request], Awaitable[dict[str, Any]]]
 
 
-class Pages:
+class WebPages:
     """The pages of one state directory: it reads what happens, and makes their addresses.
 
     `hosts` are permitted names besides those of this machine, `waits` is what a daemon waits for before it
@@ -245,23 +245,7 @@ class _Site:
             return PlainTextResponse("too many followers already\n", status_code=429, headers=dict(HEADERS))
         follower = Follower()
         followers.add(follower)
-        return _Stay(_messages(follower), partial(followers.discard, follower))
-
-
-class _Stay(StreamingResponse):
-    """Releases its place however it ends, even before its first message."""
-
-    def __init__(self, messages: AsyncGenerator[str, None], leave: Callable[[], None]) -> None:
-        super().__init__(messages, media_type="text/event-stream", headers=dict(HEADERS))
-        self._messages, self._leave = messages, leave
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._leave()
-            with anyio.CancelScope(shield=True):
-                await self._messages.aclose()
+        return EventStream(_messages(follower), partial(followers.discard, follower), HEADERS)
 
 
 async def _messages(follower: Follower) -> AsyncGenerator[str, None]:

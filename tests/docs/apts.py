@@ -26,7 +26,7 @@ HEAD = """# Beside the OWASP Autonomous Penetration Testing Standard
 Made from [apts.yaml](apts.yaml) by `python -m tests.docs.apts`: the standard (version {version}) line by line
 in our words, where the fleet stands at this commit, and what shows it. **{claim}**
 *Met* is only what meets the whole normative text; *not applicable* is what the fleet does not do, or a level
-that it does not offer; the level is L3. It is our own reading, by nobody independent. A test holds that each
+that it does not offer; the level is L3. It is our own reading, not checked by others. A test holds that each
 named file and test is there, and `make apts` runs the parts of the standard's customer acceptance procedure
 that a machine of one's own can show.
 """

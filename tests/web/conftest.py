@@ -29,7 +29,7 @@ from fleet.triage.outputs.document import LogPosition, WorklistHeader
 from fleet.triage.outputs.files import save
 from fleet.triage.run import item_row
 from fleet.web.session import TOKEN
-from fleet.web.site import Pages
+from fleet.web.site import WebPages
 from sandbox.tools import TOOLS
 from tests.cli.test_status import ITEMS, night
 from tests.cli.test_worklist_command import own
@@ -76,7 +76,7 @@ class Served:
     """The application, and what it shows."""
 
     state: Path
-    pages: Pages
+    pages: WebPages
     app: Starlette
 
     async def ask(
@@ -124,7 +124,7 @@ def served(after_a_night: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     shutil.copytree(after_a_night, state)
     monkeypatch.setenv("STATE_DIRECTORY", str(state))
     monkeypatch.setenv("CONFIGURATION_DIRECTORY", str(state))
-    pages = Pages(state, ("qa.example.org",))
+    pages = WebPages(state, ("qa.example.org",))
     pages.daemon(TriggerFired(at=AT, persona="qa-smoke", key="k", why=TEXTS[1], run="live0001"))
     brief = {"persona_sha256": "0", "driver": "playbook", "platform": "devnet", "chain_id": 1}
     rights: dict[str, Any] = {"rung": "observe", "jail": "bwrap", "budget": {}, "trigger": "every 1h"}

@@ -140,12 +140,12 @@ async def shown_waiting(options: Options, waits: str) -> None:
     from fleet.app.persona_sets import roster
     from fleet.service.http_server import listen
     from fleet.service.listeners import loopback
-    from fleet.web.site import Pages
+    from fleet.web.site import WebPages
 
     async def nothing() -> Mapping[str, Any]:
         return {}
 
-    pages = Pages(options.state, load_fleet().page_hosts, waits)
+    pages = WebPages(options.state, load_fleet().page_hosts, waits)
     routes = pages.routes(nothing, roster(*options.folders)[0])
     await listen(Starlette(routes=routes), [loopback(options.port or 0)])
 
@@ -157,12 +157,12 @@ def _resident(pages: bool) -> Resident:
 
         if not pages:
             return reside
-        from fleet.web.site import Pages
+        from fleet.web.site import WebPages
 
     async def resident(
         options: Options, fence: Bootstrap, notifier: Notifier, opened: Callable[[], None]
     ) -> bool:
-        shown = Pages(options.state, fence.config.page_hosts)
+        shown = WebPages(options.state, fence.config.page_hosts)
         return await reside(options, fence, notifier, opened, shown)
 
     return resident
