@@ -77,10 +77,11 @@ def overcharged(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]
     if charged > price:
         when = {AGAIN: ", asked again,", "sent a second time": ", sent twice,"}.get(how, "")
         title = f"{agent(last)}{when} costs {amount(charged)}, not {amount(price)}"
-        kind = "stream" if last.args.get("stream") else "whole"
-        key = f"overcharged {how} {kind} {'its own word' if price == said_itself else PRICE}"
         times = "twice" if charged == 2 * price else "more"  # a charge made twice is another defect
-        found = Sighting(title, f"{key} {times}", whole=True, former=((key, True),))
+        form = "stream" if last.args.get("stream") else "whole"
+        older = f"overcharged {how} {form} {'its own word' if price == said_itself else PRICE}"
+        former = ((f"{older} {times}", True), (older, True))
+        found = Sighting(title, f"overcharged {how} {times}", whole=True, former=former)
         yield Observation(found, frozenset({"charged", "charged_again"}))
 
 
