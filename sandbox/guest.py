@@ -25,7 +25,7 @@ from sandbox import strict_json
 from sandbox.errors import OUR_FAILURES, DeadlinePassed, Failure, JailBroken, cause_of
 from sandbox.spec import PROTOCOL, Context, Mistake, ToolSpec, as_record
 from sandbox.text import clean
-from sandbox.tools import tool
+from sandbox.tools import NAMES, tool
 from sandbox.validate import build, check
 
 EXIT_BAD_LINE = 3
@@ -57,6 +57,12 @@ class RequestLine:
     args: object = None
     calls: tuple[BatchedCall, ...] = ()
     starts_s: float = 0.0
+
+
+def preload() -> None:
+    """Load every tool, where many guests are forked from one process."""
+    for name in NAMES:
+        tool(name)
 
 
 def main() -> int:

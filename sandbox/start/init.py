@@ -55,7 +55,7 @@ def run_as_init(control_fd: int, limits: dict[str, int], child: Callable[[], int
     os.closerange(control_fd + 1, 1 << 20)
     control = socket.socket(fileno=control_fd)
     wake = _wake_on_child()
-    _hand_out_listener(control)
+    hand_out_listener(control)
     pid = os.fork()
     if pid == 0:
         control.close()
@@ -87,7 +87,7 @@ def _wake_on_child() -> int:
     return read_end
 
 
-def _hand_out_listener(control: socket.socket) -> None:
+def hand_out_listener(control: socket.socket) -> None:
     """Listen inside the empty network namespace and keep no copy: the only way out is served outside."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -8,7 +8,6 @@ import secrets
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -24,6 +23,8 @@ USER = 64_999
 ROOT = Path(__file__).parents[2]
 SITE = Path(sysconfig.get_path("purelib"))
 VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
+WAYS = ("forks", "bwrap")
+"""How bubblewrap's jails are made: forked, as those of runs are, or each from nothing."""
 CALLERS = ("root", "user") if os.geteuid() == 0 else ("user",)
 OPEN_WITHOUT_A_JAIL = (
     "F01",
@@ -91,16 +92,20 @@ def finish(process: subprocess.Popen[str]) -> Report:
 
 
 @pytest.fixture(scope="module")
-def reports() -> Iterator[dict[str, Report]]:
-    with ExitStack() as stack:
-        running = {caller: start(stack, caller, "bwrap") for caller in CALLERS}
-        yield {caller: finish(process) for caller, process in running.items()}
+def reports() -> dict[tuple[str, str], Report]:
+    found: dict[tuple[str, str], Report] = {}
+    for way in WAYS:
+        with ExitStack() as stack:
+            running = {caller: start(stack, caller, way) for caller in CALLERS}
+            found |= {(way, caller): finish(process) for caller, process in running.items()}
+    return found
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("caller", CALLERS)
 @pytest.mark.parametrize("name", [*ALL, *SCENARIOS])
-def test_the_fence_holds(reports: dict[str, Report], caller: str, name: str) -> None:
-    held, seen = reports[caller][name]
+def test_the_fence_holds(reports: dict[tuple[str, str], Report], way: str, caller: str, name: str) -> None:
+    held, seen = reports[way, caller][name]
     assert held, seen
 
 

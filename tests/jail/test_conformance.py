@@ -35,10 +35,12 @@ def open_backend(request: pytest.FixtureRequest, spool: Path) -> Jail:
     if request.param == "docker":
         engine: DockerEngine = request.getfixturevalue("dockerd")
         return DockerJail(IMAGE, pool=0, spool=spool, engine=EngineChoice(socket=engine.socket))
-    return BwrapJail(IMAGE, pool=0, spool=spool) if request.param == "bwrap" else LocalJail(IMAGE)
+    if request.param == "local":
+        return LocalJail(IMAGE)
+    return BwrapJail(IMAGE, pool=1 if request.param == "forks" else 0, spool=spool)
 
 
-@pytest.fixture(params=["bwrap", "docker", "local"])
+@pytest.fixture(params=["bwrap", "forks", "docker", "local"])
 async def jail(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Jail]:
     backend = open_backend(request, tmp_path)
     yield backend

@@ -32,7 +32,7 @@ async def try_fence(config: JailSection, clock: Clock) -> FenceRecord:
     An attempt that fails is made once more with nothing beside it: a busy machine is not a leak.
     """
     which = backend(config)
-    word = "bwrap"
+    word = "forks"
     if which == "docker":
         engine = engine_choice(config)
         word = f"docker {engine.url()} {engine.runtime} {engine.image}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,8 @@ Verdict = tuple[bool | None, str]
 
 @dataclass(frozen=True)
 class Backend:
-    """`bwrap`, or `docker` with an engine's URL, perhaps a runtime and an image: `docker unix:///x runsc`."""
+    """`forks`, bubblewrap's jails as runs have them; `bwrap`, those that it starts one by one; or `docker`
+    with an engine's URL, perhaps a runtime and an image: `docker unix:///x runsc`."""
 
     kind: str
     socket: str = ""
@@ -53,7 +55,8 @@ class Backend:
             runtime=self.runtime,
             image=self.image,
         )
-        return open_jail(config, image, pool=0, spool=spool, work=work)
+        pool = 1 if self.kind == "forks" and work is None else 0
+        return open_jail(config, image, pool=pool, spool=spool, work=work)
 
 
 @dataclass(frozen=True)
@@ -85,22 +88,25 @@ class Yard:
             await jail.aclose()
 
     def running(self, mark: int) -> list[int]:
-        """Host processes of jails with this time limit: the limits are on their command line."""
+        """Host processes of jails with this time limit: it is set, or on their command line."""
         found = []
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
                 try:
-                    command = (entry / "cmdline").read_bytes()
+                    command, limits = (entry / "cmdline").read_bytes(), (entry / "limits").read_text()
                 except OSError:
                     continue
-                if f'"cpu_s": {mark}'.encode() in command:
+                if f'"cpu_s": {mark}'.encode() in command or re.search(rf"cpu time +{mark} ", limits):
                     found.append(int(entry.name))
         return found
 
     def outer(self, mark: int) -> int:
-        """The process on our side of a jail: bubblewrap's outer one, or the engine's shim."""
+        """The process on our side of a jail: bubblewrap's, what waits for a fork, an engine's shim."""
         parents = {pid: stat.parent for pid in self.running(mark) if (stat := proc_stat(pid))}
         (first,) = [pid for pid, parent in parents.items() if parent not in parents]
+        if self.backend.kind == "forks":  # the first that has the limit is the guest
+            init = proc_stat(parents[first])
+            return init.parent if init else first
         return first if self.backend.kind == "bwrap" else parents[first]
 
 

@@ -50,9 +50,12 @@ def etc(layout: Layout) -> tuple[tuple[str, bytes], ...]:
 
 
 def bwrap_arguments(
-    shape: Shape, *, data_fds: Sequence[int], masks: Sequence[str], filter_fd: int, status_fd: int
+    shape: Shape, *, data_fds: Sequence[int], masks: Sequence[str], filter_fd: int | None, status_fd: int
 ) -> list[str]:
     """Return the options for one jail; `data_fds` hold the contents of `DATA`, in its order.
+
+    Without a filter they are those of a zygote (`sandbox/start/zygote.py`), where nothing hostile comes in:
+    its forks make a namespace each, cover what is covered here, and mount what can be written.
 
     Operations run in the order given: everything is mounted first and `/` becomes read-only last. No
     destination is named beneath a directory that a jail can write to (CVE-2026-87766). Sizes are given for
@@ -63,10 +66,11 @@ def bwrap_arguments(
     known = {"PATH": "/usr/bin:/bin", "HOME": shape.layout.box, "LANG": "C.UTF-8", **shape.layout.variables}
     if shape.library_path:
         known["LD_LIBRARY_PATH"] = shape.library_path
+    jail = filter_fd is not None
     box = shape.box if shape.box is not None else _tmpfs(shape.limits.box, "0700", shape.layout.box)
     files = [(str(fd), path) for fd, (path, _) in zip(data_fds, DATA, strict=True)]
     return [
-        *("--unshare-all", "--unshare-user", "--disable-userns"),
+        *("--unshare-all", "--unshare-user", *(("--disable-userns",) if jail else ())),
         *("--new-session", "--as-pid-1"),
         *("--cap-drop", "ALL", "--uid", "1000", "--gid", "1000", "--hostname", shape.layout.host),
         "--clearenv",
@@ -76,14 +80,15 @@ def bwrap_arguments(
         *(word for bind in shape.binds for word in bind),
         *(word for fd, path in files for word in ("--ro-bind-data", fd, path)),
         *("--proc", "/proc"),
-        *(word for path in masks for word in ("--ro-bind", "/dev/null", path)),
+        *(word for path in masks if jail for word in ("--ro-bind", "/dev/null", path)),
         *("--dev", "/dev"),
         *_tmpfs(shape.limits.shm, "1777", "/dev/shm"),
         *("--remount-ro", "/dev"),
         *_tmpfs(shape.limits.tmp, "1777", "/tmp"),
         *box,
         *("--chdir", shape.layout.box, "--remount-ro", "/"),
-        *("--seccomp", str(filter_fd), "--json-status-fd", str(status_fd)),
+        *(("--seccomp", str(filter_fd)) if jail else ()),
+        *("--json-status-fd", str(status_fd)),
     ]
 
 
@@ -127,8 +132,11 @@ class Bubblewrap:
 _ABANDON_S = 3.0
 
 
-async def spawn(shape: Shape, spool: Path) -> RunningJail:
-    """Start a jail and return it with its guest waiting; else JailError with bubblewrap's words."""
+async def spawn(shape: Shape, spool: Path, *, zygote: bool = False) -> RunningJail:
+    """Start a jail and return it with its guest waiting; else JailError with bubblewrap's words.
+
+    A zygote in its place has its guest loaded, and waits for what to fork.
+    """
     plumbing = Plumbing()
     control, far_control = plumbing.control()
     stdin, request = plumbing.pipe(inward=True)
@@ -139,7 +147,7 @@ async def spawn(shape: Shape, spool: Path) -> RunningJail:
     status = plumbing.own(os.dup(far_status))
     outer: subprocess.Popen[bytes] | None = None
     try:
-        outer = _start(shape, plumbing, far_control, (request, result, words), far_status)
+        outer = _start(shape, plumbing, far_control, (request, result, words), far_status, zygote=zygote)
         plumbing.close_theirs()
         outer_fd = plumbing.own(os.pidfd_open(outer.pid))
         listener = plumbing.own_socket(await await_listener(control, outer_fd))
@@ -151,10 +159,7 @@ async def spawn(shape: Shape, spool: Path) -> RunningJail:
         message = _abandon(outer, status, stderr) if outer else ""
         plumbing.close()
         if isinstance(error, (JailError, OSError, subprocess.SubprocessError, ValueError)):
-            reason = message or str(error) or type(error).__name__
-            why, remedy = explained(reason)
-            message = f"{why} ({reason})" if why else reason
-            raise JailError(f"no jail could be made: {message}", remedy=remedy) from error
+            raise no_jail(message or str(error) or type(error).__name__) from error
         raise
     plumbing.keep()
     os.close(status)
@@ -170,20 +175,38 @@ async def spawn(shape: Shape, spool: Path) -> RunningJail:
     )
 
 
+def no_jail(reason: str) -> JailError:
+    """The error of a jail that could not be made: what the reason means here, and a remedy where known."""
+    why, remedy = explained(reason)
+    return JailError(f"no jail could be made: {f'{why} ({reason})' if why else reason}", remedy=remedy)
+
+
+def masks() -> list[str]:
+    """What this host shows of `HOST_FACTS`."""
+    return [path for path in HOST_FACTS if os.path.exists(path)]
+
+
 def _start(
-    shape: Shape, plumbing: Plumbing, control: int, standard: tuple[int, int, int], status: int
+    shape: Shape,
+    plumbing: Plumbing,
+    control: int,
+    standard: tuple[int, int, int],
+    status: int,
+    *,
+    zygote: bool,
 ) -> subprocess.Popen[bytes]:
     words = bwrap_arguments(
         shape,
         data_fds=[plumbing.file(content) for _, content in etc(shape.layout)],
-        masks=[path for path in HOST_FACTS if os.path.exists(path)],
-        filter_fd=plumbing.file(seccomp_filter()),
+        masks=masks(),
+        filter_fd=None if zygote else plumbing.file(seccomp_filter()),
         status_fd=status,
     )
     options = plumbing.file(b"".join(word.encode() + b"\0" for word in words))
     limits = asdict(shape.limits) | ({} if shape.box is None else {"box": 0})
-    guest = [shape.python, "-I", "-S", "-B", shape.layout.inside("/opt/sandbox/__main__.py")]
-    guest += [str(control), json.dumps(limits), shape.guest]
+    program = "start/zygote.py" if zygote else "__main__.py"
+    guest = [shape.python, "-I", "-S", "-B", shape.layout.inside(f"/opt/sandbox/{program}")]
+    guest += [str(control), shape.guest] if zygote else [str(control), json.dumps(limits), shape.guest]
     stdin, stdout, stderr = standard
     return shape.start(
         lambda: subprocess.Popen(
