@@ -30,7 +30,7 @@ def reports() -> dict[str, Report]:
     found: dict[str, Report] = {}
     for caller in CALLERS:
         with ExitStack() as stack:
-            found[caller] = finish(start(stack, caller, "bwrap"))
+            found[caller] = finish(start(stack, caller, "forks"))
     if why := why_no_engine():
         print(f"no column for Docker: {why}", file=sys.stderr)
         return found
