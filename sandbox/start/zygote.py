@@ -56,7 +56,7 @@ def main() -> NoReturn:
         init.run_as_init(fd, limits, guest.main)
 
     _named("qa-zygote")
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a fork: its status goes over its socket
+    signal.signal(signal.SIGCHLD, _reap)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.collect()
     gc.freeze()  # a collection in a fork would write to, and so copy, all that it shares
@@ -70,6 +70,15 @@ def main() -> NoReturn:
             _hold(message, fds, become)
         for fd in fds:
             os.close(fd)
+
+
+def _reap(*_: object) -> None:
+    """Wait for forks that have ended: how a jail ended goes over its socket, its time is on our account."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return
 
 
 def _hold(
