@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -60,6 +62,13 @@ from sandbox.tools import TOOLS
 WAIT_S = 0.5
 """Between two looks at whether the state directory is free."""
 
+PLAN = ("persona", "probe", "severity", "tools", "would run")
+
+
+class IdlePersona(UsageError):
+    """A persona of which nothing applies to the platform."""
+
+
 app = make_app()
 Wait = Annotated[
     bool,
@@ -73,7 +82,11 @@ Wait = Annotated[
 
 @app.command()
 def run_persona(  # noqa: PLR0913  a command
-    persona: Annotated[str, typer.Argument(help="Name of a persona, such as qa-smoke.")],
+    persona: Annotated[str, typer.Argument(help="Name of a persona, such as qa-smoke.")] = "",
+    every: Annotated[
+        bool,
+        typer.Option("--all", help="Fire every persona that applies here, one after another, triage last."),
+    ] = False,
     platform: Annotated[
         str | None, typer.Option(help="Profile to run against; default: the configured one.")
     ] = None,
@@ -92,9 +105,13 @@ def run_persona(  # noqa: PLR0913  a command
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Fire one persona now. Exits 1 when it found something, 0 when everything that applies was looked at
-    and is healthy."""
+    """Fire one persona now, or all. Exits 1 when it found something, 0 when everything that applies was
+    looked at and is healthy."""
     folder = state()
+    if every is bool(persona):
+        raise UsageError("which persona is to run", remedy="fleet run PERSONA, or fleet run --all")
+    if every and (probe or follow):
+        raise UsageError("--probe and --follow are of one persona", remedy="fleet run PERSONA")
     if follow and queue:
         raise UsageError("--follow works only for a run in this process", remedy="fleet runs follow RUN")
     if queue and (probe or no_post):
@@ -102,36 +119,83 @@ def run_persona(  # noqa: PLR0913  a command
             "--probe and --no-post work only for a run in this process",
             remedy="run without --queue",
         )
+    names = in_order(roster()[0]) if every else [persona]
     if dry_run:
-        chosen = only(one(persona), probe)
-        plan = run(lambda: _planned(chosen, platform, read_dial(folder / DIAL).rung))
-        columns = ("probe", "severity", "tools", "would run")
-        put_rows(plan, columns, as_json=as_json)
+        plans = _plans(names, probe, platform, folder)
+        rows = [{"persona": name, **row} if every else row for name, plan in plans for row in plan]
+        put_rows(rows, PLAN if every else PLAN[1:], as_json=as_json)
         return
     refuse_if_stopped(folder)
     if queue:
-        data = ask_for(folder, persona, platform)
-        data = run(lambda: outcome(folder, data["run"])) if wait else data
+        said = [ask_for(folder, name, platform) for name in names]
+        said = [run(partial(outcome, folder, one["run"])) for one in said] if wait else said
     else:
-        chosen = only(one(persona), probe)
         if daemon := daemon_of(folder):
             raise TryAgain(
-                f"the daemon (pid {daemon}) is running here", remedy=f"fleet run {persona} --queue"
+                f"the daemon (pid {daemon}) is running here",
+                remedy=f"fleet run {'--all' if every else persona} --queue",
             )
         if wait:
             _wait_for(folder)
-        posts = not no_post
-
-        async def fire_it() -> dict[str, Any]:
-            if not follow:
-                return await fire_one(chosen, platform, posts)
-            async with followed(as_json=as_json) as live:
-                return await fire_one(chosen, platform, posts, live)
-
-        data = run(fire_it)
-    put(data, as_json=as_json, text=lambda: show_report(data))
-    if code := 0 if data.get("queued") else exit_code(data):
+        chosen = [only(one(name), probe) for name in names]
+        said = _fired(chosen, platform, every=every, posts=not no_post, follow=follow, as_json=as_json)
+    put({"runs": said} if every else said[0], as_json=as_json, text=lambda: _show(said, every=every))
+    codes = [0 if data.get("queued") else exit_code(data) for data in said]
+    if code := 1 if 1 in codes else max(codes, default=0):
         raise typer.Exit(code)
+
+
+def in_order(personas: Mapping[str, LoadedPersona]) -> list[str]:
+    """All that looks, by name, and then triage; what proposes fixes is not fired with the others."""
+    drivers = {name: loaded.persona.driver for name, loaded in personas.items()}
+    return sorted(
+        (name for name, driver in drivers.items() if driver != FIX), key=lambda n: (drivers[n] == TRIAGE, n)
+    )
+
+
+def _fired(
+    chosen: list[LoadedPersona],
+    platform: str | None,
+    *,
+    every: bool,
+    posts: bool,
+    follow: bool,
+    as_json: bool,
+) -> list[dict[str, Any]]:
+    """Each in turn; of several, one that has nothing to look at here is told and left out."""
+
+    async def fire_it(persona: LoadedPersona) -> dict[str, Any]:
+        if not follow:
+            return await fire_one(persona, platform, posts)
+        async with followed(as_json=as_json) as live:
+            return await fire_one(persona, platform, posts, live)
+
+    said = []
+    for persona in chosen:
+        if every and persona.persona.driver == TRIAGE and not posts:
+            continue
+        try:
+            said.append({"persona": persona.persona.name, **run(partial(fire_it, persona))})
+        except IdlePersona as idle:
+            if not every:
+                raise
+            note(str(idle))
+        refuse_if_stopped(state())
+    return said
+
+
+def _plans(
+    names: list[str], probe: str, platform: str | None, folder: Path
+) -> list[tuple[str, list[dict[str, Any]]]]:
+    rung = read_dial(folder / DIAL).rung
+    return [(name, run(partial(_planned, only(one(name), probe), platform, rung))) for name in names]
+
+
+def _show(said: list[dict[str, Any]], *, every: bool) -> None:
+    for data in said:
+        if every and not data.get("queued"):
+            print(f"\n{data['persona']}")
+        show_report(data)
 
 
 def _wait_for(folder: Path) -> None:
@@ -214,7 +278,7 @@ async def fire_one(
     ) as world:
         note(f"platform {world.platform.name}: {in_short(world.platform)}")
         if why := why_idle(persona.persona, Capabilities(world.platform)):
-            raise UsageError(f"{persona.persona.name}: {why}", remedy="fleet platform check")
+            raise IdlePersona(f"{persona.persona.name}: {why}", remedy="fleet platform check")
         if posts:
             await recovered(world)  # what an earlier run still owes the log
         else:
