@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
 from urllib.parse import unquote
 
+import graphql
 import httpx
 import pytest
 
 from fleet.config import Platform
 from fleet.drivers.explore.documents import api, api_cases
+from fleet.drivers.explore.documents import graphql as api_graphql
 from fleet.drivers.explore.documents.api_description import ApiDescription, read_description
 from fleet.drivers.explore.driver import explorer
 from fleet.drivers.explore.notebook import Notebook
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import ExplorerContext
 from fleet.drivers.explore.table import chosen
+from fleet.oracles.documents.graphql_guesses import MOST
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.table import judge
+from fleet.personas.model import Step
 from tests.doubles.drivers import MemoryDesk
 from tests.drivers.orchard import DEFECTS, DESCRIPTION, orchard
 
@@ -277,3 +281,54 @@ def test_a_document_that_shows_calls_is_asked_like_a_description() -> None:
     assert not any("/v3/other" in url or "/v4/" in url for url in urls)
     bodies = [str(one["body"]) for one in asked if one.get("method") == "POST" and "body" in one]
     assert any(body.startswith('{"text": "') and not body.endswith("}") for body in bodies)  # cut
+
+
+SCHEMA = graphql.build_schema(
+    "type User { id: ID! name: String email: String } type Query { me: User user(id: ID!): User }"
+    " type Mutation { login(username: String!, password: String!): String"
+    " register(username: String!, email: String!, password: String!): User }"
+)
+
+
+def refusing(steps: Sequence[Step]) -> dict[str, Any]:
+    """An endpoint, `/graphql`, that tells no schema: what it answers to the last of these steps."""
+    url, fields = str(steps[-1].args["url"]), steps[-1].args.get("fields", {})
+    if "/graphql" not in url or "/graphql/" in url or "/api/graphql" in url:
+        return {"ok": False, "status": 404, "text": "not found"}
+    document = unquote(url.partition("?query=")[2]) or str(fields.get("query", ""))
+    if not document:
+        return {"ok": False, "status": 400, "text": '{"errors": [{"message": "no query"}]}'}
+    rules = [*graphql.specified_rules, graphql.NoSchemaIntrospectionCustomRule]
+    errors = graphql.validate(SCHEMA, graphql.parse(document), rules)
+    said = {"errors": [one.formatted for one in errors]} if errors else {"data": {"__typename": "Query"}}
+    return {"ok": not errors, "status": 400 if errors else 200, "text": json.dumps(said)}
+
+
+@pytest.mark.parametrize("acts", [True, False])
+def test_a_graphql_api_that_tells_no_schema_is_guessed(acts: bool) -> None:
+    web = {"site": "http://127.0.0.1:1", "act_paths": ["{site}/graphql"]}
+    platform = Platform.model_validate({"name": "closed", "web": web})
+    tools = frozenset({"qa_fetch", "qa_account"})
+    made = api.make(ExplorerContext(platform=platform, tools=tools, acts=acts), Random(1), {})
+    entered, guesses, methods = list[Mapping[str, Any]](), 0, set[str]()
+    while asked := made.ask(48):
+        for question in asked:
+            if question.steps[-1].tool == "qa_account":
+                entered.append(question.steps[-1].args)
+                made.learn(question, [{"ok": False, "error": "not played"}] * len(question.steps))
+                continue
+            if isinstance(question, api_graphql.GraphqlGuess):
+                guesses += 1
+                methods.add(str(question.steps[-1].args.get("method", "GET")))
+            made.learn(question, [refusing(question.steps[: at + 1]) for at in range(len(question.steps))])
+    assert methods == ({"GET", "POST"} if acts else {"GET"})
+    assert guesses <= MOST
+    if acts:
+        documents = {name.partition("#")[2]: text for name, text in entered[0]["documents"].items()}
+        assert documents == {
+            "login": "mutation($username: String!, $password: String!)"
+            " { login(username: $username, password: $password) }",
+            "me": "query { me { id name email } }",
+            "register": "mutation($username: String!, $email: String!, $password: String!)"
+            " { register(username: $username, email: $email, password: $password) { id name email } }",
+        }

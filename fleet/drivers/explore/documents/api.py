@@ -29,7 +29,8 @@ from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import ExplorerContext, Results
 from fleet.oracles.account.tokens import attempts
 from fleet.oracles.documents.api_document import api_document, is_description
-from fleet.oracles.documents.graphql import PROBES, speaks_graphql
+from fleet.oracles.documents.graphql import PROBES, as_openapi, speaks_graphql
+from fleet.oracles.documents.graphql_guesses import GuessedSchema
 from fleet.oracles.documents.openapi import operations, server
 from fleet.personas.model import Step
 from sandbox.spec import SAFE
@@ -105,6 +106,8 @@ class ApiExplorer:
         self._known = known_start(context.platform)
         self._endpoints: list[str] = []
         """Where a GraphQL API may be."""
+        self._guesses: dict[str, GuessedSchema] = {}
+        """Of GraphQL APIs that do not tell their schemas, by URL."""
         self._unread: dict[str, str] = {}
         """Why a description that was found could not be read, by its URL."""
 
@@ -147,6 +150,9 @@ class ApiExplorer:
             self._next[:0] = [one for rows in self._rows for one in rows.raised(question, facts)]
         if isinstance(question, graphql.GraphqlLookup) and results:
             self._met_graphql(question, results[-1])
+        if isinstance(question, graphql.GraphqlGuess) and question.guess and results:
+            self._guesses[question.url].learn(question.guess, str(results[-1].get("text", "")))
+            self._guess(question.url, question.steps[-1])
         if not isinstance(question, DescriptionLookup) or not results:
             return
         self._read(question, results[0])
@@ -234,10 +240,27 @@ class ApiExplorer:
         if not asked.schema:
             self._next += graphql.first(url, acts=acts) if speaks_graphql(text) else ()
             return
-        read = api_document(text)
-        if isinstance(read, str) or url in self.found:
+        read, posts = api_document(text), "method" in asked.steps[-1].args  # which may tell what GET hides
+        if not isinstance(read, str):
+            self._enter_graphql(url, read, asked.steps[-1])
+        elif speaks_graphql(text) and url not in self._guesses and (posts or not acts):
+            self._guesses[url] = GuessedSchema(mutations=acts)
+            self._guess(url)
+
+    def _guess(self, url: str, last: Step | None = None) -> None:
+        """Ask what there is for names; then go on as with a schema that was told."""
+        guesses = self._guesses[url]
+        if guess := guesses.next():
+            self._next.insert(0, graphql.guessing(url, guess))
+        elif last is not None and (schema := guesses.schema()):
+            self._enter_graphql(url, as_openapi(schema), last)
+
+    def _enter_graphql(self, url: str, read: Mapping[str, Any], source: Step) -> None:
+        """Ask for the fields of a schema as two accounts, and what bounds a request."""
+        if url in self.found:
             return
-        self.found[url] = (ApiDescription(read, (), read, 0), "")
+        acts = self._acts and self._urls.may_act(url)
+        self.found[url] = (ApiDescription(dict(read), (), dict(read), 0), "")
         actual = urlsplit(self._urls.actual(url)).path
         places = ApiPlaces(
             lambda path: f"{url}#{path.lstrip('/')}",
@@ -246,7 +269,7 @@ class ApiExplorer:
         )
         self._next += graphql.bounds(url, read.get(PROBES, {})) if acts else ()
         if self._accounts:
-            self._enter(url, api_rows.AccountRows.of(read, asked.steps[-1], places, self._known), needed=True)
+            self._enter(url, api_rows.AccountRows.of(read, source, places, self._known), needed=True)
 
     def _enter(self, url: str, rows: api_rows.AccountRows | str, *, needed: bool) -> None:
         """Ask as two accounts, or know why not; `needed`: the API has something for accounts alone."""

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from fleet.drivers.desk import Question
 from fleet.oracles.documents.graphql import INTROSPECTION
 from fleet.oracles.documents.graphql_bounds import ALIASES, BATCH, DEEP
+from fleet.oracles.documents.graphql_guesses import Guess
 from fleet.personas.model import Step
 from sandbox.tools.qa_fetch import LONGEST
 
@@ -24,6 +25,21 @@ class GraphqlLookup(Question):
 
     url: str = ""
     schema: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GraphqlGuess(Question):
+    """What an API that does not tell its schema says of some names."""
+
+    url: str = ""
+    guess: Guess | None = None
+
+
+def guessing(url: str, guess: Guess) -> GraphqlGuess:
+    """Queries by GET, which is reading; a document that says mutation is refused by GET for that alone."""
+    if guess.root == "query":
+        return GraphqlGuess((_by_get(url, guess.document),), url=url, guess=guess)
+    return GraphqlGuess((_by_post(url, fields={"query": guess.document}),), url=url, guess=guess)
 
 
 def lookup(url: str) -> GraphqlLookup:
