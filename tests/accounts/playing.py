@@ -26,7 +26,7 @@ from tests.sandbox.doubles import Bench, bench
 
 CHAIN = {"rpc": "http://127.0.0.1:1", "id": 1, "diamond": "0x" + "11" * 20}
 GRANTED = frozenset({"qa_fetch", "qa_account"})
-MOST = 120
+MOST = 300
 """Questions of one explorer."""
 
 

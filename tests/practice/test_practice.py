@@ -45,6 +45,14 @@ BY_GRAPHQL = {"graphql-aliases", "graphql-batch", "graphql-depth", "graphql-sche
             | {"account-altered", "account-quoted", "account-climb", "account-computed"},
             marks=LONG,
         ),
+        pytest.param(
+            kitchen.create_app,  # its schema is not told: what it says of names is all that there is
+            frozenset(kitchen.DEFECTS) - OPEN,
+            {"account-climb", "account-ended", "account-endless", "account-fetch", "account-guessed"}
+            | {"account-named", "account-password", "account-private", "account-quoted", "account-token"}
+            | (BY_GRAPHQL - {"graphql-schema"}),
+            marks=LONG,
+        ),
         (
             clinic.create_app,
             frozenset(clinic.DEFECTS),

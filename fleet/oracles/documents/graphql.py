@@ -51,9 +51,15 @@ def is_introspection(document: object) -> bool:
 def speaks_graphql(text: str) -> bool:
     """Whether an answer to `{__typename}` is that of a GraphQL API: the name of a type, or its errors."""
     read = parsed(text)
-    data, errors = (read.get("data"), read.get("errors")) if isinstance(read, dict) else (None, None)
-    typed = isinstance(data, dict) and isinstance(data.get("__typename"), str)
-    return typed or any("message" in one for one in _tables(errors))
+    errors = read.get("errors") if isinstance(read, dict) else None
+    return names_type(text) or any("message" in one for one in _tables(errors))
+
+
+def names_type(text: str) -> bool:
+    """Whether an answer to `{__typename}` has it: the query was done, by whatever method it came."""
+    read = parsed(text)
+    data = read.get("data") if isinstance(read, dict) else None
+    return isinstance(data, dict) and isinstance(data.get("__typename"), str)
 
 
 def as_openapi(document: object) -> dict[str, Any]:

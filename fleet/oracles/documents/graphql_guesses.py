@@ -21,8 +21,10 @@ from fleet.oracles.texts import parsed
 ABSENT = "qaNoSuchField"
 _LITERAL = "qaX"
 """A value that is of no usual type: an enumeration's, of none."""
-MOST, ROW, FIELDS, DEEP = 48, 56, 6, 3
+MOST, ROW, FIELDS, DEEP = 64, 56, 6, 3
 """Documents in all, names in one, fields whose arguments one asks for, objects below a root."""
+MOST_CUT = 128
+"""Documents of an API that says a few errors of each only: what comes after them is asked for again."""
 _WORDS = {
     kind: words.split()
     for kind, words in tomllib.loads(Path(__file__).with_name("graphql_words.toml").read_text()).items()
@@ -100,6 +102,8 @@ class GuessedSchema:
     needed: set[tuple[str, str]] = field(default_factory=set)
     """Of `inputs`, type and name."""
     enums: set[str] = field(default_factory=set)
+    cut: bool = False
+    """Whether an answer did not have all errors."""
     _waiting: deque[Guess] = field(default_factory=deque)
     _made: int = 0
 
@@ -110,7 +114,7 @@ class GuessedSchema:
 
     def next(self) -> Guess | None:
         """The next document; None when the schema is as good as it gets."""
-        if not self._waiting or self._made >= MOST:
+        if not self._waiting or self._made >= (MOST_CUT if self.cut else MOST):
             return None
         self._made += 1
         return self._waiting.popleft()
@@ -165,28 +169,30 @@ class GuessedSchema:
             if of.endswith("!") or _inner(of) not in self.enums
         ]
 
-    def _fields(self, root: str, way: tuple[str, ...], names: Iterable[str]) -> None:
-        """Ask what the type at a way has of these names."""
+    def _fields(self, root: str, way: tuple[str, ...], names: Iterable[str], *, soon: bool = False) -> None:
+        """Ask what the type at a way has of these names, `soon` before all else."""
         left = [name for name in dict.fromkeys(names) if _NAME.fullmatch(name)]
         for at in range(0, len(left), ROW):
             row = left[at : at + ROW]
             opened = "".join(f" {one} {{" for one in way)
-            lines = [f"{root} {{ {ABSENT}{opened}", ABSENT, *row, "}" * (len(way) + 1)]
-            where = {number: ("", name) for number, name in enumerate(row, 3)}
-            self._waiting.append(Guess(root, way, "\n".join(lines), where))
+            lines = [f"{root} {{{opened}", *row, ABSENT, "}" * (len(way) + 1)]
+            where = {number: ("", name) for number, name in enumerate(row, 2)}
+            place = 0 if soon else len(self._waiting)
+            self._waiting.insert(place, Guess(root, way, "\n".join(lines), where))
 
     def _learn_fields(self, guess: Guess, said: Sequence[tuple[str, int]]) -> None:
         unknown, meant, own = set[str](), list[str](), ""
         for message, line in said:
-            if (found := _UNKNOWN.search(message)) and line != 1:
-                own = found[2] if found[1] == ABSENT else own
+            if (found := _UNKNOWN.search(message)) and line > 1:
+                own = found[2]
                 unknown.add(found[1])
                 meant += _suggested(message)
-        if not own:
+        names, rest = self._judged(guess, said)
+        if not own or not names:
             return
+        self._fields(guess.root, guess.way, (name for _, name in rest))
         self.names[guess.root, guess.way] = own
         known = self.types.setdefault(own, _Type())
-        names = [name for _, name in guess.lines.values()]
         objects = {found[1]: found[2] for message, _ in said if (found := _OBJECT.search(message))}
         fresh = [name for name in names if name not in unknown and name not in known.fields]
         for name in fresh:
@@ -194,11 +200,22 @@ class GuessedSchema:
         known.asked |= {*names, *known.fields}
         if close := [name for name in dict.fromkeys(meant) if name not in known.asked]:
             known.asked |= set(close)
-            self._fields(guess.root, guess.way, close)
+            self._fields(guess.root, guess.way, close, soon=True)
         for found in (needs for message, _ in said if (needs := _NEEDS.search(message))):
             if (name := found["field"] or found["of"]) in fresh:
                 self._takes(guess, known, name, found["name"] or found["named"], found["type"])
         self._further(guess, known, fresh)
+
+    def _judged(
+        self, guess: Guess, said: Sequence[tuple[str, int]]
+    ) -> tuple[list[str], list[tuple[str, str]]]:
+        """The names that an answer is about, and the lines that it does not reach: the field that is nowhere
+        stands behind them all, and is not among the errors."""
+        absent = any((found := _UNKNOWN.search(message)) and found[1] == ABSENT for message, _ in said)
+        last = max((line for _, line in said), default=0)
+        rest = [] if absent else [asked for line, asked in guess.lines.items() if line > last]
+        self.cut |= not absent
+        return [name for line, (_, name) in guess.lines.items() if absent or line <= last], rest
 
     def _further(self, guess: Guess, known: _Type, fresh: Sequence[str]) -> None:
         """The objects that these fields are, and what the fields of a root take."""
@@ -214,14 +231,14 @@ class GuessedSchema:
 
     def _arguments(self, root: str, asked: Mapping[str, tuple[str, Sequence[str]]]) -> None:
         """Ask what fields take of these names, each in its line; or what an argument has, an object."""
-        lines, where = [f"{root} {{ {ABSENT}"], dict[int, tuple[str, str]]()
+        lines, where = [f"{root} {{"], dict[int, tuple[str, str]]()
         for at, (name, (argument, names)) in enumerate(asked.items()):
             lines.append(f"a{at}: {name}({f'{argument}: {{' if argument else ''}")
             for one in dict.fromkeys(names):
                 lines.append(f"{one}: {_LITERAL}")
                 where[len(lines)] = (f"{name} {argument}".strip(), one)
-            lines.append(f"{'}' if argument else ''}) {{ {ABSENT} }}")
-        self._waiting.append(Guess(root, (), "\n".join([*lines, "}"]), where, arguments=True))
+            lines.append("})" if argument else ")")
+        self._waiting.append(Guess(root, (), "\n".join([*lines, ABSENT, "}"]), where, arguments=True))
 
     def _learn_arguments(self, guess: Guess, said: Sequence[tuple[str, int]]) -> None:
         known = self.types.get(self.names.get((guess.root, ()), ""))
@@ -246,6 +263,10 @@ class GuessedSchema:
                     self.inputs.setdefault(inner, {}).setdefault(name, typed[line])
                 else:
                     self._takes(guess, known, top, name, typed[line])
+        judged, rest = self._judged(guess, said)
+        for owner in dict.fromkeys(owner for owner, _ in rest) if judged else ():
+            top, _, argument = owner.partition(" ")
+            self._arguments(guess.root, {top: (argument, [name for of, name in rest if of == owner])})
         for owner, names in close.items():
             top, _, argument = owner.partition(" ")
             asked = {name for of, name in guess.lines.values() if of == owner}

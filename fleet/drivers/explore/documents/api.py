@@ -29,7 +29,7 @@ from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import ExplorerContext, Results
 from fleet.oracles.account.tokens import attempts
 from fleet.oracles.documents.api_document import api_document, is_description
-from fleet.oracles.documents.graphql import PROBES, as_openapi, speaks_graphql
+from fleet.oracles.documents.graphql import PROBES, as_openapi, names_type, speaks_graphql
 from fleet.oracles.documents.graphql_guesses import GuessedSchema
 from fleet.oracles.documents.openapi import operations, server
 from fleet.personas.model import Step
@@ -108,6 +108,8 @@ class ApiExplorer:
         """Where a GraphQL API may be."""
         self._guesses: dict[str, GuessedSchema] = {}
         """Of GraphQL APIs that do not tell their schemas, by URL."""
+        self._by_get: set[str] = set()
+        """GraphQL APIs that answer queries by GET."""
         self._unread: dict[str, str] = {}
         """Why a description that was found could not be read, by its URL."""
 
@@ -239,11 +241,12 @@ class ApiExplorer:
         acts = self._acts and self._urls.may_act(url)
         if not asked.schema:
             self._next += graphql.first(url, acts=acts) if speaks_graphql(text) else ()
+            self._by_get |= {url} if names_type(text) else set()
             return
         read, posts = api_document(text), "method" in asked.steps[-1].args  # which may tell what GET hides
         if not isinstance(read, str):
             self._enter_graphql(url, read, asked.steps[-1])
-        elif speaks_graphql(text) and url not in self._guesses and (posts or not acts):
+        elif speaks_graphql(text) and url not in self._guesses and (posts if acts else url in self._by_get):
             self._guesses[url] = GuessedSchema(mutations=acts)
             self._guess(url)
 
@@ -251,7 +254,7 @@ class ApiExplorer:
         """Ask what there is for names; then go on as with a schema that was told."""
         guesses = self._guesses[url]
         if guess := guesses.next():
-            self._next.insert(0, graphql.guessing(url, guess))
+            self._next.insert(0, graphql.guessing(url, guess, reads=url in self._by_get))
         elif last is not None and (schema := guesses.schema()):
             self._enter_graphql(url, as_openapi(schema), last)
 

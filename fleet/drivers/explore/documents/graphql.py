@@ -35,9 +35,9 @@ class GraphqlGuess(Question):
     guess: Guess | None = None
 
 
-def guessing(url: str, guess: Guess) -> GraphqlGuess:
-    """Queries by GET, which is reading; a document that says mutation is refused by GET for that alone."""
-    if guess.root == "query":
+def guessing(url: str, guess: Guess, *, reads: bool) -> GraphqlGuess:
+    """Queries by GET where it `reads`; a document that says mutation is refused by GET for that alone."""
+    if guess.root == "query" and reads:
         return GraphqlGuess((_by_get(url, guess.document),), url=url, guess=guess)
     return GraphqlGuess((_by_post(url, fields={"query": guess.document}),), url=url, guess=guess)
 
