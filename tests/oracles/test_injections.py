@@ -5,7 +5,10 @@ from __future__ import annotations
 import html
 import json
 import re
+import sqlite3
 from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import replace
 from random import Random
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -125,6 +128,43 @@ def ask(question: Question, site: Site) -> list[str]:
             assert one.oracle in {two.oracle for two in table.judge(again, FACTS)}  # as a repro asks it
             said.append(one.oracle)
     return said
+
+
+def boats(order: str) -> Answer:
+    """A list as a real database orders it."""
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.execute("create table boats (id integer primary key, name text)")
+        db.executemany("insert into boats (name) values (?)", [("wren",), ("auk",), ("teal",)])
+        try:
+            rows = db.execute(f"select name from boats order by {order}").fetchall()
+        except sqlite3.Error:
+            return page("<p>bad order</p>", 400)
+    return page("".join(f"<li>{name}</li>" for (name,) in rows))
+
+
+@pytest.mark.parametrize("name", ["sort", "order_by", "orderBy", "ordering"])
+@pytest.mark.parametrize(
+    ("orders", "heard"),
+    [
+        (boats, {"condition-injection"}),
+        (lambda order: boats(order if order in ("id", "name") else "id"), set()),
+        (lambda order: boats(order) if order in ("id", "name") else page("<p>bad order</p>", 400), set()),
+        (lambda order: page(f"<h1>by {html.escape(order)}</h1>"), set()),
+    ],
+    ids=["raw", "falls back", "refuses", "shows it"],
+)
+def test_a_column_to_sort_by_is_not_a_program(
+    name: str, orders: Callable[[str], Answer], heard: set[str]
+) -> None:
+    point = Point("{site}/boats?q=name", "query", "q", "name")
+    asked = questions(replace(point, name=name), Random(3))
+    steps = [
+        [point.step(parse_qs(urlsplit(str(step.args["url"])).query)[name][0]) for step in one.steps]
+        for one in asked
+        if any("CASE WHEN" in unquote(str(step.args["url"])) for step in one.steps)
+    ]
+    assert len(steps) == 1
+    assert set(ask(Question(tuple(steps[0])), lambda value, _: orders(value))) == heard
 
 
 @pytest.mark.parametrize("site", [healthy, strict, api])

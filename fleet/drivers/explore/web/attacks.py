@@ -7,6 +7,7 @@ system lets everybody read. Canaries and factors come from `chance`, so that a r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from urllib.parse import quote, urlsplit
@@ -21,6 +22,10 @@ READ = frozenset({"GET", "HEAD"})
 UP = 12
 """Folders that a path climbs out of: more than there are, since above the last one is only itself."""
 
+_ORDERS = re.compile(
+    r"(?i)(?:sort|order)(?:[_-]?(?:by|ing|col|column|field))?\Z|\A(?:by|column|group[_-]?by)\Z"
+)
+"""Inputs whose value stands in a query as a column's name, where no quote is around it."""
 Attack = Callable[[Point, Random], Iterator[Question]]
 
 
@@ -162,6 +167,8 @@ def _condition(point: Point, chance: Random) -> Iterator[Question]:
     forms.append((value, f"{value}%%' AND '{one}%%'='%s"))
     if point.method in READ:
         forms.append((f"qa{value}", f"qa{value}' OR '{one}'='%s"))
+    if _ORDERS.search(point.name):  # in the order of the column where the condition holds, else in none
+        forms.insert(0, (value, f"(CASE WHEN {one}=%s THEN {value} ELSE NULL END)"))
     for plain, form in forms:
         true, false = (form.replace("%s", str(other)).replace("%%", "%") for other in (one, two))
         yield Question(tuple(point.step(text) for text in (plain, true, false, true, false)))
