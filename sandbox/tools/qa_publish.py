@@ -48,6 +48,8 @@ class Result(ToolAnswer):
     """[gas] Gas by the node's estimate."""
     gas_quote: int | None = field(default=None, metadata=ABSENT)
     """[gas] The platform's own figure; absent where it states none."""
+    unjudged: tuple[str, ...] = ()
+    """What the platform states or does not state, and could not be asked for."""
     gas_limit: int = 0
     """[gas] Gas that was offered."""
     app_read_back: bool = False
@@ -70,7 +72,10 @@ def run(args: Args, ctx: Context) -> Result:
     (agent_id,) = rpc.view(ctx, "idOfName", args.name, deadline=deadline)
     if not isinstance(agent_id, int) or agent_id == 0:
         raise Mistake("/args/name: not registered; qa_create it first")
-    result = replace(result, gas_quote=_quote(done.module, ctx, deadline))
+    try:
+        result = replace(result, gas_quote=_quote(done.module, ctx, deadline))
+    except Failure:  # one that was not heard is not one that is not stated
+        result = replace(result, unjudged=("gas_quote",))
     result = _write_module(result, args.name, agent_id, done.module, ctx, deadline)
     if result.error:
         return result
@@ -150,14 +155,19 @@ def _read_back(result: Result, agent_id: int, module: bytes, ctx: Context, deadl
 
 
 def _quote(module: bytes, ctx: Context, deadline: Deadline) -> int | None:
-    """The platform's own figure for this size; None if it states none, which is not a defect."""
+    """The platform's own figure for this size; None if it states none, which is not a defect.
+
+    Failure when it does not answer, or limits its callers.
+    """
     if not ctx.site:
         return None
     url = http.absolute(f"{ctx.site.rstrip('/')}/api/estimate?bytes={len(module)}", "/ctx/site")
+    reply = http.send(http.HttpRequest("GET", url), deadline.within(5.0))
+    if not reply.by_broker and (reply.status == 429 or reply.status >= 500):
+        raise Failure("http", "the platform's figure cannot be had now", status=reply.status)
     try:
-        reply = http.send(http.HttpRequest("GET", url), deadline.within(5.0))
         gas = strict_json.loads(reply.body)["gas"] if reply.status == 200 and not reply.by_broker else None
-    except (Failure, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         return None
     return gas if type(gas) is int and 0 <= gas < 1 << 53 else None
 
@@ -181,6 +191,6 @@ SPEC = ToolSpec(
     expects="result.published && result.app_read_back",
     public=PUBLIC
     | {"name", "source", "outcome", "size", "entry", "published", "code", "tx", "gas_used"}
-    | {"gas_estimate", "gas_quote", "gas_limit", "app_read_back", "face_read_back"},
+    | {"gas_estimate", "gas_quote", "gas_limit", "app_read_back", "face_read_back", "unjudged"},
     volatile=VOLATILE | {"tx", "gas_used", "gas_estimate"},
 )

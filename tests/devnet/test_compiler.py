@@ -31,3 +31,12 @@ def test_division_traps_as_the_platform_does(engine: wasmtime.Engine) -> None:
     assert isinstance(function, wasmtime.Func)
     with pytest.raises(wasmtime.Trap):
         function(store, 0)
+
+
+@pytest.mark.parametrize("end", ["return", "break", "continue", "loop {}", "{ return; }"])
+@pytest.mark.parametrize("kind", ["i32", "i64", "f32", "bool", "()"])
+def test_an_argument_that_never_ends_fits_every_parameter(
+    end: str, kind: str, engine: wasmtime.Engine
+) -> None:
+    source = f"fn c(a: i64, x: {kind}, y: f32) {{}}\nfn frame() {{ while true {{ c(1, {end}, 1.0); }} }}"
+    wasmtime.Module.validate(engine, compile_source(source.encode()))

@@ -15,7 +15,7 @@ from fleet.oracles.model import Facts
 from fleet.personas.model import Step
 from fleet.runs.proof.attempt import Attempt
 from fleet.runs.proof.candidates import answered, showing
-from fleet.runs.proof.verify import judge
+from fleet.runs.proof.verify import Proof, judge
 from fleet.severity import Severity
 from fleet.store.rows import FindingRow
 from tests.runs.table import PLATFORM, RUN, Table, look, persona, seated, well
@@ -124,6 +124,29 @@ async def test_what_one_row_of_accounts_shows_is_proven_by_the_same_answers(tmp_
         rows = await table.world.journal.findings(RUN)
         assert [(row.state, row.confirmed) for row in rows] == [("confirmed", 3)] * 2
         assert [tool for tool, _ in table.jail.calls] == ["qa_account"] * 3
+
+
+@pytest.mark.parametrize(
+    ("unjudged", "shown"),
+    [
+        (["gas_quote"], "could_not"),
+        (["links", "gas_quote"], "could_not"),
+        (["links"], "healthy"),
+        ([], "healthy"),
+    ],
+)
+def test_a_try_that_was_not_told_what_decides_does_not_count(unjudged: list[str], shown: str) -> None:
+    row = FindingRow(
+        run_id=RUN,
+        fingerprint="ab",
+        data={"fields": ["gas_quote", "gas_used"], "signature": "gas-quote high"},
+    )
+    proof = Proof(row, look("a"))
+    call = {"tool": "qa_publish", "args": {}}
+    said = {"ok": True, "unjudged": unjudged}
+    proof.add(Attempt(state="healthy", calls=(call,), asked=(call,), results=(said,)), Facts())
+    assert proof.seen == [shown]
+    assert ("gas_quote" in proof.why) is (shown == "could_not")
 
 
 SECRET = '!("private-key" in result.secrets)'

@@ -83,12 +83,21 @@ class Proof:
         if (found := showing(self.row, self.probe, attempt, facts)) is not None:
             self.last, self.seen_as = attempt, found.sighting.title
             self.seen.append("shown")
-        elif attempt.state in UNJUDGED or refused(attempt):
-            self.why = attempt.reason or refused(attempt)
+            return
+        why = refused(attempt) or unheard(attempt, self.row)
+        if attempt.state in UNJUDGED or why:
+            self.why = attempt.reason or why
             self.seen.append("could_not")
         else:
             self.seen.append("healthy")
             self.clean = attempt
+
+
+def unheard(attempt: Attempt, row: FindingRow) -> str:
+    """Which deciding part of a finding an attempt that does not show it was not told; "" for none."""
+    blank = {name for result in attempt.results for name in result.get("unjudged", ())}
+    missed = sorted(blank & set(map(str, row.data.get("fields", ()))))
+    return f"could not tell {', '.join(missed)}" if missed else ""
 
 
 def repro_of(probe: Probe) -> tuple[ReproCall, ...]:

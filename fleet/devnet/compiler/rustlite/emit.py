@@ -79,7 +79,7 @@ class Emitter:
     def call(self, node: n.Call) -> None:
         for arg in node.args:
             self.expr(arg)
-            if not wasm(arg.type):
+            if arg.type == n.UNIT:
                 self.code.append("i32.const 0")  # a parameter of type () has a slot too
         self.code.append("call $log" if node.name == "log" else f"call $f_{node.name}")
 
