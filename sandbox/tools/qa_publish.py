@@ -18,6 +18,8 @@ from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
 COMPILE_SECONDS = 10.0
 COMPILE_CPU_SECONDS = 4.0
+NOT_THERE = (404, 405, 410, 501)
+"""Of a platform that states no figure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,16 +159,18 @@ def _read_back(result: Result, agent_id: int, module: bytes, ctx: Context, deadl
 def _quote(module: bytes, ctx: Context, deadline: Deadline) -> int | None:
     """The platform's own figure for this size; None if it states none, which is not a defect.
 
-    Failure when it does not answer, or limits its callers.
+    Failure when it does not answer, or refuses to: a limit, a ban, a broken server.
     """
     if not ctx.site:
         return None
     url = http.absolute(f"{ctx.site.rstrip('/')}/api/estimate?bytes={len(module)}", "/ctx/site")
     reply = http.send(http.HttpRequest("GET", url), deadline.within(5.0))
-    if not reply.by_broker and (reply.status == 429 or reply.status >= 500):
+    if reply.by_broker or reply.status in NOT_THERE:
+        return None
+    if reply.status != 200:
         raise Failure("http", "the platform's figure cannot be had now", status=reply.status)
     try:
-        gas = strict_json.loads(reply.body)["gas"] if reply.status == 200 and not reply.by_broker else None
+        gas = strict_json.loads(reply.body)["gas"]
     except (ValueError, KeyError, TypeError):
         return None
     return gas if type(gas) is int and 0 <= gas < 1 << 53 else None

@@ -237,7 +237,7 @@ async def test_a_platform_without_a_quote_is_no_fault() -> None:
         assert (result["ok"], "gas_quote" in result) == (True, False)
 
 
-@pytest.mark.parametrize("status", [429, 500, 502, 503])
+@pytest.mark.parametrize("status", [403, 429, 500, 502, 503])
 async def test_a_quote_that_was_not_heard_is_not_one_that_is_not_stated(status: int) -> None:
     async with bench(lambda _: http_answer(status, b"")) as it:
         it.signer.mined = writing(it.chain).mined
