@@ -158,13 +158,15 @@ async def test_what_fails_later_is_an_error_and_not_another_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     zygote = Zygote(shape := open_shape(IMAGE, bwrap=find_bwrap()), tmp_path)
-    await (await zygote.jail(Limits())).end()
+    other = await zygote.jail(Limits())
     monkeypatch.setattr("fleet.jail.bwrap.zygote.masks", lambda: ["/proc/nowhere"])
     with pytest.raises(JailError, match="/proc/nowhere"):
         await zygote.jail(Limits())
-    assert zygote.unable == ""
+    assert (zygote.unable, other.alive()) == ("", True)
     monkeypatch.undo()
     await (await zygote.jail(Limits())).end()
+    assert other.alive()
+    await other.end()
     await zygote.end()
     shape.close()
     assert os.listdir(tmp_path) == []

@@ -49,9 +49,11 @@ class Zygote:
             try:
                 live = await self._fork(limits)
             except JailError as error:
+                if (
+                    self._able
+                ):  # it was ended, or the machine is short of something: others of its jails go on
+                    raise
                 await self.end()
-                if self._able:
-                    raise  # ended meanwhile, or the machine is short of something: the next one tries again
                 self.unable = str(error)
             else:
                 self._able = True
