@@ -32,6 +32,10 @@ _SAID = 512
 _GONE_S = 2.0
 
 
+class _Ended(JailError):
+    """The process that jails are forked from is gone, or going."""
+
+
 class Zygote:
     """Makes the jails of one shape. The process starts with the first jail, and again after its end."""
 
@@ -47,7 +51,11 @@ class Zygote:
         """A fresh jail with its guest waiting; JailError where neither way makes one."""
         if not self.unable:
             try:
-                live = await self._fork(limits)
+                try:
+                    live = await self._fork(limits)
+                except _Ended:  # its other jails have ended with it
+                    await self.end()
+                    live = await self._fork(limits)
             except JailError as error:
                 if (
                     self._able
@@ -97,6 +105,8 @@ class Zygote:
         except BaseException as error:
             said = _last_line(stderr)
             plumbing.close()  # the first process ends when its control socket does, and the jail with it
+            if isinstance(error, (_Ended, BrokenPipeError, ConnectionResetError)):
+                raise _Ended("the zygote has ended") from error
             if isinstance(error, (JailError, OSError, ValueError)):
                 raise no_jail(said or str(error) or type(error).__name__) from error
             raise
@@ -166,7 +176,7 @@ async def _first_process(status: socket.socket) -> int:
         return fds[0]
     for fd in fds:
         os.close(fd)
-    raise JailError(said.removeprefix(_FAILED).decode(errors="replace") or "the zygote has ended")
+    raise JailError(said.removeprefix(_FAILED).decode(errors="replace")) if said else _Ended("no answer")
 
 
 def _number(pidfd: int) -> int:
