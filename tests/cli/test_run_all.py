@@ -25,17 +25,20 @@ def fired(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, **ends: Any) -> list[
         end = ends.get(persona.persona.name.replace("-", "_"), {})
         if isinstance(end, Exception):
             raise end
-        return {"run": "r", "outcome": "done", "detail": "", "findings": [], "calls": 1, "coverage": {}} | end
+        healthy = {"run": "r", "outcome": "done", "detail": "", "findings": [], "calls": 1, "coverage": {}}
+        return {**healthy, **end}
 
     monkeypatch.setattr(run, "fire_one", fire_one)
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
     return names
 
 
-FOUND = {
-    "findings": [{"state": "posted", "severity": "high", "fingerprint": "ab", "surface": "ux", "title": "x"}]
+FOUND: dict[str, Any] = {
+    "findings": [
+        {"state": "posted", "severity": "high", "fingerprint": "ab", "surface": "ux", "title": "x"}
+        | {"confirmed": "3 of 3", "probe": "p", "data": {}}
+    ]
 }
-FOUND["findings"][0] |= {"confirmed": "3 of 3", "probe": "p", "data": {}}
 
 
 def test_all_are_fired_by_name_and_triage_at_the_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
