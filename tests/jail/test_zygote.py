@@ -135,14 +135,15 @@ async def test_one_that_is_cooled_is_started_again(tmp_path: Path) -> None:
     await jail.aclose()
 
 
+def denied(*words: Any, **named: Any) -> list[str]:
+    """As a policy of the kernel that knows bubblewrap, and nothing below it."""
+    options = bwrap_arguments(*words, **named)
+    return options if "--disable-userns" in options else ["--disable-userns", *options]
+
+
 async def test_where_no_namespace_can_be_made_in_one_each_jail_is_started_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def denied(*words: Any, **named: Any) -> list[str]:
-        """As a policy of the kernel that knows bubblewrap, and nothing below it."""
-        options = bwrap_arguments(*words, **named)
-        return options if "--disable-userns" in options else ["--disable-userns", *options]
-
     monkeypatch.setattr("fleet.jail.bwrap.spawn.bwrap_arguments", denied)
     zygote = Zygote(shape := open_shape(IMAGE, bwrap=find_bwrap()), tmp_path)
     for _ in range(2):
@@ -152,6 +153,25 @@ async def test_where_no_namespace_can_be_made_in_one_each_jail_is_started_anew(
     assert "(namespaces)" in zygote.unable
     await zygote.end()
     shape.close()
+
+
+@pytest.mark.parametrize("proven", ["forked", "anew"])
+async def test_jails_are_made_in_the_way_that_the_check_proved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proven: str
+) -> None:
+    jail = BwrapJail(IMAGE, pool=1, spool=tmp_path)
+    with monkeypatch.context() as context:
+        if proven == "anew":
+            context.setattr("fleet.jail.bwrap.spawn.bwrap_arguments", denied)
+        require(await jail.probe())
+    if proven == "forked":
+        monkeypatch.setattr("fleet.jail.bwrap.spawn.bwrap_arguments", denied)
+        with pytest.raises(JailError, match="namespaces"):
+            await jail.call(ECHO, deadline_s=5)
+    else:
+        assert (await jail.call(ECHO, deadline_s=5)).stdout == b"x\n"
+        assert zygotes(tmp_path) == []
+    await jail.aclose()
 
 
 async def test_what_fails_later_is_an_error_and_not_another_way(

@@ -108,10 +108,9 @@ def run_persona(  # noqa: PLR0913  a command
     """Fire one persona now, or all. Exits 1 when it found something, 0 when everything that applies was
     looked at and is healthy."""
     folder = state()
-    if every is bool(persona):
-        raise UsageError("which persona is to run", remedy="fleet run PERSONA, or fleet run --all")
-    if every and (probe or follow):
-        raise UsageError("--probe and --follow are of one persona", remedy="fleet run PERSONA")
+    if every is bool(persona) or (every and (probe or follow)):
+        remedy = "fleet run PERSONA; or fleet run --all, without --probe and --follow"
+        raise UsageError("which persona is to run", remedy=remedy)
     if follow and queue:
         raise UsageError("--follow works only for a run in this process", remedy="fleet runs follow RUN")
     if queue and (probe or no_post):

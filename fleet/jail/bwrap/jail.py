@@ -51,13 +51,21 @@ class BwrapJail(PooledJail):
         return Pool(partial(spawn, replace(self._shape, limits=image.limits), self._spool), size)
 
     async def probe(self) -> Tier:
-        """Prove the fence by behaviour in fresh jails of the same shape, made in the same way."""
+        """Prove the fence by behaviour in fresh jails of this shape; jails are then made as those were."""
+        made: list[Zygote] = []
 
         def alike(image: Image, work: Path | None) -> BwrapJail:
             pool = 1 if self._zygote and work is None else 0
-            return BwrapJail(image, pool=pool, spool=self._spool, bwrap=self._bwrap, work=work)
+            jail = BwrapJail(image, pool=pool, spool=self._spool, bwrap=self._bwrap, work=work)
+            made.extend([jail._zygote] if jail._zygote else [])
+            return jail
 
-        return await prove(self._image, backend="bwrap", open_jail=alike, spool=self._spool)
+        tier = await prove(self._image, backend="bwrap", open_jail=alike, spool=self._spool)
+        if self._zygote is not None and made:
+            if made[0].unable != self._zygote.unable:
+                await super().cool()
+            await self._zygote.as_proven(made[0].unable)
+        return tier
 
     async def cool(self) -> None:
         """End the waiting jails, and what others are forked from."""

@@ -44,7 +44,7 @@ class Zygote:
         self._live: RunningJail | None = None
         self._starting = asyncio.Lock()
         self.unable = ""
-        """Why no jail can be forked here; the first attempt decides."""
+        """Why no jail can be forked here; the self-check decides, or without one the first attempt."""
         self._able = False
 
     async def jail(self, limits: Limits) -> RunningJail:
@@ -57,9 +57,7 @@ class Zygote:
                     await self.end()
                     live = await self._fork(limits)
             except JailError as error:
-                if (
-                    self._able
-                ):  # it was ended, or the machine is short of something: others of its jails go on
+                if self._able:  # short of something just now, perhaps: its other jails go on
                     raise
                 await self.end()
                 self.unable = str(error)
@@ -67,6 +65,12 @@ class Zygote:
                 self._able = True
                 return live
         return await spawn(replace(self._shape, limits=limits), self._spool)
+
+    async def as_proven(self, unable: str) -> None:
+        """From now on make jails as those were made that the self-check proved, and in no other way."""
+        if bool(unable) is not bool(self.unable):
+            await self.end()
+        self.unable, self._able = unable, not unable
 
     async def end(self) -> None:
         """End the process, and with it every jail that it made; the next jail starts another."""

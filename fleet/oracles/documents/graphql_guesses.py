@@ -79,7 +79,7 @@ class _Type:
 
 
 @dataclass(frozen=True, slots=True)
-class Guess:
+class TrialDocument:
     """One document. `way` leads to a type from `root`. `lines`: what each is about, a name of the type, or
     the owner of an argument (a field, or a field and its argument) and the argument's name."""
 
@@ -104,7 +104,7 @@ class GuessedSchema:
     enums: set[str] = field(default_factory=set)
     cut: bool = False
     """Whether an answer did not have all errors."""
-    _waiting: deque[Guess] = field(default_factory=deque)
+    _waiting: deque[TrialDocument] = field(default_factory=deque)
     _made: int = 0
 
     def __post_init__(self) -> None:
@@ -112,14 +112,14 @@ class GuessedSchema:
         if self.mutations:
             self._fields("mutation", (), MUTATIONS)
 
-    def next(self) -> Guess | None:
+    def next(self) -> TrialDocument | None:
         """The next document; None when the schema is as good as it gets."""
         if not self._waiting or self._made >= (MOST_CUT if self.cut else MOST):
             return None
         self._made += 1
         return self._waiting.popleft()
 
-    def learn(self, guess: Guess, text: str) -> None:
+    def learn(self, guess: TrialDocument, text: str) -> None:
         """What the errors of its answer say."""
         said = list(_errors(text))
         if guess.arguments:
@@ -178,9 +178,9 @@ class GuessedSchema:
             lines = [f"{root} {{{opened}", *row, ABSENT, "}" * (len(way) + 1)]
             where = {number: ("", name) for number, name in enumerate(row, 2)}
             place = 0 if soon else len(self._waiting)
-            self._waiting.insert(place, Guess(root, way, "\n".join(lines), where))
+            self._waiting.insert(place, TrialDocument(root, way, "\n".join(lines), where))
 
-    def _learn_fields(self, guess: Guess, said: Sequence[tuple[str, int]]) -> None:
+    def _learn_fields(self, guess: TrialDocument, said: Sequence[tuple[str, int]]) -> None:
         unknown, meant, own = set[str](), list[str](), ""
         for message, line in said:
             if (found := _UNKNOWN.search(message)) and line > 1:
@@ -207,7 +207,7 @@ class GuessedSchema:
         self._further(guess, known, fresh)
 
     def _judged(
-        self, guess: Guess, said: Sequence[tuple[str, int]]
+        self, guess: TrialDocument, said: Sequence[tuple[str, int]]
     ) -> tuple[list[str], list[tuple[str, str]]]:
         """The names that an answer is about, and the lines that it does not reach: the field that is nowhere
         stands behind them all, and is not among the errors."""
@@ -217,7 +217,7 @@ class GuessedSchema:
         self.cut |= not absent
         return [name for line, (_, name) in guess.lines.items() if absent or line <= last], rest
 
-    def _further(self, guess: Guess, known: _Type, fresh: Sequence[str]) -> None:
+    def _further(self, guess: TrialDocument, known: _Type, fresh: Sequence[str]) -> None:
         """The objects that these fields are, and what the fields of a root take."""
         for name in fresh:
             inner = _inner(known.fields[name])
@@ -238,9 +238,9 @@ class GuessedSchema:
                 lines.append(f"{one}: {_LITERAL}")
                 where[len(lines)] = (f"{name} {argument}".strip(), one)
             lines.append("})" if argument else ")")
-        self._waiting.append(Guess(root, (), "\n".join([*lines, ABSENT, "}"]), where, arguments=True))
+        self._waiting.append(TrialDocument(root, (), "\n".join([*lines, ABSENT, "}"]), where, arguments=True))
 
-    def _learn_arguments(self, guess: Guess, said: Sequence[tuple[str, int]]) -> None:
+    def _learn_arguments(self, guess: TrialDocument, said: Sequence[tuple[str, int]]) -> None:
         known = self.types.get(self.names.get((guess.root, ()), ""))
         if known is None:
             return
@@ -283,7 +283,7 @@ class GuessedSchema:
         found = _TYPED.search(message)
         return found[1] or found[2] or found[3] if found else ""
 
-    def _takes(self, guess: Guess, known: _Type, name: str, argument: str, of: str) -> None:
+    def _takes(self, guess: TrialDocument, known: _Type, name: str, argument: str, of: str) -> None:
         """An argument of a field, and what it has where it is an object."""
         known.takes.setdefault(name, {}).setdefault(argument, of)
         inner = _inner(of)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -124,6 +124,13 @@ def refused(seen: Attempt) -> str:
     none."""
     met = (one for one in _statuses(seen) if one == LIMITED or one >= BROKEN)
     return next((f"the platform answered HTTP {one}" for one in met), "")
+
+
+def unheard(seen: Attempt, deciding: Iterable[object]) -> str:
+    """Which deciding field of a finding an attempt without it could not get; "" for none."""
+    blank = {name for result in seen.results for name in result.get("unjudged", ())}
+    missed = sorted(blank & set(map(str, deciding)))
+    return f"could not tell {', '.join(missed)}" if missed else ""
 
 
 def _statuses(seen: Attempt) -> list[int]:

@@ -12,7 +12,7 @@ from fleet.findings.proof import TRIES
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.model import Rung
 from fleet.personas.model import Probe
-from fleet.runs.proof.attempt import BROKEN, UNJUDGED, Attempt, attempt, locked_out, refused
+from fleet.runs.proof.attempt import BROKEN, UNJUDGED, Attempt, attempt, locked_out, refused, unheard
 from fleet.runs.proof.candidates import Candidate
 from fleet.runs.proof.item_questions import ItemQuestion
 from fleet.runs.proof.probe_runner import ProbeRunner
@@ -88,7 +88,9 @@ async def rerun(runner: ProbeRunner, question: ItemQuestion, *, every: bool = Fa
             times, found = times + 1, one
             if not every:
                 break
-        elif why := unanswered(seen):
+        elif why := unanswered(seen) or unheard(
+            seen, question.row.data.get("fields", ()) if question.row else ()
+        ):
             return Rerun("shown" if times else "unreached", why, times, found)
     if found is not None:
         return Rerun("shown", "", times, found)

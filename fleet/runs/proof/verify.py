@@ -24,7 +24,7 @@ from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe
 from fleet.runs.call.sealed import heads_now
 from fleet.runs.context import FleetContext
-from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt, locked_out, pressure, refused
+from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt, locked_out, pressure, refused, unheard
 from fleet.runs.proof.candidates import showing
 from fleet.runs.proof.grades import needs_review
 from fleet.severity import weight
@@ -84,20 +84,13 @@ class Proof:
             self.last, self.seen_as = attempt, found.sighting.title
             self.seen.append("shown")
             return
-        why = refused(attempt) or unheard(attempt, self.row)
+        why = refused(attempt) or unheard(attempt, self.row.data.get("fields", ()))
         if attempt.state in UNJUDGED or why:
             self.why = attempt.reason or why
             self.seen.append("could_not")
         else:
             self.seen.append("healthy")
             self.clean = attempt
-
-
-def unheard(attempt: Attempt, row: FindingRow) -> str:
-    """Which deciding part of a finding an attempt that does not show it was not told; "" for none."""
-    blank = {name for result in attempt.results for name in result.get("unjudged", ())}
-    missed = sorted(blank & set(map(str, row.data.get("fields", ()))))
-    return f"could not tell {', '.join(missed)}" if missed else ""
 
 
 def repro_of(probe: Probe) -> tuple[ReproCall, ...]:

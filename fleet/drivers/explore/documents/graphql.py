@@ -11,7 +11,7 @@ from urllib.parse import quote
 from fleet.drivers.desk import Question
 from fleet.oracles.documents.graphql import INTROSPECTION
 from fleet.oracles.documents.graphql_bounds import ALIASES, BATCH, DEEP
-from fleet.oracles.documents.graphql_guesses import Guess
+from fleet.oracles.documents.graphql_guesses import TrialDocument
 from fleet.personas.model import Step
 from sandbox.tools.qa_fetch import LONGEST
 
@@ -32,10 +32,10 @@ class GraphqlGuess(Question):
     """What an API that does not tell its schema says of some names."""
 
     url: str = ""
-    guess: Guess | None = None
+    guess: TrialDocument | None = None
 
 
-def guessing(url: str, guess: Guess, *, reads: bool) -> GraphqlGuess:
+def guessing(url: str, guess: TrialDocument, *, reads: bool) -> GraphqlGuess:
     """Queries by GET where it `reads`; a document that says mutation is refused by GET for that alone."""
     if guess.root == "query" and reads:
         return GraphqlGuess((_by_get(url, guess.document),), url=url, guess=guess)
