@@ -52,6 +52,20 @@ async def figures(table: Table) -> Recurrence:
 
 
 @pytest.mark.parametrize(
+    ("unjudged", "verdict"), [(["links"], "unreached"), (["headers"], "clean"), ([], "clean")]
+)
+async def test_what_decides_and_could_not_be_had_is_not_gone(
+    tmp_path: Path, unjudged: list[str], verdict: str
+) -> None:
+    async def answer(tool: str, args: dict[str, Any]) -> dict[str, Any]:
+        return await well(tool, args) | {"unjudged": unjudged}
+
+    async with seated(tmp_path, persona(), hand=ANY, answer=answer) as table:
+        await filed(table, fields=["links"])
+        assert await retest(table.drive.runner) == {FP: verdict}
+
+
+@pytest.mark.parametrize(
     ("answers", "verdict", "calls"),
     [
         ([{}, {}, {}, {}], "clean", 4),  # the fourth is the control
