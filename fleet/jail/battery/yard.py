@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fleet.config import JailSection
+from fleet.errors import JailError
 from fleet.jail.choice import open_jail
 from fleet.jail.jail_spec import UNPRIVILEGED
 from fleet.jail.model import Egress, End, Image, Jail, Limits, Outcome
@@ -102,11 +103,15 @@ class Yard:
 
     def outer(self, mark: int) -> int:
         """The process on our side of a jail: bubblewrap's, what waits for a fork, an engine's shim."""
-        parents = {pid: stat.parent for pid in self.running(mark) if (stat := proc_stat(pid))}
-        (first,) = [pid for pid, parent in parents.items() if parent not in parents]
-        if self.backend.kind == "forks":  # the first that has the limit is the guest
-            init = proc_stat(parents[first])
-            return init.parent if init else first
+        stats = {pid: stat for pid in self.running(mark) if (stat := proc_stat(pid))}
+        parents = {pid: stat.parent for pid, stat in stats.items()}
+        firsts = [pid for pid, parent in parents.items() if parent not in parents]
+        if self.backend.kind == "forks":  # the oldest guest that has the limit; another may wait for a call
+            init = proc_stat(parents[min(firsts, key=lambda pid: stats[pid].start)])
+            if init is None:
+                raise JailError("the jail ended by itself")
+            return init.parent
+        (first,) = firsts
         return first if self.backend.kind == "bwrap" else parents[first]
 
 
