@@ -357,3 +357,40 @@ def test_a_page_of_one_route_is_one_whatever_its_value_looks_like() -> None:
     orders = ("/orders/1", "/orders/qa4cb3b98507", "/orders/%3Cb%3E")
     assert len({failing(path) for path in orders}) == 1
     assert len({failing(path) for path in ("/orders", "/orders/1", "/orders/1/lines", "/export/1")}) == 4
+
+
+def test_one_sentence_of_a_server_about_a_value_is_one_defect() -> None:
+    """Two parameters, two tables, two formats: the code that says it is one; a number may be another one the
+    next time, and words without the value may be about anything."""
+
+    def failing(url: str, value: str, text: str, kind: str = "text/html") -> str:
+        answer = {"status": 500, "text": text, "content_type": kind}
+        asked = [Exchange("qa_fetch", {"url": f"{{site}}{url}{one}"}, answer) for one in ("a", value)]
+        names = set()
+        for calls in (asked, asked[1:]):
+            found = next(one for one in judge(calls, FACTS) if one.oracle == "server-error")
+            names.add(name(found.sighting))
+        (one,) = names
+        return one
+
+    page, bare = (
+        "<h1>Error 500</h1><div>Cannot sort table by {}</div>",
+        '{{"error": "Cannot sort table by {}"}}',
+    )
+    one = {
+        failing("/pets/dogs?_sort=", "qa12345678", page.format("qa12345678")),
+        failing("/pets/owners.json?_sort_desc=", "qaffff", bare.format("qaffff"), "application/json"),
+        failing("/pets/dogs.csv?_sort=", "qa99ab", page.format("qa99ab")),
+    }
+    assert len(one) == 1
+    for said in ("Cannot sort this table", "Error {}", "Cannot sort table by {} (request 4711)"):
+        others = {
+            failing(
+                f"/pets/{table}?_sort=",
+                "qa99ab",
+                page.replace("Cannot sort table by {}", said).format("qa99ab"),
+            )
+            for table in ("dogs", "owners")
+        }
+        assert len(others) == 2, said
+        assert not others & one

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 from urllib.parse import unquote
 
 from fleet.findings.sighting import template
@@ -14,7 +15,7 @@ from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.oracles.place import host_of
 from fleet.oracles.texts import Passage, is_html, passages
 from fleet.oracles.web import traces
-from fleet.oracles.web.variations import below, varied
+from fleet.oracles.web.variations import below, inputs, varied
 from fleet.personas.needs import strings
 from fleet.severity import Severity
 from fleet.text import line
@@ -35,6 +36,12 @@ OF_SERVER = ("server", "x-powered-by", "via", "x-served-by", "x-backend", "x-run
 
 _FORMAT = re.compile(r"\.(?:csv|html|json|txt|xml)$")
 """Ends a route that answers in several formats; its parameters are read before a format is chosen."""
+
+_TELLING = 4
+"""Characters that a value has at least, to be known again in a sentence."""
+_SENTENCE = 160
+_THREE_WORDS = re.compile(r"(?:[^\W\d_]{2,}\W+){2,}[^\W\d_]{2,}")
+_DIGIT = re.compile(r"\d")
 
 oracle = partial(Oracle, surface="ux")
 
@@ -134,6 +141,20 @@ def leak(last: Exchange) -> Leak | None:
     return None
 
 
+def _about(value: str, result: Mapping[str, Any]) -> str:
+    """The server's own sentence about a value that it was sent, `Cannot sort table by {value}`; "" for none.
+
+    One piece of code says it, whatever page and parameter led there. Three words at least, and no number,
+    which may be another one at the next answer.
+    """
+    lines = (row.strip() for passage in passages(result) for row in passage.text.splitlines())
+    for row in lines if len(value) >= _TELLING else ():
+        words = row.replace(value, " ")
+        if value in row and len(row) <= _SENTENCE and _THREE_WORDS.search(words) and not _DIGIT.search(words):
+            return row.replace(value, "{value}")
+    return ""
+
+
 @oracle(
     id="server-error",
     says="no request makes a page answer with a server error",
@@ -152,7 +173,13 @@ def server_error(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
     both = (seen[0], last)
     found = (varied(both) or below(both)) if len(seen) > 1 else None
     where = dict(found.parts(last)) if found else {}
-    if where.get("parameter", "").startswith("parameter "):
+    given = inputs(last.args).items()
+    values = (
+        [found.values[-1]] if found else [text for (part, _), text in given if part in ("parameter", "field")]
+    )
+    if sentence := next(filter(None, (_about(value, last.result) for value in values)), ""):
+        where = {"route": host(last.args), "parameter": sentence}
+    elif where.get("parameter", "").startswith("parameter "):
         where["route"] = _FORMAT.sub("", where["route"])
     yield observed(title, f"server-error {family(last.args)} {status}", "status", where=where)
 

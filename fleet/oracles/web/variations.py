@@ -60,12 +60,12 @@ def varied(calls: Sequence[Exchange]) -> Variation | None:
     """The one input in which these calls of qa_fetch differ; None if they differ elsewhere, or not at all."""
     if any(call.tool != "qa_fetch" for call in calls):
         return None
-    inputs = [_inputs(call.args) for call in calls]
-    places = list(dict.fromkeys(place for one in inputs for place in one))
-    other = [place for place in places if len({one.get(place, "") for one in inputs}) > 1]
+    given = [inputs(call.args) for call in calls]
+    places = list(dict.fromkeys(place for one in given for place in one))
+    other = [place for place in places if len({one.get(place, "") for one in given}) > 1]
     if len(other) != 1:
         return None
-    return Variation(other[0], tuple(one.get(other[0], "") for one in inputs))
+    return Variation(other[0], tuple(one.get(other[0], "") for one in given))
 
 
 def below(calls: Sequence[Exchange]) -> Variation | None:
@@ -122,7 +122,7 @@ def neutral(text: str, value: str) -> str:
     return text
 
 
-def _inputs(args: Mapping[str, Any]) -> dict[Place, str]:
+def inputs(args: Mapping[str, Any]) -> dict[Place, str]:
     """Every input of a call with its value, decoded."""
     scheme, netloc, path, query, _ = urlsplit(str(args.get("url", "")))
     found: dict[Place, str] = {("host", ""): f"{scheme}://{netloc}"}
