@@ -215,6 +215,9 @@ class ToolSpec:
 
     public: frozenset[str] = frozenset()
     """Arguments and result fields that may be kept, with masked values; any other is left out."""
+    on_chain: frozenset[str] = frozenset()
+    """Result fields that hold what a public chain answered: a word of 32 bytes there is a key of no one's
+    unless it is one of ours."""
     caps: Mapping[str, int] = field(default_factory=dict)
     """Most characters of a text, and members of a list, by the name of the result's field, at any depth; what
     is longer makes the whole result garbage."""

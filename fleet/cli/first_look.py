@@ -15,6 +15,7 @@ from fleet.app.discovery.discover import Discovery, NamedTargets, discover
 from fleet.app.discovery.profile import ProfileContext, profile_text
 from fleet.app.discovery.visitor import Unanswered, is_ours
 from fleet.chain.keys import create_key
+from fleet.chain.node.abi_file import read_functions
 from fleet.cli.console import note, run, who
 from fleet.config import Platform, key_file, load_fleet, parse, read_text
 from fleet.config.authorisation import AuthorisationSection
@@ -29,6 +30,10 @@ Contact = Annotated[
     typer.Option(
         metavar="ADDRESS", help="Whom the platform's people may write to; in the User-Agent of each request."
     ),
+]
+Abi = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="The contract's ABI in JSON: its functions by name and type."),
 ]
 _END = "# End of what was found: "
 """Before the digest of all above it: a profile that a person changed is never written again."""
@@ -99,6 +104,14 @@ def asked(named: NamedTargets, word: AuthorisationSection) -> Discovery:
             remedy=f"name the node of its chain: fleet look {named.address} https://RPC-URL",
         )
     return found
+
+
+def check_abi(path: Path | None, named: NamedTargets) -> None:
+    """ConfigError for a file that is no ABI, UsageError for one without a contract that was named."""
+    if path:
+        read_functions(path)
+        if not named.address:
+            raise UsageError("--abi is a contract's", remedy="name its address, and the URL of its node")
 
 
 def read_profile(path: Path) -> Platform | None:

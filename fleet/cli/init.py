@@ -17,9 +17,11 @@ from fleet.app.program import program
 from fleet.chain.node.rpc import Rpc
 from fleet.cli.console import DryRun, Json, make_app, put, run, state, table
 from fleet.cli.first_look import (
+    Abi,
     Contact,
     asked,
     authorised,
+    check_abi,
     foreign_hosts,
     keys,
     read_profile,
@@ -60,6 +62,7 @@ def init(  # noqa: PLR0913  a command
     agent: Annotated[
         int | None, typer.Option(min=0, metavar="ID", help="The platform's agent in an ERC-8004 registry.")
     ] = None,
+    abi: Abi = None,
     yes: Annotated[bool, typer.Option("--yes", help="Take every default, and ask nothing.")] = False,
     yes_i_may: Annotated[
         bool, typer.Option("--yes-i-may", help="It is yours, or you have its owner's permission: do not ask.")
@@ -78,6 +81,7 @@ def init(  # noqa: PLR0913  a command
     if not words:
         raise UsageError("name what is tested", remedy="fleet init https://HOST")
     named = NamedTargets.of(words)
+    check_abi(abi, named)
     name = name or answers.ask("Name of the profile", named.name)
     profile = config_dirs()[0] / "platforms" / f"{name}.toml"
     earlier = read_profile(profile)
@@ -91,11 +95,13 @@ def init(  # noqa: PLR0913  a command
         return
     done = list[str]()
     if earlier is None:
-        wanted = AskedProfile(name, profile, log, agent, contact, yes_i_may)
+        wanted = AskedProfile(name, profile, log, agent, abi, contact, yes_i_may)
         earlier = new_profile(named, wanted, answers)
         done.append(f"profile  {profile}  written")
     else:
         done.append(f"profile  {profile}  is there already, and stands")
+        if abi and not earlier.chain.abi:
+            done.append(f"abi      write abi = {json.dumps(str(abi.absolute()))} below its diamond")
     done += [*fleet_file(name), *keys(earlier, state())]
     finish(name, earlier, done, as_json=as_json)
 
@@ -121,6 +127,7 @@ class AskedProfile:
     path: Path
     log: str
     agent: int | None
+    abi: Path | None
     contact: str
     yes_i_may: bool
 
@@ -140,6 +147,7 @@ def new_profile(named: NamedTargets, wanted: AskedProfile, answers: Answers) -> 
         gentle=bool(foreign),
         log=chosen.log,
         agent=chosen.agent,
+        abi=str(wanted.abi.absolute()) if wanted.abi else "",
     )
     platform = parse(Platform, profile_text(found, context), file=str(wanted.path))
 

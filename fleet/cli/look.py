@@ -19,12 +19,13 @@ from fleet.app.discovery.profile import ProfileContext
 from fleet.app.persona_sets import roster
 from fleet.app.program import program
 from fleet.app.wiring import open_world
-from fleet.chain.node.abi_file import read_functions
 from fleet.cli.console import DryRun, Json, make_app, note, put, refuse_if_stopped, run, state
 from fleet.cli.first_look import (
+    Abi,
     Contact,
     asked,
     authorised,
+    check_abi,
     foreign_hosts,
     is_unchanged,
     keys,
@@ -87,10 +88,7 @@ def look(  # noqa: PLR0913  a command
         bool, typer.Option("--yes-i-may", help="It is yours, or you have its owner's permission: do not ask.")
     ] = False,
     contact: Contact = "",
-    abi: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The contract's ABI in JSON: its functions by name and type."),
-    ] = None,
+    abi: Abi = None,
     persona: Annotated[
         list[str] | None,
         typer.Option(help=f"Only this one of {', '.join((*TOGETHER, ALONE))}; may be repeated."),
@@ -112,10 +110,7 @@ def look(  # noqa: PLR0913  a command
     if wrong := sorted({*(persona or ())} - {*TOGETHER, ALONE}):
         raise UsageError(f"--persona {wrong[0]}", remedy=f"choose of {', '.join((*TOGETHER, ALONE))}")
     rung = Rung.EXERCISE if exercise else Rung.OBSERVE
-    if abi:
-        read_functions(abi)
-        if not named.address:
-            raise UsageError("--abi is a contract's", remedy="name its address, and the URL of its node")
+    check_abi(abi, named)
     plan = LookPlan(named, folder, minutes, rung, tuple(persona or (*TOGETHER, ALONE)), abi)
     if dry_run:
         data = plan.as_data(run(lambda: foreign_hosts(named)))

@@ -19,7 +19,7 @@ import rfc8785
 
 from fleet.errors import FleetError, UsageError
 from fleet.files import disk_errors, read_bounded, write_atomic
-from fleet.findings.redact import Redactor
+from fleet.findings.redact import Redactor, chain_words
 from fleet.findings.repro import ReproCall, ReproError, parse_repro, write_repro
 
 SCHEMA = 1
@@ -77,6 +77,7 @@ class SealedEvidence:
 
 def seal(bundle: Bundle, redactor: Redactor) -> SealedEvidence:
     """Masks, canonicalises and hashes; the same bundle gives the same bytes on any machine."""
+    redactor = redactor.showing(chain_words((step.tool, step.result) for step in bundle.steps))
     record = {name: getattr(bundle, name) for name in Bundle.__dataclass_fields__ if name != "steps"}
     masked = redactor.value(_plain(record))
     masked["repro"] = _masked(bundle.repro, redactor)

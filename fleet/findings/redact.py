@@ -3,12 +3,15 @@
 Three layers. Secrets the fleet holds are registered at load and masked in all their forms, pieces included.
 Things that look like a secret are masked by pattern. And a field of a tool result is private until its
 name is public by a tool's spec, so a new field is masked until a person has decided about it.
+
+A word of 32 bytes may be a key, a hash, a root or an id, and looks like each. One that a view of a public
+chain returned is no secret, whatever it is: it stays, unless it is one that the fleet holds.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -42,6 +45,8 @@ _HASH_LABEL = r"\b(?:tx|txn|transaction|sha-?256|hash|digest|block)(?:[ \t]*[:=]
 _PUBLIC_HASH = re.compile(rf"(?i){_HASH_LABEL}({_HEX64})")
 _HASH_VALUE = re.compile(r"\A(?:0x|sha256:)?[0-9a-fA-F]{64}\Z")
 _KEY64 = re.compile(_HEX64)
+_PADDED = re.compile(r"(?i)(?:0x)?0{24}")
+"""Begins a number or an address as the ABI spells it: no key has 96 bits of zeros."""
 _WORDS = re.compile(r"(?<![A-Za-z])[a-zA-Z]{3,8}(?:[\s,]+(?:\d{1,2}[.)]\s*)?[a-zA-Z]{3,8}){11,}(?![A-Za-z])")
 
 
@@ -58,10 +63,29 @@ def _mask_of(secret: SecretPattern) -> str:
     return mask(secret.kind)
 
 
+def chain_words(answers: Iterable[tuple[str, Mapping[str, Any]]]) -> frozenset[str]:
+    """The words of 32 bytes, in lower-case hex, that views of the chain returned, by tools and results."""
+    return frozenset(
+        word
+        for tool, result in answers
+        if tool in tools.TOOLS
+        for name in tools.TOOLS[tool].on_chain & result.keys()
+        for word in _words_in(result[name], MAX_DEPTH)
+    )
+
+
+def _words_in(value: object, depth: int) -> Iterator[str]:
+    if isinstance(value, str):
+        yield from (found[0][-64:].lower() for found in _KEY64.finditer(value))
+    elif depth and isinstance(value, Mapping | list | tuple):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from _words_in(inner, depth - 1)
+
+
 class Redactor:
     """Masks text and structures; immutable, its repr reveals nothing."""
 
-    __slots__ = ("_known", "_public", "reach")
+    __slots__ = ("_known", "_on_chain", "_public", "reach")
 
     def __init__(
         self,
@@ -76,6 +100,7 @@ class Redactor:
         """
         self._known = KnownSecrets(secrets, piece=piece)
         self._public = public
+        self._on_chain: frozenset[str] = frozenset()
         self.reach = max(self._known.longest, 1) - 1
         """Most characters of a registered secret that cannot be recognised yet: how much of a text in pieces
         must be held back."""
@@ -85,6 +110,17 @@ class Redactor:
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         raise TypeError("a Redactor knows secrets and is not pickled")
+
+    def showing(self, words: Iterable[str]) -> Redactor:
+        """The same, but these words (see `chain_words`) stay if they are not registered secrets."""
+        other = object.__new__(Redactor)
+        other._known, other._public, other.reach = self._known, self._public, self.reach
+        other._on_chain = self._on_chain | {*words}
+        return other
+
+    def answer(self, tool: str, result: Mapping[str, Any]) -> dict[str, Any]:
+        """`fields` of a tool's result, with what the chain returned in it."""
+        return self.showing(chain_words([(tool, result)])).fields(result)
 
     def text(self, text: str) -> str:
         """The text with every registered secret and everything that looks like one masked."""
@@ -96,7 +132,9 @@ class Redactor:
             return text
         if _KEY64.search(text):
             public = {match.span(1) for match in _PUBLIC_HASH.finditer(text)}
-            text = _KEY64.sub(lambda m: m[0] if m.span() in public else mask("private-key"), text)
+            text = _KEY64.sub(
+                lambda m: m[0] if m.span() in public or self._is_no_key(m[0]) else mask("private-key"), text
+            )
         return _WORDS.sub(_mask_mnemonic, text)
 
     def value(self, value: Any, *, key: str = "", depth: int = MAX_DEPTH) -> Any:  # noqa: ANN401  any JSON
@@ -125,6 +163,9 @@ class Redactor:
             else mask("not-public")
             for name, inner in record.items()
         }
+
+    def _is_no_key(self, word: str) -> bool:
+        return _PADDED.match(word) is not None or word[-64:].lower() in self._on_chain
 
     def _number(self, value: float | None, key: str) -> float | str | None:
         if key and _PRIVATE_KEY_NAMES.search(key):

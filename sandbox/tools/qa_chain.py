@@ -236,5 +236,6 @@ SPEC = ToolSpec(
     | {"function", "args", "value", "block", "simulate", "types", "sender", "wei", "watch", "setup"}
     | {"code", "named", "surface", "how", "by", "succeeded", "reverted", "returned", "gas_used", "events"}
     | {"before", "after"},
+    on_chain=frozenset({"value", "returned", "before", "after"}),
     volatile=VOLATILE | {"block", "gas_used", "before", "after", "events", "returned"},
 )

@@ -95,6 +95,7 @@ def test_a_contract_s_own_abi_stands_in_the_profile(tmp_path: Path) -> None:
         assert (read.chain.abi, read.chain.diamond) == (abi, "0x" + "ab" * 20)
 
 
+@pytest.mark.parametrize("command", ["look", "init"])
 @pytest.mark.parametrize(
     ("words", "text", "why"),
     [
@@ -107,11 +108,16 @@ def test_a_contract_s_own_abi_stands_in_the_profile(tmp_path: Path) -> None:
     ],
 )
 def test_an_abi_is_that_of_a_contract(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], text: str, why: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    text: str,
+    why: str,
+    command: str,
 ) -> None:
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
     (tmp_path / "a.json").write_text(text)
-    done = CliRunner().invoke(app, ["look", *words, "--abi", str(tmp_path / "a.json")])
+    done = CliRunner().invoke(app, [command, *words, "--abi", str(tmp_path / "a.json")])
     assert why in str(done.exception)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.findings.redact import Redactor, mask, public_names
+from fleet.findings.redact import Redactor, chain_words, mask, public_names
 from sandbox.secrets.mnemonics import bip39_words
 from sandbox.tools import TOOLS
 
@@ -64,6 +64,27 @@ def test_hash_fields_keep_their_hash_and_others_do_not() -> None:
         "tail": mask("private-key"),
         "topics": ["0x" + HASH],
     }
+
+
+@pytest.mark.parametrize("field", ["value", "returned", "before"])
+def test_a_word_that_a_view_returned_stays_unless_the_fleet_holds_it(field: str) -> None:
+    """A root, a hash or an id of 32 bytes looks like a key; what a public chain answers is no secret."""
+    root = {field: ["0x" + HASH] if field == "before" else "0x" + HASH}
+    redactor = Redactor([KEY])
+    assert redactor.answer("qa_chain", root) == root
+    assert redactor.answer("qa_fetch", {"text": "0x" + HASH}) == {"text": mask("private-key")}
+    told = redactor.showing(chain_words([("qa_chain", root)])).text
+    assert told(f"the root is 0x{HASH.upper()}, not 0x{'1' * 64}") == (
+        f"the root is 0x{HASH.upper()}, not {mask('private-key')}"
+    )
+    assert redactor.answer("qa_chain", {"value": "0x" + KEY}) == {"value": "0x" + mask("secret")}
+    assert KEY not in redactor.showing([KEY]).text(f"0x{KEY}")
+
+
+def test_a_number_as_the_abi_spells_it_is_no_key() -> None:
+    """Without it, no repro with a view's arguments could be asked again."""
+    watch = {"watch": [f"0x6352211e({7:064x})"]}
+    assert Redactor().value(watch) == watch
 
 
 def test_a_registered_secret_is_masked_even_where_a_hash_belongs() -> None:

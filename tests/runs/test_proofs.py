@@ -215,12 +215,12 @@ def test_a_secret_is_masked_before_a_title_cuts_it() -> None:
     (found,) = answered(steps, [{"status": 500}], Facts())
     said = f"{'x' * 62} sk-ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
     leaky = replace(found, sighting=replace(found.sighting, title=said), named="Request causes an error")
-    row = leaky.row(RUN, persona(), mask=Redactor().text)
+    row = leaky.row(RUN, persona(), redactor=Redactor())
     assert len(row.title) == 100
     assert "sk-ABC" not in row.title + row.data["seen"]
     assert "sk-ABC" in leaky.row(RUN, persona()).title
     named = replace(found, named=f"page leaks {'x' * 62} sk-ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
-    row = named.row(RUN, persona(), mask=Redactor().text)
+    row = named.row(RUN, persona(), redactor=Redactor())
     assert "sk-ABC" not in row.title + row.data["named"]
 
 

@@ -22,9 +22,9 @@ def refusal(call_id: str, tool: str, error: str, pointer: str = "") -> Reply:
     return Reply(call_id, tool, {"error": clean(error, 1_000), "pointer": clean(pointer, 200)}, is_error=True)
 
 
-def shaped(redactor: Redactor, result: Mapping[str, Any]) -> dict[str, Any]:
+def shaped(redactor: Redactor, tool: str, result: Mapping[str, Any]) -> dict[str, Any]:
     """A tool's result as a driver may see it: at most MAX_REPLY bytes of JSON."""
-    return fitted(redactor.fields(result))
+    return fitted(redactor.answer(tool, result))
 
 
 def fitted(content: Mapping[str, Any]) -> dict[str, Any]:

@@ -384,7 +384,7 @@ class RunSession:
                 call_id=asked.how.call_id,
                 tool=asked.tool,
                 is_error=not result["ok"],
-                result=self._world.redactor.fields(result),
+                result=self._world.redactor.answer(asked.tool, result),
                 seconds=round(seconds, 4),
             )
         )

@@ -314,7 +314,7 @@ class RunDesk:
         answer = await runner.session.call(tool, resolved, call_id=call_id[:128])
         if answer.denied:
             return refusal(call_id, tool, f"{answer.denied}: {answer.reason}")
-        shown = shaped(runner.world.redactor, answer.result)
+        shown = shaped(runner.world.redactor, tool, answer.result)
         self._acts.after(tool, resolved, shown)
         # oracles also judge answers that no probe asked for; the acts that led to one are part of its repro
         step, led = Step(tool=tool, args=args), tuple(self._led) if named else ()
@@ -383,7 +383,9 @@ class RunDesk:
 
     def _shown(self, answer: dict[str, Any], seen: Attempt) -> dict[str, Any]:
         """An answer with the results of its attempt, masked and cut."""
-        return fitted(answer | {"results": [self.runner.world.redactor.fields(one) for one in seen.results]})
+        mask = self.runner.world.redactor.answer
+        asked = zip(seen.asked, seen.results, strict=False)
+        return fitted(answer | {"results": [mask(call["tool"], result) for call, result in asked]})
 
     async def _pose(self, questions: Sequence[Question]) -> Sequence[Results | None]:
         """Ask an explorer's questions; after the run has ended, every question raises its end."""

@@ -6,12 +6,13 @@ same field of the same look, there is one candidate, in the oracle's words.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from fleet.findings.fingerprint import fingerprint, former, identity, second
 from fleet.findings.kinds import kind_of, kinds
+from fleet.findings.redact import Redactor, chain_words
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.findings.sighting import Sighting, mentioned, of_probe, titled
 from fleet.oracles.echoes import host
@@ -53,6 +54,8 @@ class Candidate:
     """Of the results, those that show it."""
     named: str = ""
     """What is wrong: the name of its kind, or the sentence of a persona's probe. It begins the title."""
+    on_chain: frozenset[str] = frozenset()
+    """What the chain returned in the answers: `findings.redact.chain_words`."""
 
     @property
     def fingerprint(self) -> str:
@@ -70,12 +73,13 @@ class Candidate:
         claim: Mapping[str, Any] | None = None,
         *,
         platform: str = "",
-        mask: Callable[[str], str] = str,
+        redactor: Redactor | None = None,
     ) -> FindingRow:
         """The record made on observation, before any proof. `claim`: the driver's words.
 
         A name and what was seen are masked before a title cuts them: half a secret looks like none.
         """
+        mask = redactor.showing(self.on_chain).text if redactor else str
         named, seen = mask(self.named), mask(self.sighting.title)
         data: dict[str, Any] = {
             "persona_sha256": persona.sha256,
@@ -94,6 +98,7 @@ class Candidate:
             "before": fingerprint(self.surface, self.calls, ""),
             "former": former(self.surface, self.sighting, self.calls),
         } | ({"words": self.words.model_dump(mode="json")} if self.words else {})
+        data |= {"on_chain": sorted(self.on_chain)} if self.on_chain else {}
         return FindingRow(
             run_id=run,
             fingerprint=self.fingerprint,
@@ -171,6 +176,7 @@ def candidates(
                 surface=probe.surface or surface,
                 calls=_calls(seen, range(len(seen.asked))),
                 fields=frozenset(fields),
+                on_chain=_on_chain(seen_all),
                 named=_named(probe) if trusted else "",
             )
         )
@@ -222,6 +228,7 @@ def answered(
                     forgeable=one.forgeable,
                     calls=calls,
                     words=_words(one, seen[: index + 1]),
+                    on_chain=_on_chain(seen[: index + 1]),
                     fields=one.fields,
                     named=_kind(one.oracle),
                 )
@@ -250,6 +257,7 @@ def _of_oracle(probe: Probe, seen: Attempt, index: int, one: Violation, same: bo
         forgeable=one.forgeable,
         calls=_calls(seen, kept),
         words=_words(one, _exchanges(seen.asked, seen.results)[: index + 1]),
+        on_chain=_on_chain(_exchanges(seen.asked, seen.results)),
         fields=one.fields,
         named=_kind(one.oracle),
     )
@@ -266,6 +274,10 @@ def _named(probe: Probe) -> str:
 
 def _words(one: Violation, seen: Sequence[Exchange]) -> ShownWords | None:
     return ShownWords.of(seen) if judges_words(one.oracle) else None
+
+
+def _on_chain(seen: Iterable[Exchange]) -> frozenset[str]:
+    return chain_words((one.tool, one.result) for one in seen)
 
 
 def _led(steps: Sequence[Step], index: int, led: Sequence[int]) -> tuple[int, ...]:

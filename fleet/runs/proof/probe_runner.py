@@ -271,7 +271,7 @@ class ProbeRunner:
                 continue
             if found.probe is not before:
                 seen = retold(str(row.data.get("seen", row.title)), before, found.probe)
-                seen = self.world.redactor.text(seen)
+                seen = self.world.redactor.showing(row.data.get("on_chain", ())).text(seen)
                 title = titled(str(row.data.get("named", "")), seen)
                 probe = found.probe.model_copy(update={"finding": title[:300].ljust(8, ".")})
                 repro = write_repro(ReproCall(step.tool, dict(step.args)) for step in probe.steps)
@@ -339,7 +339,7 @@ class ProbeRunner:
         self, found: Candidate, claim: Mapping[str, Any] | None = None, *, minimal: bool = False
     ) -> None:
         world = self.world
-        row = found.row(self.run, self.persona, claim, platform=world.platform.name, mask=world.redactor.text)
+        row = found.row(self.run, self.persona, claim, platform=world.platform.name, redactor=world.redactor)
         row = replace(row, data=row.data | {"minimal": True}) if minimal else row
         if not await world.journal.add_finding(row):
             await self._note_again(row)

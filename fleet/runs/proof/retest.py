@@ -152,7 +152,7 @@ async def _settle(
 async def _raised(runner: ProbeRunner, item: ItemRow, seen: Candidate) -> None:
     """What was fixed shows again: to be proven and posted like any finding, under its own persona."""
     world, own = runner.world, runner.persona
-    row = seen.row(runner.run, own, platform=world.platform.name, mask=world.redactor.text)
+    row = seen.row(runner.run, own, platform=world.platform.name, redactor=world.redactor)
     await world.journal.add_finding(replace(row, persona=item.persona or row.persona))
     runner.stream.emit(FindingRaised(fingerprint=row.fingerprint, probe=row.probe, title=row.title))
 

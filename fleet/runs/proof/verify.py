@@ -17,6 +17,7 @@ from fleet.findings.envelope import compose, write
 from fleet.findings.evidence import Bundle, EvidenceStep, save, seal
 from fleet.findings.instances import recorded, written
 from fleet.findings.proof import MOST_LOOKS, TRIES, is_confirmed
+from fleet.findings.redact import Redactor, chain_words
 from fleet.findings.repro import ReproCall
 from fleet.findings.sighting import titled
 from fleet.oracles.model import Facts
@@ -183,7 +184,7 @@ async def _unless_locked_out(session: Session, proof: Proof) -> None:
 async def _decided(world: FleetContext, stream: Stream, proof: Proof, persona: LoadedPersona) -> None:
     row, verdict = proof.row, judge(proof.seen)
     if row.data.get("left_by") and proof.seen_as:  # an earlier version may have said it in other words
-        seen = world.redactor.text(proof.seen_as)
+        seen = _redactor(world, proof.last).text(proof.seen_as)
         reworded: dict[str, Any] = {
             "title": titled(str(row.data.get("named", "")), seen),
             "data": {**row.data, "seen": seen},
@@ -234,7 +235,7 @@ def _sealed(
         rate=rate,
     )
     envelope = compose(
-        world.redactor,
+        _redactor(world, shown),
         source=row.persona,
         sev=row.severity,
         surface=row.surface,
@@ -249,6 +250,12 @@ def _sealed(
         former=row.names[1:],
     )
     return {"evidence": evidence, "envelope": write(envelope)}
+
+
+def _redactor(world: FleetContext, shown: Attempt | None) -> Redactor:
+    """What masks words about this attempt: what the chain returned in it stays."""
+    answers = zip(shown.asked, shown.results, strict=False) if shown else ()
+    return world.redactor.showing(chain_words((call["tool"], result) for call, result in answers))
 
 
 def keep_evidence(
