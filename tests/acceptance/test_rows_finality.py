@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from fleet.chain.log.feedback import FeedbackLog
+from fleet.chain.log.reputation_log import ReputationLog
 from fleet.chain.ports import FeedbackPort
 from fleet.devnet.deploy import deploy_registries
+from fleet.findings.records import ItemRecord, write_record
 from fleet.runs.context import FleetContext
 from fleet.runs.run import fire
 from fleet.runs.settlement.finality import PostingSide, look_at_posts
@@ -21,6 +23,7 @@ from tests.crash.farm import post_to_a_registry
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet, pytest.mark.jail]
 FINALITY = 3
+AT = "2026-11-27T20:00:00Z"
 
 
 @dataclass
@@ -146,6 +149,21 @@ async def test_an_entry_whose_nonce_is_taken_since_is_posted_anew_once(
             await one.mine(FINALITY)
             await one.look()
         assert (len(one.told), await one.on_the_log()) == (1, [place])
+
+
+async def test_a_withdrawal_that_a_reorg_took_is_made_again(house: House, tmp_path: Path) -> None:
+    async with posted(house, tmp_path, registry=True) as one:
+        row = await one.row()
+        dismissal = ItemRecord(kind="dismiss", item=row.fingerprint, at=AT, reason="meant so", who="ada")
+        await one.world.chain.log.post(write_record(dismissal, surface=row.surface, title=row.title))
+        log = one.world.chain.log
+        assert isinstance(log, ReputationLog)
+        await house.rpc.call("anvil_reorg", [1, []])
+        await one.mine(FINALITY)
+        for _ in range(2):
+            await one.look()
+        assert one.told == [": a withdrawal was dropped by the chain, and was made again"]
+        assert await log.withdraw_again() == 0
 
 
 async def test_a_chain_that_steps_back_gets_the_entry_again(house: House, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -104,8 +105,9 @@ async def side(
     snapshot = await chain.rpc.call("evm_snapshot")
     await chain.clear()
     async with Rpc(chain.rpc.url) as rpc:
-        on_chain = {"anvil": _diamond, "contract": _contract, "erc8004": _registry}[request.param]
-        yield await on_chain(chain, rpc, never)
+        on_chain: dict[str, Callable[..., Awaitable[LogSide]]] = {"anvil": _diamond, "contract": _contract}
+        on_chain["erc8004"] = partial(_registry, kept=tmp_path / "kept")
+        yield await on_chain[request.param](chain, rpc, never)
     assert await chain.rpc.call("evm_revert", [snapshot])
 
 
@@ -132,7 +134,7 @@ async def _submitting(
     return LogSide(log, kit.signer, kit.dial, chain.clear, foreign)
 
 
-async def _registry(chain: Chain, rpc: Rpc, never: frozenset[bytes]) -> LogSide:
+async def _registry(chain: Chain, rpc: Rpc, never: frozenset[bytes], *, kept: Path) -> LogSide:
     """A Reputation registry whose readers trust the fleet and one other client."""
     at = await deploy_registries(chain.rpc)
     kit = await make_kit(chain, rpc, never=never, log=at.reputation, agent=at.agent, diamond="")
@@ -144,7 +146,7 @@ async def _registry(chain: Chain, rpc: Rpc, never: frozenset[bytes]) -> LogSide:
         await give(chain.rpc, at, STRANGER, text)
         return STRANGER
 
-    log = ReputationLog(rpc, at.reputation, agent, chain.section(diamond=""), GAS, kit.signer)
+    log = ReputationLog(rpc, at.reputation, agent, chain.section(diamond=""), GAS, kit.signer, kept=kept)
     return LogSide(log, kit.signer, kit.dial, chain.clear, foreign)
 
 

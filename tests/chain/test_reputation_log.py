@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -15,6 +16,7 @@ from fleet.chain.keys import address_of
 from fleet.chain.log.choice import log_of
 from fleet.chain.log.end import LogEnd, log_end
 from fleet.chain.log.file_log import FileLog
+from fleet.chain.log.kept_events import RegistryEvent
 from fleet.chain.log.reputation_log import ReputationLog
 from fleet.chain.node import codec, reputation
 from fleet.chain.node.provider import NodeProvider
@@ -48,6 +50,7 @@ class Registry:
 
     at: Registries
     kit: Kit
+    state: Path
 
     @property
     def me(self) -> str:
@@ -64,7 +67,7 @@ class Registry:
         )
 
     def log(self, **changes: Any) -> ReputationLog:
-        found = log_of(self.platform(**changes), Path(), self.kit.rpc, self.kit.signer)
+        found = log_of(self.platform(**changes), self.state, self.kit.rpc, self.kit.signer)
         assert isinstance(found, ReputationLog)
         return found
 
@@ -80,11 +83,11 @@ class Registry:
 
 
 @pytest.fixture
-async def registry(chain: Chain) -> AsyncIterator[Registry]:
+async def registry(chain: Chain, tmp_path: Path) -> AsyncIterator[Registry]:
     async with LossyRpc(chain.rpc.url) as rpc:
         at = await deploy_registries(chain.rpc)
         kit = await make_kit(chain, rpc, log=at.reputation, agent=at.agent, diamond="", deadline_s=0.5)
-        yield Registry(at, kit)
+        yield Registry(at, kit, tmp_path)
 
 
 def record(kind: str, **fields: Any) -> str:
@@ -206,7 +209,7 @@ async def test_a_node_that_takes_few_blocks_is_asked_for_few(registry: Registry)
     async with Rpc(registry.kit.rpc.url) as rpc:
         rpc.w3.provider = Narrow(rpc.url, timeout_s=10, max_bytes=32 << 20)
         head = await rpc.head()
-        log = log_of(registry.platform(from_block=head - 30), Path(), rpc)
+        log = log_of(registry.platform(from_block=head - 30), registry.state, rpc)
         assert [entry.text for entry in await log.range(0, 9)] == texts
 
 
@@ -219,6 +222,52 @@ async def test_what_a_reorganisation_drops_is_gone_and_what_comes_is_read(regist
     await registry.kit.rpc.call("anvil_reorg", [2, []])
     assert [entry.text for entry in await log.range(0, 9)] == ["stays"]
     assert (await log.post("after")).index == 1
+
+
+async def test_what_is_final_is_read_once_for_all_processes_and_anew_on_another_chain(
+    registry: Registry,
+) -> None:
+    log, kit = registry.log(), registry.kit
+    await log.post("first")
+    for _ in range(6):
+        await kit.rpc.call("evm_mine")
+    await log.range(0, 9)
+    asked: list[int] = []
+
+    class Counted(ReputationLog):
+        async def _between(self, start: int, end: int) -> list[RegistryEvent]:
+            asked.append(start)
+            return await super()._between(start, end)
+
+    async def read_again(**changes: Any) -> list[str]:
+        reader = registry.log(**changes)
+        reader.__class__ = Counted
+        return [entry.text for entry in await reader.range(0, 9)]
+
+    await kit.rpc.call("evm_mine")
+    assert (await read_again(), asked) == (["first"], [await kit.rpc.head() - 4])  # what is not final, again
+    asked.clear()
+    (path,) = registry.state.glob("logs/*.events.json")
+    whole = path.read_text()
+    for text in (whole.replace('"first"', "1"), whole[:-9], re.sub(r'"hash":"0x..', '"hash":"0x00', whole)):
+        path.write_text(text.replace('"text":"first"', '"text":"forged"'))
+        assert await read_again() == ["first"]
+    assert (await read_again(clients=(STRANGER,)), asked) == ([], [0, 0, 0, 0])
+
+
+async def test_a_withdrawal_that_a_reorganisation_drops_is_made_again(registry: Registry) -> None:
+    log = registry.log()
+    await log.post(FINDING)
+    await log.post(DISMISSED)
+    assert await log.withdraw_again() == 0
+    await registry.kit.rpc.call("anvil_reorg", [1, []])
+    assert (await registry.feedback(registry.me, 1))[4] is False
+    assert await registry.log().withdraw_again() == 1
+    assert (await registry.feedback(registry.me, 1))[4] is True
+    other = FINDING.replace(FP, FP[::-1])
+    await log.post_many([other, DISMISSED.replace(FP, FP[::-1]), other])  # reported once more: it stands
+    await registry.kit.rpc.call("anvil_reorg", [1, []])
+    assert await registry.log().withdraw_again() == 0
 
 
 async def test_an_entry_on_its_way_is_replaced_and_never_joined(registry: Registry) -> None:
@@ -257,9 +306,9 @@ async def test_bytes_that_were_lost_after_the_signature_are_settled_once(registr
 
 
 async def test_where_the_log_ends_is_counted(registry: Registry) -> None:
-    assert await log_end(registry.platform(), Path()) == LogEnd()
+    assert await log_end(registry.platform(), registry.state) == LogEnd()
     await registry.log().post_many(["one", "two"])
-    end = await log_end(registry.platform(), Path())
+    end = await log_end(registry.platform(), registry.state)
     last = (await registry.log().range(1, 1))[0]
     assert end == LogEnd(2, last.timestamp)
 

@@ -21,7 +21,8 @@ def log_of(profile: Platform, state: Path, rpc: Rpc, signer: SignerPort | None =
         return FileLog(file, signer)
     chain, contract = profile.chain, profile.log_contract
     if agent := profile.agent:
-        return ReputationLog(rpc, contract, agent, chain, profile.gas, signer)
+        kept = state / "logs" / f"{contract.lower()}-{agent.agent}.events.json"
+        return ReputationLog(rpc, contract, agent, chain, profile.gas, signer, kept=kept)
     return FeedbackLog(rpc, contract, profile.gas, signer, confirmations=chain.confirmations)
 
 

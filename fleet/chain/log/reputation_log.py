@@ -8,13 +8,16 @@ of the profile's clients, in the order of the chain: others' are neither asked f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import anyio
+from anyio import to_thread
 
 from fleet.chain.log.feedback import FeedbackLog
+from fleet.chain.log.kept_events import FinalEvents, RegistryEvent, keep_events, read_events
 from fleet.chain.log.own_entries import RESOLVING
 from fleet.chain.node import codec, reputation
 from fleet.chain.node.codec import Entry
@@ -25,28 +28,19 @@ from fleet.chain.signing.policy import check_text
 from fleet.clock import Clock, SystemClock, iso_seconds
 from fleet.config import ChainSection, GasSection
 from fleet.config.erc8004 import Erc8004Section
-from fleet.errors import Refused, RpcError, Unreachable
+from fleet.errors import FleetError, Refused, RpcError, Unreachable
 from fleet.findings.reader import read
-from fleet.findings.records import read_record
+from fleet.findings.records import ItemRecord, read_record
 
 SPAN = 1_000_000
 """Blocks that are asked for at once; halved for a node that takes less."""
 BLOCKS = 100
 """Blocks whose time is asked for at once."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegistryEvent:
-    """One event of the registry. `index` counts a client's feedback; without a text it is a withdrawal."""
-
-    block: int
-    place: int
-    client: str
-    index: int
-    sender: str
-    tags: tuple[str, str] = ("", "")
-    text: str = ""
-    at: int = 0
+WITHDRAW = "withdraw"
+"""The purpose of a withdrawal in the journal."""
+WORTH_KEEPING = 5_000
+"""Blocks without an event after which it is written down anew how far was read."""
 
 
 class ReputationLog(FeedbackLog):
@@ -61,8 +55,10 @@ class ReputationLog(FeedbackLog):
         gas: GasSection,
         signer: SignerPort | None = None,
         *,
+        kept: Path,
         clock: Clock | None = None,
     ) -> None:
+        """`kept` is the file for what was read and counts as final."""
         super().__init__(rpc, registry.lower(), gas, signer, confirmations=chain.confirmations)
         self._agent, self._chain = agent, chain
         self._clients = sorted({one.lower() for one in agent.clients})
@@ -72,6 +68,9 @@ class ReputationLog(FeedbackLog):
         self._tip = ""
         self._final = (-1, "")
         """Number and hash of a block so deep that it counts as final: what is above it is read again."""
+        self._kept, self._read_kept, self._written = kept, False, (-1, 0)
+        first = (chain.id, registry.lower(), agent.agent, agent.from_block)
+        self._of = " ".join(map(str, (*first, *self._clients)))
         self._span = SPAN
         self._reading = anyio.Lock()
 
@@ -135,27 +134,51 @@ class ReputationLog(FeedbackLog):
             uri, digest = reputation.uri_of(text, file | {"endpoint": entry.surface})
             data = reputation.GIVE.encode(agent.agent, value, 0, *tags, entry.surface, uri, digest)
         post = replace(self.request(text, run=run, charge=charge), data=data)
+        return [post, *(self._withdrawals(me, entry.fp, run) if _is_dismissal(record) else ())]
+
+    def _withdrawals(self, me: str, fp: str, run: str) -> Iterator[TxRequest]:
+        """What withdraws the findings of this fingerprint that are not withdrawn."""
+        mine = [one for one in self._events if one.client == me]
         withdrawn = {one.index for one in mine if not one.text}
-        dismissed = findings if record and record.kind == "dismiss" and not record.until else []
-        return [
-            post,
-            *(
-                replace(
-                    post,
-                    data=reputation.REVOKE.encode(agent.agent, index),
+        for one in mine:
+            if one.sender == me and one.tags == (reputation.FINDING, fp) and one.index not in withdrawn:
+                yield TxRequest(
+                    role=Role.IDENTITY,
+                    to=self._contract,
+                    data=reputation.REVOKE.encode(self._agent.agent, one.index),
                     gas=self._gas.small,
                     charge="none",
-                    purpose="withdraw",
+                    run=run,
+                    purpose=WITHDRAW,
                 )
-                for index in dismissed
-                if index not in withdrawn
-            ),
-        ]
+
+    async def withdraw_again(self) -> int:
+        """Withdraw what our last entry about it dismisses for good and what still stands, as after a
+        reorganisation that dropped the withdrawal; return how many that are. FleetError of one that fails.
+        """
+        if self._signer is None:
+            raise Refused("this log was opened without a signer", rule="key")
+        await self._read_on(await self._block())
+        me, last = self._signer.address(Role.IDENTITY), dict[str, bool]()
+        for one in self._events:
+            if one.client == me == one.sender and one.text and (entry := read(one.text)).fp:
+                last[entry.fp] = _is_dismissal(read_record(entry))
+        acts = [act for fp, dismissed in last.items() if dismissed for act in self._withdrawals(me, fp, "")]
+        for outcome in await self._signer.submit_many(acts) if acts else ():
+            if isinstance(outcome, FleetError):
+                raise outcome
+            outcome.check()
+        return len(acts)
 
     async def _read_on(self, block: str) -> None:
         """Read the events up to this block that are not known yet, and those that are not final again."""
         number = await self.head() if block == "latest" else int(block, 16)
         async with self._reading:
+            if not self._read_kept:
+                self._read_kept = True
+                if kept := await to_thread.run_sync(read_events, self._kept, self._of):
+                    self._final, self._events = (kept.block, kept.hash), list(kept.events)
+                    self._written = (kept.block, len(kept.events))
             deep, digest = self._final
             tip, still = await self._hashes(number, max(deep, 0))
             if tip == self._tip:
@@ -173,6 +196,17 @@ class ReputationLog(FeedbackLog):
             self._events = [found[place] for place in sorted(found)]
             self._entries = [Entry(one.sender, one.at, one.text) for one in self._events if one.text]
             self._tip, self._final = tip, (final, digest)
+            await self._keep()
+
+    async def _keep(self) -> None:
+        """Write down what counts as final, when that is more than is written."""
+        (block, digest), (upto, count) = self._final, self._written
+        final = tuple(one for one in self._events if one.block <= block)
+        if len(final) == count and 0 <= block - upto < WORTH_KEEPING:
+            return
+        self._written = (block, len(final))
+        kept = FinalEvents(of=self._of, block=block, hash=digest, events=final)
+        await to_thread.run_sync(keep_events, self._kept, kept)
 
     async def _hashes(self, *numbers: int) -> list[str]:
         return [str(block.get("hash", "")) for block in await self._blocks(numbers)]
@@ -223,6 +257,11 @@ class ReputationLog(FeedbackLog):
             blocks = await self._blocks(part)
             times |= {number: as_int(one.get("timestamp")) for number, one in zip(part, blocks, strict=True)}
         return [replace(one, at=times[one.block]) for one in events]
+
+
+def _is_dismissal(record: ItemRecord | None) -> bool:
+    """Whether it takes a finding back for good."""
+    return record is not None and record.kind == "dismiss" and not record.until
 
 
 def _good(answer: Any) -> Any:  # noqa: ANN401  JSON of any shape

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from fleet.chain.log.own_entries import OwnEntries, names_of
+from fleet.chain.log.reputation_log import WITHDRAW, ReputationLog
 from fleet.chain.node.reputation import entry_text
 from fleet.chain.ports import FeedbackPort, Receipt, SignerPort
 from fleet.chain.signing.recovery import NOT_SENT
@@ -84,13 +85,16 @@ class Missing:
 async def look_at_posts(side: PostingSide, tell: Tell = _silent) -> Missing:
     """Look at recent entries, bring back what is missing, and note what is final."""
     mined = await side.journal.effects(None, ["tx"], ["done"], since=iso(side.clock.now() - BACK))
-    watched = [one for one in mined if one.data.get("purpose") == "post" and not one.data.get("final")]
+    recent = [one for one in mined if not one.data.get("final")]
+    watched = [one for one in recent if one.data.get("purpose") in ("post", WITHDRAW)]
     if not watched or (signer := side.signer) is None:
         return Missing()
     look = _Look(side, signer, tell)
     for start in range(0, len(watched), CHUNK):
         await look.at(watched[start : start + CHUNK])
-    return await look.bring_back()
+    missing = await look.bring_back()
+    await look.withdraw_again()
+    return missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,8 @@ class _Look:
     tell: Tell
     head: int = 0
     gone: list[EffectRow] = field(default_factory=list)
+    withdrawals: list[EffectRow] = field(default_factory=list)
+    """What withdraws a finding from a registry, and is gone too."""
 
     async def at(self, watched: Sequence[EffectRow]) -> None:
         """Note what is final, and what is gone."""
@@ -129,7 +135,10 @@ class _Look:
         finality = self.side.platform.chain.finality_blocks
         for effect, receipt in zip(watched, found, strict=True):
             if receipt is None or receipt.status != 1:
-                self.gone.append(effect)
+                gone = self.withdrawals if effect.data.get("purpose") == WITHDRAW else self.gone
+                gone.append(effect)
+            elif effect.data.get("purpose") == WITHDRAW and receipt.block != effect.data.get("block"):
+                await self._resolve(effect, block=receipt.block)
             elif receipt.block != effect.data.get("block"):
                 await self._placed(_Post.of(effect), receipt)
             elif self.head >= receipt.block + finality:
@@ -160,6 +169,20 @@ class _Look:
         await self._note(len(waiting), fate)
         reports = [one.name for one in waiting if one.is_report]
         return Missing(frozenset(reports), len(waiting) - len(reports))
+
+    async def withdraw_again(self) -> None:
+        """Withdraw anew what is not withdrawn now: the same bytes could name another finding by then."""
+        log, dropped = self.side.log, list[EffectRow]()
+        for effect in self.withdrawals:
+            end = await self.signer.settle_raw(bytes.fromhex(effect.data["raw"]), rebroadcast=False)
+            if end.state == "failed" or (end.receipt and end.receipt.status != 1):
+                dropped.append(effect)
+        if not dropped or not isinstance(log, ReputationLog):
+            return
+        await log.withdraw_again()
+        for effect in dropped:
+            self.tell(effect.run_id, "a withdrawal was dropped by the chain, and was made again")
+            await self._resolve(effect, state="failed", reason=DROPPED)
 
     async def _wanted(self, posts: Sequence[_Post]) -> tuple[list[_Post], list[_Post]]:
         """What is to be sent, and what waits since another one has its nonce.
