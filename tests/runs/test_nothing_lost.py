@@ -15,6 +15,7 @@ from typing import Any
 import anyio
 import pytest
 
+from fleet.clock import SystemClock
 from fleet.config.compiler import CompilerSection
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.port import ExplorerContext, Results
@@ -277,6 +278,46 @@ async def test_what_is_only_confirmed_again_waits_like_what_is_not_grave(
         async with table.desk.turn():
             pass
         assert await states(table) == {"leak-a": state}
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2, 3])
+async def test_between_two_tries_other_questions_are_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, turns: int
+) -> None:
+    """A try a turn, once it is due; what the turns leave is tried at the end, and nothing a fourth time."""
+    later, real = [0.0], SystemClock.monotonic
+    monkeypatch.setattr(SystemClock, "monotonic", lambda clock: real(clock) + later[0])
+    async with seated(tmp_path, persona(), hand=ANY, answer=breaks) as table:
+        await raised(table, fetch("leak-a"))
+        desk = table.desk
+        desk.runner = replace(desk.runner, world=replace(desk.runner.world, spread_s=9.0))
+        expected = ["leak-a"]
+        for turn in range(turns):
+            for page in ("new", "other"):  # in the second of them it is not due
+                async with desk.turn():
+                    await desk._pose([Question((fetch(f"{page}-{turn}"),))])
+                expected += [f"{page}-{turn}", *["leak-a"] * (page == "new")]
+                assert pages(table) == expected
+            assert await states(table) == {"leak-a": "raised" if turn < TRIES - 1 else "confirmed"}
+            later[0] += 9.0
+        await replace(desk.runner, world=replace(desk.runner.world, spread_s=0.0)).prove_raised()
+        assert pages(table) == expected + ["leak-a"] * (TRIES - turns)
+        assert await states(table) == {"leak-a": "confirmed"}
+
+
+async def test_a_proof_begins_anew_when_another_sighting_leads(tmp_path: Path) -> None:
+    """The tries were of another question."""
+    async with seated(tmp_path, persona(), hand=ANY, answer=breaks) as table:
+        (row,) = await raised(table, fetch("leak-a"))
+        runner = table.desk.runner
+        await replace(runner, world=replace(runner.world, spread_s=900.0)).prove_seen()
+        assert [len(one.seen) for one in runner.begun] == [1]
+        asked = row.data["probe"] | {"steps": [fetch("leak-a", longest=9000).model_dump(mode="json")]}
+        data = {**row.data, "probe": asked, "whole": False}  # which nothing is cut from
+        await table.world.journal.set_finding(RUN, row.fingerprint, data=data)
+        await runner.prove_raised()
+        tries = [args for _, args in table.jail.calls if args.get("longest") == 9000]
+        assert (len(tries), await states(table)) == (TRIES, {"leak-a": "confirmed"})
 
 
 async def test_what_the_budget_refused_is_not_tried_again_at_each_turn(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from anyio import to_thread
 
 from fleet.clock import iso
 from fleet.drivers.expect import ExpectationError, Values, number
-from fleet.drivers.session import Answer, RunOver
+from fleet.drivers.session import Answer, RunOver, Session
 from fleet.drivers.template import Bindings, wants_name
 from fleet.events.model import FindingRaised, ProbeSkipped
 from fleet.events.stream import Stream
@@ -45,12 +45,15 @@ from fleet.runs.proof.item_figures import PROVEN, count_shown
 from fleet.runs.proof.minimise import FEW, MOST, minimise, retold
 from fleet.runs.proof.quoted import quoted_on_request
 from fleet.runs.proof.retest_order import FIXED, UNPROVEN, VERIFIED
-from fleet.runs.proof.verify import JAIL_LOST, OF_ONE_PROOF, Proof, gravest_first, prove_all
+from fleet.runs.proof.verify import JAIL_LOST, OF_ONE_PROOF, Proof, gravest_first, prove_all, prove_round
 from fleet.severity import GRAVE, weight
 from fleet.store.rows import FindingRow, SampleRow
 from sandbox.tools import TOOLS
 
 _LOG = logging.getLogger("fleet.plots")
+Prove = Callable[
+    [FleetContext, Session, Stream, Sequence[Proof], LoadedPersona, Facts], Awaitable[list[RunOver]]
+]
 NAMES = 8
 """Fingerprints of version 2 that a finding keeps at most."""
 LESSER_WAITS = timedelta(seconds=60)
@@ -103,6 +106,8 @@ class ProbeRunner:
     """What earlier runs measured, by measure."""
     post: Callable[[], Awaitable[None]] = at_the_end
     """Posts what is confirmed by now, while the run goes on."""
+    begun: list[Proof] = field(default_factory=list)
+    """Proofs between two tries."""
 
     @property
     def facts(self) -> Facts:
@@ -173,32 +178,80 @@ class ProbeRunner:
         self._draw(found, exchanges)
 
     async def prove_seen(self) -> None:
-        """Prove and post what was seen so far, while the run goes on: what is grave and not on the list at
-        once, the rest once it has waited for `LESSER_WAITS`. What the budget refused, what could not be told,
-        and what a person reviews before it is posted, waits for the end of the run. RunOver as below.
+        """Try once what was seen so far and is due, while the run goes on: between two tries it asks on.
+
+        What is grave and not on the list is begun at once, the rest when it has waited for `LESSER_WAITS`.
+        What the budget refused, what could not be told, what a graver one may cover, and what a person
+        reviews before it is posted, waits for the end of the run. RunOver as below.
         """
-        raised = await self.world.journal.findings(self.run, ["raised"])
-        rows = [row for row in raised if not row.data.get("why") and not needs_review(row)]
+        raised = {one.fingerprint: one for one in await self.world.journal.findings(self.run, ["raised"])}
+        begun = self._resumed(raised)
+        rows = [one for one in raised.values() if not one.data.get("why") and not needs_review(one)]
+        rows = [one for one in rows if one.fingerprint not in begun]
         late = iso(self.world.clock.now() - LESSER_WAITS)
         if rows and not any(row.at <= late for row in rows):
             items = await self.world.journal.items(self.world.platform.name)
             listed = [one for one in items if one.trusted and one.state not in (FIXED, VERIFIED, *UNPROVEN)]
             known = {name for one in listed for name in (one.fingerprint, *one.names)}
             rows = [row for row in rows if row.severity in GRAVE and known.isdisjoint(row.names)]
-        if rows:
-            await self._prove(rows, again=True)
+        seen = [*rows, *(one.row for one in begun.values())]
+        rows = [row for row in rows if not covering(row, seen)]
+        self.begun[:] = [*begun.values(), *await self._opened(await self._proofs(rows, again=True))]
+        ends: list[RunOver] = []
+        while due := [one for one in self.begun if one.is_open and not one.due_s(self.world)]:
+            ends += await self._round(prove_round, due)
+        _unless_lost(ends)
+
+    def _resumed(self, raised: Mapping[str, FindingRow]) -> dict[str, Proof]:
+        """The proofs that are begun, by fingerprint; not one whose finding was decided in another way, or
+        which another sighting leads since."""
+        found = {}
+        for one in self.begun:
+            row = raised.get(one.row.fingerprint)
+            if one.is_open and row is not None and row.data.get("probe") == one.row.data.get("probe"):
+                one.row = row
+                found[row.fingerprint] = one
+        return found
 
     async def prove_raised(self) -> None:
-        """Prove and post whatever was raised. RunOver `jail_lost`, when all were tried, for a candidate that
-        kills its jails."""
-        await self._prove(await self.world.journal.findings(self.run, ["raised"]))
+        """Prove and post all that was raised, the gravest first: it waits for no try of the rest.
 
-    async def _prove(self, rows: Sequence[FindingRow], *, again: bool = False) -> None:
-        """Minimise, prove, count and post, the gravest first: nothing grave waits for the tries of the rest.
-
-        What a graver one may cover comes last. If its persona has changed, a candidate stays unverified.
-        `again`: what cannot be told now is tried again later.
+        What a graver one may cover comes last. RunOver `jail_lost`, when all were tried, for a candidate that
+        kills its jails.
         """
+        raised = await self.world.journal.findings(self.run, ["raised"])
+        begun = self._resumed({one.fingerprint: one for one in raised})
+        new = await self._proofs([one for one in raised if one.fingerprint not in begun], again=False)
+        proofs = [*begun.values(), *new]
+        self.begun.clear()
+        rows = [one.row for one in proofs]
+        last = [one for one in new if covering(one.row, rows)]
+        first = [one for one in proofs if one not in last]
+        groups = [[one for one in first if one.row.severity == grave] for grave in GRAVE]
+        groups += [[one for one in first if one.row.severity not in GRAVE], last]
+        ends: list[RunOver] = []
+        for group in filter(None, groups):
+            open_ = await self._opened([one for one in group if not one.seen])
+            for one in group:
+                one.again = False
+            ends += await self._round(prove_all, [*(one for one in group if one.seen), *open_])
+        _unless_lost(ends)
+
+    async def _round(self, prove: Prove, proofs: Sequence[Proof]) -> list[RunOver]:
+        """Try some proofs, and count and post what is decided."""
+        ends = await prove(self.world, self.session, self.stream, proofs, self.persona, self.facts)
+        if all(one.is_open for one in proofs):
+            return ends
+        if not self.world.trial:
+            for row in await self.world.journal.findings(self.run, ["confirmed"]):
+                self._learn(row)
+            await count_shown(self.world, self.run)
+        await self.post()
+        return ends
+
+    async def _proofs(self, rows: Iterable[FindingRow], *, again: bool) -> list[Proof]:
+        """A proof of each; if its persona has changed, a candidate stays unverified. `again`: what cannot be
+        told now is tried again later."""
         proofs = []
         for row in rows:
             probe = kept(row)
@@ -206,25 +259,14 @@ class ProbeRunner:
                 proofs.append(Proof(row, probe, again=again))
             else:
                 await self.world.journal.set_finding(self.run, row.fingerprint, state="unverified")
-        proofs = [one for one in proofs if not await self._quoted(one)]
-        raised = [one.row for one in proofs]
-        last = [one for one in proofs if covering(one.row, raised)]
-        first = [one for one in proofs if one not in last]
-        groups = [[one for one in first if one.row.severity == grave] for grave in GRAVE]
-        groups += [[one for one in first if one.row.severity not in GRAVE], last]
-        ends: list[RunOver] = []
-        for group in filter(None, groups):
-            proven = await self.world.journal.findings(self.run, PROVEN)  # an older one may be fixed by now
-            open_ = [one for one in group if not await self._covered(one.row, proven)]
-            await self._minimise(open_)
-            ends += await prove_all(self.world, self.session, self.stream, open_, self.persona, self.facts)
-            if not self.world.trial:
-                for row in await self.world.journal.findings(self.run, ["confirmed"]):
-                    self._learn(row)
-                await count_shown(self.world, self.run)
-            await self.post()
-        if lost := [one for one in ends if one.outcome == JAIL_LOST]:
-            raise lost[-1]
+        return [one for one in proofs if not await self._quoted(one)]
+
+    async def _opened(self, proofs: Sequence[Proof]) -> list[Proof]:
+        """Those that nothing proven covers, with the smallest question that shows each."""
+        proven = await self.world.journal.findings(self.run, PROVEN)  # an older one may be fixed by now
+        open_ = [one for one in proofs if not await self._covered(one.row, proven)]
+        await self._minimise(open_)
+        return open_
 
     async def _quoted(self, proof: Proof) -> bool:
         """Whether the words that a finding rests on are only quoted; then it is dropped, with the reason."""
@@ -394,6 +436,11 @@ class ProbeRunner:
                 await self.world.journal.note(metric, number(text, Values(seen.results)))
             except ExpectationError as error:
                 self.stream.emit(ProbeSkipped(probe=probe.id, reason=f"note {metric}: {error}"))
+
+
+def _unless_lost(ends: Sequence[RunOver]) -> None:
+    if lost := [one for one in ends if one.outcome == JAIL_LOST]:
+        raise lost[-1]
 
 
 def _met_at(row: FindingRow) -> str:

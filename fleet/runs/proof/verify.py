@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -68,6 +69,12 @@ class Proof:
     """The last attempt that did not."""
     why: str = ""
     """Why the last try could not look."""
+    tried_at: float = -math.inf
+    """The end of the last try, on the monotonic clock."""
+
+    def due_s(self, world: FleetContext) -> float:
+        """Seconds until its next try."""
+        return max(0.0, self.tried_at + world.spread_s - world.clock.monotonic())
 
     @property
     def is_open(self) -> bool:
@@ -117,40 +124,52 @@ async def prove_all(
     persona: LoadedPersona,
     facts: Facts,
 ) -> list[RunOver]:
-    """Reproduce each in rounds, so that a finding does not rest on one burst of load.
+    """Reproduce each in rounds that are spread in time; what ended one proof alone is returned."""
+    ends: list[RunOver] = []
+    while waiting := [one for one in proofs if one.is_open]:
+        await anyio.sleep(max(one.due_s(world) for one in waiting))
+        ends += await prove_round(world, session, stream, waiting, persona, facts)
+    return ends
 
-    The gravest are first; each is recorded once decided, evidence before verdict. What ends one proof
+
+async def prove_round(
+    world: FleetContext,
+    session: Session,
+    stream: Stream,
+    proofs: Sequence[Proof],
+    persona: LoadedPersona,
+    facts: Facts,
+) -> list[RunOver]:
+    """One try of each, the gravest first; `spread_s` later the next, so that none rests on one burst of load.
+
+    Each is recorded once decided, evidence before verdict. What ends one proof
     alone is returned; a spent budget leaves its candidate as it was, for a later run. RunOver of any other
     end passes through.
     """
     ends: list[RunOver] = []
-    ordered = gravest_first(proofs)
-    while waiting := [one for one in ordered if one.is_open]:
-        for same in _by_question(waiting):
-            try:
-                seen = await attempt(session, same[0].probe, proof=True)
-                for one in same:
-                    one.add(seen, facts)
-                    if not one.is_open:
-                        await _unless_locked_out(session, one)
-            except (
-                RunOver
-            ) as over:  # a candidate that kills its jails, or costs too much, ends no other proof
-                if over.outcome not in OF_ONE_PROOF:
-                    raise
-                ends.append(over)
-                for one in same:
-                    one.again = False
-                    one.give_up(over.detail)
-                if over.outcome == BUDGET:
-                    for row, why in ((one.row, one.why) for one in same):  # it stays raised, with the reason
-                        data = {**row.data, "why": world.redactor.text(why)}
-                        await world.journal.set_finding(row.run_id, row.fingerprint, data=data)
-                    continue
+    for same in _by_question(gravest_first(proofs)):
+        try:
+            seen = await attempt(session, same[0].probe, proof=True)
             for one in same:
+                one.add(seen, facts)
+                one.tried_at = world.clock.monotonic()
                 if not one.is_open:
-                    await _decided(world, stream, one, persona)
-        await anyio.sleep(world.spread_s if any(one.is_open for one in waiting) else 0)
+                    await _unless_locked_out(session, one)
+        except RunOver as over:  # a candidate that kills its jails, or costs too much, ends no other proof
+            if over.outcome not in OF_ONE_PROOF:
+                raise
+            ends.append(over)
+            for one in same:
+                one.again = False
+                one.give_up(over.detail)
+            if over.outcome == BUDGET:
+                for row, why in ((one.row, one.why) for one in same):  # it stays raised, with the reason
+                    data = {**row.data, "why": world.redactor.text(why)}
+                    await world.journal.set_finding(row.run_id, row.fingerprint, data=data)
+                continue
+        for one in same:
+            if not one.is_open:
+                await _decided(world, stream, one, persona)
     return ends
 
 
