@@ -67,6 +67,10 @@ SHARE = 0.75
 """Of the time, for all before it."""
 LEAST_S = 20.0
 """A run that has less time is left out."""
+CALLS_PER_S, WRITES_PER_S = 40, 3
+"""What a run is permitted for each second that it has: about what a quick platform answers."""
+MOST_CALLS, MOST_WRITES, MOST_REPORTS = 10_000, 1_000, 100
+"""What a budget holds at most (personas/model.py)."""
 BEAT_S = 10.0
 """Between two lines of progress."""
 
@@ -329,10 +333,16 @@ async def _fire_all(
 
 
 def bounded(persona: LoadedPersona, seconds: float) -> LoadedPersona:
-    """The persona with at most this time, and without a model."""
+    """The persona with at most this time, which is the limit of a look, and without a model."""
     one = persona.persona
     assert one.budget is not None
-    budget = one.budget.model_copy(update={"wall": f"{int(seconds)}s"})
+    limits = {
+        "wall": f"{int(seconds)}s",
+        "calls": max(one.budget.calls, min(MOST_CALLS, int(CALLS_PER_S * seconds))),
+        "writes": one.budget.writes and max(one.budget.writes, min(MOST_WRITES, int(WRITES_PER_S * seconds))),
+        "reports": one.budget.reports and MOST_REPORTS,
+    }
+    budget = one.budget.model_copy(update=limits)
     return replace(persona, persona=one.model_copy(update={"budget": budget, "driver": "playbook"}))
 
 

@@ -88,7 +88,7 @@ class Allowance:
     acts: int
     """Of one turn."""
     why: str = ""
-    """Why there are no more calls, where the platform's own limit decides it."""
+    """Why there are no more calls; where there are some, why there are no more acts."""
 
 
 ACCOUNTS = "accounts"

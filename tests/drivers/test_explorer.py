@@ -323,7 +323,8 @@ async def test_a_run_cut_short_says_how_many_questions_were_left_and_why(
     )
 
 
-async def test_what_was_not_asked_is_counted_though_only_acts_are_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize("why", ["", "the budget of 9 writes is spent"])
+async def test_what_was_not_asked_is_counted_though_only_acts_are_out(tmp_path: Path, why: str) -> None:
     class Acting(Counting):
         def ask(self, most: int) -> Sequence[Question]:
             put = {"method": "PUT"}
@@ -334,14 +335,13 @@ async def test_what_was_not_asked_is_counted_though_only_acts_are_out(tmp_path: 
 
     class Calm(MemoryDesk):
         async def room(self) -> Allowance:
-            return Allowance(3, 0)
+            return Allowance(3, 0, why)
 
     desk = Calm(answers=answering)
     assert await explorer({"acting": Acting}, GROUND, Notebook(tmp_path), "s")(desk) == ""
     left = desk.left["explorer acting"]
-    assert left == Left(
-        "explorer acting", "asked 0 of about 9 questions: its run had no room for more", "cut"
-    )
+    why = why or "its run had no room for more"
+    assert left == Left("explorer acting", f"asked 0 of about 9 questions: {why}", "cut")
 
 
 async def test_a_run_that_ends_in_mid_turn_counts_what_that_turn_asked(tmp_path: Path) -> None:

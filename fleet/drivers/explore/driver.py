@@ -76,6 +76,8 @@ class ExplorerTurns:
     asked: int = 0
     is_over: bool = False
     """Whether it has no other questions, those that are held aside."""
+    why: str = ""
+    """Why it could not ask those that it holds, though others could go on."""
     _again: set[str] = field(default_factory=set)
     _posed: Sequence[Question] = ()
     """Those of the turn that goes on: a run that is cut off has no answers to them."""
@@ -148,6 +150,7 @@ async def _rounds(desk: Desk, known: Mapping[str, ExplorerTurns], notebook: Note
         one = known[waiting.pop(0)]
         questions = await one.questions(room)
         if not questions:
+            one.why = room.why if any(question.acts > room.acts for question in one.held) else ""
             notebook.hold(one.name, one.held)
             continue
         answers = await _turn(desk, questions)
@@ -180,7 +183,7 @@ async def _leave(desk: Desk, known: Iterable[ExplorerTurns], why: str) -> None:
                 desk.leave(part)
         if left := await one.left():
             about = one.asked + left
-            reason = f"asked {one.asked} of about {counted(about, 'question')}: {why or NO_ROOM}"
+            reason = f"asked {one.asked} of about {counted(about, 'question')}: {why or one.why or NO_ROOM}"
             cut = one.asked < STARVED * about
             desk.leave(Left(f"explorer {one.name}", reason, "cut" if cut else "left"))
 

@@ -25,7 +25,7 @@ from fleet.drivers.desk import REPORT_FINDING, RUN_PROBE, Allowance, Brief, Left
 from fleet.drivers.session import OUR_FAILURES, RunOver, cause_of
 from fleet.drivers.template import wants_name
 from fleet.events.model import TurnStarted, TurnUsage
-from fleet.findings.proof import ALL, MOST_LOOKS
+from fleet.findings.proof import ALL, MOST_LOOKS, TRIES
 from fleet.gate.budget import Ledger, Unit
 from fleet.personas.model import Step
 from fleet.personas.needs import needs_of
@@ -53,7 +53,11 @@ from sandbox.spec import Effect
 from sandbox.tools import TOOLS
 
 EXPLORING = 0.6
-"""The share of a run's time after which no explorer asks anything new."""
+"""The share of a run's time that is never kept for proofs."""
+LEAST_FOR_PROOFS = 0.15
+"""The share of a run's time that always is."""
+STEP_S = 2.0
+"""Seconds that are kept for each step of each try of what is raised and not proven yet."""
 MODELLING = 0.5
 """The share of a run's time after which a model with open probes makes way for the playbook."""
 KEPT = 16
@@ -204,17 +208,18 @@ class RunDesk:
     async def room(self) -> Allowance:
         ledger, state, policy = self.ledger, self.state, self.runner.persona.persona.policy
         left = await ledger.room()
-        kept = await self._kept_for_proofs()
-        spent = self.runner.world.clock.monotonic() - self.started
+        raised = await self._raised_steps()
+        kept, kept_s = self._kept_for_proofs(raised), len(raised) * TRIES * STEP_S
+        until = ledger.budget.wall_s * max(EXPLORING, 1 - LEAST_FOR_PROOFS - kept_s / ledger.budget.wall_s)
+        took = self.runner.world.clock.monotonic() - self.started
         acts = max(0, left["writes"].left - kept["writes"]) // WRITES if ledger.budget.acts else 0
         if self.over is not None or (why := self.progress.facts().stop):
             return Allowance(0, acts, why if self.over is None else "")
-        if spent > ledger.budget.wall_s * EXPLORING:
+        if took > until:
             return Allowance(0, acts, f"the rest of its time is for proofs ({key_of('run', 'wall')})")
         if state.turns + 1 >= policy.max_turns_per_run:
             return Allowance(0, acts, "its turns are spent (policy.max_turns_per_run in the persona file)")
-        rest = ledger.budget.wall_s * EXPLORING - spent
-        if (held := self.runner.session.held()) > rest:
+        if (held := self.runner.session.held()) > until - took:
             why = f"the platform asked for a pause of {held:.0f} s (Retry-After), which outlasts the run"
             return Allowance(0, acts, why)
         if held:
@@ -225,16 +230,23 @@ class RunDesk:
             return Allowance(0, acts, f"{why} ({key_of('run', 'calls')})")
         if day is not None and not day.left:
             return Allowance(0, acts, f"{day.limit} is spent")
-        return Allowance(room if day is None else min(room, day.left), acts)
+        why = ""
+        if ledger.budget.acts:
+            spent = f"{left['writes'].limit} is spent, but for the {kept['writes']} kept for proofs"
+            why = f"what is left writes, and {spent} ({key_of('run', 'writes')})"
+        return Allowance(room if day is None else min(room, day.left), acts, why)
 
-    async def _kept_for_proofs(self) -> dict[Unit, int]:
-        """What explorers may not spend: a share of the budget, or what raised findings need if it is more."""
+    async def _raised_steps(self) -> list[Step]:
+        """The steps of what is not proven yet; findings of one question share them."""
         raised = await self.runner.world.journal.findings(self.runner.run, ["raised"])
         asked = {str(one["steps"]): one["steps"] for row in raised if (one := row.data.get("probe"))}
-        shown = [Step(**one) for steps in asked.values() for one in steps]  # those of one question share it
+        return [Step(**one) for steps in asked.values() for one in steps]
+
+    def _kept_for_proofs(self, raised: Sequence[Step]) -> dict[Unit, int]:
+        """What explorers may not spend: a share of the budget, or what raised findings need if it is more."""
         budget = self.ledger.budget
-        calls = max(int(budget.calls * PROOF_SHARE), len(shown) * MOST_LOOKS) + KEPT
-        acts = Question(tuple(shown)).acts * MOST_LOOKS
+        calls = max(int(budget.calls * PROOF_SHARE), len(raised) * MOST_LOOKS) + KEPT
+        acts = Question(tuple(raised)).acts * MOST_LOOKS
         writes = max(int(budget.writes * PROOF_SHARE), acts, MIN_WRITES)
         return {"calls": min(calls, budget.calls), "writes": min(writes, budget.writes)}
 
@@ -393,7 +405,7 @@ class RunDesk:
             raise self.over
         self.explored += len(questions)
         try:
-            kept = await self._kept_for_proofs()
+            kept = self._kept_for_proofs(await self._raised_steps())
             with self.ledger.keeping({"writes": kept["writes"]}):
                 found = await self._asked(questions)
         except RunOver as over:
