@@ -64,7 +64,7 @@ demo: jail-check setup
 
 # docs/worklist.png, which README shows: the page of a demo's worklist in the browser that is here.
 picture: demo
-	@$(BIN)/fleet --demo worklist --html --offline >$(VENV)/worklist.html
+	@$(BIN)/fleet --demo items --html --offline >$(VENV)/worklist.html
 	@chromium-headless-shell --no-sandbox --hide-scrollbars --window-size=1000,620 --screenshot=docs/worklist.png \
 	  file://$(CURDIR)/$(VENV)/worklist.html
 

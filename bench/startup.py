@@ -19,7 +19,7 @@ CONTESTANTS = {
     "bare": [sys.executable, "-c", "import asyncio"],
     "help": [sys.executable, "-m", "fleet.cli", "--help"],
     "dial": [sys.executable, "-m", "fleet.cli", "dial", "--json"],
-    "worklist": [sys.executable, "-m", "fleet.cli", "worklist", "--offline", "--json"],
+    "worklist": [sys.executable, "-m", "fleet.cli", "items", "--offline", "--json"],
 }
 
 

@@ -12,7 +12,10 @@ import sys
 from importlib import import_module
 from typing import Any, NoReturn
 
-from fleet.cli import COMMANDS, main, module_of
+import typer
+
+from fleet.cli import app, main
+from fleet.cli.groups import LazyCommand
 
 LATER = ("web3", "eth_account")
 """What commands import when they need it."""
@@ -61,8 +64,10 @@ def _exactly(control: socket.socket, size: int) -> bytes:
 
 def become() -> NoReturn:
     """Everything is imported once; what a child then does ends as an interpreter ends."""
-    for name in COMMANDS:
-        import_module(module_of(name))
+    for command in typer.main.get_command(app).commands.values():  # type: ignore[attr-defined]
+        for part in getattr(command.loaded(), "commands", {}).values():
+            if isinstance(part, LazyCommand):
+                part.loaded()
     for name in LATER:
         import_module(name)
     gc.collect()

@@ -220,7 +220,7 @@ def _swap(folder: Path, state: Path, old: Collection[str], now: datetime) -> str
     aside.mkdir(mode=0o700)
     if STOP in old:
         shutil.copy2(state / STOP, aside / STOP, follow_symlinks=False)
-    write_atomic(state / STOP, b"a restore has not been completed: run fleet restore --force again\n")
+    write_atomic(state / STOP, b"a restore has not been completed: run fleet backup restore --force again\n")
     for name in old:
         if name != STOP:
             os.rename(state / name, aside / name)

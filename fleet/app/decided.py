@@ -85,7 +85,7 @@ class Board:
         items = sorted({one.item for one in exact or found})
         if not items:
             what = f"no item or finding {clean(digits, 40)!r} on this machine"
-            raise UsageError(what, remedy="fleet worklist --state all, or fleet findings list")
+            raise UsageError(what, remedy="fleet items --state all, or fleet items findings")
         if len(items) > 1:
             what = f"{digits!r} begins several: {', '.join(items[:SEVERAL])}"
             raise UsageError(what, remedy="give more digits")
@@ -102,7 +102,7 @@ class Board:
         found = [one for one in own if one.name.startswith(decision) and (decision or one.kind != "undo")]
         if not found:
             what = f"decision {decision!r} about" if decision else "decision about"
-            remedy = f"fleet findings decisions {subject.item}"
+            remedy = f"fleet items decisions {subject.item}"
             raise UsageError(f"no {what} {subject.item} stands", remedy=remedy)
         if decision and len(found) > 1:
             names = ", ".join(one.name for one in found)
@@ -128,7 +128,7 @@ class Board:
 async def read_board(state: Path, platform: str | None = None) -> Board:
     """The board of a profile, or of the configured one. UsageError without a journal."""
     if (journal := await known_journal(state)) is None:
-        raise UsageError("no item or finding on this machine", remedy="fleet findings list")
+        raise UsageError("no item or finding on this machine", remedy="fleet items findings")
     configured = load_fleet().platform
     try:
         name = load_platform(platform or configured, state)[0].name
@@ -144,10 +144,10 @@ def decision_of(board: Board, subject: Subject, wanted: DecisionRow) -> tuple[De
     """The decision to record, and whether it is a new one; UsageError for one that makes no sense."""
     if subject.finding is not None and subject.finding.state == "dropped":
         raise UsageError(
-            f"finding {subject.item} is dropped: it needs no decision", remedy="fleet findings list"
+            f"finding {subject.item} is dropped: it needs no decision", remedy="fleet items findings"
         )
     if wanted.kind == "release" and subject.finding is not None and not subject.finding.data.get(HOLD):
-        raise UsageError(f"finding {subject.item} is not held", remedy="fleet findings list")
+        raise UsageError(f"finding {subject.item} is not held", remedy="fleet items findings")
     item = subject.chosen if wanted.kind == "split" else subject.item
     other = board.subject(wanted.other).item if wanted.other else ""
     if other == item:
@@ -226,7 +226,7 @@ def write_down(state: Path, one: DecisionRow, title: str) -> None:
         fork=title,
         decision=f"{mark}{words}{until}, by {one.who} at {one.at}",
         why=one.reason,
-        reversal=f"fleet findings undo {one.item} --decision {one.name} --reason ...",
+        reversal=f"fleet items undo {one.item} --decision {one.name} --reason ...",
         charter="a person's word",
     )
     if not file.record(record, run="", turn=0):

@@ -47,5 +47,5 @@ async def one_of(world: ReadingWorld, begin: str) -> ProposalRow:
     found = [row for row in rows if row.proposal_id.startswith(begin)]
     found = found or [row for row in rows if row.item.startswith(begin)][-1:]
     if not begin or len(found) != 1:
-        raise UsageError(f"no proposal {begin!r}, or several", remedy="fleet proposals list")
+        raise UsageError(f"no proposal {begin!r}, or several", remedy="fleet propose list")
     return found[0]

@@ -45,9 +45,7 @@ class Publisher:
                 continue
             settled = await self.signer.settle_raw(bytes.fromhex(effect.data["raw"]))
             if settled.state == "pending":
-                raise TryAgain(
-                    f"transaction {settled.tx} is in no block yet", remedy="fleet findings publish"
-                )
+                raise TryAgain(f"transaction {settled.tx} is in no block yet", remedy="fleet items publish")
             found = settled.receipt
             mined = {"status": found.status, "block": found.block} if found else {}
             good = mined.get("status") == 1

@@ -1,117 +1,94 @@
-"""The command line: one file per command, imported only when it is called."""
+"""The command line: commands by what a person wants, one file each, imported only when it is called."""
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from fleet import __version__
-from fleet.cli.summaries import SummaryGroup
+from fleet.cli.groups import LazyCommand, SummaryGroup
 from fleet.errors import FleetError, UsageError
 from fleet.text import clean
 
-COMMANDS = {
-    "demo": "Run the whole fleet once on the bundled platform, and print the worklist.",
-    "look": "Look at any site, API, contract or agent, and print what is proven to be wrong.",
-    "init": "Write the profile of a platform, and its keys, by asking what is there.",
-    "up": "Run the resident service: fire every persona when it is due.",
-    "run": "Fire one persona now.",
-    "call": "Make the calls of a repro once, through gate and jail.",
-    "mcp": "Serve a persona's gated, jailed tools to an outside agent over MCP.",
-    "dial": "Show or set the autonomy dial.",
-    "stop": "Pause everything immediately, until `resume`.",
-    "resume": "Remove the STOP file, and record why.",
-    "status": "Show on one screen what is new, what is broken and what it cost.",
-    "runs": "List, show, follow, replay, cancel or prune runs.",
-    "hook": "List webhooks, create a secret, send a delivery.",
-    "notify": "Test notifications; silence an event for a while.",
-    "backup": "Write a backup of the state directory.",
-    "restore": "Check a backup, or restore the state directory from it.",
-    "personas": "List, check, scaffold or publish personas.",
-    "tools": "Show what a probe may call, and what it answers.",
-    "fuzz": "Search one compiler or decoder for inputs that break it.",
-    "worklist": "Show the ranked worklist.",
-    "report": "Report on a period: posture, trend, coverage, interruptions, cost.",
-    "propose": "Propose a fix of one item as a draft pull request.",
-    "proposals": "List, show or withdraw proposals of fixes.",
-    "findings": "Show findings and their evidence; decide about items; adopt a claim.",
-    "log": "Read the on-chain feedback log.",
-    "devnet": "Start, stop or describe the bundled local chain and platform.",
-    "doctor": "Check jail, chain, pages, programs, keys, balances, journal, disk, clock, personas.",
-    "config": "Check the configuration.",
-    "platform": "Look at what a platform offers, and what can run there.",
-    "service": "Write, remove or show the systemd unit.",
-    "man": "Print the manual page, for `man -l -`.",
-    "version": "Print the version.",
+HEADINGS = {
+    "Start": {
+        "demo": "Run the whole fleet once on the bundled platform, and print the items.",
+        "look": "Look at any site, API, contract or agent, and print what is wrong.",
+        "init": "Write the profile of a platform, and its keys, by asking it.",
+        "up": "Run the resident service: fire every persona when it is due.",
+        "run": "Fire one persona, or all, now.",
+    },
+    "Look": {
+        "status": "Show on one screen what is new, what is broken and what it cost.",
+        "runs": "List, show, follow, replay, cancel or prune runs.",
+        "report": "Report on a period: posture, trend, coverage, cost.",
+    },
+    "Decide": {
+        "items": "List what to fix first; show an item; decide about it.",
+        "propose": "Propose a fix of an item as a draft pull request.",
+    },
+    "Operate": {
+        "dial": "Show or set the autonomy dial.",
+        "stop": "Pause everything immediately, until `resume`.",
+        "resume": "Remove the STOP file, and record why.",
+        "check": "Check configuration, platform and machine.",
+        "service": "The systemd unit, webhooks and notifications of the service.",
+        "backup": "Write, check or restore a backup of the state directory.",
+    },
+    "Extend": {
+        "personas": "List, check, try, scaffold or publish personas; show their tools.",
+        "call": "Make the calls of a repro once, through gate and jail.",
+        "fuzz": "Search one compiler or decoder for inputs that break it.",
+        "devnet": "Start, stop or describe the bundled local chain and platform.",
+    },
 }
-"""Name and summary of each command."""
+"""Name and summary of each command, by what a person wants; the common first."""
+HIDDEN = {"man": "Print the manual page, for `man -l -`.", "version": "Print the version."}
+"""Commands about the program itself, which `--help` names in its last line."""
+COMMANDS = {name: summary for found in (*HEADINGS.values(), HIDDEN) for name, summary in found.items()}
 
 MODULES = {
     "up": "operate.up",
     "run": "run.run",
-    "mcp": "run.mcp",
+    "status": "operate.status",
+    "runs": "run.runs",
+    "items": "items.items",
+    "propose": "proposals",
     "dial": "operate.dial",
     "stop": "operate.stop",
     "resume": "operate.resume",
-    "status": "operate.status",
-    "runs": "run.runs",
-    "hook": "operate.hook",
-    "notify": "operate.notify",
-    "backup": "operate.backup",
-    "restore": "operate.restore",
-    "personas": "personas.personas",
-    "tools": "personas.tools",
-    "worklist": "worklist.worklist",
-    "findings": "findings.findings",
-    "doctor": "operate.doctor",
-    "config": "operate.config",
-    "platform": "operate.platform",
+    "check": "check.check",
     "service": "operate.service",
+    "backup": "operate.backup",
+    "personas": "personas.personas",
 }
 """Where the `app` of a command is, in `fleet.cli`; of any other in the module of its name."""
 
-
-def module_of(command: str) -> str:
-    """The module whose `app` is this command."""
-    return f"fleet.cli.{MODULES.get(command, command)}"
-
-
-@contextmanager
-def at_once() -> Iterator[None]:
-    """Pause the collector during a burst of imports: it takes a third of their time and frees nothing."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
-
-
-class _LazyCommand(TyperCommand):
-    """A command whose module is imported when it is called: `--help` stays fast."""
-
-    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:  # noqa: ANN401  click's own signature
-        return self.loaded().make_context(info_name, args, parent=parent, **extra)
-
-    def loaded(self) -> Any:  # noqa: ANN401  click's own signature
-        """The command itself, with its examples."""
-        with at_once():
-            module = import_module(module_of(str(self.name)))
-        command = typer.main.get_command(module.app)
-        if lines := examples().get(str(self.name)):
-            command.epilog = "\b\nExamples:\n" + "\n".join(f"  {one}" for one in lines)
-        return command
+ALIASES = {
+    "worklist": "items",
+    "findings list": "items findings",
+    "findings": "items",
+    "log": "items log",
+    "proposals": "propose",
+    "config check": "check config",
+    "config schema": "check schema",
+    "config": "check",
+    "platform check": "check platform",
+    "platform": "check",
+    "doctor": "check machine",
+    "hook": "service hook",
+    "notify": "service notify",
+    "restore": "backup restore",
+    "tools": "personas tools",
+    "mcp": "personas mcp",
+}
+"""Old name and new name of commands, kept until version 0.2 (decision 91)."""
 
 
 @cache
@@ -121,19 +98,40 @@ def examples() -> dict[str, list[str]]:
     return found
 
 
-class _Group(SummaryGroup):
+class _Root(SummaryGroup):
     def __init__(self, **attributes: Any) -> None:  # noqa: ANN401  click's own signature
         super().__init__(**attributes)
-        self.commands = {name: _LazyCommand(name=name, help=summary) for name, summary in COMMANDS.items()}
+        under = {name: heading for heading, found in HEADINGS.items() for name in found}
+        self.commands = {
+            name: LazyCommand(
+                name,
+                MODULES.get(name, name),
+                summary,
+                heading=under.get(name),
+                hidden=name in HIDDEN,
+                examples=examples().get(name, ()),
+            )
+            for name, summary in COMMANDS.items()
+        }
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401  click's own signature
+        for old in (" ".join(args[:2]), args[0]):
+            if new := ALIASES.get(old):
+                args = [*new.split(), *args[len(old.split()) :]]
+                if "--json" not in args and not ctx.resilient_parsing:
+                    print(f"fleet: `fleet {old}` is now `fleet {new}`", file=sys.stderr)
+                break
+        return super().resolve_command(ctx, args)
 
 
 app = typer.Typer(
-    cls=_Group,
-    no_args_is_help=True,
+    cls=_Root,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     name="fleet",
     context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="fleet COMMAND --help shows a command, fleet man | man -l - all of them.",
 )
 
 
@@ -158,6 +156,9 @@ def _root(
     ] = "",
 ) -> None:
     """An autonomous QA fleet: every finding proven, every action bounded, every crash survivable."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+        raise typer.Exit
     if state:
         from fleet.config.files import use_state
 

@@ -105,17 +105,17 @@ def _read(text: str) -> tuple[ReproCall, ...]:
     try:
         asked = parse_repro(text.strip())
     except ReproError as error:
-        remedy = "write tool(name=value); values are JSON: fleet tools lists tools and their arguments"
+        remedy = "write tool(name=value), values as JSON: fleet personas tools lists the arguments"
         raise UsageError(f"not calls: {error}", remedy=remedy) from None
     for one in asked:
         if one.tool not in TOOLS:
             raise UsageError(
-                f"no tool {one.tool!r}{suggestion(one.tool, TOOLS)}", remedy="fleet tools lists them"
+                f"no tool {one.tool!r}{suggestion(one.tool, TOOLS)}", remedy="fleet personas tools lists them"
             )
         if TOOLS[one.tool].effect is Effect.REPORT:
             raise UsageError(f"{one.tool} posts to the log: a repro has no such call", remedy="leave it out")
         if why := bad_args(TOOLS[one.tool], one.args):
-            raise UsageError(f"{one.tool}: {why}", remedy=f"fleet tools {one.tool}")
+            raise UsageError(f"{one.tool}: {why}", remedy=f"fleet personas tools {one.tool}")
     return asked
 
 

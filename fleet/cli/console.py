@@ -12,12 +12,13 @@ import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
 
 import anyio
 import typer
 
-from fleet.cli.summaries import SummaryGroup
+from fleet.cli.groups import SummaryGroup
 from fleet.config import state_dir
 from fleet.errors import Refused
 from fleet.gate.stop import stopped
@@ -35,14 +36,24 @@ _LEAST = 8
 """Columns that a cell which is cut to fit keeps."""
 
 
-def make_app(*, group: bool = False) -> typer.Typer:
-    """One command, or a group of them; help is plain text on a terminal and in a pipe alike."""
+def make_app(
+    *,
+    group: bool = False,
+    lazy: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    default: str = "",
+    default_takes: bool = False,
+) -> typer.Typer:
+    """One command, or a group of them; help is plain text on a terminal and in a pipe alike.
+
+    `lazy` are parts by name, `default` is what options alone, or with `default_takes` any word, are for.
+    """
+    kept = {"lazy": lazy, "default": default, "default_takes": default_takes}
     return typer.Typer(
-        cls=SummaryGroup,
+        cls=type("Group", (SummaryGroup,), kept),
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
-        no_args_is_help=group,
+        no_args_is_help=group and (default_takes or not default),
     )
 
 

@@ -17,8 +17,8 @@ from fleet.app.persona_sets import roster
 from fleet.app.program import program
 from fleet.app.wiring import open_world
 from fleet.cli.console import DryRun, Json, make_app, note, put, run, state
+from fleet.cli.items.worklist import show
 from fleet.cli.progress import Progress
-from fleet.cli.worklist.worklist import show
 from fleet.clock import SystemClock
 from fleet.config import load_fleet
 from fleet.config.files import demo_dir
@@ -241,8 +241,8 @@ def print_summary(result: dict[str, Any], folder: Path) -> None:
     print(f"worklist: {folder / 'worklist.md'}\n")
     fleet = f"{program()} --demo"
     first = next((item["fingerprint"] for item in result["worklist"]), "")
-    lines = [("worklist", "the list, from the demo's own state directory")]
-    lines += [(f"findings show {first}", "an item: its life, its repro as shell, its evidence")] * bool(first)
+    lines = [("items", "the list, from the demo's own state directory")]
+    lines += [(f"items show {first}", "an item: its life, its repro as shell, its evidence")] * bool(first)
     lines += [
         ("runs list --all", "what each persona looked at"),
         ("devnet up", "the same chain and platform again"),

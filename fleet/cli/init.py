@@ -15,6 +15,7 @@ from fleet.app.discovery.profile import ProfileContext, profile_text
 from fleet.app.persona_sets import one
 from fleet.app.program import program
 from fleet.chain.node.rpc import Rpc
+from fleet.cli.check.machine import examine
 from fleet.cli.console import DryRun, Json, make_app, put, run, state, table
 from fleet.cli.first_look import (
     Abi,
@@ -29,7 +30,6 @@ from fleet.cli.first_look import (
     write_profile,
 )
 from fleet.cli.init_log import CHOICES, chosen_log
-from fleet.cli.operate.doctor import examine
 from fleet.cli.run.run import planned
 from fleet.config import Platform, config_dirs, load_fleet, parse
 from fleet.errors import UsageError
@@ -73,7 +73,7 @@ def init(  # noqa: PLR0913  a command
 ) -> None:
     """Write the profile of a platform, and its keys, by asking what is there; nothing is overwritten.
 
-    Ends with `doctor`, a dry run, and the commands to go on with. Exits 4 when doctor has something to put
+    Ends with `check machine`, a dry run, and the commands to go on with. Exits 4 when it has something to put
     right, or when nothing answers.
     """
     answers = Answers(by_default=yes or as_json or not (sys.stdin.isatty() and sys.stderr.isatty()))
@@ -175,12 +175,12 @@ def fleet_file(name: str) -> list[str]:
 
 
 def finish(name: str, platform: Platform, done: list[str], *, as_json: bool) -> None:
-    """What was written, what doctor sees, what a run would ask, and the commands to go on with."""
+    """What was written, what `check machine` sees, what a run would ask, and the commands to go on with."""
     checks = run(lambda: examine(name))
     plan = planned(one(FIRST), read_dial(state() / DIAL).rung, Capabilities(platform, None))
     applies = sum(row["would run"] == "yes" for row in plan)
     fleet, of = program(), "" if load_fleet().platform == name else f" --platform {name}"
-    commands = [f"{fleet} run {FIRST}{of}", f"{fleet} worklist", f"{fleet} up{of}"]
+    commands = [f"{fleet} run {FIRST}{of}", f"{fleet} items", f"{fleet} up{of}"]
     data = {
         "profile": name,
         "done": done,
@@ -191,7 +191,7 @@ def finish(name: str, platform: Platform, done: list[str], *, as_json: bool) -> 
 
     def text() -> None:
         print("\n".join(map(clean, done)))
-        print("\ndoctor:")
+        print("\ncheck machine:")
         wrong = [(check, "NO", seen) for check, good, seen in checks if not good]
         table(("check", "ok", "seen"), wrong or [("all", "ok", counted(len(checks), "check"))])
         print(f"\n{FIRST} would ask {applies} of its {counted(len(plan), 'probe')}, then explore.")

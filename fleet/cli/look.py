@@ -33,8 +33,8 @@ from fleet.cli.first_look import (
     today,
     write_profile,
 )
+from fleet.cli.items.worklist import show
 from fleet.cli.run.run import as_data
-from fleet.cli.worklist.worklist import show
 from fleet.clock import SystemClock
 from fleet.config import load_fleet
 from fleet.config.files import use_state
@@ -388,5 +388,5 @@ def _print(shown: Shown, plan: LookPlan, paragraph: str) -> None:
         print("Nothing was proven to be wrong.")
     print(f"\n{paragraph}")
     first = shown.items[0].fingerprint if shown.items else ""
-    words = f"findings show {first}" if first else "runs list --all"
+    words = f"items show {first}" if first else "runs list --all"
     print(f"\n{program()} --state {near(plan.folder)} {words}")

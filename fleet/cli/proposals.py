@@ -1,4 +1,4 @@
-"""`fleet proposals`: list, show, withdraw or answer for proposals of fixes."""
+"""`fleet propose`: a fix of an item as a draft (propose.py); list, show, withdraw or answer for drafts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,17 @@ _COLUMNS = ("proposal", "item", "state", "repository", "where", "why", "updated"
 FAILURES = 8
 """Neighbours that failed, and last lines of an output, that are shown."""
 
-app = make_app(group=True)
+app = make_app(
+    group=True,
+    default="draft",
+    default_takes=True,
+    lazy={"draft": ("propose", "Propose a fix of one item as a draft pull request; a person merges it.")},
+)
+
+
+@app.callback()
+def _group() -> None:
+    """Propose a fix of an item: fleet propose ITEM; list, show, withdraw or answer for proposals."""
 
 
 @app.command("list")
@@ -80,7 +90,7 @@ def withdraw_proposal(
             row = await proposals.one_of(world, ident)
             if row.state not in OPEN_PROPOSALS:
                 raise UsageError(
-                    f"proposal {row.proposal_id} is {row.state}", remedy="fleet proposals list --all"
+                    f"proposal {row.proposal_id} is {row.state}", remedy="fleet propose list --all"
                 )
             why = f"{reason} ({who()})"
             return row if dry_run else await proposals.upkeep_of(world).withdraw(row, why)
@@ -106,7 +116,7 @@ def answer_comment(
         async with reading_world(state(), platform, ask=False) as world:
             row = await proposals.one_of(world, ident)
             if row.state != "open":
-                raise UsageError(f"proposal {row.proposal_id} is {row.state}", remedy="fleet proposals list")
+                raise UsageError(f"proposal {row.proposal_id} is {row.state}", remedy="fleet propose list")
             return row, "" if dry_run else await proposals.upkeep_of(world).answer(row, comment)
 
     row, where = run(answer)

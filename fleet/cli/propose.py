@@ -19,7 +19,7 @@ from fleet.app.wiring import open_world
 from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table, who
 from fleet.cli.daemon_client import ask
 from fleet.cli.daemon_page import daemon_of
-from fleet.cli.findings.item_view import listed
+from fleet.cli.items.item_view import listed
 from fleet.cli.progress import Progress
 from fleet.cli.run.run import as_data, recovered
 from fleet.errors import Refused, UsageError
@@ -70,10 +70,10 @@ def propose(  # noqa: C901  a command: one branch for each option
     folder = state()
     for other in not_a_duplicate_of or ():
         if not _REFERENCE.fullmatch(other):
-            raise UsageError(f"{clean(other, 80)!r} is not a URL or a commit", remedy="fleet proposals list")
+            raise UsageError(f"{clean(other, 80)!r} is not a URL or a commit", remedy="fleet propose list")
     found = listed(folder, item)
     if found is None:
-        raise UsageError(f"no item {clean(item, 40)!r} on the worklist", remedy="fleet worklist")
+        raise UsageError(f"no item {clean(item, 40)!r} on the worklist", remedy="fleet items")
     plan = run(lambda: _plan(found, platform))
     if dry_run:
         put(plan, as_json=as_json, text=lambda: _show(plan))
@@ -97,7 +97,7 @@ def propose(  # noqa: C901  a command: one branch for each option
             return
         print(clean(f"{data['outcome']} {data['detail']}"))
         if propose_code(data) == HELD:
-            note(f"no draft was opened; what was tried: fleet proposals show {data['run']}")
+            note(f"no draft was opened; what was tried: fleet propose show {data['run']}")
 
     put(data, as_json=as_json, text=text)
     if code := propose_code(data):
@@ -123,17 +123,17 @@ async def _plan(item: WorklistItem, platform: str | None) -> dict[str, Any]:
             "token": f"to permit a push for this item, type: {command(allow_folder(), item.fingerprint)}",
             "stop": "fleet resume",
             "dial": 'fleet dial propose --reason "…"',
-            "held": f"fleet findings reopen {item.fingerprint}",
+            "held": f"fleet items reopen {item.fingerprint}",
             "repository": "add [repositories.NAME] to fleet.toml",
-            "build": f"fix this item by hand: fleet findings fixed {item.fingerprint}",
-            "slots": "fleet proposals list",
+            "build": f"fix this item by hand: fleet items fixed {item.fingerprint}",
+            "slots": "fleet propose list",
         }
         return {
             "item": item.fingerprint,
             "title": item.title,
             "rule": broken.rule,
             "reason": broken.why,
-            "remedy": remedies.get(broken.rule, f"fleet findings show {item.fingerprint}"),
+            "remedy": remedies.get(broken.rule, f"fleet items show {item.fingerprint}"),
             "rules": [asdict(one) for one in rules],
             "repository": place[0] if place else "",
             "branch": BRANCH + item.fingerprint,

@@ -29,7 +29,7 @@ class CompilerSection(Section):
     tool_chain: Literal["", "rust", "python", "javascript", "c", "go"] = ""
     """What it is written in, for the words of its internal errors; "" tries all of them."""
     sample: str = ""
-    """A source that must compile to a module with an entry: tried in a jail by `doctor`, `config check` and
+    """A source that must compile to a module with an entry: tried in a jail by `fleet check` and
     before each run. Without it the check only starts the programs."""
     source_by: SourceBy = SourceBy.STDIN
     """`stdin`, or `file`: then `{source}` in the command is the path of a file named `file_name`."""

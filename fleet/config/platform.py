@@ -46,7 +46,7 @@ class PostSection(Section):
     """Which findings a person releases before they are posted."""
 
     hold: tuple[Severity, ...] = ()
-    """Severities that wait for `fleet findings release`, proven and sealed meanwhile. Outages do not wait."""
+    """Severities that wait for `fleet items release`, proven and sealed meanwhile. Outages do not wait."""
 
 
 class ChainSection(Section):

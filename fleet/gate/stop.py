@@ -21,7 +21,7 @@ LOOKS = "looks"
 """Folder of a state directory with those of `fleet look`: its STOP pauses them too."""
 Fence = Literal["jail", "battery", "egress record"]
 CHECKS: dict[Fence, str] = {
-    "jail": "every line of `fleet doctor` on the jail holds",
+    "jail": "every line of `fleet check machine` on the jail holds",
     "battery": "every line of the escape battery holds on this kernel and backend",
     "egress record": "the folder `runs` of the state directory can be written by the fleet's user alone",
 }

@@ -84,7 +84,7 @@ def explained(message: str) -> tuple[str, str]:
     if restricts_userns() and any(sign in message for sign in _DENIED):
         return "AppArmor lets bubblewrap make no user namespace (as Ubuntu 24.04 does by default)", LOAD
     return next(
-        ((why, remedy) for sign, why, remedy in _SIGNS if sign in message), ("", "run `fleet doctor`")
+        ((why, remedy) for sign, why, remedy in _SIGNS if sign in message), ("", "run `fleet check machine`")
     )
 
 

@@ -55,7 +55,7 @@ class Pool:
     async def _fresh(self) -> RunningJail:
         live = await self._spawn()
         if not await _woken(live):
-            raise JailError("a jail ended before its request", remedy="run `fleet doctor`")
+            raise JailError("a jail ended before its request", remedy="run `fleet check machine`")
         return live
 
     def refill(self, *, pause_s: float = PAUSE_S) -> None:

@@ -66,7 +66,7 @@ def reap_stale(spool: Path) -> int:
             ended += _end(record)
         path.unlink(missing_ok=True)
     for path in sorted([*spool.glob(f"{_CHECK}*"), *spool.glob(f"{DOOR}*")]):
-        # whether the process that made this folder is alive; a daemon and `fleet doctor` share the spool
+        # whether the process that made this folder is alive; a daemon and `fleet check` share the spool
         pid, _, rest = path.name.partition("-")[2].partition("-")
         start = rest.partition("-")[0]
         if not (pid.isdecimal() and start.isdecimal() and is_process(int(pid), int(start), boot_id())):

@@ -201,7 +201,7 @@ def require(tier: Tier) -> None:
     if failed or not tier.ok:
         raise JailError(
             f"no jail works here ({tier.backend}): " + ("; ".join(failed) or "not a fence"),
-            remedy=f"see `fleet doctor`; {other_remedy(tier.backend)}",
+            remedy=f"see `fleet check machine`; {other_remedy(tier.backend)}",
         )
 
 

@@ -117,7 +117,7 @@ def complaints(persona: Persona, stem: str, rules: Rules) -> Iterator[Complaint]
         seen.add(probe.id)
         if probe.kind and probe.kind not in kinds():
             message = f"no kind of finding named {probe.kind!r}{suggestion(probe.kind, kinds())}"
-            yield Complaint(("probe", index, "kind"), message, "`fleet findings kinds` lists them")
+            yield Complaint(("probe", index, "kind"), message, "`fleet items kinds` lists them")
         yield from _probe(probe, ("probe", index), persona.tools, rules)
     yield from _twins(persona)
 
@@ -246,7 +246,9 @@ def _probe(probe: Probe, loc: Loc, granted: Collection[str], rules: Rules) -> It
             continue
         why = _not_json(step.args) or rules.bad_args(step.tool, step.args)
         if why:
-            yield Complaint((*here, "args"), f"not valid for {step.tool}: {why}", f"fleet tools {step.tool}")
+            yield Complaint(
+                (*here, "args"), f"not valid for {step.tool}: {why}", f"fleet personas tools {step.tool}"
+            )
         yield from _misplaced(step, (*here, "args"), rules.around)
     for need in probe.needs:
         if why := bad_need(need):

@@ -39,7 +39,7 @@ class Probe(Section):
     """CEL over the same names that must hold for the answer to mean anything, e.g. about a paired
     measurement. False: could not tell, because this machine or the way to the platform is busy."""
     kind: Annotated[str, StringConstraints(pattern=r"^([a-z][a-z0-9-]{2,39})?$")] = ""
-    """Of `fleet findings kinds`: what a finding is an example of; its name begins the title."""
+    """Of `fleet items kinds`: what a finding is an example of; its name begins the title."""
     finding: Annotated[str, StringConstraints(min_length=8, max_length=300)]
     """What is wrong when the expectation is false; begins the title where the probe names no kind."""
     note: dict[str, str] = {}

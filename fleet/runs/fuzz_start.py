@@ -48,7 +48,7 @@ async def works(target: FuzzTarget, image: Image, open_jail: Callable[[Image], J
     for one in await try_programs(image, program, open_jail):
         if one.ours:
             raise Unreachable(
-                f"{target.name}: could not try its {one.name}: {one.seen}", remedy="fleet doctor"
+                f"{target.name}: could not try its {one.name}: {one.seen}", remedy="fleet check machine"
             )
         if not one.ok:
             raise ConfigError(f"{target.name}: its {one.name} does not work: {one.seen}", remedy="correct it")

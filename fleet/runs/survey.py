@@ -205,7 +205,7 @@ def why_idle(persona: Persona, capabilities: Capabilities) -> str:
         return f"none of its tools can be used here: {'; '.join(parts)}"
     looks = persona.explore or persona.outages or persona.driver == RETEST.name
     if persona.probe and not looks and all(capabilities.missing(needs_of(one)) for one in persona.probe):
-        return "none of its probes is applicable here: fleet platform check says why"
+        return "none of its probes is applicable here: fleet check platform says why"
     return ""
 
 

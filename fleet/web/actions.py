@@ -37,7 +37,7 @@ async def decide(
     """Record a decision about an item, and whether the list shows it already. UsageError."""
     reason = line(form.get("reason", ""), 400)
     if kind not in DECISIONS:
-        raise UsageError(f"{kind[:40]!r} cannot be decided here", remedy="fleet findings --help")
+        raise UsageError(f"{kind[:40]!r} cannot be decided here", remedy="fleet items --help")
     if not reason:
         raise UsageError("a decision needs a reason", remedy="write why, for the next reader")
     until = end_of(form.get("for", ""), "") if kind in ("dismiss", "snooze") else ""
@@ -55,9 +55,7 @@ async def decide(
     board = await read_board(state)
     subject = board.subject(fingerprint)
     if subject.finding is not None and kind not in ("release", "undo"):
-        raise UsageError(
-            f"{subject.item} is not on the list yet", remedy=f"fleet findings show {subject.item}"
-        )
+        raise UsageError(f"{subject.item} is not on the list yet", remedy=f"fleet items show {subject.item}")
     made, _ = decision_of(board, subject, wanted)
     await record(state, made, subject.title)
     return made, await _listed(state, board.platform)

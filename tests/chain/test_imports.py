@@ -60,15 +60,15 @@ def test_a_command_that_does_not_touch_the_chain_imports_no_web3(command: str, t
 
 def test_no_command_imports_web3_before_it_is_asked_for_the_chain() -> None:
     program = (
-        "import sys; from importlib import import_module; from fleet.cli import COMMANDS, module_of;"
-        "[import_module(module_of(name)) for name in COMMANDS];"
+        "import sys, typer; from fleet.cli import app;"
+        "[one.loaded() for one in typer.main.get_command(app).commands.values()];"
         f"print([name for name in {(*HEAVY, 'httpx', 'celpy')!r} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("command", ["worklist", f"findings show {'a' * 12}"])
+@pytest.mark.parametrize("command", ["items", f"items show {'a' * 12}"])
 def test_a_list_that_is_current_is_shown_without_web3(command: str, tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     node = Node(2, lambda start, count: count)
@@ -85,7 +85,7 @@ def test_a_list_that_is_current_is_shown_without_web3(command: str, tmp_path: Pa
         )
     assert (done.returncode, done.stderr.strip()) == (0, "heavy:")
     assert "a finding" in done.stdout
-    assert node.asked == ([(1, 1)] if command == "worklist" else [])
+    assert node.asked == ([(1, 1)] if command == "items" else [])
 
 
 def test_a_client_of_a_node_does() -> None:

@@ -101,7 +101,7 @@ async def test_a_history_goes_from_a_contract_to_a_file_and_back(
     (tmp_path / "fleet.toml").write_text('platform = "here"\n')
 
     async def copied(source: str, target: str) -> int:
-        words = ["log", "copy", source, target, "--json"]
+        words = ["items", "log", "copy", source, target, "--json"]
         done = await anyio.to_thread.run_sync(lambda: CliRunner().invoke(app, words))
         assert done.exit_code == 0, done.exception
         return int(json.loads(done.stdout)["entries"])

@@ -17,13 +17,13 @@ __all__ = ("state",)
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        ("fleet worklist --state s", ["snoozed"]),
-        ("fleet worklist --severity h", ["high"]),
-        ("fleet worklist --surface on", ["on-chain"]),
-        ("fleet findings severity abc m", ["medium"]),
-        ("fleet findings link abc f", ["follows-from"]),
-        ("fleet findings show abc", ["abcdef012345"]),
-        ("fleet findings dismiss 5555", []),
+        ("fleet items --state s", ["snoozed"]),
+        ("fleet items --severity h", ["high"]),
+        ("fleet items --surface on", ["on-chain"]),
+        ("fleet items severity abc m", ["medium"]),
+        ("fleet items link abc f", ["follows-from"]),
+        ("fleet items show abc", ["abcdef012345"]),
+        ("fleet items dismiss 5555", []),
     ],
 )
 def test_values_are_completed(state: Path, words: str, found: list[str]) -> None:

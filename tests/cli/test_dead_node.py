@@ -34,7 +34,7 @@ def fleet(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("command", ["platform check", "doctor"])
+@pytest.mark.parametrize("command", ["check platform", "check machine"])
 def test_a_dead_node_is_said_with_its_remedy(command: str, tmp_path: Path) -> None:
     done = fleet(tmp_path, *command.split())
     assert done.returncode == 4
@@ -43,7 +43,7 @@ def test_a_dead_node_is_said_with_its_remedy(command: str, tmp_path: Path) -> No
 
 
 def test_config_check_reads_files_and_says_that_it_did_not_ask_the_node(tmp_path: Path) -> None:
-    done = fleet(tmp_path, "config", "check")
+    done = fleet(tmp_path, "check", "config")
     assert done.returncode == 0
-    said = "not asked: http://127.0.0.1:1 and the pages; fleet platform check asks them"
+    said = "not asked: http://127.0.0.1:1 and the pages; fleet check platform asks them"
     assert done.stdout.splitlines()[-1] == said

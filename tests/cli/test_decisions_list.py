@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from fleet.cli.findings.decide import rows_of
+from fleet.cli.items.decide import rows_of
 from fleet.store.rows import QUEUED, DecisionRow
 
 AT, END = "2026-11-21T22:51:10Z", "2026-12-01T00:00:00Z"

@@ -27,16 +27,16 @@ def fleet(state: Path, *words: str) -> tuple[int, str, str]:
 
 
 def test_it_opens_the_demos_list_and_its_items(state: Path) -> None:
-    code, said, _ = fleet(state, "--demo", "worklist", "--offline", "--json")
+    code, said, _ = fleet(state, "--demo", "items", "--offline", "--json")
     assert (code, [one["fingerprint"] for one in json.loads(said)]) == (
         0,
         [one.fingerprint for one in ITEMS if one.rank],
     )
-    code, said, _ = fleet(state, "--demo", "findings", "show", ITEMS[0].fingerprint[:6])
+    code, said, _ = fleet(state, "--demo", "items", "show", ITEMS[0].fingerprint[:6])
     assert (code, ITEMS[0].title in " ".join(said.split())) == (0, True)
-    code, said, error = fleet(state, "findings", "show", ITEMS[0].fingerprint)
+    code, said, error = fleet(state, "items", "show", ITEMS[0].fingerprint)
     assert (code, said) == (2, "")
-    assert "an item of the demo: fleet --demo findings show" in error
+    assert "an item of the demo: fleet --demo items show" in error
 
 
 def test_what_is_not_there_is_said(state: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`fleet findings show` of a finding whose evidence is here: what decides, and all of it, in 80 columns."""
+"""`fleet items show` of a finding whose evidence is here: what decides, and all of it, in 80 columns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fleet.app.item_view import ItemView
-from fleet.cli.findings.item_view import lines_of
+from fleet.cli.items.item_view import lines_of
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.store.rows import FindingRow
 from fleet.triage.items.life import Stage

@@ -1,4 +1,4 @@
-"""When `fleet worklist` triages by itself: the log went on, someone decided or looked, something ended."""
+"""When `fleet items` triages by itself: the log went on, someone decided or looked, something ended."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from fleet.app.lock import only_one
 from fleet.chain.log.end import LogEnd
-from fleet.cli.worklist import fresh
+from fleet.cli.items import fresh
 from fleet.clock import iso
 from fleet.config import Platform, parse
 from fleet.findings.recurrence import Recurrence, key_of

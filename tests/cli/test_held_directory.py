@@ -44,7 +44,7 @@ def held_by(state: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
     ("words", "said"),
     [
         (("/x/bin/fleet", "propose", "c0ffee12ab34"), "fleet propose c0ffee12ab34"),
-        (("fleet", "findings", "verify", "c0ffee12ab34"), "fleet findings verify c0ffee12ab34"),
+        (("fleet", "items", "verify", "c0ffee12ab34"), "fleet items verify c0ffee12ab34"),
         (("fleet", "run", "qa-\x1b[31mux\n"), "fleet run qa-"),
     ],
 )

@@ -7,16 +7,14 @@ import shlex
 import shutil
 import subprocess
 import sys
-from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from fleet import __version__, cli
 from fleet.cli.man import lines
+from tests.command_tree import command_of
 
-ROOT: Any = typer.main.get_command(cli.app)
 EXAMPLES = [line for found in cli.examples().values() for line in found]
 
 
@@ -48,11 +46,9 @@ def test_the_version_is_an_option_too() -> None:
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_an_example_is_a_valid_command_line(example: str) -> None:
-    _, name, *words = shlex.split(example)
-    command: Any = ROOT.commands[name].loaded()
-    if words and words[0] in getattr(command, "commands", {}):
-        command, words = command.commands[words[0]], words[1:]
-    command.make_context(name, words).close()
+    _, *words = shlex.split(example)
+    command, rest = command_of(words)
+    command.make_context(words[0], rest).close()
 
 
 def test_the_manual_has_every_command_option_and_exit_code() -> None:

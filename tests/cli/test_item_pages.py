@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from fleet.app import item_pages
 from fleet.app.item_pages import pages_of
-from fleet.cli.worklist import worklist
+from fleet.cli.items import items
 from fleet.findings.evidence import Bundle, EvidenceStep, save, seal
 from fleet.findings.redact import Redactor
 from fleet.findings.repro import ReproCall, write_repro
@@ -101,9 +101,9 @@ def test_a_page_has_the_evidence_and_the_pictures_of_its_run(state: Path) -> Non
         ("image/svg+xml", b"<svg/>"),
     ]
     assert "The machine then: load 1.0 on 2 cores." in made.proof
-    shown = CliRunner().invoke(worklist.app, ["--offline", "--html"]).stdout
+    shown = CliRunner().invoke(items.app, ["--offline", "--html"]).stdout
     assert f'<img src="data:image/png;base64,{base64.b64encode(PNG).decode()}"' in shown
-    sarif = json.loads(CliRunner().invoke(worklist.app, ["--offline", "--sarif"]).stdout)
+    sarif = json.loads(CliRunner().invoke(items.app, ["--offline", "--sarif"]).stdout)
     assert sarif["runs"][0]["results"][0]["properties"]["page"]["observed"] == "GET /a runs as script"
 
 

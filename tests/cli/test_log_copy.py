@@ -1,4 +1,4 @@
-"""`fleet log copy`: the fleet's own entries, each once, in their order, also after it was cut off."""
+"""`fleet items log copy`: the fleet's own entries, each once, in their order, also after it was cut off."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def texts(state: Path, name: str) -> list[str]:
 
 
 def copied(*words: str) -> dict[str, object]:
-    done = CliRunner().invoke(app, ["log", "copy", "file", "file:new", "--json", *words])
+    done = CliRunner().invoke(app, ["items", "log", "copy", "file", "file:new", "--json", *words])
     assert done.exit_code == 0, (done.output, done.exception)
     found: dict[str, object] = json.loads(done.stdout)
     return {key: found[key] for key in ("entries", "there", "foreign")}
@@ -82,7 +82,7 @@ def test_a_copy_that_was_cut_off_goes_on(home: Path) -> None:
     ],
 )
 def test_what_cannot_be_copied_is_said(home: Path, words: tuple[str, str], why: str) -> None:
-    done = CliRunner().invoke(app, ["log", "copy", *words])
+    done = CliRunner().invoke(app, ["items", "log", "copy", *words])
     assert done.exit_code != 0
     assert why in f"{done.output}{done.exception}"
 
@@ -90,6 +90,6 @@ def test_what_cannot_be_copied_is_said(home: Path, words: tuple[str, str], why: 
 def test_stop_ends_a_copy(home: Path) -> None:
     anyio.run(log(home, "site").post_many, TEXTS)
     (home / "STOP").write_text("a test")
-    done = CliRunner().invoke(app, ["log", "copy", "file", "file:new"])
+    done = CliRunner().invoke(app, ["items", "log", "copy", "file", "file:new"])
     assert "STOP is set" in str(done.exception)
     assert texts(home, "new") == []

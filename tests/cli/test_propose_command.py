@@ -1,4 +1,4 @@
-"""`fleet propose` and `fleet proposals` over a list on disk: each refusal with its status and its remedy."""
+"""`fleet propose` and `fleet propose` over a list on disk: each refusal with its status and its remedy."""
 
 from __future__ import annotations
 
@@ -114,13 +114,13 @@ CASES: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda place: write_dial(place / "state", Rung.EXERCISE, "a test", "t", SystemClock()),
         'fleet dial propose --reason "…"',
     ),
-    "item": (of_a_stranger, f"fleet findings show {FP}"),
-    "held": (dismissed, f"fleet findings reopen {FP}"),
-    "proof": (unproven, f"fleet findings show {FP}"),
-    "repro": (unreadable, f"fleet findings show {FP}"),
+    "item": (of_a_stranger, f"fleet items show {FP}"),
+    "held": (dismissed, f"fleet items reopen {FP}"),
+    "proof": (unproven, f"fleet items show {FP}"),
+    "repro": (unreadable, f"fleet items show {FP}"),
     "repository": (without_repository, "add [repositories.NAME] to fleet.toml"),
-    "build": (of_a_chain, f"fleet findings fixed {FP}"),
-    "slots": (begun, "fleet proposals list"),
+    "build": (of_a_chain, f"fleet items fixed {FP}"),
+    "slots": (begun, "fleet propose list"),
     "token": (lambda place: token(place).unlink(), f"echo allow > {{place}}/config/{FOLDER}/{FP}"),
 }
 
@@ -174,7 +174,7 @@ def written(place: Path) -> set[str]:
 def test_an_item_that_is_not_there_is_a_usage_error(place: Path) -> None:
     error = call("ffffffffffff").exception
     assert isinstance(error, UsageError)
-    assert error.remedy == "fleet worklist"
+    assert error.remedy == "fleet items"
 
 
 def test_proposals_are_listed_shown_and_withdrawn(place: Path) -> None:
@@ -276,4 +276,4 @@ async def test_the_proposal_of_a_run_is_found_by_its_run(place: Path) -> None:
 def test_a_proposal_that_is_not_there_is_a_usage_error(place: Path, ident: str) -> None:
     error = call("show", ident, app=proposals.app).exception
     assert isinstance(error, UsageError)
-    assert error.remedy == "fleet proposals list"
+    assert error.remedy == "fleet propose list"

@@ -1,4 +1,4 @@
-"""`fleet findings release`: a held finding, and nothing else, is let go by a person with a reason."""
+"""`fleet items release`: a held finding, and nothing else, is let go by a person with a reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import anyio
 import pytest
 from typer.testing import CliRunner
 
-from fleet.cli.findings import findings
+from fleet.cli.items import items
 from fleet.errors import UsageError
 from fleet.store.journal import Journal
 from fleet.store.rows import HOLD, FindingRow, NewRun
@@ -35,7 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def said(*words: str) -> Any:
-    result = CliRunner().invoke(findings.app, words)
+    result = CliRunner().invoke(items.app, words)
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result.stdout

@@ -24,8 +24,8 @@ from typer.testing import CliRunner
 from fleet.app.lock import only_one
 from fleet.app.status import NO_JOURNAL
 from fleet.app.status_words import wrong
-from fleet.cli.findings import findings
-from fleet.cli.operate.doctor import CHECKS
+from fleet.cli.check.machine import CHECKS
+from fleet.cli.items import items
 from fleet.cli.operate.status import app as status_app
 from fleet.cli.operate.status_page import page
 from fleet.cli.run import runs
@@ -211,7 +211,12 @@ def test_what_explorers_could_not_look_at_is_a_red_line(state: Path) -> None:
 
 @pytest.mark.parametrize(
     ("app", "words"),
-    [(status_app, []), (runs.app, ["list", "--all"]), (runs.app, ["show", "run0"]), (findings.app, ["list"])],
+    [
+        (status_app, []),
+        (runs.app, ["list", "--all"]),
+        (runs.app, ["show", "run0"]),
+        (items.app, ["findings"]),
+    ],
 )
 def test_the_id_of_a_run_has_one_name_in_json(
     state: Path, monkeypatch: pytest.MonkeyPatch, app: typer.Typer, words: list[str]

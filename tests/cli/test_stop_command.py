@@ -62,7 +62,7 @@ def test_after_a_failed_fence_a_person_says_what_was_checked(state: Path) -> Non
     fence_failed(state, "jail", "its self-check, unix sockets: saw open", SystemClock())
     refused = CliRunner().invoke(resume.app, [])
     assert isinstance(refused.exception, Refused)
-    assert "every line of `fleet doctor`" in str(refused.exception)
+    assert "every line of `fleet check machine`" in str(refused.exception)
     assert (stopped(state) is not None, halts(state)) == (True, [])
     assert CliRunner().invoke(resume.app, ["--reason", "a new kernel, doctor is green"]).exit_code == 0
     assert stopped(state) is None

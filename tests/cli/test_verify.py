@@ -1,4 +1,4 @@
-"""`fleet findings verify` over a list on disk; its run is in tests/runs/test_retest_all.py and tests/e2e."""
+"""`fleet items verify` over a list on disk; its run is in tests/runs/test_retest_all.py and tests/e2e."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fleet.cli.findings import findings
-from fleet.cli.findings.verify import ItemLook
+from fleet.cli.items import items
+from fleet.cli.items.verify import ItemLook
 from fleet.findings.recurrence import Recurrence
 from fleet.runs.run import RunReport
 from tests.cli.test_worklist_command import AT, call, state
@@ -16,10 +16,10 @@ __all__ = ("state",)
 
 
 def test_a_strangers_item_is_not_run_again(state: Path) -> None:
-    error = call("verify", "5555", app=findings.app).exception
+    error = call("verify", "5555", app=items.app).exception
     assert getattr(error, "exit_code", None) == 5
     assert str(error) == "item 555555555555 is a stranger's: what a stranger wrote is never run"
-    assert "no item 'beef'" in str(call("verify", "beef", app=findings.app).exception)
+    assert "no item 'beef'" in str(call("verify", "beef", app=items.app).exception)
 
 
 REPORT = RunReport(

@@ -1,4 +1,4 @@
-"""`fleet worklist` and `fleet findings show` over a list on disk: filters, formats, age, and 80 by 24."""
+"""`fleet items` and `fleet items show` over a list on disk: filters, formats, age, and 80 by 24."""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from fleet.chain.node.codec import Entry
-from fleet.cli.findings import findings
-from fleet.cli.worklist import worklist
-from fleet.cli.worklist.fresh import age
+from fleet.cli.items import items
+from fleet.cli.items.fresh import age
 from fleet.clock import iso
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.store.journal import Journal
@@ -91,7 +90,7 @@ def _drawn(one: WorklistItem) -> str:
     return sha256(one.title.encode()).hexdigest()[:12] if counted else one.fingerprint
 
 
-def call(*words: str, app: Any = worklist.app) -> Result:
+def call(*words: str, app: Any = items.app) -> Result:
     return CliRunner().invoke(app, list(words))
 
 
@@ -164,7 +163,7 @@ def test_json_is_a_list_of_the_open_items(state: Path) -> None:
         (("--severity", "worst"), "critical, high, medium, low, info, unknown"),
         (("--surface", "kitchen"), "compiler, on-chain, perf, security, unknown, ux"),
         (("--since", "soon"), "write a number and s, m, h, d or w"),
-        (("--csv", "--sarif"), "fleet worklist --help"),
+        (("--csv", "--sarif"), "fleet items --help"),
     ],
 )
 def test_a_wrong_value_is_a_usage_error_that_names_the_valid_ones(
@@ -226,7 +225,7 @@ def test_a_list_that_cannot_be_read_is_said(state: Path, text: str, option: str)
     error = said.exception
     assert (getattr(error, "exit_code", None), said.stdout) == (3, "")
     assert "worklist.json: " in str(error)
-    assert getattr(error, "remedy", "") == "fleet worklist rebuild"
+    assert getattr(error, "remedy", "") == "fleet items rebuild"
 
 
 GATES = ("--exit-code", "--json", "--sarif", "--csv", "--junit", "--html")
@@ -315,7 +314,7 @@ async def journalled(state: Path) -> None:
 
 
 def shown(*words: str) -> Result:
-    return call("show", *words, app=findings.app)
+    return call("show", *words, app=items.app)
 
 
 def test_an_item_that_is_only_on_the_log_is_shown(state: Path) -> None:
@@ -398,7 +397,7 @@ def test_beside_the_list_are_the_audit_and_what_strangers_have_too_much(state: P
         "audit     4 dismissed or low items proven again, 1 overturned (25%)",
         "strangers 40 entries beyond their share not listed",
     ]
-    assert len(screen(state, "worklist", "--offline").splitlines()) <= 24
+    assert len(screen(state, "items", "--offline").splitlines()) <= 24
 
 
 def test_what_begins_several_items_is_a_usage_error(state: Path) -> None:
@@ -439,7 +438,7 @@ def screen(state: Path, *words: str) -> str:
 
 
 def test_no_escape_of_a_stranger_reaches_a_terminal_or_a_pipe(state: Path) -> None:
-    for text in (screen(state, "worklist", "--offline", "-q", "gnp"), call("--offline").stdout):
+    for text in (screen(state, "items", "--offline", "-q", "gnp"), call("--offline").stdout):
         assert "gnp.exe" in text
         assert [char for char in text if not (char.isprintable() or char in "\n\t")] == []
 
@@ -447,8 +446,8 @@ def test_no_escape_of_a_stranger_reaches_a_terminal_or_a_pipe(state: Path) -> No
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("worklist", ("worklist", "--offline")),
-        ("findings-show", ("findings", "show", "abcdef012345")),
+        ("worklist", ("items", "--offline")),
+        ("findings-show", ("items", "show", "abcdef012345")),
     ],
 )
 def test_golden_at_80_by_24(state: Path, name: str, words: tuple[str, ...]) -> None:

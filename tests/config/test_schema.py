@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from fleet.cli.operate.config import app
+from fleet.cli.check.check import app
 from fleet.config import FleetConfig, Platform, Section
 from fleet.config.json_schema import schema
 

@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from fleet.cli.operate import config as config_command
+from fleet.cli.check import config as config_command
 from fleet.cli.operate import hook
 from fleet.config import FleetConfig, SinkSection, load_fleet, parse, sink_file
 from fleet.errors import ConfigError
@@ -104,7 +104,7 @@ class TestSecret:
             sink_secret(one(), "ci", tmp_path)
         path = tmp_path / "keys" / "sink.ci"
         assert str(caught.value) == f"sinks.ci.secret_file: key file {path}: No such file or directory"
-        assert caught.value.remedy == "fleet hook new ci --sink"
+        assert caught.value.remedy == "fleet service hook new ci --sink"
 
     @pytest.mark.parametrize(
         ("mode", "text", "why", "remedy"),
@@ -138,7 +138,7 @@ class TestCommands:
         return state
 
     def test_a_check_is_red_until_the_secret_is_made(self, state: Path) -> None:
-        assert str(say(config_command.app, "check").exception).startswith("sinks.ci.secret_file: ")
+        assert str(say(config_command.app).exception).startswith("sinks.ci.secret_file: ")
         planned = data(hook.app, "new", "ci", "--sink", "--dry-run")
         path = state / "keys" / "sink.ci"
         assert planned == {"sink": "ci", "secret_file": str(path), "written": False}
@@ -146,7 +146,7 @@ class TestCommands:
         assert data(hook.app, "new", "ci", "--sink")["written"] is True
         assert (path.stat().st_mode & 0o777, len(path.read_text().strip())) == (0o600, 64)
         assert isinstance(say(hook.app, "new", "ci", "--sink").exception, ConfigError)
-        assert data(config_command.app, "check")["ok"] is True
+        assert data(config_command.app)["ok"] is True
         assert not (state / "keys" / "hook.ci").exists()
 
     def test_one_that_is_not_configured_is_told_what_to_write(self) -> None:

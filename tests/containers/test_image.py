@@ -217,7 +217,7 @@ def test_compose_runs_the_service(
         up = docker(*compose, "up", "--detach", "--no-build", "--wait", "--wait-timeout", "150", name)
         assert up.returncode == 0, up.stderr + docker("logs", container).stderr[-2000:]
         assert docker("exec", container, *PROBE, "/readyz").returncode == 0
-        doctor = docker("exec", container, "fleet", "doctor", "--json")
+        doctor = docker("exec", container, "fleet", "check", "machine", "--json")
         rows = {row["check"]: row for row in json.loads(doctor.stdout)["checks"]}
         backend = "docker" if name == "engine-fleet" else "bwrap"
         assert (rows["jail"]["ok"], rows["jail"]["seen"]) == (True, f"{backend}, standard")

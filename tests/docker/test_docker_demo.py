@@ -43,7 +43,7 @@ def test_it_finds_every_seeded_defect_on_containers(dockerd: DockerEngine, tmp_p
 
 def test_doctor_shows_the_engine_and_what_is_weaker(dockerd: DockerEngine, tmp_path: Path) -> None:
     fleet = command(tmp_path, QA_FLEET_JAIL=f'{{ backend = "docker", socket = "{dockerd.socket}" }}')
-    rows = {row["check"]: row for row in fleet("doctor", "--json").data["checks"]}
+    rows = {row["check"]: row for row in fleet("check", "machine", "--json").data["checks"]}
     assert (rows["jail"]["ok"], rows["jail"]["seen"]) == (True, "docker, standard")
     assert rows["jail: later system calls"]["ok"]
     assert "root on this machine" in rows["jail: engine"]["seen"]
@@ -55,7 +55,7 @@ def test_doctor_shows_the_engine_and_what_is_weaker(dockerd: DockerEngine, tmp_p
 )
 def test_doctor_says_why_before_it_tries(tmp_path: Path) -> None:
     fleet = command(tmp_path, QA_FLEET_JAIL=f'{{ backend = "docker", socket = "unix://{tmp_path}/none" }}')
-    rows = {row["check"]: row for row in fleet("doctor", "--json").data["checks"]}
+    rows = {row["check"]: row for row in fleet("check", "machine", "--json").data["checks"]}
     assert not rows["jail"]["ok"]
     assert rows["jail"]["seen"].startswith("no Docker engine answers at")
     assert 'backend = "bubblewrap"' in rows["jail"]["seen"]

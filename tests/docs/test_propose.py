@@ -11,7 +11,7 @@ import pytest
 from fleet.config import FleetConfig
 from fleet.files import ROOT
 from fleet.fix.fixers.command import CommandFixer
-from tests.docs.test_operate import command_of
+from tests.command_tree import command_of
 
 PAGE = (ROOT / "docs/propose.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```\n", PAGE, re.M | re.S)

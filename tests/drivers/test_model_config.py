@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from fleet.cli.operate.config import app
+from fleet.cli.check.config import app
 from fleet.config import FleetConfig, model_key_file, parse
 from fleet.drivers.model.factory import model_driver, model_key
 from fleet.errors import ConfigError
@@ -108,7 +108,7 @@ def test_config_check_says_who_drives(
     (tmp_path / "fleet.toml").write_text('platform = "example"\n' + table)
     monkeypatch.setenv("CONFIGURATION_DIRECTORY", str(tmp_path))
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
-    said = CliRunner().invoke(app, ["check", "--json"])
+    said = CliRunner().invoke(app, ["--json"])
     assert said.exit_code == 0, said.output
     assert json.loads(said.stdout)["model"] == name
 
@@ -117,6 +117,6 @@ def test_config_check_finds_a_key_that_is_not_there(tmp_path: Path, monkeypatch:
     (tmp_path / "fleet.toml").write_text('platform = "example"\n' + HOSTED)
     monkeypatch.setenv("CONFIGURATION_DIRECTORY", str(tmp_path))
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
-    said = CliRunner().invoke(app, ["check"])
+    said = CliRunner().invoke(app, [])
     assert isinstance(said.exception, ConfigError)
     assert "keys/model" in str(said.exception)

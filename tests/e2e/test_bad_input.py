@@ -87,7 +87,9 @@ def test_a_wrong_chain_id_is_refused_before_anything_is_signed(devnet: Fleet, sh
 
 def test_an_unreachable_node_says_so(devnet: Fleet, shared: Path) -> None:
     name = profile(shared, "dead", (line_of(shared, "rpc"), 'rpc = "http://127.0.0.1:9"'))
-    said = devnet("log", "list", "--platform", name, "--json")  # a run tells an outage: test_outage.py
+    said = devnet(
+        "items", "log", "list", "--platform", name, "--json"
+    )  # a run tells an outage: test_outage.py
     error = json.loads(said.err.splitlines()[-1])
     assert (said.code, error["exit_code"], error["kind"]) == (4, 4, "Unreachable")
     assert "127.0.0.1:9" in error["error"]
@@ -144,7 +146,7 @@ def test_a_world_writable_dial_means_observe_and_is_named(fleet: Fleet, state: P
     shown = fleet("dial", "--json").data
     assert (shown["rung"], shown["trusted"]) == ("observe", False)
     (state / "devnet").mkdir()
-    said = fleet("config", "check", "--platform", "example")
+    said = fleet("check", "config", "--platform", "example")
     assert said.code == 3
     assert str(dial) in said.err
     assert "try: " in said.err
@@ -153,7 +155,7 @@ def test_a_world_writable_dial_means_observe_and_is_named(fleet: Fleet, state: P
 def test_a_broken_configuration_names_file_key_and_the_valid_ones(fleet: Fleet, state: Path) -> None:
     (state / "devnet").mkdir()
     (state / "devnet" / "odd.toml").write_text('name = "odd"\n[chain]\nrcp = "http://127.0.0.1:1"\n')
-    said = fleet("config", "check", "--platform", "odd")
+    said = fleet("check", "config", "--platform", "odd")
     assert said.code == 3
     assert "odd.toml: chain." in said.err
 
@@ -165,7 +167,7 @@ def test_what_a_search_starts_from_is_read_by_the_check(
     (state / "devnet").mkdir()
     chain = f'[chain]\nrpc = "http://127.0.0.1:1"\nid = 1\ndiamond = "0x{"11" * 20}"\n'
     (state / "devnet" / "odd.toml").write_text(f'name = "odd"\n{chain}[compiler]\n{key} = "odd.lark"\n')
-    said = fleet("config", "check", "--platform", "odd")
+    said = fleet("check", "config", "--platform", "odd")
     assert said.code == 3
     assert said_of_it in said.err
 

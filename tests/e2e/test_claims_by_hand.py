@@ -82,7 +82,7 @@ async def state(tmp_path: Path, anyio_backend: str) -> Path:
 
 def fleet(state: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return run_fleet(
-        *("findings", *words),
+        *("items", *words),
         timeout=60,
         env={"PATH": os.environ["PATH"], "HOME": str(state), "STATE_DIRECTORY": str(state)},
     )

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from fleet.cli import COMMANDS
+from fleet.cli import COMMANDS, HIDDEN
 from fleet.cli.devnet import kept_ports
 from tests.e2e.conftest import Fleet, processes_of
 
@@ -20,8 +20,7 @@ pytestmark = [pytest.mark.devnet, pytest.mark.jail, pytest.mark.timeout(240)]
 def test_help_names_every_command(fleet: Fleet) -> None:
     said = fleet("--help")
     assert said.code == 0
-    for name in COMMANDS:
-        assert f"  {name} " in said.out
+    assert [name for name in COMMANDS if f"  {name} " not in said.out] == [*HIDDEN]
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
@@ -83,7 +82,7 @@ def test_a_scaffolded_persona_is_valid_as_it_stands(fleet: Fleet, tmp_path: Path
 
 
 def test_doctor_says_that_everything_holds(devnet: Fleet) -> None:
-    said = devnet("doctor", "--json")
+    said = devnet("check", "machine", "--json")
     assert said.code == 0, said.out
     got = {row["check"]: row["ok"] for row in said.data["checks"]}
     assert [got[name] for name in ("jail", "platform", "keys", "personas")] == [True] * 4
@@ -129,23 +128,23 @@ def profile_with(shared: Path, name: str, old: str, new: str) -> None:
 
 def test_a_compiler_that_cannot_start_is_told_as_ours(devnet: Fleet, shared: Path) -> None:
     profile_with(shared, "lost", "/opt/tc/rustlite", "/opt/tc/nowhere")
-    said = devnet("doctor", "--json", "--platform", "lost")
+    said = devnet("check", "machine", "--json", "--platform", "lost")
     assert said.code == 4
     bad = {row["check"]: row["seen"] for row in said.data["checks"] if not row["ok"]}
     assert set(bad) == {"compiler", "loader"}
     assert bad["compiler"].startswith("could not look: ")
     assert "can't open file '/opt/tc/nowhere'" in bad["compiler"]
-    said = devnet("config", "check", "--platform", "lost")
+    said = devnet("check", "config", "--platform", "lost")
     assert said.code == 3
     assert "lost.toml: compiler.command: " in said.err
 
 
 def test_config_check_tries_the_sample(devnet: Fleet, shared: Path) -> None:
-    said = devnet("config", "check", "--json")
+    said = devnet("check", "config", "--json")
     assert said.code == 0, said.err
     assert said.data["programs"]["compiler"] == "[compiler] sample: accepted"
     profile_with(shared, "unsound", "fn frame(t: i32)", "fn frame(t: i32")
-    said = devnet("config", "check", "--platform", "unsound")
+    said = devnet("check", "config", "--platform", "unsound")
     assert said.code == 3
     assert "[compiler] sample was expected to be accepted: clean_error: LH" in said.err
 
@@ -155,20 +154,20 @@ def test_without_a_jail_config_check_says_what_it_did_not_check(devnet: Fleet, s
     tools.mkdir()
     (tools / "bwrap").write_text("#!/bin/sh\nexit 1\n")
     (tools / "bwrap").chmod(0o755)
-    said = devnet("config", "check", "--json", env={"PATH": f"{tools}:/usr/bin:/bin"})
+    said = devnet("check", "config", "--json", env={"PATH": f"{tools}:/usr/bin:/bin"})
     assert said.code == 0, said.err
     assert said.data["programs"]["compiler"].startswith("not checked: no jail could be made")
 
 
 def test_doctor_without_a_platform_says_what_is_missing(fleet: Fleet) -> None:
-    said = fleet("doctor", "--json")
+    said = fleet("check", "machine", "--json")
     assert said.code == 4
     bad = {row["check"]: row["seen"] for row in said.data["checks"] if not row["ok"]}
     assert "fleet devnet up" in bad["platform"]
     assert {bad[name] for name in ("pages", "programs", "balances", "clock")} == {
         "not looked at: see platform"
     }
-    assert said.data["next"] == "fleet doctor, once the first NO is put right"
+    assert said.data["next"] == "fleet check machine, once the first NO is put right"
 
 
 def test_one_persona_finds_proves_posts_and_is_ranked(devnet: Fleet, shared: Path) -> None:
@@ -178,26 +177,26 @@ def test_one_persona_finds_proves_posts_and_is_ranked(devnet: Fleet, shared: Pat
     assert found == dict.fromkeys(
         ("method-405", "os-error-leak", "confusing-copy", "a11y-violations"), "posted"
     )
-    before = len(devnet("log", "list", "--json").data)
-    items = devnet("worklist", "--json").data  # it triages by itself, and posts nothing
+    before = len(devnet("items", "log", "list", "--json").data)
+    items = devnet("items", "--json").data  # it triages by itself, and posts nothing
     assert len(items) == 4
-    assert len(devnet("log", "list", "--json").data) == before
+    assert len(devnet("items", "log", "list", "--json").data) == before
     assert devnet("run", "qa-triage").code == 0
-    assert [one["fingerprint"] for one in devnet("worklist", "--json").data] == [
+    assert [one["fingerprint"] for one in devnet("items", "--json").data] == [
         one["fingerprint"] for one in items
     ]
-    entries = devnet("log", "list", "--json").data
+    entries = devnet("items", "log", "list", "--json").data
     assert [row["grammar"] for row in entries] == ["canonical"] * 5
-    shown = devnet("findings", "show", items[0]["fingerprint"][:6], "--json").data
+    shown = devnet("items", "show", items[0]["fingerprint"][:6], "--json").data
     assert shown["evidence_bundle"]["confirmed"] == 3
     assert f"sha256:{shown['evidence']}" in shown["envelope"]
     again = devnet("run", "qa-ux", "--json")
     assert {row["state"] for row in again.data["findings"]} == {"repeated"}
-    look = devnet("findings", "verify", items[0]["fingerprint"][:6], "--json")
+    look = devnet("items", "verify", items[0]["fingerprint"][:6], "--json")
     assert (look.code, look.data["verdict"], look.data["why"]) == (1, "shown", "")
-    (seen,) = (one for one in devnet("worklist", "--json").data if one["rank"] == 1)
+    (seen,) = (one for one in devnet("items", "--json").data if one["rank"] == 1)
     assert (seen["fingerprint"], seen["count"]) == (items[0]["fingerprint"], 1)
-    assert len(devnet("log", "list", "--json").data) == 5
+    assert len(devnet("items", "log", "list", "--json").data) == 5
     assert not [line for line in processes_of(shared) if "bwrap" in line]
 
 
@@ -242,8 +241,8 @@ def test_a_devnet_keeps_its_addresses_unless_they_are_taken(devnet: Fleet, share
 
 
 def test_a_fleet_that_has_not_run_has_no_candidates_and_has_learned_nothing(fleet: Fleet) -> None:
-    assert fleet("findings", "candidates", "--json").data == []
-    assert "everything is filed" in fleet("findings", "candidates").err
+    assert fleet("items", "candidates", "--json").data == []
+    assert "everything is filed" in fleet("items", "candidates").err
     assert fleet("personas", "learned", "--platform", "example", "--json").data == []
     said = fleet("personas", "forget", "abc", "--platform", "example")
     assert said.code == 2

@@ -65,7 +65,7 @@ class Desk:
 
     def fleet(self, *words: str) -> Said:
         environment = {"STATE_DIRECTORY": str(self.state), "QA_FLEET_PLATFORM": "liar"}
-        done = CliRunner().invoke(app, ["findings", *words], env=environment)
+        done = CliRunner().invoke(app, ["items", *words], env=environment)
         if done.exception is None or isinstance(done.exception, SystemExit):
             return Said(done.exit_code, done.stdout, done.stderr)
         assert isinstance(done.exception, FleetError), done.exception
@@ -123,7 +123,7 @@ def test_decided_undone_and_listed(desk: Desk) -> None:
     record = (desk.state / NAME).read_text()
     assert f"item {A}: dismiss" in record
     assert "Why:      it is as designed" in record
-    assert f"Reversal: fleet findings undo {A} --decision {name} --reason ..." in record
+    assert f"Reversal: fleet items undo {A} --decision {name} --reason ..." in record
     undone = desk.fleet("undo", C, "--reason", "it is not", "--json")
     assert (undone.data["item"], undone.data["undoes"]) == (A, name)
     nothing = desk.fleet("undo", A, *WHY)
@@ -152,7 +152,7 @@ def test_the_term_of_a_dismissal_is_said_and_an_undo_says_what_is_left(desk: Des
     undone = desk.fleet("undo", name, "--reason", "no")
     assert "it takes back: dismiss by " in undone.out
     assert "the item is still dismissed until it is undone, by " in undone.out
-    assert f"fleet findings undo {name} --decision {first.name}" in undone.out
+    assert f"fleet items undo {name} --decision {first.name}" in undone.out
     other = desk.fleet("merge", name, A, *WHY, "--json")
     assert other.data["hidden_by"] == first.name
     latest = desk.fleet("undo", name, "--reason", "no")  # the merge, which was decided last
@@ -236,7 +236,7 @@ def test_killed_at_any_step_ends_in_one_record(desk: Desk, step: int) -> None:
     words = ("fixed", name, *WHY, "--publish", "--json")
     count = desk.state / f"steps-{step}"
     process = command(desk.state, QA_FLEET_PLATFORM="liar", QA_CRASH_AT=str(step), QA_CRASH_COUNT=str(count))
-    died = process("findings", *words)
+    died = process("items", *words)
     assert died.code == (-signal.SIGKILL if step <= STEPS else 0), died.err
     if step <= STEPS:  # after the last step nothing is left to do: the same words are a new decision then
         assert desk.fleet(*(words if step < STEPS else ("publish",))).code == 0

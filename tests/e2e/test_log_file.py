@@ -1,4 +1,4 @@
-"""`fleet log` on a platform whose log is a file: list, epochs, verify."""
+"""`fleet items log` on a platform whose log is a file: list, epochs, verify."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def state(tmp_path: Path) -> Path:
 
 def fleet_log(state: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return run_fleet(
-        *("log", *words, "--platform", "filed"),
+        *("items", "log", *words, "--platform", "filed"),
         timeout=90,
         env=os.environ | {"STATE_DIRECTORY": str(state)},
     )

@@ -1,4 +1,4 @@
-"""`fleet log list` asks a node for what there is to ask for, and for no longer than it was given."""
+"""`fleet items log list` asks a node for what there is to ask for, and for no longer than it was given."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def log_list(state: Path, node: Node, *words: str) -> subprocess.CompletedProces
     with serving(node) as url:
         (state / "devnet" / "liar.toml").write_text(PROFILE.format(url=url))
         return run_fleet(
-            *("log", "list", "--platform", "liar", *words),
+            *("items", "log", "list", "--platform", "liar", *words),
             timeout=90,
             env=os.environ | {"STATE_DIRECTORY": str(state)},
         )

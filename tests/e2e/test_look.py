@@ -80,7 +80,7 @@ def test_a_look_finds_what_is_there_and_nothing_else(
     assert len(json.loads((tmp_path / "it.sarif").read_text())["runs"][0]["results"]) == len(items)
     assert Path(done[1]["page"]) == folder / "worklist.html"
     assert (folder / "autonomy").read_text() == "observe\n"
-    code, listed, _ = fleet(tmp_path, "--state", str(folder), "worklist", "--offline")
+    code, listed, _ = fleet(tmp_path, "--state", str(folder), "items", "--offline")
     assert [one["title"] for one in listed] == [title for _, title in items]
 
 

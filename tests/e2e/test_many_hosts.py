@@ -51,14 +51,14 @@ async def _found_elsewhere(place: str) -> None:
 
 
 def test_doctor_shows_the_store_and_not_its_password(host: Fleet, place: str, cluster: Cluster) -> None:
-    said = host("doctor", "--json")
+    said = host("check", "machine", "--json")
     (store,) = [row for row in said.data["checks"] if row["check"] == "store"]
     assert store["ok"]
     assert store["seen"] == f"PostgreSQL, postgresql://{cluster.folder}/postgres: schema {SCHEMA_VERSION}"
     assert "hunter2" not in said.out + said.err
     cluster.stop()
     try:
-        said = host("doctor", "--json")
+        said = host("check", "machine", "--json")
     finally:
         cluster.start()
     (store,) = [row for row in said.data["checks"] if row["check"] == "store"]
@@ -68,7 +68,7 @@ def test_doctor_shows_the_store_and_not_its_password(host: Fleet, place: str, cl
 
 
 def test_doctor_shows_a_journal_that_is_a_file(fleet: Fleet, state: Path) -> None:
-    (store,) = [row for row in fleet("doctor", "--json").data["checks"] if row["check"] == "store"]
+    (store,) = [row for row in fleet("check", "machine", "--json").data["checks"] if row["check"] == "store"]
     assert store["seen"] == f"SQLite, {state}/fleet.db: not created yet"
     assert not (state / "fleet.db").exists()
 
@@ -77,14 +77,14 @@ def test_a_finding_of_another_host_is_shown_without_its_evidence(
     host: Fleet, place: str, state: Path
 ) -> None:
     anyio.run(_found_elsewhere, place)
-    said = host("findings", "show", "0123")
+    said = host("items", "show", "0123")
     assert said.code == 0, said.err
     assert "a title" in said.out
     shown = " ".join(said.out.split())
     assert f"Evidence sha256:{'ab' * 32} is on the host of the daemon other-host-1f" in shown
-    data = host("findings", "show", "0123", "--json").data
+    data = host("items", "show", "0123", "--json").data
     assert (data["evidence_bundle"], data["evidence_on"]) == (None, "other-host-1f")
     (state / "runs" / "r1").mkdir(parents=True)  # here it should be
-    said = host("findings", "show", "0123")
+    said = host("items", "show", "0123")
     assert said.code != 0
     assert "evidence" in said.err

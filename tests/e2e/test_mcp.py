@@ -1,4 +1,4 @@
-"""An outside agent drives one run: a real MCP client starts `fleet mcp` as an agent's configuration does."""
+"""An outside agent drives one run: a real MCP client starts `fleet personas mcp`, as an agent would."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.devnet, pytest.mark.jail, pytest.mark.timeout(240)]
 def started(state: Path) -> StdioServerParameters:
     return StdioServerParameters(
         command=sys.executable,
-        args=["-m", "fleet.cli", "mcp", "qa-ux", "--platform", "devnet"],
+        args=["-m", "fleet.cli", "personas", "mcp", "qa-ux", "--platform", "devnet"],
         env={"STATE_DIRECTORY": str(state), "HOME": str(state)},
     )
 
@@ -93,7 +93,7 @@ async def test_an_agent_meets_the_gate_and_what_it_shows_is_proven_and_posted(
     assert isinstance(foot, Footer)
     assert (head.driver, foot.outcome) == ("mcp", run["outcome"])
     assert {event.rule for event in events if isinstance(event, GateDenied)} >= {"scope", "arguments"}
-    findings = devnet("findings", "list", "--json").data
+    findings = devnet("items", "findings", "--json").data
     mine = {row["title"]: row["state"] for row in findings if row["run"] == run["run"]}
     posted = {title for title, state in mine.items() if state == "posted"}
     assert [title for title in posted if "GET /api/persona of /llms.txt answers 405" in title] == list(posted)
@@ -158,6 +158,6 @@ def test_a_message_without_end_ends_the_run_and_the_command_while_the_agent_stay
 
 
 def test_a_person_at_a_terminal_is_told_what_it_is_for(fleet: Fleet) -> None:
-    said = fleet("mcp", "qa-ux")
+    said = fleet("personas", "mcp", "qa-ux")
     assert (said.code, said.out) == (2, "")
     assert "stdin is not a pipe" in said.err

@@ -57,12 +57,12 @@ class Stand:
 
     def triage(self, name: str = "paced") -> list[dict[str, Any]]:
         assert self.fleet("run", "qa-triage", "--platform", name).code == 0
-        items: list[dict[str, Any]] = self.fleet("worklist", "--offline", "--json").data
+        items: list[dict[str, Any]] = self.fleet("items", "--offline", "--json").data
         return items
 
     def log(self) -> list[str]:
         """Our entries about outages."""
-        rows = self.fleet("log", "list", "--platform", "paced", "--json").data
+        rows = self.fleet("items", "log", "list", "--platform", "paced", "--json").data
         return [row["text"] for row in rows if WORD in row["text"] and "sev=meta" not in row["text"]]
 
     def pid(self) -> int:
@@ -141,7 +141,7 @@ def test_a_killed_platform_is_noticed_posted_once_and_over_when_it_is_back(stand
     (open_,) = stand.fleet("status", "--json").data["outages"]
     assert (open_["fingerprint"], open_["posted"]) == (found["fingerprint"], True)
     assert [item["fingerprint"] for item in stand.triage()] == [found["fingerprint"]]
-    bundle = stand.fleet("findings", "show", found["fingerprint"], "--json").data["evidence_bundle"]
+    bundle = stand.fleet("items", "show", found["fingerprint"], "--json").data["evidence_bundle"]
     assert len([step for step in bundle["steps"] if step["result"]["error"] == "connection refused"]) == 4
 
     stand.bring_back(words)
@@ -203,7 +203,7 @@ def test_a_dead_node_is_kept_here_shown_and_posted_when_it_is_back(stand: Stand)
     assert _one(stand.smoke(name))["state"] == "confirmed"
     (open_,) = stand.fleet("status", "--json").data["outages"]
     assert (open_["fingerprint"], open_["posted"]) == (found["fingerprint"], False)
-    assert found["title"] in stand.fleet("worklist").out
+    assert found["title"] in stand.fleet("items").out
     since = datetime.fromisoformat(found["data"]["outage"]["since"])
     time.sleep(max(0.0, 4.0 - (datetime.now(UTC) - since).total_seconds()))  # worth posting
 
@@ -215,7 +215,7 @@ def test_a_dead_node_is_kept_here_shown_and_posted_when_it_is_back(stand: Stand)
     assert len(stand.log()) == before + 2  # the outage, and its end
     states = [
         row["state"]
-        for row in stand.fleet("findings", "list", "--json").data
+        for row in stand.fleet("items", "findings", "--json").data
         if row["fingerprint"] == found["fingerprint"]
     ]
     assert states == ["repeated", "repeated", "posted"]

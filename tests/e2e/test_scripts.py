@@ -29,10 +29,10 @@ def found(devnet: Fleet) -> dict[str, str]:
     assert devnet("dial", "exercise", "--reason", "a devnet").code == 0
     for words in (("qa-security",), ("qa-ux", "--probe", "method-405")):
         assert devnet("run", *words, "--no-post").code == 1, words
-    rows = devnet("findings", "list", "--json").data
+    rows = devnet("items", "findings", "--json").data
     scripts: dict[str, str] = {}
     for row in rows:
-        said = devnet("findings", "show", row["fingerprint"], "--script")
+        said = devnet("items", "show", row["fingerprint"], "--script")
         assert said.code == 0, said.err
         scripts.setdefault(row["probe"], said.out)
     return scripts
@@ -53,7 +53,7 @@ def test_a_script_shows_its_defect(found: dict[str, str], probe: str, tmp_path: 
 
 
 def test_a_call_by_hand_counts_nowhere(devnet: Fleet) -> None:
-    before = devnet("findings", "list", "--json").data
+    before = devnet("items", "findings", "--json").data
     said = devnet("call", 'qa_call(message="hi", target="claude"); qa_fetch(url="{site}/")', "--json")
     assert said.code == 0, said.err
     first, second = said.data["calls"]
@@ -63,7 +63,7 @@ def test_a_call_by_hand_counts_nowhere(devnet: Fleet) -> None:
         200,
     )
     assert second["args"]["url"].startswith("http://127.0.0.1:")
-    assert devnet("findings", "list", "--json").data == before
+    assert devnet("items", "findings", "--json").data == before
     assert devnet("dial", "observe", "--reason", "enough").code == 0
     refused = devnet("call", 'qa_call(message="hi", target="claude")')
     assert refused.code == 5

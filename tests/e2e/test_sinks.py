@@ -54,7 +54,7 @@ async def test_a_run_is_delivered_and_a_dead_sink_beside_costs_it_nothing(
     devnet: Fleet, shared: Path
 ) -> None:
     for name in ("ci", "gone"):
-        assert devnet("hook", "new", name, "--sink").code == 0
+        assert devnet("service", "hook", "new", name, "--sink").code == 0
     secret = (shared / "keys" / "sink.ci").read_bytes().strip()
     async with receiving() as receiver:
         env = sinks(ci=receiver.url, gone="http://127.0.0.1:9/")

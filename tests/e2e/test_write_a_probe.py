@@ -87,11 +87,11 @@ def test_the_page_leads_to_a_proven_finding(fleet: Fleet, checkout: Path) -> Non
     broken = good.replace("{site}/", "{target:settings}")
     file.write_text(broken, "utf-8")
     assert said(fleet, again).code == 0
-    before = fleet("log", "list", "--json").data
+    before = fleet("items", "log", "list", "--json").data
     shown = said(fleet, found)
     assert shown.code == 1, shown.err
     assert "size(result.a11y) == 0  ->  false" in shown.out
-    assert fleet("log", "list", "--json").data == before
+    assert fleet("items", "log", "list", "--json").data == before
     proven = said(fleet, filed + " --json")
     assert proven.code == 1, proven.err
     (finding,) = proven.data["findings"]

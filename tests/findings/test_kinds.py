@@ -43,5 +43,5 @@ def test_what_is_expected_of_a_field_is_said_of_fields_that_decide() -> None:
 
 
 def test_the_reference_is_the_tables() -> None:
-    """To write it anew: fleet findings kinds --markdown > docs/reference/findings.md"""
+    """To write it anew: fleet items kinds --markdown > docs/reference/findings.md"""
     assert (ROOT / "docs/reference/findings.md").read_text("utf-8") == markdown()

@@ -43,7 +43,7 @@ def test_a_new_severity_is_one_line_and_the_schema_that_is_made_from_it(tmp_path
         "level": "error",
         "selected": [1],
     }
-    assert "critical, serious, high" in house.run("-m", "fleet.cli", "findings", "severity", "--help")
+    assert "critical, serious, high" in house.run("-m", "fleet.cli", "items", "severity", "--help")
 
 
 def test_no_other_module_lists_severities() -> None:

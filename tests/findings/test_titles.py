@@ -1,6 +1,6 @@
 """What people read of a finding: its kind, its place and one observation, in words and units of their own.
 
-`fleet findings kinds` has the kinds; the observations are those of the oracles' own examples.
+`fleet items kinds` has the kinds; the observations are those of the oracles' own examples.
 """
 
 from __future__ import annotations

@@ -72,8 +72,8 @@ async def test_the_whole_arc(tmp_path: Path) -> None:
         (item,) = arc.closed()
         assert (item["fingerprint"], item["state"]) == (arc.item, "verified-fixed")
         assert (item["proposal"]["state"], item["proposal"]["ref"]) == ("merged", branch)
-        assert arc.does("proposals", "list") == []
-        assert [one["state"] for one in arc.does("proposals", "list", "--all")] == ["merged"]
+        assert arc.does("propose", "list") == []
+        assert [one["state"] for one in arc.does("propose", "list", "--all")] == ["merged"]
         comes_back(arc)
         assert [f"{one.severity} {one.title}" for one in await arc.log()] == [
             f"high {TITLE}",
@@ -106,7 +106,7 @@ def is_refused(arc: ProposeArc) -> None:
         "command",
     )
     assert {one["why"] for one in plan["rules"]} == {""}
-    assert arc.does("proposals", "list", "--all") == []
+    assert arc.does("propose", "list", "--all") == []
     assert not arc.head(f"qa-fleet/{arc.item}")
     assert not (arc.at.state / "proposals").exists()
 
@@ -121,9 +121,9 @@ def refused(arc: ProposeArc, rule: str, remedy: str) -> None:
 def is_proposed(arc: ProposeArc, branch: str) -> None:
     """The branch, the request, the commands that show it, and the list."""
     assert changed(arc, branch) == [PANIC.file, f"tests/test_qa_{arc.item}.py"]
-    (row,) = arc.does("proposals", "list")
+    (row,) = arc.does("propose", "list")
     assert (row["item"], row["state"], row["head"]) == (arc.item, "open", arc.head(branch))
-    shown = arc.fleet("proposals", "show", arc.item)
+    shown = arc.fleet("propose", "show", arc.item)
     assert shown.code == 0
     request = (arc.at.state / "proposals" / "devnet" / branch / "request.txt").read_text()
     evidence = arc.listed()[0]["evidence"]
@@ -131,11 +131,11 @@ def is_proposed(arc: ProposeArc, branch: str) -> None:
         assert f"sha256:{evidence}" in text
         assert "[redacted" not in text
         assert all(f"| {step} |" in text for step in GateStep)
-    refused(arc, "slots", "fleet proposals list")
+    refused(arc, "slots", "fleet propose list")
     arc.does("run", "qa-triage")
     (item,) = arc.listed()
     assert (item["state"], item["proposal"]["state"], item["proposal"]["ref"]) == ("proposed", "open", branch)
-    assert branch in arc.fleet("worklist", "show", arc.item).out + arc.fleet("findings", "show", arc.item).out
+    assert branch in arc.fleet("items", "show", arc.item).out + arc.fleet("items", "show", arc.item).out
 
 
 def comes_back(arc: ProposeArc) -> None:
@@ -180,7 +180,7 @@ def on_github(arc: ProposeArc, server: GitHubServer) -> None:
     assert all(f"| {step} |" in pull["body"] for step in GateStep)
     assert "[redacted" not in pull["body"]
     assert changed(arc, f"qa-fleet/{arc.item}") == [PANIC.file, f"tests/test_qa_{arc.item}.py"]
-    arc.does("proposals", "withdraw", arc.item, "--reason", "fixed by hand")
+    arc.does("propose", "withdraw", arc.item, "--reason", "fixed by hand")
     assert pull["state"] == "closed"
     assert not arc.head(f"qa-fleet/{arc.item}")
     assert (server.wrong, server.outside) == ([], [])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.cli.operate import doctor
+from fleet.cli.check import machine
 from fleet.jail import model
 from fleet.jail.bwrap.jail import BwrapJail
 from fleet.jail.locate import BROWSER, browser_rules
@@ -46,14 +46,14 @@ async def test_without_a_jail_nothing_is_known(tmp_path: Path) -> None:
 @needs_browser
 async def test_doctor_shows_that_it_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
-    [(name, good, seen)] = await doctor.CHECKS["browser"](None)
+    [(name, good, seen)] = await machine.CHECKS["browser"](None)
     assert (name, good) == ("browser", True)
     assert seen.startswith(f"it starts in a jail: {installed()}, ")
 
 
 async def test_doctor_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "installed", lambda: "")
-    [(name, good, seen)] = await doctor.CHECKS["browser"](None)
+    monkeypatch.setattr(machine, "installed", lambda: "")
+    [(name, good, seen)] = await machine.CHECKS["browser"](None)
     assert (name, good) == ("browser", True)
     assert "not applicable" in seen
     assert seen.endswith(BROWSER)

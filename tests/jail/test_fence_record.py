@@ -1,4 +1,4 @@
-"""`fleet doctor --fence`: what it keeps, when that counts, and that a leak stops the fleet."""
+"""`fleet check machine --fence`: what it keeps, when that counts, and that a leak stops the fleet."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from fleet import __version__
-from fleet.cli.operate import doctor, status
+from fleet.cli.check import machine
+from fleet.cli.operate import status
 from fleet.clock import SystemClock, iso
 from fleet.config import JailSection
 from fleet.gate.stop import CHECKS, stopped
@@ -50,16 +51,16 @@ def test_a_record_counts_for_a_month_on_the_same_machine(record: FenceRecord, da
 
 
 def test_doctor_and_status_say_what_the_record_is_worth(state: Path) -> None:
-    assert anyio.run(doctor.battery, None) == [("escape battery", True, NEVER)]
+    assert anyio.run(machine.battery, None) == [("escape battery", True, NEVER)]
     save(state, replace(GOOD, at=iso(datetime.now(UTC)), failed={"N01": "succeeded"}))
-    [(_, good, seen)] = anyio.run(doctor.battery, None)
+    [(_, good, seen)] = anyio.run(machine.battery, None)
     assert (good, "LEAKS N01: succeeded" in seen) == (False, True)
     said = json.loads(CliRunner().invoke(status.app, ["--json"]).stdout)
     assert said["wrong"] == [f"fence: {said['fence']}"]
     assert "LEAKS N01" in said["fence"]
     save(state, replace(GOOD, at="2020-01-01T00:00:00Z"))
-    [(_, good, seen)] = anyio.run(doctor.battery, None)
-    assert (good, "days old: fleet doctor --fence" in seen) == (False, True)
+    [(_, good, seen)] = anyio.run(machine.battery, None)
+    assert (good, "days old: fleet check machine --fence" in seen) == (False, True)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"at": 1}', '{"unknown": 1}'])
@@ -82,7 +83,7 @@ def leaking(monkeypatch: pytest.MonkeyPatch, **found: Verdict) -> list[list[str]
 
 def test_a_leak_stops_the_fleet_with_its_reason(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = leaking(monkeypatch, N01=(False, "succeeded: None"))
-    done = CliRunner().invoke(doctor.app, ["--fence", "--json"])
+    done = CliRunner().invoke(machine.app, ["--fence", "--json"])
     assert (done.exit_code, asked[1:]) == (4, [["N01"]])  # once more alone
     pause = stopped(state)
     assert pause is not None
@@ -93,7 +94,7 @@ def test_a_leak_stops_the_fleet_with_its_reason(state: Path, monkeypatch: pytest
 
 def test_what_could_not_be_tried_is_no_leak(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     leaking(monkeypatch, **dict.fromkeys([*ALL, *SCENARIOS], (None, "no bubblewrap")))
-    assert CliRunner().invoke(doctor.app, ["--fence"]).exit_code == 4
+    assert CliRunner().invoke(machine.app, ["--fence"]).exit_code == 4
     record = read_record(state)
     assert (stopped(state), record and record.holds) == (None, False)
 
@@ -108,7 +109,7 @@ def test_what_is_listed_as_weaker_is_told_and_no_leak(monkeypatch: pytest.Monkey
 
 @pytest.mark.jail
 def test_the_real_battery_runs_from_the_product(state: Path) -> None:
-    done = CliRunner().invoke(doctor.app, ["--fence"])
+    done = CliRunner().invoke(machine.app, ["--fence"])
     record = read_record(state)
     assert record is not None, done.output
     assert (done.exit_code, record.failed, record.untried) == (0, {}, {})

@@ -230,5 +230,5 @@ async def test_the_morning_tells_exactly_what_the_night_was(night: Night) -> Non
         f"fixed     high     ux       {OUTAGE}"[:60],
     ]
     assert "since     TIME UTC: 2 new, 0 regressed, 2 fixed, 0 still" in page
-    digest = json.loads(night.says("worklist", "digest", "--since", since, "--offline", "--json"))
+    digest = json.loads(night.says("items", "digest", "--since", since, "--offline", "--json"))
     assert groups(digest) == NEWS

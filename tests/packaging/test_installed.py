@@ -44,7 +44,9 @@ def test_it_says_what_it_is(fleet: Fleet) -> None:
 
 def test_its_jail_is_the_one_of_pypi(fleet: Fleet) -> None:
     """No platform is configured, so that doctor has something to say."""
-    checks = {one["check"]: one for one in json.loads(fleet("doctor", "--json", code=4).stdout)["checks"]}
+    checks = {
+        one["check"]: one for one in json.loads(fleet("check", "machine", "--json", code=4).stdout)["checks"]
+    }
     assert checks["jail"]["ok"]
     assert fleet("fuzz", "devnet-clean", "--minutes", "0.05", "--seed", "1").returncode == 0
 

@@ -13,7 +13,7 @@ import pytest
 
 from fleet import __version__
 from fleet.app import sbom
-from fleet.cli.operate import doctor
+from fleet.cli.check import machine
 from fleet.files import ROOT
 
 
@@ -53,16 +53,16 @@ def test_an_altered_file_of_an_installation_is_named(
     bill = json.loads((tmp_path / "fleet" / "shipped" / sbom.NAME).read_text())
     assert bill == sbom.bill(ROOT, found.version)
     assert sbom.altered() == []
-    assert anyio.run(doctor.installation, None)[0][1]
+    assert anyio.run(machine.installation, None)[0][1]
     (tmp_path / "fleet" / "gate" / "rules.py").write_text("RULES = ()\n")
     (tmp_path / "fleet" / "gate" / "stop.py").unlink()
     assert sorted(sbom.altered() or []) == ["fleet/gate/rules.py", "fleet/gate/stop.py"]
-    [(_, good, seen)] = anyio.run(doctor.installation, None)
+    [(_, good, seen)] = anyio.run(machine.installation, None)
     assert (good, "2 files not as in the wheel: fleet/gate/rules.py" in seen) == (False, True)
 
 
 def test_a_checkout_says_so_and_other_versions_are_counted(tmp_path: Path) -> None:
-    assert anyio.run(doctor.installation, None) == [
+    assert anyio.run(machine.installation, None) == [
         ("installation", True, "a checkout: git says what was changed")
     ]
     assert sbom.other_versions(tmp_path) == []

@@ -22,7 +22,7 @@ SPECS = pytest.mark.parametrize("spec", TOOLS.values(), ids=list(TOOLS))
 
 
 def test_the_shipped_reference_is_the_generated_one() -> None:
-    """To write it anew: fleet tools --markdown > docs/reference/tools.md"""
+    """To write it anew: fleet personas tools --markdown > docs/reference/tools.md"""
     assert (ROOT / "docs/reference/tools.md").read_text("utf-8") == markdown()
 
 

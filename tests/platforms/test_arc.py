@@ -84,11 +84,11 @@ class Arc:
     def makes_list(self) -> None:
         """A reader: makes the list of the log, if it is lost."""
         if not (self.at.state / "worklist.json").exists():
-            self.says("worklist")
+            self.says("items")
 
     def digest(self, group: str) -> list[str]:
         """The fingerprints of one group of today's digest."""
-        told = json.loads(self.says("worklist", "digest", "--offline", "--json"))
+        told = json.loads(self.says("items", "digest", "--offline", "--json"))
         return [line["fingerprint"] for line in told[group]]
 
     def forget(self) -> None:
@@ -116,7 +116,7 @@ class Arc:
     async def dismissed(self) -> None:
         self.makes_list()
         (second,) = [fp for fp, title in self.listed() if title == DISMISSED]
-        self.says("findings", "dismiss", second, "--reason", "a key for show", "--publish")
+        self.says("items", "dismiss", second, "--reason", "a key for show", "--publish")
         await self.fires("qa-triage")
         assert self.listed() == [(self.item, FOUND)]
 
@@ -145,7 +145,7 @@ class Arc:
 
     async def regressed(self) -> None:
         await self.fires("qa-triage")
-        (item,) = json.loads(self.says("worklist", "--offline", "--json"))
+        (item,) = json.loads(self.says("items", "--offline", "--json"))
         assert (item["fingerprint"], item["state"], item["regression"]) == (self.item, "regression", True)
         resolved = next(
             read_record(one) for one in await self.log() if read_record(one) and one.fp == self.item
@@ -177,7 +177,7 @@ async def run_through(folder: Path, lost: Sequence[str] = ()) -> None:
         if STEPS[-1] in lost:
             await one.regressed()
         assert [f"{entry.severity} {entry.title}" for entry in await one.log()] == [*LOG]
-        said = one.says("findings", "show", one.item)
+        said = one.says("items", "show", one.item)
         assert "log entry 7" in said
         assert await one.fires("qa-triage") == ("1 item, as before", [])
 

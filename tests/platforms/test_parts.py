@@ -15,8 +15,8 @@ import anyio
 import pytest
 
 from fleet.chain.keys import create_key
-from fleet.cli.operate.doctor import balances, clock, keys, target
-from fleet.cli.operate.doctor import pages as pages_of
+from fleet.cli.check.machine import balances, clock, keys, target
+from fleet.cli.check.machine import pages as pages_of
 from fleet.clock import SystemClock
 from fleet.config.parts import PARTS
 from fleet.gate.dial import write_dial
@@ -204,8 +204,8 @@ def test_a_platform_of_these_parts_alone(
     assert [row for row in rows if not row[1]] == []
     without = {name for name, _, said in rows if said.startswith("not configured: ")}
     assert without == (PARTS.keys() - named) | (set() if "diamond" in named else {"keys"})
-    assert fleet("config", "check")[0] == 0
-    code, seen = fleet("platform", "check")
+    assert fleet("check", "config")[0] == 0
+    code, seen = fleet("check", "platform")
     parts = {row["part"]: row["state"] for row in seen["parts"] if row["part"] in PARTS}
     assert (code, parts) == (
         0,
@@ -217,5 +217,5 @@ def test_a_platform_of_these_parts_alone(
     reached = {row["probe"] for row in run["coverage"]["looked"]}
     rest = {row["probe"]: row["reason"] for row in run["coverage"]["not_applicable"]}
     assert (code, run["outcome"], reached, rest) == (0, "done", looked, missing), run
-    code, worklist = fleet("worklist")
+    code, worklist = fleet("items")
     assert (code, worklist) == (0, [])

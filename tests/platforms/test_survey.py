@@ -1,4 +1,4 @@
-"""`fleet platform check`: what is there, what is not and why, and that nothing was changed by looking."""
+"""`fleet check platform`: what is there, what is not and why, and that nothing was changed by looking."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import anyio.to_thread
 import pytest
 
 from fleet.chain.node.abi import FUNCTIONS
-from fleet.cli.operate.platform import profile_names
+from fleet.cli.check.platform import profile_names
 from fleet.jail.locate import BROWSER
 from fleet.runs.survey import KNOWN
 from sandbox.browser.devtools import installed
@@ -62,7 +62,7 @@ def checked(folder: Path, profile: Profile, *words: str) -> Checked:
     (folder / "platforms").mkdir(parents=True, exist_ok=True)
     (folder / "platforms" / "here.toml").write_text(written(profile), "utf-8")
     done = run_fleet(
-        *("platform", "check", "here", *(words or ("--json",))),
+        *("check", "platform", "here", *(words or ("--json",))),
         timeout=110,
         env={
             "PATH": os.environ["PATH"],

@@ -58,7 +58,7 @@ async def test_a_grave_finding_waits_until_a_person_releases_it_and_is_posted_on
         await settle(rig, "new")
         (row,) = await journal.findings("old")
         assert (rig.log.texts, row.state, row.data) == ([], "confirmed", {HOLD: True})
-        assert "fleet findings release" in graded(row).why
+        assert "fleet items release" in graded(row).why
         (waiting,) = proving([row], (), rig.world.clock.now())
         assert waiting.why == WAITS
         await decide(rig, 1)

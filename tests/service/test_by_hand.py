@@ -1,4 +1,4 @@
-"""A daemon at work, and a person beside it: `fleet run --queue`, `fleet hook`."""
+"""A daemon at work, and a person beside it: `fleet run --queue`, `fleet service hook`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
+from fleet.cli.check import config
 from fleet.cli.daemon_client import ask
-from fleet.cli.operate import config, hook
+from fleet.cli.operate import hook
 from fleet.cli.run import run as run_command
 from fleet.errors import ConfigError, FleetError, Refused, TryAgain, UsageError
 from tests.service.conftest import CREATE, FETCH, Up, persona
@@ -63,7 +64,7 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 class TestWithoutADaemon:
     def test_the_configuration_is_wrong_until_the_webhook_has_its_secret(self, alone: Path) -> None:
-        assert "keys/hook.deploy" in str(refusal(config.app, "check"))
+        assert "keys/hook.deploy" in str(refusal(config.app))
         assert data(hook.app, "list")[0]["secret"].startswith("bad: ")
         planned = data(hook.app, "new", "deploy", "--dry-run")
         path = alone / "keys" / "hook.deploy"
@@ -72,7 +73,7 @@ class TestWithoutADaemon:
         assert (made["written"], path.stat().st_mode & 0o777) == (True, 0o600)
         assert len(path.read_text().strip()) == 64
         assert isinstance(refusal(hook.app, "new", "deploy"), ConfigError)
-        assert data(config.app, "check")["ok"] is True
+        assert data(config.app)["ok"] is True
         assert data(hook.app, "list") == [{"hook": "deploy", "secret": "valid, 1", "personas": []}]
 
     def test_a_name_that_is_not_configured_is_told_what_to_write(self, alone: Path) -> None:

@@ -210,7 +210,7 @@ async def test_a_journal_that_is_deleted_under_a_daemon_stops_it_and_the_next_on
         path.unlink()
     assert await anyio.to_thread.run_sync(process.wait, 60) == 3
     assert f"fleet: {up.state / 'fleet.db'}: removed or replaced under this process" in up.log()
-    said = json.loads(up.fleet("doctor", "--json").stdout)["checks"]
+    said = json.loads(up.fleet("check", "machine", "--json").stdout)["checks"]
     (store,) = [row for row in said if row["check"] == "store"]
     assert (store["ok"], f"keys of {run} exist: was it lost?" in store["seen"]) == (False, True)
     (up.personas / "qa-long.md").unlink()
@@ -220,7 +220,7 @@ async def test_a_journal_that_is_deleted_under_a_daemon_stops_it_and_the_next_on
     assert await up.held(run) == [""]
     assert not (up.state / "runs" / run / "keys").exists()
     assert await up.end(process) == 0
-    said = json.loads(up.fleet("doctor", "--json").stdout)["checks"]
+    said = json.loads(up.fleet("check", "machine", "--json").stdout)["checks"]
     assert {row["check"]: row["ok"] for row in said if row["check"] in ("store", "keys without runs")} == {
         "store": True,
         "keys without runs": True,

@@ -44,9 +44,9 @@ Restart=no
 WatchdogSec=0
 RuntimeDirectory=
 ExecStartPre=
-ExecStartPre=/bin/sh -c '{AT_HOME} config check --platform example --json >$STATE_DIRECTORY/check.json'
+ExecStartPre=/bin/sh -c '{AT_HOME} check config --platform example --json >$STATE_DIRECTORY/check.json'
 ExecStart=
-ExecStart=/bin/sh -c '{AT_HOME} doctor --json >$STATE_DIRECTORY/doctor.json'
+ExecStart=/bin/sh -c '{AT_HOME} check machine --json >$STATE_DIRECTORY/doctor.json'
 """
 OWN = f"""[Service]
 Type=oneshot
@@ -55,7 +55,7 @@ WatchdogSec=0
 ExecStartPre=
 ExecStart=
 ExecStart=-/bin/sh -c 'echo $STATE_DIRECTORY $CONFIGURATION_DIRECTORY >/home/dev/directories'
-ExecStart=-/bin/sh -c 'exec {FLEET} doctor --json >/home/dev/doctor.json'
+ExecStart=-/bin/sh -c 'exec {FLEET} check machine --json >/home/dev/doctor.json'
 """
 FASTER = """[Service]
 WatchdogSec=8
@@ -68,7 +68,7 @@ WatchdogSec=0
 RuntimeDirectory=
 ExecStartPre=
 ExecStart=
-ExecStart={FLEET} doctor --json
+ExecStart={FLEET} check machine --json
 StandardOutput=file:{OUT}/doctor.json
 """
 
@@ -124,7 +124,7 @@ def devnet() -> dict[str, Any]:
 
 
 def doctor() -> dict[str, Any]:
-    """`fleet doctor` under the very unit of the daemon, every fence of it in force."""
+    """`fleet check machine` under the very unit of the daemon, every fence of it in force."""
     shutil.copy(Path("/etc/systemd/system", UNIT), "/etc/systemd/system/qa-doctor.service")
     hands.drop_in("qa-doctor.service", DOCTOR)
     hands.run("systemctl", "daemon-reload")
@@ -152,7 +152,7 @@ def hidden() -> dict[str, Any]:
 
 
 def own() -> dict[str, Any]:
-    """The unit of an ordinary user, under a manager of their own: the jail part of `fleet doctor`."""
+    """The unit of an ordinary user, under a manager of their own: the jail part of `fleet check machine`."""
     remount = hands.run("mount", "-o", "remount,bind,rw", "/proc/sys")  # the container's alone is read-only
     hands.run("userdel", "dev")  # of an earlier boot
     hands.run("useradd", "--create-home", "--uid", "1500", "dev")

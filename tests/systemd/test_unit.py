@@ -122,7 +122,7 @@ class TestRender:
     def test_it_names_this_checkout(self) -> None:
         got = settings(self.render())
         assert "WorkingDirectory=/opt/qa-fleet" in got
-        assert "ExecStartPre=/opt/qa-fleet/.venv/bin/fleet config check" in got
+        assert "ExecStartPre=/opt/qa-fleet/.venv/bin/fleet check config" in got
         assert "ExecStart=/opt/qa-fleet/.venv/bin/fleet up" in got
         assert "ProtectHome=yes" in got
         assert "@" not in "".join(line for line in got if not line.startswith("SystemCallFilter="))

@@ -164,7 +164,11 @@ async def test_the_commands_show_hostile_entries_on_a_terminal_and_in_a_pipe(
                 run_id=run, fingerprint=f"{number:012x}", surface="ux", severity="high", title=title
             )
             await world.journal.add_finding(row)
-    for words in (("log", "list", "--last", "300"), ("worklist", "--limit", "0"), ("findings", "list")):
+    for words in (
+        ("items", "log", "list", "--last", "300"),
+        ("items", "--limit", "0"),
+        ("items", "findings"),
+    ):
         shown = STYLES.sub("", terminal(state, *words))
         assert [char for char in shown if not visible(char)] == [], words
         assert "hostile.invalid" in shown

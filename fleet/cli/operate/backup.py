@@ -14,11 +14,21 @@ from fleet.config import load_fleet
 from fleet.store.location import store_place
 from fleet.text import counted
 
-app = make_app()
+app = make_app(
+    group=True,
+    default="write",
+    default_takes=True,
+    lazy={"restore": ("operate.restore", "Restore the state directory from a backup, or only check one.")},
+)
 
 
-@app.command()
-def backup(
+@app.callback()
+def _group() -> None:
+    """Write a backup of the state directory: fleet backup FILE; check or restore one."""
+
+
+@app.command("write")
+def write_backup(
     file: Annotated[Path, typer.Argument(help="The tar to write, mode 0600; never overwritten.")],
     without_keys: Annotated[
         bool, typer.Option("--without-keys", help="Leave out the folder of keys.")

@@ -1,4 +1,4 @@
-"""`fleet hook list|new|send`: webhooks, and a test delivery by hand."""
+"""`fleet service hook list|new|send`: webhooks, and a test delivery by hand."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def send(
     """Sign a delivery and send it to the local daemon; with --dry-run only print the request."""
     config = load_fleet()
     if name not in config.hooks:
-        raise UsageError(f"no [hooks.{name}] in fleet.toml", remedy=f"fleet hook new {name}")
+        raise UsageError(f"no [hooks.{name}] in fleet.toml", remedy=f"fleet service hook new {name}")
     body = _body(file)
     secret = hook_secrets(config, name, state())[0]
     signed = headers(secret, delivery or secrets.token_hex(8), int(time.time()), body)

@@ -1,4 +1,4 @@
-"""`fleet notify test|silence|silences|unsilence`: notifications, by hand."""
+"""`fleet service notify test|silence|silences|unsilence`: notifications, by hand."""
 
 from __future__ import annotations
 

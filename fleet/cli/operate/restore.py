@@ -1,4 +1,4 @@
-"""`fleet restore`: check a backup, or put it in place of the state directory."""
+"""`fleet backup restore`: check a backup, or put it in place of the state directory."""
 
 from __future__ import annotations
 

@@ -21,7 +21,13 @@ from fleet.config import read_text
 from fleet.errors import ConfigError, Refused, UsageError
 from fleet.files import ROOT, SHIPPED, sync_folder, write_atomic
 
-app = make_app(group=True)
+app = make_app(
+    group=True,
+    lazy={
+        "hook": ("operate.hook", "List webhooks, create a secret, send a delivery."),
+        "notify": ("operate.notify", "Test notifications; silence an event for a while."),
+    },
+)
 
 UNIT = "qa-fleet.service"
 TEMPLATE = SHIPPED / "config" / UNIT
@@ -46,7 +52,7 @@ Root = Annotated[Path, typer.Option(help="Write below this folder, such as the r
 
 @app.callback()
 def _group() -> None:
-    """Write, remove or show the systemd unit of this installation."""
+    """The systemd unit of this installation, its webhooks and its notifications."""
 
 
 @app.command()

@@ -87,7 +87,7 @@ def _digest(data: Mapping[str, Any], room: int) -> Iterator[PageLine]:
     for name, one in shown:
         yield PageLine(f"{name:9} {one['severity']:8} {one['surface']:8} {line(one['title'])}")
     if len(shown) < len(titles):
-        yield PageLine(f"          {len(titles) - len(shown)} more: fleet worklist")
+        yield PageLine(f"          {len(titles) - len(shown)} more: fleet items")
 
 
 def _costs(data: Mapping[str, Any]) -> Iterator[str]:

@@ -17,8 +17,8 @@ import typer
 
 from fleet import disk_reserve
 from fleet.app.bootstrap import GRACE_S, Bootstrap, Options, fenced
-from fleet.cli import at_once
 from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table
+from fleet.cli.groups import at_once
 from fleet.clock import iso
 from fleet.config import load_fleet, load_platform
 from fleet.config.files import persona_dirs

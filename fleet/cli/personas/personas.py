@@ -24,7 +24,13 @@ from fleet.personas.learned import LearnedProbes
 from fleet.personas.model import Persona
 from fleet.text import clean
 
-app = make_app(group=True)
+app = make_app(
+    group=True,
+    lazy={
+        "tools": ("personas.tools", "Show what a probe may call, and what it answers."),
+        "mcp": ("run.mcp", "Serve a persona's gated, jailed tools to an outside agent over MCP."),
+    },
+)
 LATEST = 200
 """Runs among which each persona's last one is looked for."""
 
@@ -32,7 +38,7 @@ SCAFFOLD = """+++
 name = "{name}"
 surface = "ux"
 summary = "What this specialist looks for."
-tools = ["qa_fetch"]                  # what they answer: fleet tools qa_fetch
+tools = ["qa_fetch"]                  # what they answer: fleet personas tools qa_fetch
 triggers = [{{ every = "6h" }}]
 budget = {{ calls = 40, wall = "5m" }}
 
@@ -53,7 +59,7 @@ SHOWN = ("file", "line", "column", "key", "reason", "remedy")
 
 @app.callback()
 def _group() -> None:
-    """List, check, scaffold or publish personas; list or forget learned probes."""
+    """List, check, try, scaffold or publish personas; show their tools; list or forget learned probes."""
 
 
 @app.command("list")
@@ -120,7 +126,7 @@ def check(
 ) -> None:
     """Check persona files: each error names file, line, column, key and remedy.
 
-    Expectations are checked against the types of what the tools answer: fleet tools NAME.
+    Expectations are checked against the types of what the tools answer: fleet personas tools NAME.
     """
     around = Surroundings()
     try:

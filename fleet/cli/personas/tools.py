@@ -1,4 +1,4 @@
-"""`fleet tools`: what a probe may call, and what it answers."""
+"""`fleet personas tools`: what a probe may call, and what it answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def tools(
 ) -> None:
     """Show the tools: arguments, result fields, effect, cost and rung; placeholders and CEL functions.
 
-    Examples: fleet tools · fleet tools NAME · fleet tools --json
+    Examples: fleet personas tools · fleet personas tools NAME · fleet personas tools --json
     """
     if as_markdown:
         print(markdown(), end="")

@@ -1,4 +1,4 @@
-"""`fleet mcp PERSONA`: an outside agent drives one run over MCP on stdio."""
+"""`fleet personas mcp PERSONA`: an outside agent drives one run over MCP on stdio."""
 
 from __future__ import annotations
 

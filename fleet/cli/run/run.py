@@ -270,14 +270,14 @@ async def fire_one(
     watching = (watch or Progress(),)
     if not posts and persona.persona.driver in (TRIAGE, FIX):
         raise UsageError(
-            f"the driver {persona.persona.driver} is of no use without posting", remedy="fleet worklist"
+            f"the driver {persona.persona.driver} is of no use without posting", remedy="fleet items"
         )
     async with open_world(
         state(), personas=personas, platform=platform, watch=watching, patient=True, posts=posts
     ) as world:
         note(f"platform {world.platform.name}: {in_short(world.platform)}")
         if why := why_idle(persona.persona, Capabilities(world.platform)):
-            raise IdlePersona(f"{persona.persona.name}: {why}", remedy="fleet platform check")
+            raise IdlePersona(f"{persona.persona.name}: {why}", remedy="fleet check platform")
         if posts:
             await recovered(world)  # what an earlier run still owes the log
         else:

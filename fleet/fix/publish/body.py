@@ -254,7 +254,7 @@ def _silence(task: FixTask) -> str:
     return (
         "## How to silence it\n\n"
         "- Close this draft: the fleet opens no other one for the same change.\n"
-        f"- Where the fleet runs: `fleet findings dismiss {item}` or `fleet findings snooze {item}`, "
-        f"`fleet proposals withdraw` for this draft.\n"
+        f"- Where the fleet runs: `fleet items dismiss {item}` or `fleet items snooze {item}`, "
+        f"`fleet propose withdraw` for this draft.\n"
         "- For good: remove the fleet's token, or set its dial below `propose`."
     )

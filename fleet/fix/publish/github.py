@@ -103,7 +103,7 @@ class GitHubPublisher:
         """As PublisherPort: one more comment on the request; whether that comment exists is not asked."""
         found = await self._look(task)
         if found.pull is None or not found.ours or found.pull.outcome != "open":
-            raise FixError("there is no open draft of ours", remedy="fleet proposals list")
+            raise FixError("there is no open draft of ours", remedy="fleet propose list")
         number = found.pull.number
         for one in await self._comments(number):
             if answers(one.body, task, comment):

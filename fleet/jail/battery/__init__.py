@@ -2,5 +2,5 @@
 
 `probes/` are the guests, `scenarios` look at a jail from the host, `canaries` is what the host plants,
 `attempts` runs them all, `report` says of each whether the fence held, and `record` keeps that with its date.
-`fleet doctor --fence` and the tests run the same.
+`fleet check machine --fence` and the tests run the same.
 """

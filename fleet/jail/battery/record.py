@@ -17,7 +17,7 @@ from fleet.jail.choice import backend
 RECORD = "fence.json"
 FRESH = timedelta(days=30)
 """A record counts for this long: kernels and engines are updated below a fleet that stays the same."""
-NEVER = "the escape battery was not run here yet: fleet doctor --fence"
+NEVER = "the escape battery was not run here yet: fleet check machine --fence"
 _RECORD_BYTES = 256 << 10
 
 
@@ -79,4 +79,6 @@ def outdated(record: FenceRecord, config: JailSection, now: datetime) -> str:
     age = now - datetime.fromisoformat(record.at).astimezone(UTC)
     if age > FRESH:
         changed.insert(0, f"{age.days} days old")
-    return f"the escape battery's record is {', '.join(changed)}: fleet doctor --fence" if changed else ""
+    return (
+        f"the escape battery's record is {', '.join(changed)}: fleet check machine --fence" if changed else ""
+    )

@@ -76,7 +76,7 @@ async def _attempts(word: str, names: Sequence[str]) -> dict[str, Verdict]:
             out, error = await process.communicate()
     except TimeoutError:
         raise JailError(
-            f"the escape battery did not end in {_DEADLINE_S:.0f} s", remedy="fleet doctor"
+            f"the escape battery did not end in {_DEADLINE_S:.0f} s", remedy="fleet check machine"
         ) from None
     finally:
         if process.returncode is None:
@@ -85,7 +85,7 @@ async def _attempts(word: str, names: Sequence[str]) -> dict[str, Verdict]:
     if process.returncode:
         raise JailError(
             f"the escape battery ended with {process.returncode}: {error.decode(errors='replace')[-300:]}",
-            remedy="fleet doctor",
+            remedy="fleet check machine",
         )
     return {name: (held, seen) for name, (held, seen) in json.loads(out).items()}
 

@@ -247,7 +247,7 @@ def _remedy(reason: str) -> str:
         return "use a rootless engine, or join the group of the socket: that is being root on this machine"
     if "No such file" in reason or "refused" in reason or "aborted" in reason:
         return "start Docker, or set `[jail] socket`"
-    return "run `fleet doctor`"
+    return "run `fleet check machine`"
 
 
 def _image(client: APIClient, name: str) -> str:

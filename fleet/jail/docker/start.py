@@ -189,7 +189,7 @@ async def start_container(engine: Engine, shape: ContainerShape, spool: Path) ->
         engine.forget()
         if isinstance(error, (JailError, OSError, ValueError)):
             reason = str(error) or type(error).__name__
-            remedy = getattr(error, "remedy", "") or "run `fleet doctor`"
+            remedy = getattr(error, "remedy", "") or "run `fleet check machine`"
             raise JailError(f"no container could be made: {reason}", remedy=remedy) from error
         raise
     finally:

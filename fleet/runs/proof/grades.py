@@ -40,7 +40,7 @@ def graded(row: FindingRow) -> Graded:
             "the node was silent: the next run that sees it answer posts it" if row.data.get("held") else ""
         )
         if row.data.get(HOLD) and row.state == "confirmed":
-            waits = f'post.hold: fleet findings release {row.fingerprint} --reason "…" lets it be posted'
+            waits = f'post.hold: fleet items release {row.fingerprint} --reason "…" lets it be posted'
             return Graded("confirmed", rate, waits)
         return Graded("confirmed", rate, held or "the budget of reports is spent: a later run posts it")
     if row.state == "flaky":

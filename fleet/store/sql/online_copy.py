@@ -24,4 +24,4 @@ def copy_journal(source: Path, target: Path) -> None:
             near.backup(far, pages=PAGES)
             far.execute("PRAGMA journal_mode=DELETE")
     except sqlite3.Error as error:
-        raise ConfigError(f"{source}: cannot be copied: {error}", remedy="fleet doctor") from None
+        raise ConfigError(f"{source}: cannot be copied: {error}", remedy="fleet check machine") from None

@@ -18,7 +18,7 @@ SEEN = "seen, being proven"
 """What is said of a candidate from the moment it is seen."""
 PROVEN = "proven, being posted"
 HELD = "proven, held until the node answers"
-WAITS = "proven, held until a person releases it: fleet findings release"
+WAITS = "proven, held until a person releases it: fleet items release"
 POSTED = "posted, not read from the log yet"
 BACK = timedelta(days=1)
 """How long a posted finding is looked for on a list that was read from another log meanwhile."""

@@ -38,4 +38,4 @@ FORMATS: Mapping[str, OutputFormat] = MappingProxyType(
         "html": OutputFormat("Print one static page.", "html_page:to_html", paged=True),
     }
 )
-"""By name, which is also the option of `fleet worklist`."""
+"""By name, which is also the option of `fleet items`."""

@@ -62,7 +62,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemPage:
-    """The page. `kind` is an id of `fleet findings kinds`, "" for a finding in a probe's own words."""
+    """The page. `kind` is an id of `fleet items kinds`, "" for a finding in a probe's own words."""
 
     kind: str = ""
     wrong: str = ""

@@ -46,10 +46,10 @@ def read_document(text: str) -> WorklistDocument:
         read = _document().validate_json(text)
     except ValidationError as error:
         why = f"worklist.json: {error.errors()[0]['msg']} at {'.'.join(map(str, error.errors()[0]['loc']))}"
-        raise ConfigError(why, remedy="fleet worklist rebuild") from None
+        raise ConfigError(why, remedy="fleet items rebuild") from None
     if read.schema != SCHEMA:
         raise ConfigError(
-            f"worklist.json: schema {read.schema}, expected {SCHEMA}", remedy="fleet worklist rebuild"
+            f"worklist.json: schema {read.schema}, expected {SCHEMA}", remedy="fleet items rebuild"
         )
     return read
 

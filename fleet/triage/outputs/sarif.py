@@ -162,7 +162,7 @@ def _result(item: WorklistItem, page: ItemPage | None, rules: Mapping[str, int])
     if page and page.expected and page.observed:
         parts += [f"Expected: {page.expected}", f"Observed: {page.observed.rstrip('.')}."]
     if page and page.script:
-        parts.append(f"To see it: fleet findings show {item.fingerprint} --script | bash")
+        parts.append(f"To see it: fleet items show {item.fingerprint} --script | bash")
     elif item.repro:
         parts.append(f"Repro: {line(item.repro, 1_000)}")
     # a level fails a check, so whatever a stranger says is a `note`

@@ -30,7 +30,7 @@ def sink_secret(config: FleetConfig, name: str, state: Path) -> bytes:
     try:
         return private_secret(path)
     except ConfigError as error:
-        remedy = error.remedy if path.exists() else f"fleet hook new {name} --sink"
+        remedy = error.remedy if path.exists() else f"fleet service hook new {name} --sink"
         raise ConfigError(f"sinks.{name}.secret_file: {error}", remedy=remedy) from None
 
 

@@ -490,7 +490,7 @@ def test_sarif_says_what_the_page_says() -> None:
     for item_, result in zip(items[:3], run["results"], strict=False):
         page, shown = pages[item_.fingerprint], result["properties"]["page"]
         assert f"Expected: {page.expected} Observed: " in result["message"]["text"]
-        assert f"fleet findings show {item_.fingerprint} --script | bash" in result["message"]["text"]
+        assert f"fleet items show {item_.fingerprint} --script | bash" in result["message"]["text"]
         assert shown["script"] == page.script
         assert shown["fields"][0] == {
             "name": "status",

@@ -28,9 +28,9 @@ def test_a_new_format_is_one_file_and_one_line(tmp_path: Path) -> None:
     house.replace(TABLE, '        "csv": OutputFormat(', f'{line}        "csv": OutputFormat(')
     assert house.changed() == [TABLE, ADDED]
     house.run("-c", WRITE, str(state))
-    called = ("-m", "fleet.cli", "worklist", "--offline", "--names")
+    called = ("-m", "fleet.cli", "items", "--offline", "--names")
     opened = [one.fingerprint for one in ITEMS if one.rank]
     assert house.run(*called, "--limit", "2", state=state).splitlines() == [
         f"{HEADER.platform} {name}" for name in opened[:2]
     ]
-    assert "--names" in house.run("-m", "fleet.cli", "worklist", "--help")
+    assert "--names" in house.run("-m", "fleet.cli", "items", "list", "--help")

@@ -1,4 +1,4 @@
-"""`fleet findings kinds`: what the fleet can find, and what each kind means."""
+"""`fleet items kinds`: what the fleet can find, and what each kind means."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def kinds(
 ) -> None:
     """Show the kinds of findings: what is wrong, why it matters, what is healthy, how it is fixed.
 
-    Examples: fleet findings kinds · fleet findings kinds open-redirect · fleet findings kinds --json
+    Examples: fleet items kinds · fleet items kinds open-redirect · fleet items kinds --json
     """
     if as_markdown:
         print(markdown(), end="")
@@ -39,7 +39,7 @@ def kinds(
         return
     if name not in known:
         raise UsageError(
-            f"no kind {name!r}{suggestion(name, known)}", remedy="`fleet findings kinds` lists them"
+            f"no kind {name!r}{suggestion(name, known)}", remedy="`fleet items kinds` lists them"
         )
     kind = known[name]
     put(kind.model_dump(mode="json"), as_json=as_json, text=lambda: _one(kind))

@@ -1,15 +1,15 @@
-"""`fleet doctor`: check this machine by behaviour, with a remedy for each failure."""
+"""`fleet check machine`: check this machine by behaviour, with a remedy for each failure."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
 from pathlib import Path
 from time import time
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import anyio
 import typer
@@ -63,7 +63,7 @@ Role = Literal["identity", "sponsor"]
 
 
 @app.command()
-def doctor(
+def machine(
     platform: Annotated[
         str | None, typer.Option(help="Profile to check; default the configured one.")
     ] = None,
@@ -74,26 +74,32 @@ def doctor(
     as_json: Json = False,
 ) -> None:
     """Check jail, chain, pages, programs, keys, balances, journal, disk, clock, browser and personas."""
-    rows = run(try_battery) if fence else run(lambda: examine(platform))
-    data = {
+    data = examined(run(try_battery) if fence else run(lambda: examine(platform)))
+    put(data, as_json=as_json, text=lambda: print_checks(data))
+    if not data["ok"]:
+        raise typer.Exit(4)
+
+
+def examined(rows: Sequence[Row]) -> dict[str, Any]:
+    """The checks as data, with the command to run next."""
+    return {
         "ok": all(good for _, good, _ in rows),
         "checks": [dict(zip(KEYS, row, strict=True)) for row in rows],
         "next": upcoming(rows),
     }
+
+
+def print_checks(data: Mapping[str, Any]) -> None:
+    """A line for each check, the fences of a jail in one while they hold, and what to do next."""
+    rows = [(one["check"], one["ok"], one["seen"]) for one in data["checks"]]
     held = counted(sum(name.startswith(INSIDE) and good for name, good, _ in rows), "fence")
     shown = [
         (name, "ok" if good else "NO", f"{seen}: {held} tried and held" if name == "jail" and good else seen)
         for name, good, seen in rows
         if not (name.startswith(INSIDE) and good)
     ]
-
-    def text() -> None:
-        table(KEYS, shown)
-        print(f"next: {data['next']}")
-
-    put(data, as_json=as_json, text=text)
-    if not data["ok"]:
-        raise typer.Exit(4)
+    table(KEYS, shown)
+    print(f"next: {data['next']}")
 
 
 BATTERY = "escape battery"
@@ -375,7 +381,7 @@ def upcoming(rows: Sequence[Row]) -> str:
     """The command to run next."""
     bad = {name for name, good, _ in rows if not good}
     if bad:
-        return "fleet doctor, once the first NO is put right"
+        return "fleet check machine, once the first NO is put right"
     if daemon_of(state()):
         return "fleet status"
     known = any(name == "store" and "not created yet" not in seen for name, _, seen in rows)

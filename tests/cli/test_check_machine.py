@@ -1,4 +1,4 @@
-"""`fleet doctor` where no devnet is needed: what a poor key, a wrong clock and a full disk look like."""
+"""`fleet check machine` without a devnet: what a poor key, a wrong clock and a full disk look like."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from threading import Thread
 import pytest
 
 from fleet import disk_reserve
-from fleet.cli.operate import doctor
-from fleet.cli.operate.doctor import Row, upcoming
+from fleet.cli.check import machine
+from fleet.cli.check.machine import Row, upcoming
 
 ADDRESS = "0x" + "11" * 20
 STORE: Row = ("store", True, "SQLite, fleet.db: schema 30")
@@ -37,9 +37,9 @@ STORE: Row = ("store", True, "SQLite, fleet.db: schema 30")
     ],
 )
 def test_a_poor_key_is_named_with_its_address(
-    role: doctor.Role, held: int, needed: bool, good: bool, said: str
+    role: machine.Role, held: int, needed: bool, good: bool, said: str
 ) -> None:
-    name, well, seen = doctor._balance(role, ADDRESS, held, 5 * 10**16, needed=needed)
+    name, well, seen = machine._balance(role, ADDRESS, held, 5 * 10**16, needed=needed)
     assert (name, well) == (f"balance of {role}", good)
     assert seen.endswith(said)
 
@@ -101,7 +101,7 @@ async def test_a_clock_that_is_off_is_said(
         (tmp_path / "devnet" / "p.toml").write_text(
             f'name = "p"\n[chain]\nrpc = "{url}"\nid = 7\ndiamond = "{ADDRESS}"\n[web]\nsite = "{url}"\n'
         )
-        [(name, well, seen)] = await doctor.clock("p")
+        [(name, well, seen)] = await machine.clock("p")
     assert (name, well) == ("clock", good)
     assert said in seen.replace("599 s", "600 s").replace("601 s", "600 s")
     assert seen.endswith("set the time (NTP)") is not good
@@ -110,7 +110,7 @@ async def test_a_clock_that_is_off_is_said(
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ([("jail", False, "none"), STORE], "fleet doctor, once the first NO is put right"),
+        ([("jail", False, "none"), STORE], "fleet check machine, once the first NO is put right"),
         ([STORE], "fleet up --dry-run, then fleet up"),
         ([("store", True, "SQLite, x: not created yet")], "fleet run qa-smoke --dry-run, then without it"),
     ],

@@ -1,4 +1,4 @@
-"""What a person decides about an item, and how it is undone: commands of `fleet findings`."""
+"""What a person decides about an item, and how it is undone: commands of `fleet items`."""
 
 from __future__ import annotations
 
@@ -203,8 +203,8 @@ def _command(fill: Callable[..., DecisionRow]) -> Callable[..., None]:
     return command
 
 
-COMMANDS: tuple[Callable[..., None], ...] = (*map(_command, DECISIONS), decisions, publish)
-"""The commands of this file, as `fleet findings` registers them."""
+COMMANDS: tuple[Callable[..., None], ...] = tuple(map(_command, DECISIONS))
+"""A command for each decision, as `fleet items` registers them."""
 
 
 def _decide(
@@ -213,7 +213,7 @@ def _decide(
     board = run(lambda: read_board(state(), platform))
     subject = board.subject(digits)
     if wanted.kind == "dismiss":
-        from fleet.cli.findings import claims  # the proof of a claim, as a run has it
+        from fleet.cli.items import claims  # the proof of a claim, as a run has it
 
         if (claim := claims.waiting_claim(subject)) is not None:
             if publish:
@@ -250,7 +250,7 @@ async def _post(board: Board, left: list[DecisionRow]) -> list[DecisionRow]:
         async with open_publisher(state(), platform=board.platform) as publisher:
             return await publisher.publish(left, subjects)
     except FleetError:
-        note("it is recorded, and not on the log yet: `fleet findings publish` posts it once that is mended")
+        note("it is recorded, and not on the log yet: `fleet items publish` posts it once that is mended")
         raise
 
 
@@ -274,10 +274,10 @@ def _notes(made: DecisionRow, undone: DecisionRow | None, hidden: DecisionRow | 
         lines.append(f"it takes back: {words_of(undone)} by {undone.who}, {undone.at}: {undone.reason}")
     if hidden is not None and hidden.name != made.name:
         word = "dismissed" if hidden.kind == "dismiss" else "snoozed"
-        back = f"fleet findings undo {made.item} --decision {hidden.name}"
+        back = f"fleet items undo {made.item} --decision {hidden.name}"
         lines += [
             f"the item is still {word} {_term(hidden)}, by {hidden.who}, {hidden.at}: {hidden.reason}",
-            f"  to list it again: {back}, or fleet findings reopen {made.item}",
+            f"  to list it again: {back}, or fleet items reopen {made.item}",
         ]
     elif undone is not None and undone.kind in ("dismiss", "snooze"):
         lines.append("the item is on the list again")

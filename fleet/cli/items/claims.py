@@ -1,4 +1,4 @@
-"""Adopt a driver's claim as a probe of a persona, or dismiss it. Part of `fleet findings`."""
+"""Adopt a driver's claim as a probe of a persona, or dismiss it. Part of `fleet items`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def claim_of(row: FindingRow) -> Claim:
     if probe is None or row.state != "unverified" or "claim" not in row.data:
         raise UsageError(
             f"finding {row.fingerprint} is {row.state}: it needs no decision",
-            remedy="`fleet findings list` shows what is unverified; only a driver's claim can be adopted",
+            remedy="`fleet items findings` shows what is unverified; only a driver's claim can be adopted",
         )
     return Claim(row, probe)
 
@@ -62,7 +62,7 @@ def block(probe: Probe) -> str:
     except TypeError:
         raise UsageError(
             "its arguments contain a null, which a persona file cannot express",
-            remedy="`fleet findings show --json` prints the steps: write a probe without the null",
+            remedy="`fleet items show --json` prints the steps: write a probe without the null",
         ) from None
 
 

@@ -1,8 +1,7 @@
-"""`fleet config check`: the start-up path minus its side effects."""
+"""`fleet check config`: the start-up path minus its side effects."""
 
 from __future__ import annotations
 
-import json
 import os
 from functools import partial
 from pathlib import Path
@@ -13,8 +12,7 @@ import typer
 from fleet.app.bootstrap import SPOOL, image
 from fleet.app.persona_sets import roster
 from fleet.cli.console import Json, make_app, note, put, run, state
-from fleet.config import FleetConfig, JailSection, Platform, load_fleet, load_platform
-from fleet.config.json_schema import schema
+from fleet.config import JailSection, Platform, load_fleet, load_platform
 from fleet.config.parts import in_short
 from fleet.drivers.model.factory import model_driver
 from fleet.errors import ConfigError
@@ -27,28 +25,11 @@ from fleet.text import counted
 from fleet.triggers.hooks.secret import hook_secrets, sink_secret
 from fleet.triggers.hooks.webhook import unfired
 
-app = make_app(group=True)
-
-
-@app.callback()
-def _group() -> None:
-    """Check the configuration."""
-
-
-@app.command(name="schema")
-def show_schema(
-    platform: Annotated[
-        bool, typer.Option("--platform", help="Print the schema of a platform profile instead of fleet.toml.")
-    ] = False,
-    as_json: Json = False,
-) -> None:
-    """Print the JSON Schema of fleet.toml or of a platform profile, for editors."""
-    data = schema(Platform if platform else FleetConfig)
-    put(data, as_json=as_json, text=lambda: print(json.dumps(data, indent=2)))
+app = make_app()
 
 
 @app.command()
-def check(
+def config(
     platform: Annotated[
         str | None, typer.Option(help="Check this profile instead of the configured one.")
     ] = None,
@@ -57,8 +38,14 @@ def check(
     """Read every file the fleet would read, try the compiler in a jail, report errors; no network.
 
     A service starts after this check although its node is down, and reports the outage: whether the node and
-    the pages answer is the question of `fleet platform check` and `fleet doctor` (exit 4).
+    the pages answer is the question of `fleet check platform` and `fleet check machine` (exit 4).
     """
+    data, text = configuration(platform)
+    put(data, as_json=as_json, text=lambda: print(text))
+
+
+def configuration(platform: str | None) -> tuple[dict[str, Any], str]:
+    """What was read, as data and in words; ConfigError for what is wrong."""
     config = load_fleet()
     profile, path = load_platform(platform or config.platform, state())
     read_start(profile.compiler, path)
@@ -94,8 +81,8 @@ def check(
     for name, seen in data["programs"].items():
         text += f"\n{name}: {seen}"
     asked = " and ".join(filter(None, (profile.chain.rpc, "the pages")))
-    text += f"\nnot asked: {asked}; fleet platform check asks them"
-    put(data, as_json=as_json, text=lambda: print(text))
+    text += f"\nnot asked: {asked}; fleet check platform asks them"
+    return data, text
 
 
 async def _tried(section: JailSection, profile: Platform, path: Path) -> dict[str, str]:
@@ -108,6 +95,6 @@ async def _tried(section: JailSection, profile: Platform, path: Path) -> dict[st
         if not one.ok and one.jailed:
             raise ConfigError(
                 f"{path}: compiler.{'command' if one.name == 'compiler' else one.name}: {one.seen}",
-                remedy="see `fleet doctor`; its paths are paths inside the jail, where `root` is /opt/tc",
+                remedy="fleet check machine; its paths are paths inside the jail, where `root` is /opt/tc",
             )
     return {one.name: one.seen if one.jailed else f"not checked: {one.seen}" for one in tried}

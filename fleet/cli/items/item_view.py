@@ -1,4 +1,4 @@
-"""One item or finding as lines of a terminal: part of `fleet findings show`."""
+"""One item or finding as lines of a terminal: part of `fleet items show`."""
 
 from __future__ import annotations
 
@@ -89,9 +89,7 @@ def _heading(view: ItemView, sheet: _Sheet) -> None:
         sheet.say(f"found by {row.persona} in run {row.run_id}, {proof}")
         if row.state == "unverified" and "claim" in row.data:
             sheet.say(f"its driver's words: {row.data['claim'].get('title', '')}")
-            sheet.say(
-                f"a driver's claim: fleet findings adopt {row.fingerprint}, or dismiss {row.fingerprint}"
-            )
+            sheet.say(f"a driver's claim: fleet items adopt {row.fingerprint}, or dismiss {row.fingerprint}")
     if view.posted and view.posted.index >= 0:
         transaction = f", transaction {view.posted.tx}" if view.posted.tx else ""
         sheet.say(f"log entry {view.posted.index}{transaction}")
@@ -146,7 +144,7 @@ def _reproduced(view: ItemView, sheet: _Sheet) -> None:
         sheet.code("\n".join(f"# {line}" for line in page.script.splitlines()))
     elif page.script:
         name = item.fingerprint if item else view.row.fingerprint if view.row else ""
-        sheet.say(f"How to reproduce: fleet findings show {name} --script | bash")
+        sheet.say(f"How to reproduce: fleet items show {name} --script | bash")
         sheet.code("\n".join(line for line in page.script.splitlines() if line[:1] != "#"))
     elif item and not item.trusted:
         sheet.say("Repro: a stranger's is withheld; --untrusted shows it")
@@ -155,7 +153,7 @@ def _reproduced(view: ItemView, sheet: _Sheet) -> None:
 def _evidence(view: ItemView, sheet: _Sheet, *, whole: bool) -> None:
     row = view.row
     for one in view.page.pictures:
-        sheet.say(f"Picture: {one.name} (fleet worklist --html shows it)")
+        sheet.say(f"Picture: {one.name} (fleet items --html shows it)")
     if row and row.evidence and view.elsewhere:
         sheet.say(f"Evidence sha256:{row.evidence} is on the host of the daemon {view.elsewhere}")
     elif row and row.evidence and view.bundle is None:

@@ -1,8 +1,9 @@
-"""`fleet findings list|candidates|show|verify|adopt`; what a person decides is in decide.py."""
+"""`fleet items`: its commands by heading; show, verify, adopt. See worklist.py and decide.py for the rest."""
 
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -15,7 +16,7 @@ from fleet.app.item_view import ItemView, found, viewed
 from fleet.app.journal import from_journal
 from fleet.cli.completion import fingerprints
 from fleet.cli.console import DryRun, Json, columns, make_app, note, put, put_rows, run, state
-from fleet.cli.findings import decide, item_view, kinds
+from fleet.cli.items import decide, item_view, kinds, worklist
 from fleet.config.files import demo_dir
 from fleet.errors import FleetError, Refused, Unreachable, UsageError
 from fleet.findings.evidence import load
@@ -25,9 +26,6 @@ from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow, fields_of
 from fleet.text import clean
 
-app = make_app(group=True)
-for command in (*decide.COMMANDS, kinds.kinds):
-    app.command()(command)
 Name = Annotated[
     str,
     typer.Argument(
@@ -38,13 +36,7 @@ Name = Annotated[
 Reason = Annotated[str, typer.Option(help="Reason, recorded in DECISIONS.md.")]
 
 
-@app.callback()
-def _group() -> None:
-    """Show findings and their evidence; decide about items; adopt a claim."""
-
-
-@app.command("list")
-def list_findings(as_json: Json = False) -> None:
+def findings(as_json: Json = False) -> None:
     """List every finding of every run on this machine."""
     rows = run(_all)
     columns = ("fingerprint", "state", "severity", "surface", "confirmed", "run", "title")
@@ -52,7 +44,6 @@ def list_findings(as_json: Json = False) -> None:
     put_rows(data, columns, as_json=as_json, empty="no findings yet")
 
 
-@app.command()
 def candidates(as_json: Json = False) -> None:
     """List what runs observed and did not file: the grade of its verification, and why it is not filed."""
     rows = [(row, graded(row)) for row in run(_all)]
@@ -62,7 +53,6 @@ def candidates(as_json: Json = False) -> None:
     put_rows(data, columns, as_json=as_json, empty="everything is filed")
 
 
-@app.command()
 def show(
     fingerprint: Name,
     script: Annotated[
@@ -97,10 +87,10 @@ def show(
             raise Refused(
                 f"item {fingerprint} is a stranger's: a script is not made of what a stranger wrote",
                 rule="untrusted",
-                remedy=f"read it: fleet findings show {fingerprint} --untrusted",
+                remedy=f"read it: fleet items show {fingerprint} --untrusted",
             )
         if not view.page.script:
-            raise UsageError(f"{fingerprint} has no repro", remedy=f"fleet findings show {fingerprint}")
+            raise UsageError(f"{fingerprint} has no repro", remedy=f"fleet items show {fingerprint}")
         print(view.page.script, end="")
         return
     lines = partial(item_view.lines_of, view, now=datetime.now(UTC), width=columns(), whole=evidence)
@@ -125,13 +115,12 @@ def _with_finding(
     )
 
 
-@app.command()
 def verify(fingerprint: Name, as_json: Json = False) -> None:
     """Run an item again now: shown, clean after three answers, or not reached. Posts nothing.
 
     Exits 0 when it is clean, 1 when it shows, 4 when it was not reached. The look counts like any other.
     """
-    from fleet.cli.findings.verify import looked_at  # loads all that a run needs
+    from fleet.cli.items.verify import looked_at  # loads all that a run needs
 
     item, look = looked_at(fingerprint)
     data = {"fingerprint": item.fingerprint, "title": item.title} | asdict(look)
@@ -141,7 +130,6 @@ def verify(fingerprint: Name, as_json: Json = False) -> None:
         raise typer.Exit(code)
 
 
-@app.command()
 def adopt(
     fingerprint: Name,
     into: Annotated[
@@ -156,7 +144,7 @@ def adopt(
     Only the persona file changes. Read its expectation first: a driver wrote it.
     """
     from fleet.app.persona_sets import one  # these load the tools, and the proof of a claim
-    from fleet.cli.findings import claims
+    from fleet.cli.items import claims
 
     claim = claims.claim_of(_one(run(_all), fingerprint, waiting=True))
     path = into or one(claim.row.persona).path
@@ -174,13 +162,32 @@ def adopt(
     put(data, as_json=as_json, text=lambda: print("\n".join(clean(line, 2000) for line in toml.splitlines())))
 
 
+app = make_app(
+    group=True, default="list", lazy={"log": ("items.log", "Read, verify or copy the feedback log.", "Look")}
+)
+app.command("list", rich_help_panel="Look")(worklist.list_items)
+PANELS: dict[str, tuple[Callable[..., None], ...]] = {
+    "Look": (show, worklist.digest, findings, candidates, kinds.kinds, decide.decisions),
+    "Decide": decide.COMMANDS,
+    "Prove and publish": (verify, adopt, decide.publish, worklist.rebuild),
+}
+for panel, commands in PANELS.items():
+    for command in commands:
+        app.command(rich_help_panel=panel)(command)
+
+
+@app.callback()
+def _group() -> None:
+    """List what to fix first, which is also what `fleet items` alone does; show an item; decide about it."""
+
+
 def _one(rows: list[FindingRow], fingerprint: str, *, waiting: bool = False) -> FindingRow:
     """The latest finding with this fingerprint, preferring one that awaits a decision."""
     matches = [row for row in rows if fingerprint and row.fingerprint.startswith(fingerprint.lower())]
     if not matches:
         what = f"no item or finding {clean(fingerprint, 40)!r} on this machine"
-        remedy = "fleet worklist --state all, or fleet findings list"
-        demo = "; an item of the demo: fleet --demo findings show" * demo_dir(state()).is_dir()
+        remedy = "fleet items --state all, or fleet items findings"
+        demo = "; an item of the demo: fleet --demo items show" * demo_dir(state()).is_dir()
         raise UsageError(what, remedy=remedy + demo)
     open_ = [row for row in matches if waiting and row.state == "unverified"]
     return (open_ or matches)[-1]

@@ -1,4 +1,4 @@
-"""`fleet platform check`: what a platform offers, and which parts of the fleet can run there."""
+"""`fleet check platform`: what a platform offers, and which parts of the fleet can run there."""
 
 from __future__ import annotations
 
@@ -18,23 +18,18 @@ from fleet.jail.toolcheck import try_programs
 from fleet.runs.survey import SurveyedPart, as_data, survey
 from fleet.text import line
 
-app = make_app(group=True)
-
-
-@app.callback()
-def _group() -> None:
-    """Look at a platform before a run."""
+app = make_app()
 
 
 def profile_names(incomplete: str) -> list[str]:
-    """Profiles for shell completion of `fleet platform check`."""
+    """Profiles for shell completion of `fleet check platform`."""
     folders = (state_dir() / "devnet", *(folder / "platforms" for folder in config_dirs()))
     names = {path.stem for folder in folders for path in folder.glob("*.toml")}
     return sorted(name for name in names if name.startswith(incomplete))
 
 
 @app.command()
-def check(
+def platform(
     profile: Annotated[
         str | None,
         typer.Argument(help="Profile to look at; default the configured one.", autocompletion=profile_names),
@@ -46,7 +41,15 @@ def check(
     It only reads (no key, no transaction, no paid call), so `--dry-run` is not needed. Exit 4 when a part
     that the profile names is not reached or does not match the profile.
     """
-    platform, path = load_platform(profile or load_fleet().platform, state_dir())
+    data = surveyed(profile)
+    put(data, as_json=as_json, text=lambda: print_survey(data))
+    if not data["ok"]:
+        raise typer.Exit(4)
+
+
+def surveyed(name: str | None) -> dict[str, Any]:
+    """What a platform offers, asked of it now; each part is noted as it is looked at."""
+    platform, path = load_platform(name or load_fleet().platform, state_dir())
     personas, errors = roster()
     for error in errors:
         note(f"left out: {error}")
@@ -56,9 +59,7 @@ def check(
     data = as_data(found, platform, personas)
     if found.selectors is None and platform.chain.diamond:
         note("the diamond's functions are unknown: assuming that all are offered")
-    put(data | {"profile": str(path)}, as_json=as_json, text=lambda: _print(data))
-    if not found.is_good:
-        raise typer.Exit(4)
+    return data | {"profile": str(path)}
 
 
 async def _programs(platform: Platform, path: Path) -> list[SurveyedPart]:
@@ -71,7 +72,8 @@ async def _programs(platform: Platform, path: Path) -> list[SurveyedPart]:
     ]
 
 
-def _print(data: dict[str, Any]) -> None:
+def print_survey(data: dict[str, Any]) -> None:
+    """The data as tables: parts, then what can run."""
     table(("part", "state", "seen"), ([row["part"], row["state"], row["seen"]] for row in data["parts"]))
     if data["functions"]:
         print(f"\nnot offered: {', '.join(data['functions']['missing']) or 'nothing that the fleet knows'}")

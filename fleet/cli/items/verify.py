@@ -1,4 +1,4 @@
-"""`fleet findings verify ID`: one item is run again now, in an ordinary run that posts nothing."""
+"""`fleet items verify ID`: one item is run again now, in an ordinary run that posts nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fleet.app.persona_sets import one, roster
 from fleet.app.wiring import open_world
 from fleet.cli.console import note, run, state
-from fleet.cli.findings import item_view
+from fleet.cli.items import item_view
 from fleet.cli.personas.try_probe import undisturbed
 from fleet.cli.progress import Progress
 from fleet.errors import FleetError, Refused, UsageError
@@ -45,13 +45,13 @@ def looked_at(fingerprint: str) -> tuple[WorklistItem, ItemLook]:
     item = item_view.listed(state(), fingerprint)
     if item is None:
         raise UsageError(
-            f"no item {clean(fingerprint, 40)!r} on the worklist", remedy="fleet worklist --state all"
+            f"no item {clean(fingerprint, 40)!r} on the worklist", remedy="fleet items --state all"
         )
     if not item.trusted:
         raise Refused(
             f"item {item.fingerprint} is a stranger's: what a stranger wrote is never run",
             rule="untrusted",
-            remedy=f"read it: fleet findings show {item.fingerprint} --untrusted",
+            remedy=f"read it: fleet items show {item.fingerprint} --untrusted",
         )
     undisturbed(state())
     persona = one(PERSONA)

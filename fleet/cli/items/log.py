@@ -1,4 +1,4 @@
-"""`fleet log`: the feedback log as it is, hostile entries included, and whether the mirror agrees with it."""
+"""`fleet items log`: the feedback log as it is, hostile entries included, and whether the mirror agrees."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ async def _verified(profile: Platform, timeout: float) -> dict[str, Any]:
 
     journal = await known_journal(state())
     if journal is None:
-        raise UsageError("nothing is mirrored here yet", remedy="fleet worklist")
+        raise UsageError("nothing is mirrored here yet", remedy="fleet items")
     async with journal:
         name = profile.log_name
         held = _of(await journal.epochs(), name)
@@ -205,7 +205,7 @@ async def _mirrored(profile: Platform, epoch: int, last: int) -> list[dict[str, 
 
     journal = await known_journal(state())
     if journal is None:
-        raise UsageError("nothing is mirrored here yet", remedy="fleet worklist")
+        raise UsageError("nothing is mirrored here yet", remedy="fleet items")
     async with journal:
         held = {one.epoch: one.entries for one in _of(await journal.epochs(), profile.log_name)}
         if epoch not in held:

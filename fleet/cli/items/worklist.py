@@ -1,4 +1,4 @@
-"""`fleet worklist`: what to fix first, and why; in the formats of other tools, as a digest, made again."""
+"""`fleet items`: what to fix first, and why; in the formats of other tools, as a digest, made again."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from fleet.app import item_pages
 from fleet.app.journal import from_journal
 from fleet.app.outages import line_of, open_outages
 from fleet.cli.completion import completed_from
-from fleet.cli.console import DryRun, Json, few_digits, make_app, note, put, run, state, table
-from fleet.cli.worklist import fresh
+from fleet.cli.console import DryRun, Json, few_digits, note, put, run, state, table
+from fleet.cli.items import fresh
 from fleet.errors import Unreachable, UsageError
 from fleet.severity import WEIGHTS
 from fleet.store.journal import Journal
@@ -30,7 +30,6 @@ from fleet.triage.outputs.files import written
 from fleet.triage.outputs.formats import FORMATS
 from fleet.triage.outputs.selection import DAY, STATES, Selection, moment
 
-app = make_app()
 SCREEN = 18
 """Items on a terminal unless `--limit` says otherwise: with the lines around them they fit 24 lines."""
 FEW = 4
@@ -93,10 +92,8 @@ def _with_formats(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-@app.callback(invoke_without_command=True)
 @_with_formats
-def worklist(  # noqa: PLR0913  a command
-    context: typer.Context,
+def list_items(  # noqa: PLR0913  a command
     new: New = False,
     since: Since = "",
     severity: Severity = None,
@@ -116,12 +113,10 @@ def worklist(  # noqa: PLR0913  a command
     With --json a list of items: the fields of `items` in docs/reference/worklist.schema.json. When the log
     cannot be read, a format for programs prints nothing and exits 4, and so does --exit-code.
     """
-    if context.invoked_subcommand is not None:
-        return
     wishes = {"json": as_json and not as_digest, **formats, "digest": as_digest, "schema": schema}
     chosen = [name for name, on in wishes.items() if on]
     if len(alone := chosen + ["exit-code"] * (exit_code and (as_digest or schema))) > 1:
-        raise UsageError(f"--{' and --'.join(alone)}: choose one", remedy="fleet worklist --help")
+        raise UsageError(f"--{' and --'.join(alone)}: choose one", remedy="fleet items --help")
     if schema:
         from fleet.triage.outputs import json_file  # pydantic, which no other output of this list needs
 
@@ -157,17 +152,15 @@ def worklist(  # noqa: PLR0913  a command
         raise typer.Exit(1)
 
 
-@app.command()
 def digest(since: Since = DAY, offline: Offline = False, as_json: Json = False) -> None:
     """Print what is new, fixed, back and still open since WHEN."""
     shown, _ = _current(offline=offline, program=as_json)
     _digest(shown, Selection(state="all", since=moment(since, datetime.now(UTC))), as_json=as_json)
 
 
-@app.command()
 def rebuild(dry_run: DryRun = False, as_json: Json = False) -> None:
     """Make mirror, items and worklist again from the log and from what was decided; posts nothing."""
-    from fleet.cli.worklist import rebuild  # loads the libraries of the chain
+    from fleet.cli.items import rebuild  # loads the libraries of the chain
 
     data = run(lambda: rebuild.rebuilt(state(), dry_run=dry_run))
     put(data, as_json=as_json, text=lambda: print(clean(rebuild.in_words(data))))

@@ -1,4 +1,4 @@
-"""`fleet worklist rebuild`: everything of triage that the log and published decisions hold, made again."""
+"""`fleet items rebuild`: everything of triage that the log and published decisions hold, made again."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Configuration, platform and machine: whether the fleet can work."""

@@ -1,1 +1,0 @@
-"""The worklist, brought up to date before it is shown."""
