@@ -24,9 +24,9 @@ from tests.platforms.stand import Stand
 
 PERSONAS = ("qa-smoke", "qa-security", "qa-fuzz", "qa-ux", "qa-perf")
 RUN_S = 660.0
-CUT = 75
-"""A run that left something to a later one: its budget bounds every look here."""
 """More than a persona's own wall time of ten minutes, after which it proves and posts what it found."""
+CUT = 75
+"""The exit status of a run that left something to a later one: its budget bounds every look here."""
 
 
 @dataclass(slots=True)
