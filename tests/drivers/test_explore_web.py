@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from random import Random
 from typing import Any
+from urllib.parse import unquote_plus
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.port import ExplorerContext
+from fleet.drivers.explore.web import attacks
 from fleet.drivers.explore.web.attacks import UP
 from fleet.drivers.explore.web.explorer import (
     FACTS,
@@ -136,6 +138,36 @@ def test_a_guessed_parameter_that_a_page_shows_becomes_an_input() -> None:
     points = {one.point.name for one in explorer.map.inputs.all.values() if one.point}
     assert "lang" in points
     assert "redirect" not in points
+
+
+def test_of_a_page_that_shows_whatever_is_asked_one_parameter_is_an_input() -> None:
+    def logging(path: str, query: Mapping[str, str]) -> Page | int:
+        return ("text/html", f"asked {dict(query)}") if path == "/wade" else served(path, query)
+
+    explorer = Rookery(logging).explore()
+    urls = {one.point.url: one.point.name for one in explorer.map.inputs.all.values() if one.point}
+    assert [name for url, name in urls.items() if url.startswith("{site}/wade")] == ["reeds", "q"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "payload"),
+    [
+        ("sort", "name", "(CASE WHEN "),
+        ("orderBy", "price", "(CASE WHEN "),
+        ("returnUrl", "/", "https://"),
+        ("template", "plain", "../../"),
+        ("q", "moss", "<script>"),
+        ("host", "a", "{{"),
+        ("age", "7", "7'"),
+        ("colour", "red", "<script>"),
+    ],
+)
+def test_what_an_input_is_called_decides_what_is_asked_first(name: str, value: str, payload: str) -> None:
+    point = Point(f"{{site}}/find?{name}={value}", "query", name, value)
+    asked = list(attacks.questions(point, Random(7)))
+    assert any(payload in unquote_plus(str(step.args["url"])) for step in asked[0].steps)
+    other = attacks.questions(Point("{site}/find?zz=red", "query", "zz", "red"), Random(7))
+    assert len(asked) >= len(list(other))
 
 
 def test_a_guessed_parameter_that_changes_a_page_is_found_one_by_one() -> None:

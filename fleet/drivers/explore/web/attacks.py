@@ -32,10 +32,13 @@ Attack = Callable[[Point, Random], Iterator[Question]]
 def questions(point: Point, chance: Random) -> Iterator[Question]:
     """The attacks on one input, the cheapest and most telling first; take as many as the room allows.
 
-    Each question begins with its benign control; the oracles judge every later step against it. About 80
-    calls in all, at most 10 in one question.
+    What an input's name, or its value, says of its use decides what is asked first. Each question begins with
+    its benign control; the oracles judge every later step against it. About 80 calls in all, at most 10 in
+    one question.
     """
-    for attack in ATTACKS:
+    first = [attack for pattern, attacks in NAMED if pattern.search(point.name) for attack in attacks]
+    first += [_quote, _condition] if point.value.isdigit() else []
+    for attack in dict.fromkeys((*first, *ATTACKS)):
         yield from attack(point, chance)
 
 
@@ -196,3 +199,11 @@ ATTACKS: tuple[Attack, ...] = (
     _condition,
 )
 """In order of worth."""
+NAMED: tuple[tuple[re.Pattern[str], tuple[Attack, ...]], ...] = (
+    (_ORDERS, (_condition, _quote)),
+    (re.compile(r"(?i)next|redirect|return|continue|dest|callback|forward|goto|ur[il]\Z"), (_redirect,)),
+    (re.compile(r"(?i)file|path|folder|dir\Z|page|template|document|include|attachment"), (_climb,)),
+    (re.compile(r"(?i)\A(?:q|query|search|term|filter|where|keyword)\Z"), (_script, _quote, _condition)),
+    (re.compile(r"(?i)\A(?:cmd|command|exec|host|ip|domain|ping|expr|formula|calc)"), (_expression,)),
+)
+"""What is asked first of inputs with such names: what people call an input says where its value goes."""

@@ -207,6 +207,8 @@ class SiteMap:
         differs = page is not None and not page.changes and said != (page.status, page.body)
         if not shown and differs and len(names) > 1:
             return tuple(names)
+        if set(names) <= set(shown):  # it shows whatever is asked, as a log does: one name stands for all
+            shown = [*names[:1], *(name for name in shown if name in HEADERS)]
         mark = "&" if "?" in guess.url else "?"
         for name in shown or (names if differs else ()):
             if name in HEADERS:
