@@ -62,6 +62,11 @@ def span(begin: str, end: str) -> str:
     return "under a minute"
 
 
+def clock_time(at: str, now: str) -> str:
+    """An ISO time as `22:51`; on another day than now as `2026-11-21 22:51`."""
+    return minute(at)[11:] if at[:10] == now[:10] else minute(at)
+
+
 def minute(at: str) -> str:
     """An ISO time to the minute, as in `2026-11-21 22:51`."""
     return at[:16].replace("T", " ")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fleet.clock import minute
+from fleet.clock import clock_time, minute
 from fleet.gate.budget import Unit
 from fleet.store.tables.units import amount, number, word
 from fleet.text import counted, line
@@ -40,7 +40,7 @@ def health(data: Mapping[str, Any]) -> str:
         return f"{head}; dial {dial['rung']}; {rest}."
     if data["schedule"]["closed"]:
         return f"CLOSED: {data['schedule']['closed']}; nothing starts; dial {dial['rung']}{until}; {rest}."
-    soon = [f"{one['persona']} {one['at'][11:16]}" for one in data["next"][:NEXT_SHOWN]]
+    soon = [f"{one['persona']} {clock_time(one['at'], data['at'])}" for one in data["next"][:NEXT_SHOWN]]
     upcoming = f"next {', '.join(soon)}" if soon else "nothing starts by itself"
     closes = data["schedule"]["changes"]
     upcoming += f"; the testing window closes {minute(closes)} UTC" if closes else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from fleet.clock import minute, span
+from fleet.clock import clock_time, minute, span
 from fleet.events.daemon_events import (
     ConfigRefused,
     ConfigReloaded,
@@ -45,9 +45,8 @@ def words(event: DaemonEvent) -> str:
 
 def soon(now: str, at: str) -> str:
     """When a time (ISO) comes, as in `in 4 min (20:11 UTC)`; on another day with its date."""
-    day = minute(at)[11:] if at[:10] == now[:10] else minute(at)
     wait = f"in {span(now, at)}" if datetime.fromisoformat(at) > datetime.fromisoformat(now) else "due"
-    return f"{wait} ({day} UTC)"
+    return f"{wait} ({clock_time(at, now)} UTC)"
 
 
 def _by(who: str, why: str) -> str:

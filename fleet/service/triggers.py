@@ -235,10 +235,11 @@ def _period(persona: Persona) -> float:
     return min((parse_duration(one) for one in periods if one), default=math.inf)
 
 
-def _urgency(persona: Persona) -> tuple[float, float, str]:
-    """Short periods first, then what looks for grave defects."""
+def _urgency(persona: Persona) -> tuple[bool, float, float, str]:
+    """What looks at the platform before what works on findings; then short periods, then grave probes."""
+    works = persona.driver in ("triage", "retest", "fix")
     gravest = max((probe.severity.weight for probe in persona.probe), default=0.0)
-    return _period(persona), -gravest, persona.name
+    return works, _period(persona), -gravest, persona.name
 
 
 async def _never(_: ItemRow) -> str:

@@ -313,12 +313,15 @@ def test_what_is_broken_is_red_and_the_page_fits(state: Path, width: int, height
 
 def test_a_daemon_s_next_starts_and_its_refused_files_are_in_the_first_sentence(state: Path) -> None:
     data = data_of(state) | {"daemon": 4711, "waiting": {"qa-ux": 2}, "page": "http://127.0.0.1:8080/"}
+    data["at"] = "2026-11-21T09:00:00Z"
     data["next"] = [{"persona": f"qa-{n}", "at": f"2026-11-21T1{n}:30:00Z"} for n in range(5)]
+    data["next"] += [{"persona": f"qa-{n}", "at": f"2026-11-22T1{n}:30:00Z"} for n in range(5, 8)]
     data["personas"] = {"loaded": 6, "refused": [{"persona": "x", "reason": "y"}], "failing": []}
     text = " ".join(one.text for one in page(data, width=80, height=23))
     assert "devnet answers (qa-ux, 2026-11-21 12:02); 6 personas, 1 refused; next qa-0 10:30," in text
     assert "qa-2 12:30. daemon    pid 4711 page      http://127.0.0.1:8080/" in text
-    assert "then      qa-3 13:30, qa-4 14:30" in text
+    assert "then      qa-3 13:30, qa-4 14:30, qa-5 2026-11-22 15:30, qa-6 2026-11-22 16:30," in text
+    assert "           qa-7 2026-11-22 17:30" in text
     assert "2 done in that time, 2 waiting; worklist to entry 41" in text
 
 

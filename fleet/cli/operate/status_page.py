@@ -10,7 +10,7 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 
 from fleet.app.status_words import COSTS, NEXT_SHOWN, cost, health
-from fleet.clock import minute
+from fleet.clock import clock_time, minute
 from fleet.store.tables.units import FLEET
 from fleet.text import clean, line
 from fleet.triage.outputs.digest import GROUPS, STRANGERS
@@ -31,7 +31,7 @@ class PageLine:
 def page(data: Mapping[str, Any], *, width: int, height: int) -> list[PageLine]:
     """At most `height` lines of at most `width` characters, all cleaned; titles give way first."""
     top = [PageLine(text) for text in textwrap.wrap(line(health(data), 600), width)]
-    top += _state(data)
+    top += _state(data, width)
     wrong = [PageLine(f"WRONG     {why}", bad=True) for why in data["wrong"]]
     if len(wrong) > WRONG_SHOWN:
         left = len(wrong) - WRONG_SHOWN + 1
@@ -63,15 +63,17 @@ def _few(word: str, rows: Sequence[str]) -> list[PageLine]:
     return lines + ([PageLine(f"{word:9} {more} more: fleet status --json")] if more > 0 else [])
 
 
-def _state(data: Mapping[str, Any]) -> Iterator[PageLine]:
+def _state(data: Mapping[str, Any], width: int) -> Iterator[PageLine]:
     pid = data["daemon"]
     yield PageLine(f"daemon    {f'pid {pid}' if pid else 'not running'}")
     if data["page"]:
         yield PageLine(f"page      {data['page']}")
     yield PageLine(f"journal   {data['journal']}")
     if len(data["next"]) > NEXT_SHOWN and not data["stop"]:
-        rest = ", ".join(f"{one['persona']} {one['at'][11:16]}" for one in data["next"][NEXT_SHOWN:])
-        yield PageLine(f"then      {rest}")
+        rest = (f"{one['persona']} {clock_time(one['at'], data['at'])}" for one in data["next"][NEXT_SHOWN:])
+        kept = ", ".join(one.replace(" ", "\xa0") for one in rest)  # name and time stay on one line
+        for text in textwrap.wrap(f"then      {kept}", width, subsequent_indent=" " * 10):
+            yield PageLine(text.replace("\xa0", " "))
 
 
 def _digest(data: Mapping[str, Any], room: int) -> Iterator[PageLine]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ from fleet.app.persona_sets import one, roster, surroundings
 from fleet.cli.console import DryRun, Json, make_app, note, put, put_rows, run, state
 from fleet.cli.daemon_page import daemon_of, page
 from fleet.cli.personas.try_probe import try_file
+from fleet.clock import clock_time, iso
 from fleet.config import load_fleet, load_platform
 from fleet.config.files import own_personas, persona_dirs
 from fleet.config.json_schema import schema
@@ -66,6 +68,8 @@ def _group() -> None:
 def list_personas(as_json: Json = False) -> None:
     """List every persona that can run, how its last run ended, and when a running daemon starts it next.
 
+    Next is a time in UTC, or what starts it.
+
     From: shipped, or your configuration or state folder, whose file replaces a shipped one of its name.
     """
     found, errors = roster()
@@ -92,7 +96,7 @@ def list_personas(as_json: Json = False) -> None:
     for error in errors:
         note(f"not loaded: {error}")
     places = {folder: name for name, folder in persona_dirs(state()).items()}
-    data = [
+    data: list[dict[str, Any]] = [
         {
             "name": name,
             "from": places[loaded.path.parent],
@@ -100,6 +104,7 @@ def list_personas(as_json: Json = False) -> None:
             "surface": loaded.persona.surface,
             "probes": len(loaded.persona.probe),
             "tools": list(loaded.persona.tools),
+            "starts": loaded.persona.starts,
             "next": clean(str(upcoming.get(name, ""))),
             "summary": loaded.persona.summary,
             **ended.get(name, {"last": "", "undecided": []}),
@@ -107,7 +112,10 @@ def list_personas(as_json: Json = False) -> None:
         for name, loaded in sorted(found.items())
     ]
     columns = ("name", "from", "surface", "probes", "last", "next", "summary")
-    put_rows(data, columns, as_json=as_json)
+    now = iso(datetime.now(UTC))
+    starts = [clock_time(one["next"], now) if one["next"] else one["starts"] or "by hand" for one in data]
+    shown = [one | {"next": start} for one, start in zip(data, starts, strict=True)]
+    put_rows(data if as_json else shown, columns, as_json=as_json)
 
 
 app.command("try")(try_file)
