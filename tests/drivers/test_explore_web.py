@@ -157,7 +157,7 @@ def test_of_a_page_that_shows_whatever_is_asked_one_parameter_is_an_input() -> N
         ("returnUrl", "/", "https://"),
         ("template", "plain", "../../"),
         ("q", "moss", "<script>"),
-        ("host", "a", "{{"),
+        ("host", "a", ";expr "),
         ("age", "7", "7'"),
         ("colour", "red", "<script>"),
     ],

@@ -6,6 +6,7 @@ import html
 import json
 import re
 import sqlite3
+import subprocess
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -16,6 +17,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 
 from fleet.drivers.desk import Question
+from fleet.drivers.explore.web import attacks
 from fleet.drivers.explore.web.attacks import origins, questions
 from fleet.drivers.explore.web.points import Point
 from fleet.oracles import table
@@ -92,6 +94,14 @@ def condition(value: str, args: Mapping[str, Any]) -> Answer:
 
 def expression(value: str, args: Mapping[str, Any]) -> Answer:
     return page(re.sub(r"\$\{(\d+)\*(\d+)\}", lambda hit: str(int(hit[1]) * int(hit[2])), html.escape(value)))
+
+
+def shell(value: str, args: Mapping[str, Any]) -> Answer:
+    """What `ping NAME` says by a shell; of the rest of the line only what counts is imitated."""
+    counted = re.sub(r"\$\(\((\d+)\*(\d+)\)\)", lambda hit: str(int(hit[1]) * int(hit[2])), value)
+    run = re.search(r"[;|]expr (\d+) \\\* (\d+)", value)
+    text = f"{counted}: unknown" if run is None else f"{int(run[1]) * int(run[2])}"
+    return {"status": 200, "content_type": "text/plain", "text": text}
 
 
 def climb(value: str, args: Mapping[str, Any]) -> Answer:
@@ -184,6 +194,7 @@ def test_a_healthy_platform_hears_nothing(site: Site, seed: int) -> None:
         (quote, "quote-injection"),
         (condition, "condition-injection"),
         (expression, "expression-injection"),
+        (shell, "command-injection"),
         (climb, "path-climb"),
         (split, "header-injection"),
         (by_hand, "json-injection"),
@@ -195,6 +206,25 @@ def test_each_weakness_is_seen(site: Site, oracle: str, seed: int) -> None:
     said = {said for one in questions(POINT, Random(seed)) for said in ask(one, site)}
     assert oracle in said
     assert said - {oracle} <= {"trace", "server-error"}
+
+
+@pytest.mark.parametrize("line", ["echo {}", "echo '{}'", 'echo "{}"', "echo {} moss", "cat /dev/null {}"])
+def test_commands_count_in_a_real_shell(line: str) -> None:
+    """However a careless program quotes it, one of the ways makes the shell count, and none does more."""
+    one, *asked = [
+        parse_qs(urlsplit(str(step.args["url"])).query)["q"][0]
+        for question in attacks._command(POINT, Random(7))
+        for step in question.steps
+    ]
+    factors = re.search(r"(\d+)\*(\d+)", asked[0])
+    assert factors is not None
+    product = str(int(factors[1]) * int(factors[2]))
+    said = [
+        subprocess.run(["sh", "-c", line.format(text)], capture_output=True, text=True, check=False).stdout
+        for text in asked
+    ]
+    assert any(product in text for text in said)
+    assert not any(product in text for text in (one, *asked))
 
 
 def test_each_input_is_attacked_in_its_own_place() -> None:

@@ -15,7 +15,7 @@ from fleet.oracles.account.rows import NONE, PlayedStep, described, description,
 from fleet.oracles.documents.openapi import Operation
 from fleet.oracles.model import Exchange, Facts, Observation, observed
 from fleet.oracles.web import traces
-from fleet.oracles.web.injections import PRODUCT
+from fleet.oracles.web.injections import COMMAND, PRODUCT, computed
 from fleet.severity import Severity
 from fleet.text import line
 
@@ -164,8 +164,8 @@ def _after(steps: Sequence[PlayedStep], at: int, name: str) -> str | None:
     return None
 
 
-def _computing(shown: str) -> tuple[Exchange, ...]:
-    sent = [{"text": "{mark}"}, {"text": "{{1009*2003}}"}]
+def _computing(shown: str, asked: str = "{{1009*2003}}") -> tuple[Exchange, ...]:
+    sent = [{"text": "{mark}"}, {"text": asked}]
     facts = [{"label": '"qam1"'}, {"label": json.dumps(shown)}]
     return row(
         *(
@@ -184,16 +184,36 @@ def _computing(shown: str) -> tuple[Exchange, ...]:
 )
 def account_computed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """Beside a plain text in the same input, the answer holds a product that was not sent."""
-    steps, told = played(seen[-1]), set[str]()
-    for step, name, sent in _asked(steps):
-        factors = PRODUCT.search(sent)
-        product = str(int(factors[1]) * int(factors[2])) if factors else ""
-        other = " ".join(str(value) for one in steps if one is not step for value in one.facts.values())
-        computed = product and product in _shown(step) and product not in f"{sent}{other}"
-        if computed and f"{_input_of(step)} {name}" not in told:
-            told.add(f"{_input_of(step)} {name}")
+    for step, name, sent, product in _products(seen[-1], PRODUCT):
+        if not COMMAND.search(sent):
             what = f"{line(sent, 40)} is computed to {product}"
             yield at_input(seen, step, name, what, "account-computed")
+
+
+@oracle(
+    id="account-command",
+    says="a command that an account sends is text and is not run",
+    severity=Severity.CRITICAL,
+    example=_computing("2021027", "qa;expr 1009 \\* 2003"),
+    control=_computing("qa;expr 1009 \\* 2003", "qa;expr 1009 \\* 2003"),
+)
+def account_command(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """Beside a plain text in the same input, the answer holds what only a shell makes of what was sent."""
+    for step, name, sent, product in _products(seen[-1], COMMAND):
+        what = f"a command in it, {line(sent, 40)}, prints {product}"
+        yield at_input(seen, step, name, what, "account-command")
+
+
+def _products(call: Exchange, form: re.Pattern[str]) -> Iterator[tuple[PlayedStep, str, str, str]]:
+    """Steps whose answer holds the product of what was sent in an input, each input once: its name, what was
+    sent, the product."""
+    steps, told = played(call), set[str]()
+    for step, name, sent in _asked(steps):
+        other = " ".join(str(value) for one in steps if one is not step for value in one.facts.values())
+        product = computed(sent, form, sent, _shown(step), other)
+        if product and f"{_input_of(step)} {name}" not in told:
+            told.add(f"{_input_of(step)} {name}")
+            yield step, name, sent, product
 
 
 def _climbing(shown: str) -> tuple[Exchange, ...]:

@@ -16,12 +16,11 @@ from fleet.oracles.agent.mcp_servers import CALL, at, definitions, exchange, ora
 from fleet.oracles.documents.json_schema import REQUIRED, misfits
 from fleet.oracles.model import Exchange, Facts, Observation, observed
 from fleet.oracles.web import traces
-from fleet.oracles.web.injections import KNOWN_FILES, PAIR, PRODUCT
+from fleet.oracles.web.injections import COMMAND, KNOWN_FILES, PAIR, PRODUCT, computed
 from fleet.oracles.web.variations import neutral
 from fleet.severity import Severity
 from fleet.text import line
 
-_COMMAND = re.compile(r"\bexpr (\d{3,6}) \\?\* (\d{3,6})|\$\(\((\d{3,6})\*(\d{3,6})\)\)")
 _FAILURE = re.compile(
     r"(?i)\b(?:error|invalid|must|required|expected|fail(?:ed|ure)?|missing|unknown"
     r"|not (?:found|valid|allowed|supported)|exception|cannot|can't|unable|refused|denied)\b"
@@ -107,14 +106,11 @@ class McpInput:
 def _computed(seen: Sequence[Exchange], form: re.Pattern[str]) -> tuple[McpInput, str] | None:
     """The input and the product that the last answer alone has, though nobody sent it."""
     found = McpInput.of((seen[0], seen[-1])) if len(seen) > 1 else None
-    factors = form.search(found.values[-1]) if found else None
-    if found is None or factors is None:
+    if found is None:
         return None
-    one, two = [int(each) for each in factors.groups() if each][:2]
-    product = str(one * two)
     sent = json.dumps([dict(each.args) for each in seen], default=str)
-    shown = product in _shown(seen[-1]) and product not in _shown(seen[0])
-    return (found, product) if shown and product not in sent else None
+    product = computed(found.values[-1], form, sent, _shown(seen[-1]), _shown(seen[0]))
+    return (found, product) if product else None
 
 
 @oracle(
@@ -131,7 +127,7 @@ def _computed(seen: Sequence[Exchange], form: re.Pattern[str]) -> tuple[McpInput
     ),
 )
 def mcp_command(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
-    if found := _computed(seen, _COMMAND):
+    if found := _computed(seen, COMMAND):
         yield found[0].observed(seen, f"a command in it prints {found[1]}", "mcp-command")
 
 
@@ -150,7 +146,7 @@ def mcp_command(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation
 )
 def mcp_expression(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     last = str(seen[-1].args.get("arguments"))
-    if not _COMMAND.search(last) and (found := _computed(seen, PRODUCT)):
+    if not COMMAND.search(last) and (found := _computed(seen, PRODUCT)):
         yield found[0].observed(seen, f"an expression in it is computed to {found[1]}", "mcp-expression")
 
 

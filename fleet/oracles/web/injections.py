@@ -17,6 +17,8 @@ from fleet.severity import Severity
 from fleet.text import line
 
 PRODUCT = re.compile(r"(\d{3,6})\s{0,2}\*\s{0,2}(\d{3,6})")
+COMMAND = re.compile(r"\bexpr (\d{3,6}) \\?\* (\d{3,6})|\$\(\((\d{3,6})\*(\d{3,6})\)\)")
+"""A product that a shell computes: by its program, or by itself."""
 PAIR = re.compile(r"'(\w{1,12})%?'='(\w{1,12})%?|\b(\d{3,6})=(\d{3,6})\b")
 KNOWN_FILES = (
     ("/etc/passwd", re.compile(r"(?m)^root:[^:\n]{0,40}:0:0:")),
@@ -167,14 +169,36 @@ def condition_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obs
 )
 def expression_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     found = _read(seen)
-    factors = PRODUCT.search(found.values[-1]) if found else None
-    if found is None or factors is None:
+    if found is None or COMMAND.search(found.values[-1]):
         return
-    product = str(int(factors[1]) * int(factors[2]))
-    given = "".join(found.values)
-    if product not in given and product in _all(seen[-1]) and product not in _all(seen[0]):
+    if product := computed(found.values[-1], PRODUCT, "".join(found.values), _all(seen[-1]), _all(seen[0])):
         what = f"{line(found.values[-1], 40)} is computed to {product}"
         yield _observed(seen, found, what, "expression", "text")
+
+
+@oracle(
+    id="command-injection",
+    says="a command in an input is text and is not run",
+    severity=Severity.CRITICAL,
+    example=_asked(("moss", _OK), ("moss;expr%201009%20%5C*%202003", {"status": 200, "text": "2021027"})),
+    control=_asked(("moss", _OK), ("moss;expr%201009%20%5C*%202003", {"status": 200, "text": "no moss"})),
+)
+def command_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    found = _read(seen)
+    if found is None:
+        return
+    if product := computed(found.values[-1], COMMAND, "".join(found.values), _all(seen[-1]), _all(seen[0])):
+        what = f"a command in it, {line(found.values[-1], 40)}, prints {product}"
+        yield _observed(seen, found, what, "command", "text")
+
+
+def computed(sent: str, form: re.Pattern[str], given: str, shown: str, before: str) -> str:
+    """The product of what was sent, if an answer shows it, the one before did not, and nobody sent it."""
+    if (factors := form.search(sent)) is None:
+        return ""
+    one, two = [int(each) for each in factors.groups() if each][:2]
+    product = str(one * two)
+    return product if product in shown and product not in before and product not in given else ""
 
 
 @oracle(

@@ -56,7 +56,7 @@ def place(text: str) -> str:
     if (frame := next(_own(text), None)) is None:
         return ""
     error = words["error"].search(text)
-    said = template(error[0]).replace("-{n}", "{n}") if error else ""
+    said = (error["type"] or template(error[0]).replace("-{n}", "{n}")) if error else ""
     return " ".join(filter(None, (frame["file"], frame["line"], frame.get("fn"), said)))
 
 

@@ -243,8 +243,10 @@ def _varied(one: OperationInputs, makers: list[OperationInputs], chance: Random)
     for name in [name for name in names if name not in things][:3]:
         if "pattern" in one.all[name][1] or "enum" in one.all[name][1]:
             continue
-        two = f"{chance.randrange(1_009, 9_973)}*{chance.randrange(1_009, 9_973)}"
-        tries: list[object] = [MARK, f"{{{{{two}}}}}", f"${{{two}}}", f"$(({two}))"]
+        left, right = chance.randrange(1_009, 9_973), chance.randrange(1_009, 9_973)
+        two, runs = f"{left}*{right}", f"expr {left} \\* {right}"
+        tries: list[object] = [MARK, f"{{{{{two}}}}}", f"${{{two}}}"]
+        tries += [f"$(({two}))", f"{MARK};{runs};", f"{MARK}|{runs}"]
         tries += [MARK, f"{MARK}'", f"{MARK}''", MARK]
         tries += [{"$ne": MARK}] * (one.all[name][0] == "body")
         tries += ["/etc/passwd", "../" * 8 + "etc/passwd"] * bool(_FILE.search(name))

@@ -124,8 +124,23 @@ def _quote(point: Point, _chance: Random) -> Iterator[Question]:
 def _expression(point: Point, chance: Random) -> Iterator[Question]:
     """A product in the languages of templates: computed, it shows as a number that stands nowhere else."""
     one, two = chance.randrange(1_009, 9_973), chance.randrange(1_009, 9_973)
-    marks = ("{{%s}}", "${%s}", "#{%s}", "<%%= %s %%>", "$((%s))", "{%s}", "[[%s]]")
+    marks = ("{{%s}}", "${%s}", "#{%s}", "<%%= %s %%>", "{%s}", "[[%s]]")
     yield _beside(point, *(mark % f"{one}*{two}" for mark in marks))
+
+
+def _command(point: Point, chance: Random) -> Iterator[Question]:
+    """A product that a shell computes: at the end of a command, in one, or in a quoted text of one."""
+    one, two = chance.randrange(1_009, 9_973), chance.randrange(1_009, 9_973)
+    counts = f"expr {one} \\* {two}"
+    ways = (
+        f"$(({one}*{two}))",
+        f";{counts};",
+        f"|{counts}",
+        f"';{counts};'",
+        f"$({counts})",
+        f"\n{counts}\n",
+    )
+    yield _beside(point, *(f"{point.value}{way}" for way in ways))
 
 
 def _climb(point: Point, _chance: Random) -> Iterator[Question]:
@@ -193,6 +208,7 @@ ATTACKS: tuple[Attack, ...] = (
     _edges,
     _quote,
     _expression,
+    _command,
     _climb,
     _split,
     _json,
@@ -204,6 +220,9 @@ NAMED: tuple[tuple[re.Pattern[str], tuple[Attack, ...]], ...] = (
     (re.compile(r"(?i)next|redirect|return|continue|dest|callback|forward|goto|ur[il]\Z"), (_redirect,)),
     (re.compile(r"(?i)file|path|folder|dir\Z|page|template|document|include|attachment"), (_climb,)),
     (re.compile(r"(?i)\A(?:q|query|search|term|filter|where|keyword)\Z"), (_script, _quote, _condition)),
-    (re.compile(r"(?i)\A(?:cmd|command|exec|host|ip|domain|ping|expr|formula|calc)"), (_expression,)),
+    (
+        re.compile(r"(?i)\A(?:cmd|command|exec|host|ip|domain|ping|expr|formula|calc)"),
+        (_command, _expression),
+    ),
 )
 """What is asked first of inputs with such names: what people call an input says where its value goes."""
