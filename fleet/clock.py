@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -9,6 +10,8 @@ from typing import Protocol
 
 YEAR_9999 = 253_402_300_799
 """The last second that a four-digit year can say, in Unix time."""
+
+_TIMES = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d+)?Z")
 
 
 class Clock(Protocol):
@@ -65,6 +68,11 @@ def span(begin: str, end: str) -> str:
 def clock_time(at: str, now: str) -> str:
     """An ISO time as `22:51`; on another day than now as `2026-11-21 22:51`."""
     return minute(at)[11:] if at[:10] == now[:10] else minute(at)
+
+
+def minutes(text: str) -> str:
+    """A text whose ISO times are told to the minute."""
+    return _TIMES.sub(r"\1 \2 UTC", text)
 
 
 def minute(at: str) -> str:

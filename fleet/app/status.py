@@ -15,7 +15,7 @@ from fleet.app.journal import known_journal
 from fleet.app.lock import holder
 from fleet.app.outages import open_outages
 from fleet.app.status_words import COSTS, wrong
-from fleet.clock import iso
+from fleet.clock import iso, minute
 from fleet.config import FleetConfig, load_fleet, load_platform
 from fleet.config.files import persona_dirs
 from fleet.disk_reserve import laid, read_only
@@ -65,7 +65,17 @@ NO_JOURNAL: Mapping[str, Any] = {
     "outcomes": {},
     **{
         key: []
-        for key in ("runs", "skips", "outages", "missing", "failing", "lost", *ON_THEIR_WAY, *LAST_RUN)
+        for key in (
+            "running",
+            "runs",
+            "skips",
+            "outages",
+            "missing",
+            "failing",
+            "lost",
+            *ON_THEIR_WAY,
+            *LAST_RUN,
+        )
     },
 }
 """The same fields without a journal."""
@@ -101,6 +111,8 @@ async def gather(
         "journal": shown(store_place(config.store, folder)),
         "state": str(folder),
         "daemon": daemon,
+        "daemon_since": _started(folder, daemon),
+        "draining": clean(str(live.get("draining", "")), 60),
         "degraded": _degraded(folder, live) if daemon else "",
         "personas": {"loaded": len(personas), "refused": refused, "failing": []},
         "next": [
@@ -143,6 +155,10 @@ async def _of_journal(
         "waiting": snapshot.waiting,
         "left_today": snapshot.left,
         "today": _costs(await journal.spent_today(), snapshot.limits),
+        "running": [
+            {"run": row.run_id, "persona": row.persona, "state": row.state, "since": row.started}
+            for row in await journal.open_runs()
+        ],
         "runs": [fields_of(row) for row in await journal.runs(limit=10)],
         "outcomes": await journal.outcomes(since),
         "skips": [asdict(row) for row in await journal.skips(limit=5)],
@@ -215,7 +231,15 @@ async def _lost(folder: Path, journal: Journal, daemon: int, since: str) -> list
     found = takewhile(lambda event: event["at"] >= since, events_newest_first(folder))
     told = [DaemonLost.model_validate(event) for event in found if event["type"] == "daemon.lost"]
     rows = ([now] if now and now not in told else []) + told
-    return [one.model_dump(exclude={"type"}) | {"why": in_words(one)} for one in rows]
+    back = {one.at: f"; back since {minute(one.at)} UTC" if one.at else "" for one in rows}
+    return [one.model_dump(exclude={"type"}) | {"why": in_words(one) + back[one.at]} for one in rows]
+
+
+def _started(folder: Path, daemon: int) -> str:
+    """When the daemon that runs came up; "" without one, or when its record is gone."""
+    found = (one for one in events_newest_first(folder) if one["type"] == "daemon.started") if daemon else ()
+    newest = next(iter(found), {})
+    return str(newest["at"]) if newest.get("pid") == daemon else ""
 
 
 def _fence(config: FleetConfig, folder: Path) -> str:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
-from fleet.clock import clock_time, minute
+from fleet.clock import clock_time, iso, minute, minutes
 from fleet.gate.budget import Unit
 from fleet.store.tables.units import amount, number, word
 from fleet.text import counted, line
+from fleet.triage.items.unproven import POSTED, WAITS
 
 NEXT_SHOWN = 3
 """Next starts in the first sentence; the others have a line of their own."""
 COSTS: tuple[Unit, ...] = ("calls", "writes", "usd_micro")
 _SHORT = 60
+STUCK = timedelta(hours=1)
+"""A finding that is on its way to proof or log for longer is stuck."""
 
 
 def health(data: Mapping[str, Any]) -> str:
     """How it stands, in one sentence."""
+    return minutes(_sentence(data))
+
+
+def _sentence(data: Mapping[str, Any]) -> str:
     dial, reach, crew = data["dial"], data["reachable"], data["personas"]
     until = f" until {minute(dial['until'])} UTC" if dial["until"] else ""
     by = f" by {dial['who']} at {minute(dial['when'])} UTC" if dial["who"] else ""
@@ -29,11 +38,18 @@ def health(data: Mapping[str, Any]) -> str:
         None: f"unknown: {line(reach['why'], _SHORT)}{looked}",
     }[reach["up"]]
     counts = [counted(crew["loaded"], "persona")]
-    counts += [f"{len(crew[name])} {name}" for name in ("refused", "failing") if crew[name]]
+    if crew["refused"]:
+        names = ", ".join(one["persona"] for one in crew["refused"])
+        counts.append(f"{len(crew['refused'])} refused ({line(names, _SHORT)})")
+    counts += [f"{len(crew['failing'])} failing"] if crew["failing"] else []
     rest = f"{data['platform']} {answers}; {', '.join(counts)}"
+    if late := stuck(data):
+        rest = f"{counted(len(late), 'proof')} stuck; {rest}"
+    if data["draining"]:
+        rest = f"DRAINING after {data['draining']}: no run starts; {rest}"
     if data["stop"]:
         since = f" since {minute(data['stopped_since'])} UTC" if data["stopped_since"] else ""
-        said = line(data["stop"].removeprefix("STOP is set").lstrip(": "), _SHORT)
+        said = line(_stop_reason(data), _SHORT)
         ended = data["ended_after_s"]
         rest = (f"all in flight ended after {ended:.1f} s; " if ended is not None else "") + rest
         head = f"STOPPED{since}{f' ({said})' if said else ''}: nothing starts until `fleet resume`"
@@ -44,7 +60,32 @@ def health(data: Mapping[str, Any]) -> str:
     upcoming = f"next {', '.join(soon)}" if soon else "nothing starts by itself"
     closes = data["schedule"]["changes"]
     upcoming += f"; the testing window closes {minute(closes)} UTC" if closes else ""
+    if dial["fault"]:
+        fault = line(dial["fault"], 2 * _SHORT)
+        return f"THE DIAL CANNOT BE READ ({fault}): it means {dial['rung']}; {rest}; {upcoming}."
     return f"{dial['rung']}{until}{by}{why}; {rest}; {upcoming}."
+
+
+def details(data: Mapping[str, Any]) -> list[str]:
+    """What is wrong, without what the first sentence says already."""
+    head, reason, fault = _sentence(data), _stop_reason(data), data["dial"]["fault"]
+    said = ["STOP: "] * bool(reason and reason in head) + ["dial: "] * bool(fault and fault in head)
+    return [minutes(why) for why in data["wrong"] if not why.startswith(tuple(said))]
+
+
+def ending(text: str) -> str:
+    """How a run or a model ended, without the underscores of its names in the source."""
+    return re.sub(r"\b(?!qa_)[a-z]+(?:_[a-z]+)+\b", lambda found: found[0].replace("_", " "), text)
+
+
+def stuck(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Findings on their way to proof or log for too long, but for those that wait for a person."""
+    late = iso(datetime.fromisoformat(data["at"]) - STUCK)
+    return [one for one in data["proving"] if one["at"] < late and one["why"] not in (WAITS, POSTED)]
+
+
+def _stop_reason(data: Mapping[str, Any]) -> str:
+    return str(data["stop"]).removeprefix("STOP is set").lstrip(": ")
 
 
 def cost(cost: Mapping[str, Any], unit: str) -> str:
@@ -57,6 +98,7 @@ def cost(cost: Mapping[str, Any], unit: str) -> str:
 def wrong(data: Mapping[str, Any]) -> list[str]:
     """What is broken, in words, the gravest first."""
     crew = data["personas"]
+    with_a_daemon = {run for one in data["lost"] for run in one["runs"]}  # said with the daemon that died
     return [
         *([f"STOP: {data['stop']}"] if data["stop"] else ()),
         *([f"dial: {data['dial']['fault']}: it means observe"] if data["dial"]["fault"] else ()),
@@ -65,6 +107,11 @@ def wrong(data: Mapping[str, Any]) -> list[str]:
         *(
             f"daemon lost: {one['why']}{'' if one['at'] or data['daemon'] else '; `fleet up` starts it'}"
             for one in data["lost"]
+        ),
+        *(
+            f"proof stuck: {one['title']} ({one['fingerprint']}, run {one['run']}): {one['why']},"
+            f" since {minute(one['at'])}"
+            for one in stuck(data)
         ),
         *(f"outage: {one['severity']}  {one['platform']}: {one['title']}" for one in data["outages"]),
         *(
@@ -77,13 +124,14 @@ def wrong(data: Mapping[str, Any]) -> list[str]:
         *(f"undecided: {one['persona']} {one['probe']}: {one['reason']}" for one in data["undecided"]),
         *(f"unexplored: {one['persona']} {one['probe']}: {one['reason']}" for one in data["unexplored"]),
         *(
-            f"model ended: {one['persona']} run {one['run']}: {one['reason']}; the playbook went on"
+            f"model ended: {one['persona']} run {one['run']}: {ending(one['reason'])}; the playbook went on"
             for one in data["models"]
         ),
         *(
-            f"run failed: {one['persona']} {one['outcome']} {minute(one['ended'])}, run {one['run']}: "
-            f"{one['detail']}"
+            f"run failed: {one['persona']} {ending(one['outcome'])} {minute(one['ended'])},"
+            f" run {one['run']}: {one['detail']}"
             for one in crew["failing"]
+            if one["run"] not in with_a_daemon
         ),
         *(
             f"budget spent: {owner or 'the fleet'} has no {' and no '.join(gone)} left today"

@@ -212,7 +212,7 @@ class ActiveRun:
             outcome, _, self.ended = head.partition(" ")
         else:
             seen = f"its last record is of {last}" if last else "it left no record"
-            outcome, detail = "crashed", f"reaped_orphan: the process ended while {row.state}; {seen}"
+            outcome, detail = "crashed", f"its process ended while it was {row.state}; {seen}"
             if (row.pid, row.pid_start) == (os.getpid(), own_start()):
                 outcome, detail = "failed", "its end could not be recorded at the time"
             second = f"{last[:19]}Z" if last else ""  # rows have no milliseconds

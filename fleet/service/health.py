@@ -80,6 +80,7 @@ class DaemonHealth:
             rung=str(read_dial(world.state / DIAL).rung),
             paused=stopped(world.state) is not None,
             degraded=world.signals.held,
+            draining=self._readiness.draining,
             live=len(self._executor.live),
             beat_age_s=self.beat_age_s,
             now=world.clock.now(),

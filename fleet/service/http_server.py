@@ -121,7 +121,7 @@ def facts(now: DaemonSnapshot, page: str = "") -> dict[str, Any]:
         "next": dict(now.upcoming),
         "log": {"entries": now.log_entries, "read": now.log_mirrored},
     }
-    optional = {"subscription": now.subscription, "page": page}
+    optional = {"subscription": now.subscription, "page": page, "draining": now.draining}
     return found | {name: word for name, word in optional.items() if word}
 
 

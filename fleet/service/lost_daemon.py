@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from fleet.clock import minute
 from fleet.errors import UsageError
 from fleet.events.chain import unlinked
 from fleet.events.daemon_events import FEED, DaemonLost
@@ -58,8 +59,8 @@ async def _lost(state: Path, journal: Journal | None, newest: str, since: str, p
 
 def in_words(lost: DaemonLost) -> str:
     """What an operator reads of it."""
-    runs = f", with {counted(len(lost.runs), 'run')} in flight ({', '.join(lost.runs[:5])})" * bool(lost.runs)
-    return f"it ended without a stop; its last record is of {lost.last_seen}{runs}"
+    runs = f" with {counted(len(lost.runs), 'run')} in flight ({', '.join(lost.runs[:5])})" * bool(lost.runs)
+    return f"it died at {minute(lost.last_seen)} UTC{runs}"
 
 
 def events_newest_first(state: Path) -> Iterator[dict[str, Any]]:

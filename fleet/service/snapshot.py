@@ -114,6 +114,7 @@ class DaemonSnapshot:
     rung: str
     paused: bool
     degraded: str = ""
+    draining: str = ""
     """Why no run starts although STOP is not set: the disk is full."""
     live: int
     beat_age_s: float

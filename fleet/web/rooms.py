@@ -18,7 +18,7 @@ from fleet.app.decided import own_addresses
 from fleet.app.item_view import find, viewed
 from fleet.app.journal import from_journal, known_journal
 from fleet.app.run_records import asked_by, latest
-from fleet.app.status_words import COSTS, cost, health
+from fleet.app.status_words import COSTS, cost, details, health
 from fleet.broker.egress_read import refused
 from fleet.clock import iso, iso_seconds
 from fleet.config import load_fleet, load_platform
@@ -63,6 +63,7 @@ async def now_page(sources: Sources) -> Data:
         "data": data,
         "state": _state(data, waits),
         "sentence": words[:1].upper() + words[1:],
+        "wrong": data["wrong"] if waits else details(data),
         "running": sorted(sources.live.runs.items(), key=lambda one: one[1].began),
         "severities": [(name, severities[name]) for name in WEIGHTS if severities[name]],
         "news": [(GROUP_WORDS[name], data["digest"][name]) for name in GROUPS if name != "still"],

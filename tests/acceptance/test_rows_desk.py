@@ -46,7 +46,7 @@ async def recovered(house: House, root: Path, text: str = "") -> tuple[RunReport
 
 async def test_row_65_a_dead_process_is_reaped_with_the_counts_it_left(house: House, tmp_path: Path) -> None:
     report, footer = await recovered(house, tmp_path)
-    detail = "reaped_orphan: the process ended while running; it left no record"
+    detail = "its process ended while it was running; it left no record"
     assert (report.outcome, report.detail) == ("crashed", detail)
     assert (footer.outcome, footer.turns, footer.usage) == (
         "crashed",
@@ -61,7 +61,7 @@ async def test_row_64_a_state_that_cannot_be_is_said_at_the_next_start(
 ) -> None:
     report, footer = await recovered(house, tmp_path, text)
     assert report.outcome == footer.outcome == "state_invalid"
-    end = "reaped_orphan: the process ended while running; it left no record"
+    end = "its process ended while it was running; it left no record"
     assert report.detail.startswith(f"{end}; state.json: ")
     assert footer.turns == 0
 

@@ -37,6 +37,7 @@ from fleet.gate.stop import stop
 from fleet.runs.desk.exit_codes import LEFT, MODEL_ENDED, UNDECIDED, UNEXPLORED
 from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow, NewRun
+from fleet.triage.items.unproven import WAITS
 from fleet.triage.outputs.document import LogPosition, WorklistHeader
 from fleet.triage.outputs.files import save
 from tests.cli.test_worklist_command import own, screen
@@ -147,7 +148,8 @@ def test_what_ended_a_model_is_said_until_the_personas_next_run(state: Path) -> 
     anyio.run(keep, ended)
     data = data_of(state)
     assert data["models"] == [{"platform": "devnet", "persona": "qa-ux", **ended[0]}]
-    said = f"model ended: qa-ux run run2: {ended[0]['reason']}; the playbook went on"
+    said = "model ended: qa-ux run run2: agent stuck: 3 failed turns in a row, last: provider error; "
+    said += "the playbook went on"
     assert said in data["wrong"]
     anyio.run(keep, [])
     assert said not in data_of(state)["wrong"]
@@ -244,6 +246,68 @@ def test_a_quiet_night_says_nothing_is_wrong(tmp_path: Path) -> None:
     )
 
 
+def test_what_runs_what_drains_and_what_was_cut_off_is_said_once(state: Path) -> None:
+    data = data_of(state)
+    run = {"run": "run7", "persona": "qa-ux", "state": "running", "since": "2026-11-21T12:01:30Z"}
+    data["running"] = [run, run | {"run": "run8", "state": "settling"}]
+    data["lost"] = [
+        {
+            "why": "it died at 2026-11-21 12:00 UTC; back since 2026-11-21 12:01 UTC",
+            "at": "x",
+            "runs": ["run1"],
+        }
+    ]
+    data["wrong"] = wrong(data)
+
+    def text(**more: Any) -> str:
+        return "\n".join(one.text for one in page(data | more, width=200, height=40))
+
+    up = text(daemon=4711, daemon_since="2026-11-21T12:01:02Z")
+    assert "daemon    pid 4711, up since 2026-11-21 12:01 UTC\n" in up
+    assert "running   qa-ux since 2026-11-21 12:01 UTC, run run7\nsettling  qa-ux since" in up
+    assert "daemon lost: it died at 2026-11-21 12:00 UTC; back since 2026-11-21 12:01 UTC\n" in up
+    assert "run run1: the process ended" not in up
+    drains = text(daemon=4711, draining="SIGTERM")
+    assert drains.startswith(
+        "exercise by ann@desk at 2026-11-21 12:00 UTC (the night before the release); DRAINING"
+    )
+    assert "draining  qa-ux since" in drains
+    assert "cut off   qa-ux since" in text(daemon=0)
+
+
+def test_a_proof_that_is_stuck_is_in_the_first_sentence_and_not_said_twice(state: Path) -> None:
+    data = data_of(state)
+    row = {"severity": "high", "surface": "ux", "title": "late one", "fingerprint": "ab", "run": "run1"}
+    row |= {"why": "seen, being proven", "at": "2026-11-21T10:00:00Z"}
+    data["proving"] = [
+        row,
+        row | {"title": "a new one", "at": data["at"]},
+        row | {"title": "held", "why": WAITS},
+    ]
+    data["wrong"] = wrong(data)
+    lines = [one.text for one in page(data, width=200, height=40)]
+    assert "; 1 proof stuck; devnet answers" in lines[0]
+    assert [line for line in lines if "late one" in line] == [
+        "WRONG     proof stuck: late one (ab, run run1): seen, being proven, since 2026-11-21 10:00",
+    ]
+    assert len([line for line in lines if line.startswith("proving")]) == 2
+
+
+def test_no_word_of_the_source_says_how_a_run_ended(state: Path) -> None:
+    data = data_of(state)
+    data["models"] = [
+        {
+            "persona": "qa-ux",
+            "run": "run2",
+            "reason": "agent_stuck: 3 failed turns in a row, last: provider_error",
+        }
+    ]
+    data |= {"wrong": wrong(data), "outcomes": {"iteration_budget": 2}}
+    text = "\n".join(one.text for one in page(data, width=200, height=40))
+    assert "agent stuck: 3 failed turns in a row, last: provider error" in text
+    assert "2 iteration budget in that time" in text
+
+
 def test_while_stopped_the_headline_says_so_and_names_no_next_start(state: Path) -> None:
     stop(state, "ann@desk", "the site is down", FakeClock())
     os.utime(state / "STOP", (1_795_000_000, 1_795_000_000))
@@ -251,10 +315,11 @@ def test_while_stopped_the_headline_says_so_and_names_no_next_start(state: Path)
     data["next"] = [{"persona": "qa-smoke", "at": "2026-11-22T01:04:00Z"}]
     lines = [one.text for one in page(data, width=200, height=30)]
     assert lines[0].startswith(
-        "STOPPED since 2026-11-18 11:06 UTC (the site is down (ann@desk, 2026-11-21T12:00:00Z)): "
+        "STOPPED since 2026-11-18 11:06 UTC (the site is down (ann@desk, 2026-11-21 12:00 UTC)): "
         "nothing starts until `fleet resume`; dial exercise; "
     )
     assert "qa-smoke 01:04" not in "\n".join(lines)
+    assert ("\n".join(lines).count("the site is down"), data["wrong"][0][:6]) == (1, "STOP: ")
     assert data["stopped_since"] == "2026-11-18T11:06:40.000Z"
     (state / "STOP").write_bytes(b"")
     assert re.match(r"STOPPED since \S+ \S+ UTC: nothing", page(data_of(state), width=200, height=30)[0].text)
@@ -275,7 +340,11 @@ def test_while_stopped_the_headline_says_so_and_names_no_next_start(state: Path)
 def test_a_word_that_is_no_rung_is_a_warning_that_quotes_it(state: Path, word: bytes, shown: str) -> None:
     (state / "autonomy").write_bytes(word)
     said = f"autonomy: not one of observe, exercise, propose: {shown}"
-    assert data_of(state)["wrong"][0] == f"dial: {said}: it means observe"
+    data = data_of(state)
+    assert data["wrong"][0] == f"dial: {said}: it means observe"
+    text = "\n".join(one.text for one in page(data, width=200, height=30))
+    assert text.startswith(f"THE DIAL CANNOT BE READ ({said}): it means observe; devnet answers")
+    assert text.count(said) == 1
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("STATE_DIRECTORY", str(state))
         rows = anyio.run(CHECKS["state directory"], None)
@@ -318,7 +387,7 @@ def test_a_daemon_s_next_starts_and_its_refused_files_are_in_the_first_sentence(
     data["next"] += [{"persona": f"qa-{n}", "at": f"2026-11-22T1{n}:30:00Z"} for n in range(5, 8)]
     data["personas"] = {"loaded": 6, "refused": [{"persona": "x", "reason": "y"}], "failing": []}
     text = " ".join(one.text for one in page(data, width=80, height=23))
-    assert "devnet answers (qa-ux, 2026-11-21 12:02); 6 personas, 1 refused; next qa-0 10:30," in text
+    assert "devnet answers (qa-ux, 2026-11-21 12:02); 6 personas, 1 refused (x); next qa-0 10:30," in text
     assert "qa-2 12:30. daemon    pid 4711 page      http://127.0.0.1:8080/" in text
     assert "then      qa-3 13:30, qa-4 14:30, qa-5 2026-11-22 15:30, qa-6 2026-11-22 16:30," in text
     assert "           qa-7 2026-11-22 17:30" in text

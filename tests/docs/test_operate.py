@@ -94,7 +94,11 @@ def test_each_red_line_of_status_has_a_line() -> None:
         "fence": "x",
         "degraded": "x",
         "daemon": 0,
-        "lost": [{"why": "x", "at": ""}],
+        "at": "2026-11-21T12:00:00Z",
+        "lost": [{"why": "x", "at": "", "runs": []}],
+        "proving": [
+            {"why": "x", "at": "2026-11-20", "title": "t", "fingerprint": "f", "run": "1"},
+        ],
         "outages": [{"severity": "high", "platform": "p", "title": "t"}],
         "missing": [{"platform": "p", "count": 2, "since": "2026-11-21", "fate": ""}],
         "personas": {"refused": [broken], "failing": [broken | {"detail": "d"}]},

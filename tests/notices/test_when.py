@@ -168,7 +168,7 @@ def test_a_refused_persona_and_trouble_are_said_once_over_restarts() -> None:
 
 
 def test_a_lost_daemon_is_said_once() -> None:
-    notices, why = NoticeState(), "it ended without a stop; its last record is of 2026-11-23T03:00:00Z"
+    notices, why = NoticeState(), "it died at 2026-11-23 03:00 UTC"
     for lost in (why, why, "", ""):  # at each round, and after a restart that was asked for
         notices = of_lost(notices, "one", lost, NOW)
     assert texts(notices) == [("degraded", f"daemon lost on one: {why}")]

@@ -61,11 +61,11 @@ async def begun(journal: Journal, state: Path, run: str, *, footer: bool = False
 
 async def test_what_a_peer_settled_loses_its_keys_and_gets_its_end(journal: Journal, tmp_path: Path) -> None:
     folder = await begun(journal, tmp_path, "aaaaaaaa")
-    await journal.finish("aaaaaaaa", "crashed", "reaped_orphan: gone")
+    await journal.finish("aaaaaaaa", "crashed", "the process ended")
     assert await close_orphans(tmp_path, journal, CLOCK) == []
     last = list(read(folder / "trajectory.jsonl"))[-1]
     assert isinstance(last, Footer)
-    assert (last.outcome, last.detail) == ("crashed", "settled by another daemon: reaped_orphan: gone")
+    assert (last.outcome, last.detail) == ("crashed", "settled by another daemon: the process ended")
     assert not (folder / "keys").exists()
     before = (folder / "trajectory.jsonl").read_bytes()
     assert await close_orphans(tmp_path, journal, CLOCK) == []
@@ -81,7 +81,7 @@ async def test_the_end_that_a_peer_left_out_has_the_calls_of_the_record(
     for number in (1, 2, 3):
         stream.emit(ToolRequested(call=number, tool="qa_fetch", args={}))
     sink.close()
-    await journal.finish("aaaaaaaa", "crashed", "reaped_orphan: gone")
+    await journal.finish("aaaaaaaa", "crashed", "the process ended")
     await close_orphans(tmp_path, journal, CLOCK)
     last = list(read(folder / "trajectory.jsonl"))[-1]
     assert isinstance(last, Footer)

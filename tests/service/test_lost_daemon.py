@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.clock import SystemClock
+from fleet.clock import SystemClock, minute
 from fleet.events.daemon_events import DaemonLost, DaemonStarted, DaemonStopped, Feed, QueueResumed
 from fleet.service.lost_daemon import in_words, lost_daemon, records_newest_first
 from fleet.store.journal import Journal
@@ -47,10 +47,7 @@ async def test_a_loss_that_is_recorded_stays_known_until_a_start_is_complete(tmp
     lost = DaemonLost(at=LATE, last_seen=EARLY, runs=("abcdefgh",))
     assert await found(tmp_path, started(), lost) == lost
     assert await found(tmp_path, started(8), DaemonStopped(reason="SIGTERM")) is None
-    assert (
-        in_words(lost)
-        == f"it ended without a stop; its last record is of {EARLY}, with 1 run in flight (abcdefgh)"
-    )
+    assert in_words(lost) == f"it died at {minute(EARLY)} UTC with 1 run in flight (abcdefgh)"
 
 
 async def test_only_runs_without_an_end_that_this_daemon_began_are_named(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from fleet.chain.node.abi import FUNCTIONS
 from fleet.chain.node.rpc import Rpc
-from fleet.clock import SystemClock, iso
+from fleet.clock import SystemClock, iso, minute
 from fleet.config import Platform, parse
 from fleet.devnet.devnet import Devnet
 from fleet.devnet.node import fund
@@ -146,8 +146,8 @@ async def test_kill_9_in_mid_run_is_settled_by_the_next_start_and_no_key_runs_tw
     assert told.at > killed
     (row,) = [row for row in await up.runs() if row.run_id == run]
     assert row.ended == second(last) <= killed
-    assert row.detail == f"reaped_orphan: the process ended while running; its last record is of {last}"
-    why = f"it ended without a stop; its last record is of {last}, with 1 run in flight ({run})"
+    assert row.detail == f"its process ended while it was running; its last record is of {last}"
+    why = f"it died at {minute(last)} UTC with 1 run in flight ({run}); back since {minute(told.at)} UTC"
     assert f"daemon lost: {why}" in json.loads(up.fleet("status", "--json").stdout)["wrong"]
     assert not any(await up.held(run))
     assert len(up.footers(run)) == 1

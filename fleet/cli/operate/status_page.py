@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 
-from fleet.app.status_words import COSTS, NEXT_SHOWN, cost, health
+from fleet.app.status_words import COSTS, NEXT_SHOWN, cost, details, ending, health, stuck
 from fleet.clock import clock_time, minute
 from fleet.store.tables.units import FLEET
 from fleet.text import clean, line
@@ -32,15 +32,17 @@ def page(data: Mapping[str, Any], *, width: int, height: int) -> list[PageLine]:
     """At most `height` lines of at most `width` characters, all cleaned; titles give way first."""
     top = [PageLine(text) for text in textwrap.wrap(line(health(data), 600), width)]
     top += _state(data, width)
-    wrong = [PageLine(f"WRONG     {why}", bad=True) for why in data["wrong"]]
+    wrong = [PageLine(f"WRONG     {why}", bad=True) for why in details(data)]
     if len(wrong) > WRONG_SHOWN:
         left = len(wrong) - WRONG_SHOWN + 1
         wrong = [*wrong[: WRONG_SHOWN - 1], PageLine(f"WRONG     {left} more: fleet status --json", bad=True)]
     costs = [PageLine(text) for text in _costs(data)]
+    late = stuck(data)  # which WRONG says
     groups = {
         name: [
             f"{one['severity']:8} {one['surface']:8} {line(one['title'])} (run {one['run']}: {one['why']})"
             for one in data[name]
+            if one not in late
         ]
         for name in ("proving", "unproven")
     }
@@ -65,7 +67,12 @@ def _few(word: str, rows: Sequence[str]) -> list[PageLine]:
 
 def _state(data: Mapping[str, Any], width: int) -> Iterator[PageLine]:
     pid = data["daemon"]
-    yield PageLine(f"daemon    {f'pid {pid}' if pid else 'not running'}")
+    since = f", up since {minute(data['daemon_since'])} UTC" if data["daemon_since"] else ""
+    yield PageLine(f"daemon    {f'pid {pid}{since}' if pid else 'not running'}")
+    words = {True: "draining", False: "running"}[bool(data["draining"])] if pid else "cut off"
+    for one in data["running"]:
+        word = "settling" if one["state"] == "settling" and pid else words
+        yield PageLine(f"{word:9} {one['persona']} since {minute(one['since'])} UTC, run {one['run']}")
     if data["page"]:
         yield PageLine(f"page      {data['page']}")
     yield PageLine(f"journal   {data['journal']}")
@@ -95,7 +102,7 @@ def _digest(data: Mapping[str, Any], room: int) -> Iterator[PageLine]:
 def _costs(data: Mapping[str, Any]) -> Iterator[str]:
     spent = [cost(data["today"][FLEET], unit) for unit in COSTS]
     yield f"today     {', '.join(spent)}"
-    ends = ", ".join(f"{count} {name}" for name, count in sorted(data["outcomes"].items()))
+    ends = ", ".join(f"{count} {ending(name)}" for name, count in sorted(data["outcomes"].items()))
     waiting = sum(data["waiting"].values())
     runs = f"{ends or 'none'} in that time" + (f", {waiting} waiting" if waiting else "")
     of = data["worklist"]
