@@ -18,8 +18,9 @@ import socket
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import anyio
@@ -37,19 +38,32 @@ LONGEST_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class KnownDefect:
-    """One request, as it stands on its line, and what the answer has, status line and headers included;
-    `item` is what a title of the fleet has that reports it."""
+    """Requests, in order, and what the last answer has, status line and headers included.
+
+    A request has its first line as it is sent, its headers and its body. `keep` takes values from answers
+    (the first group of a pattern) for `$name` in the requests after them. A title of the fleet that reports it
+    has `item` and `place`.
+    """
 
     name: str
-    path: str
+    requests: Sequence[str]
     shows: str
     item: str
+    place: str = ""
+    keep: Mapping[str, str] = field(default_factory=dict)
+
+    def reported_by(self, title: str) -> bool:
+        return bool(re.search(self.item, title) and re.search(self.place, title))
+
+
+def get(path: str) -> tuple[str, ...]:
+    return (f"GET {path} HTTP/1.1",)
 
 
 def climbs(path: str) -> KnownDefect:
     return KnownDefect(
         "reads any file",
-        path,
+        get(path),
         r"(?m)^root:x:0:0",
         "^Files outside the served folder can be read: .*/etc/passwd",
     )
@@ -58,14 +72,14 @@ def climbs(path: str) -> KnownDefect:
 def goes_elsewhere(path: str) -> KnownDefect:
     return KnownDefect(
         "sends a browser elsewhere",
-        path,
+        get(path),
         r"(?mi)^location: *//evil\.example",
         "it leads to",
     )
 
 
 def ends(path: str) -> KnownDefect:
-    return KnownDefect("ends at one request", path, r"\A\Z", "^One request ends the server: ")
+    return KnownDefect("ends at one request", get(path), r"\A\Z", "^One request ends the server: ")
 
 
 UP = "/../../../../../../../../../.."
@@ -73,15 +87,19 @@ ENCODED = UP.replace("..", "%2e%2e")
 ELSEWHERE = "//evil.example/%2f.."
 
 
+def again(folder: Path, line: str) -> list[str]:
+    """A shell's line run in a folder, and started again when it ends, as a service is: some end at the first
+    odd request."""
+    loop = f"trap 'kill $!; exit' TERM; while :; do {line} & wait $!; sleep 0.1; done"
+    return ["/bin/sh", "-c", f"cd {shlex.quote(str(folder))} && {loop}"]
+
+
 def node(name: str, words: str) -> Words:
-    """A command of an npm package, run in the folder with the files, and started again when it ends, as a
-    service is: some end at the first odd request."""
+    """A command of an npm package, run in the folder with the files."""
 
     def started(at: Path, port: int) -> list[str]:
-        line = words.format(port=port, place=PLACE / "node_modules")
         program = "node" if name == "node" else BIN / name
-        again = f"trap 'kill $!; exit' TERM; while :; do {program} {line} & wait $!; sleep 0.1; done"
-        return ["/bin/sh", "-c", f"cd {shlex.quote(str(at / 'files'))} && {again}"]
+        return again(at / "files", f"{program} {words.format(port=port, place=PLACE / 'node_modules')}")
 
     return started
 
@@ -99,7 +117,10 @@ SERVERS: Mapping[str, tuple[Words, Sequence[KnownDefect]]] = {
         [
             climbs("/.cpr/%2Fetc%2Fpasswd"),
             KnownDefect(
-                "lets a caller add headers", "/?k304=y%0d%0aqa-in:1", "(?mi)^qa-in: ?1", "adds the header"
+                "lets a caller add headers",
+                get("/?k304=y%0d%0aqa-in:1"),
+                "(?mi)^qa-in: ?1",
+                "adds the header",
             ),
         ],
     ),
@@ -153,16 +174,37 @@ def filled(at: Path) -> Path:
     return at
 
 
-def answer(port: int, path: str) -> str:
-    """Of a GET with this path as it is, which no HTTP client would send."""
-    with socket.create_connection(("127.0.0.1", port), LONGEST_S) as line:
+def answer(port: int, request: str) -> str:
+    """Of a request with its first line as it is, which no HTTP client would send; "" when none comes."""
+    head, _, body = request.partition("\n\n")
+    lines = [*head.strip().split("\n"), "Connection: close"]
+    if not re.search("(?im)^host:", head):
+        lines.insert(1, f"Host: 127.0.0.1:{port}")
+    if "multipart/" in head:
+        body = body.replace("\n", "\r\n")
+    if body:
+        lines.append(f"Content-Length: {len(body.encode())}")
+    got = b""
+    with (
+        suppress(ConnectionError, TimeoutError),  # what a server that ends, or hangs, leaves behind
+        socket.create_connection(("127.0.0.1", port), LONGEST_S) as line,
+    ):
         line.settimeout(LONGEST_S)
-        line.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n".encode())
-        got = b""
-        with suppress(ConnectionError):  # what a server that ends leaves behind
-            while len(got) < 1 << 20 and (more := line.recv(65_536)):
-                got += more
+        line.sendall(("\r\n".join(lines) + "\r\n\r\n" + body).encode())
+        while len(got) < 1 << 20 and (more := line.recv(65_536)):
+            got += more
     return got.decode("utf-8", "replace").replace("\r", "")
+
+
+def by_hand(port: int, defect: KnownDefect, values: Mapping[str, str]) -> str:
+    """The last answer to a defect's requests."""
+    values, got = {"port": str(port), **values}, ""
+    for request in defect.requests:
+        got = answer(port, Template(request).safe_substitute(values))
+        for name, pattern in defect.keep.items():
+            if found := re.search(pattern, got):
+                values[name] = found[1]
+    return got
 
 
 async def shown(program: Words, defects: Sequence[KnownDefect], folder: Path) -> list[str]:
@@ -171,27 +213,27 @@ async def shown(program: Words, defects: Sequence[KnownDefect], folder: Path) ->
     async with Served(program(filled(folder / "by-hand"), port), port, folder / "by-hand.log"):
         found = []
         for one in defects:
-            got = await anyio.to_thread.run_sync(answer, port, one.path)
+            got = await anyio.to_thread.run_sync(by_hand, port, one, {})
             found += [one.name] if re.search(one.shows, got) else []
         return found
 
 
 def told(outcome: FinderOutcome, defects: Sequence[KnownDefect], by_hand: Sequence[str]) -> dict[str, Any]:
     """Of one server: each known defect with the items that report it, and all other items."""
-    titles = [one.title for one in outcome.items]
-    known = {one.name: [title for title in titles if re.search(one.item, title)] for one in defects}
+    posted = [one.title for one in outcome.items]
+    known = {one.name: [title for title in posted if one.reported_by(title)] for one in defects}
     taken = {title for some in known.values() for title in some}
     unseen = [f"{one.name}: did not show by hand" for one in defects if one.name not in by_hand]
     return {
         "known": known,
-        "others": [title for title in titles if title not in taken],
+        "others": [title for title in posted if title not in taken],
         "calls": outcome.calls,
         "seconds": round(outcome.seconds, 1),
         "troubles": [*outcome.troubles, *unseen],
     }
 
 
-def _titles(one: Mapping[str, Any]) -> list[str]:
+def titles(one: Mapping[str, Any]) -> list[str]:
     return [*(title for items in one["known"].values() for title in items), *one["others"]]
 
 
@@ -207,8 +249,8 @@ async def run(names: list[str], personas: tuple[str, ...], folder: Path) -> int:
     print(json.dumps(said, indent=1))
     every = [bool(items) for one in said.values() for items in one["known"].values()]
     print(f"{sum(every)} of {len(every)} known defects found", file=sys.stderr)
-    titles = [(name, title) for name, one in said.items() for title in _titles(one)]
-    print(causes(titles, hand_made()), file=sys.stderr)
+    named = [(name, title) for name, one in said.items() for title in titles(one)]
+    print(causes(named, hand_made()), file=sys.stderr)
     return 1 if any(one["troubles"] for one in said.values()) else 0
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from bench.findings.fleet_rounds import FinderOutcome
 from bench.findings.rules import Posted
-from bench.known import KnownDefect, climbs, goes_elsewhere, shown, told
+from bench.known import KnownDefect, climbs, get, goes_elsewhere, shown, told
 
 CLIMB, LED = climbs("/../etc/passwd"), goes_elsewhere("//evil.example/%2f..")
 SERVER = """import http.server, sys
@@ -38,9 +38,17 @@ def test_a_defect_that_does_not_show_by_hand_is_trouble() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_path_is_asked_as_it_is_written(tmp_path: Path) -> None:
+async def test_a_path_is_asked_as_it_is_written_with_values_of_earlier_answers(tmp_path: Path) -> None:
     (tmp_path / "raw.py").write_text(SERVER)
-    there = KnownDefect("there", "/%2e%2e/..//x", r"(?m)^asked: /%2e%2e/\.\.//x$", "")
-    absent = KnownDefect("absent", "/../x", "^asked: /x$", "")
+    there = KnownDefect("there", get("/%2e%2e/..//x"), r"(?m)^asked: /%2e%2e/\.\.//x$", "")
+    absent = KnownDefect("absent", get("/../x"), "^asked: /x$", "")
+    kept = KnownDefect(
+        "kept",
+        (*get("/one"), *get("/two$path/$other")),
+        r"(?m)^asked: /two/one/\$other$",
+        "",
+        keep={"path": "d: (.*)"},
+    )
     words = [sys.executable, str(tmp_path / "raw.py")]
-    assert await shown(lambda at, port: [*words, str(port)], (there, absent), tmp_path) == ["there"]
+    found = await shown(lambda at, port: [*words, str(port)], (there, absent, kept), tmp_path)
+    assert found == ["there", "kept"]

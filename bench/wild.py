@@ -1,0 +1,286 @@
+"""What a first look finds in released packages with published defects: a list that is drawn from, once.
+
+    make bench-wild ARGS="--check [--only mkdocs,vite]"
+    make bench-wild ARGS="--draw SEED --half [--keep DIR] [--peers]"
+
+`bench/wild.toml` has the packages: version, how each is installed and started, and for each defect the
+advisory, the requests that show it by hand and what the last answer has. They were chosen by what is
+published and shown by hand, never by what the fleet can find. `--check` starts each and shows its defects;
+exit status 1 when one does not show. `--draw` orders the list by lot, `--half` keeps the first half: `fleet
+look --exercise` looks at each once, as a user types it, in a fresh state directory. A defect counts as found
+when the title of an item names its kind and its place; all other items are listed for a person to judge. What
+is not yet installed is installed into .wild/, from PyPI as of its day. docs/bench/wild.md has the results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from string import Template
+from threading import Thread
+from typing import Any
+
+import anyio
+
+from bench.findings.causes import causes, hand_made
+from bench.findings.fleet_rounds import FinderOutcome
+from bench.findings.rules import Posted
+from bench.known import KnownDefect, again, by_hand, filled, titles, told
+from fleet.files import ROOT
+from tests.platforms.served import Served, free_port
+
+LIST = Path(__file__).with_name("wild.toml")
+PLACE = ROOT / ".wild"
+CANARY = "qa-wild-canary"
+"""What the listener answers that a server-side request reaches."""
+FENCE = [
+    shutil.which("bwrap") or "bwrap",
+    "--ro-bind",
+    "/",
+    "/",
+    "--dev",
+    "/dev",
+    "--proc",
+    "/proc",
+    "--tmpfs",
+    "/tmp",
+]
+FENCE += ["--unshare-pid", "--die-with-parent", "--unshare-user", "--uid", "1000", "--gid", "1000"]
+"""Some defects write files or run commands: a package writes below its own folder only, and not as root."""
+
+
+@dataclass(frozen=True, slots=True)
+class WildPackage:
+    """A released package: `setup` runs once in its folder, `start` again when it ends."""
+
+    name: str
+    start: str
+    defects: tuple[KnownDefect, ...]
+    pypi: tuple[str, ...] = ()
+    npm: tuple[str, ...] = ()
+    before: str = ""
+    """The day as of which PyPI's releases are taken; npm's registry keeps no such days of older ones."""
+    setup: str = ":"
+    files: Mapping[str, str] = field(default_factory=dict)
+    """An application, where the package is a library: its documented quick start."""
+
+    @property
+    def home(self) -> Path:
+        return PLACE / self.name
+
+    def words(self, folder: Path, port: int) -> list[str]:
+        """The command line that serves it from a folder."""
+        for name, text in self.files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
+        path = f"{self.home / 'bin'}:{self.home / 'node_modules' / '.bin'}"
+        modules = folder / "node_modules"
+        if self.npm and not modules.exists():  # an import of a module looks beside the file only
+            modules.symlink_to(self.home / "node_modules")
+        values = {"port": port, "spare": free_port(), "home": self.home, "folder": folder}
+        setup, start = (Template(line).safe_substitute(values) for line in (self.setup, self.start))
+        ready = f"unset PYTHONPATH; export HOME={shlex.quote(str(folder))} PATH={shlex.quote(path)}:$PATH"
+        shell, option, loop = again(folder, start)
+        line = f"{ready}; cd {shlex.quote(str(folder))}; {setup}; {loop}"
+        return [*FENCE, "--bind", str(folder), str(folder), shell, option, line]
+
+
+def packages() -> dict[str, WildPackage]:
+    """The list, by name."""
+    data = tomllib.loads(LIST.read_text("utf-8"))
+    return {one["name"]: _package(one, data["kinds"]) for one in data["package"]}
+
+
+def _package(one: Mapping[str, Any], kinds: Mapping[str, str]) -> WildPackage:
+    defects = tuple(
+        KnownDefect(
+            name=f"{defect['advisory']} {defect['kind']}",
+            requests=tuple(defect["requests"]),
+            shows=defect["shows"],
+            item=kinds[defect["kind"]],
+            place=defect["place"],
+            keep=defect.get("keep", {}),
+        )
+        for defect in one["defect"]
+    )
+    return WildPackage(
+        name=one["name"],
+        start=one["start"],
+        defects=defects,
+        pypi=tuple(one.get("pypi", ())),
+        npm=tuple(one.get("npm", ())),
+        before=one.get("before", ""),
+        setup=one.get("setup", ":"),
+        files=one.get("files", {}),
+    )
+
+
+def drawn(names: Sequence[str], seed: int, *, half: bool) -> list[str]:
+    """The names in the order of a lot; half of them, rounded up."""
+    order = random.Random(seed).sample(sorted(names), len(names))
+    return order[: (len(order) + 1) // 2] if half else order
+
+
+def install(one: WildPackage) -> None:
+    """Into its own environment and folder, unless that is there. Raises CalledProcessError."""
+    ready = one.home / ".ready"
+    wanted = json.dumps([one.pypi, one.npm, one.before])
+    if ready.exists() and ready.read_text() == wanted:
+        return
+    one.home.mkdir(parents=True, exist_ok=True)
+    uv = PLACE / "uv" / "bin" / "uv"
+    commands: list[list[str | Path]] = []
+    if one.pypi and not uv.exists():
+        commands += [[sys.executable, "-m", "venv", PLACE / "uv"]]
+        commands += [[PLACE / "uv" / "bin" / "python", "-m", "pip", "install", "--quiet", "uv"]]
+    if one.pypi:  # uv, because pip cannot install as of a day
+        commands += [[sys.executable, "-m", "venv", "--without-pip", one.home]]
+        python = str(one.home / "bin" / "python")
+        words = ["pip", "install", "--quiet", "--python", python, "--exclude-newer", one.before, *one.pypi]
+        commands += [[uv, *words]]
+    if one.npm:
+        (one.home / "package.json").write_text('{"private": true}\n')
+        quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+        commands += [["npm", "install", "--prefix", one.home, *quiet, *one.npm]]
+    for command in commands:
+        subprocess.run(command, check=True, cwd=one.home, stdout=sys.stderr)
+    ready.write_text(wanted)
+
+
+@contextmanager
+def canary() -> Iterator[tuple[int, list[str]]]:
+    """A listener of our own: its port, and the lines of the requests that reached it."""
+    asked: list[str] = []
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(CANARY.encode())
+
+        do_HEAD = do_POST = do_GET
+
+        def log_message(self, *_: object) -> None:
+            asked.append(f"{CANARY} was asked: {self.requestline}")
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server.server_port, asked
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+async def check(one: WildPackage, folder: Path) -> list[str]:
+    """What does not show by hand."""
+    port, unseen = free_port(), []
+    async with Served(one.words(filled(folder / "content") / "files", port), port, folder / "site.log"):
+        for defect in one.defects:
+            with canary() as (listens, asked):
+                values = {"canary": str(listens), "folder": str(folder / "content" / "files")}
+                got = await anyio.to_thread.run_sync(by_hand, port, defect, values)
+                shows = re.search(defect.shows, "\n".join([got, *asked]))
+            (folder / f"{defect.name.partition(' ')[0]}.answer").write_text("\n".join([got, *asked]))
+            print(f"{one.name}: {defect.name}: {'shown' if shows else 'NOT SHOWN'}", file=sys.stderr)
+            unseen += [] if shows else [f"{one.name}: {defect.name}: did not show by hand"]
+    return unseen
+
+
+async def look(one: WildPackage, folder: Path) -> FinderOutcome:
+    """One look by the command itself, as a user types it."""
+    port, state = free_port(), folder / "state"
+    words = ["look", f"http://127.0.0.1:{port}", "--exercise", "--minutes", "5", "--yes-i-may", "--json"]
+    env = {**os.environ, "STATE_DIRECTORY": str(state), "HOME": str(folder)}
+    async with Served(one.words(filled(folder / "content") / "files", port), port, folder / "site.log"):
+        command = [sys.executable, "-m", "fleet.cli", *words]
+        done = await anyio.run_process(command, env=env, check=False, cwd=ROOT)
+    (folder / "look.json").write_bytes(done.stdout)
+    (folder / "look.log").write_bytes(done.stderr)
+    if not done.stdout.startswith(b"{"):
+        said = done.stderr.decode("utf-8", "replace").strip()[-300:]
+        return FinderOutcome(troubles=[f"look: status {done.returncode}: {said}"])
+    data = json.loads(done.stdout)
+    items = [Posted(title=item["title"], calls=(), surface=item["surface"], at="") for item in data["items"]]
+    calls = sum(run["calls"] for run in data["runs"])
+    return FinderOutcome(items=items, calls=calls, seconds=data["seconds"])
+
+
+async def looks(chosen: Sequence[WildPackage], folder: Path) -> int:
+    """Looks at each once; prints as JSON what was found."""
+    said: dict[str, Any] = {}
+    for one in chosen:
+        try:
+            install(one)
+            (folder / one.name).mkdir(parents=True)
+            outcome = await look(one, folder / one.name)
+        except Exception as error:  # one that does not start must not lose the others' results
+            outcome = FinderOutcome(troubles=[f"{type(error).__name__}: {error}"])
+        names = [defect.name for defect in one.defects]
+        said[one.name] = {**told(outcome, one.defects, names), "load": os.getloadavg()[0]}
+        print(f"{one.name}: {json.dumps(said[one.name])}", file=sys.stderr)
+    print(json.dumps(said, indent=1))
+    every = [bool(items) for one in said.values() for items in one["known"].values()]
+    print(f"{sum(every)} of {len(every)} known defects found", file=sys.stderr)
+    named = [(name, title) for name, one in said.items() for title in titles(one)]
+    print(causes(named, hand_made()), file=sys.stderr)
+    return 1 if any(one["troubles"] for one in said.values()) else 0
+
+
+async def checks(chosen: Sequence[WildPackage], folder: Path) -> int:
+    """Shows every defect by hand; prints what did not show."""
+    unseen = []
+    for one in chosen:
+        try:
+            install(one)
+            (folder / one.name).mkdir(parents=True)
+            unseen += await check(one, folder / one.name)
+        except Exception as error:
+            unseen.append(f"{one.name}: {type(error).__name__}: {error}")
+            print(unseen[-1], file=sys.stderr)
+    count = sum(len(one.defects) for one in chosen)
+    print(f"{len(chosen)} packages, {count} defects", *unseen, sep="\n")
+    return 1 if unseen else 0
+
+
+def main() -> int:
+    listed = packages()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="show each defect by hand; the fleet looks at none"
+    )
+    parser.add_argument("--draw", type=int, metavar="SEED", help="look at the packages in the order of a lot")
+    parser.add_argument("--half", action="store_true", help="of the lot, the first half only")
+    parser.add_argument("--only", default=",".join(listed), help=f"of {', '.join(listed)}")
+    parser.add_argument("--keep", type=Path, help="a folder for the packages' files and the looks' records")
+    options = parser.parse_args()
+    only = options.only.split(",")
+    if wrong := sorted({*only} - {*listed}):
+        parser.error(f"--only: {', '.join(wrong)} is not one of {', '.join(listed)}")
+    if options.check == (options.draw is not None):
+        parser.error("one of --check and --draw SEED")
+    names = only if options.check else drawn(only, options.draw, half=options.half)
+    chosen = [listed[name] for name in names]
+    with ExitStack() as stack:
+        folder = options.keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-wild-"))
+        return anyio.run(checks if options.check else looks, chosen, Path(folder))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
