@@ -41,8 +41,8 @@ class KnownDefect:
     """Requests, in order, and what the last answer has, status line and headers included.
 
     A request has its first line as it is sent, its headers and its body. `keep` takes values from answers
-    (the first group of a pattern) for `$name` in the requests after them. `item` and `place` are in a title of
-    the fleet that reports it.
+    (the first group of a pattern) for `$name` in the requests after them. A title of the fleet that reports
+    it has `item` and `place`.
     """
 
     name: str
