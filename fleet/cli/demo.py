@@ -229,7 +229,7 @@ async def _summarise(world: FleetContext, items: tuple[WorklistItem, ...]) -> Su
 
 def print_summary(result: dict[str, Any], folder: Path) -> None:
     """The list, what became of what was seeded, and the commands to go on with."""
-    show([item | {"state": "verified" if item["verified"] else "unproven"} for item in result["worklist"]])
+    show([item | {"state": "confirmed" if item["verified"] else "unproven"} for item in result["worklist"]])
     print(
         f"\n{result['defects_found']} of {result['defects_seeded']} seeded defects found, "
         f"{counted(result['findings_posted'], 'finding')} posted, {result['false_findings']} false, "

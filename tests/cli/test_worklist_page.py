@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
 from typing import get_args
 
 import anyio
+import pytest
 from typer.testing import CliRunner
 
 from fleet.cli import app
+from fleet.cli.items import decide
 from fleet.files import ROOT
 from fleet.store.journal import Journal
 from fleet.triage.items.life import OPEN, ItemState
@@ -46,6 +49,19 @@ def test_its_commands_work_in_their_order(state: Path) -> None:
             words.append("--offline")
         said = CliRunner().invoke(app, words)
         assert said.exit_code == (1 if "--exit-code" in words else 0), (line, said.output, said.exception)
+
+
+def test_a_decision_says_at_once_what_the_item_is_now(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    anyio.run(listed, state)
+
+    def said(word: str) -> tuple[str, str]:
+        words = ["items", word, ITEMS[0].fingerprint, "--reason", "as designed"]
+        text, data = (CliRunner().invoke(app, [*words, *more]).stdout for more in ([], ["--json"]))
+        return text.splitlines()[-1], json.loads(data)["state"]
+
+    assert said("dismiss") == ("the item is now dismissed", "dismissed")  # no platform: the list is old
+    monkeypatch.setattr(decide, "_refresh", lambda _: True)
+    assert said("reopen") == ("the item is now confirmed, number 1 of the list", "confirmed")
 
 
 def test_its_table_has_every_state() -> None:

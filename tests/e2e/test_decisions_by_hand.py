@@ -145,10 +145,11 @@ def test_the_term_of_a_dismissal_is_said_and_an_undo_says_what_is_left(desk: Des
     name = f"{STEPS + 2:012x}"
     said = desk.fleet("dismiss", name, *WHY)
     assert f"item {name}: dismiss (until it is undone) is recorded" in said.out
+    assert "the item is now dismissed" in said.out
     first = desk.decisions()[-1]
     assert first.until == ""
     again = desk.fleet("dismiss", name, "--reason", "for a while", "--until", "2999-01-31")
-    assert "dismiss (until 2999-01-31T00:00:00Z) is recorded" in again.out
+    assert "dismiss (until 2999-01-31 00:00 UTC) is recorded" in again.out
     undone = desk.fleet("undo", name, "--reason", "no")
     assert "it takes back: dismiss by " in undone.out
     assert "the item is still dismissed until it is undone, by " in undone.out

@@ -11,15 +11,16 @@ from typing import Annotated, Any, cast, get_args
 import typer
 
 from fleet.app.decided import Board, decision_of, end_of, read_board, record, words_of
-from fleet.app.lock import holder
 from fleet.cli.completion import completed_from, fingerprints
 from fleet.cli.console import DryRun, Json, few_digits, note, put, run, state, table, who
+from fleet.cli.items.item_view import listed
 from fleet.clock import SystemClock, iso, minute
 from fleet.errors import FleetError, UsageError
 from fleet.severity import SEVERITIES
 from fleet.store.rows import QUEUED, DecisionKind, DecisionRow, LinkKind
 from fleet.text import clean
 from fleet.triage.items.decisions import fold
+from fleet.triage.outputs.document import standing
 
 Item = Annotated[
     str,
@@ -223,22 +224,29 @@ def _decide(
     if wanted.kind == "release" and publish:
         raise UsageError("a release is not for the log", remedy="release it without --publish")
     made, new = decision_of(board, subject, wanted)
+    fresh = False
     if not dry_run:
         made = replace(made, entry=QUEUED) if publish and made.entry < 0 else made
         run(lambda: record(state(), made, subject.title))
-        if not holder(state()):  # a running fleet's next pass does that itself
-            _refresh(board.platform)
+        fresh = _refresh(board.platform)
     if publish and not dry_run:
         (made,) = run(lambda: _post(board, [made]))
     hidden = fold([*board.decisions, made]).hiding(subject.names, iso(SystemClock().now()))
     data = asdict(made) | {"title": subject.title, "recorded": not dry_run, "new": new}
     data["hidden_by"] = hidden.name if hidden else ""
+    now = listed(state(), made.item) if fresh else None
+    data["state"] = now.state if now else _hidden_state(hidden)
     undone = next((one for one in board.decisions if one.name == made.undoes), None)
     term = f" ({_term(made)})" if made.kind in ("dismiss", "snooze") else ""
     where = f", entry {made.entry} of the log" if made.entry >= 0 else ""
     verb = "would be recorded" if dry_run else "is recorded"
     head = f"item {made.item}: {words_of(made)}{term} {verb} (decision {made.name}{where})"
     lines = [head, *_notes(made, undone, hidden)]
+    if now or hidden:
+        place = f", number {now.rank} of the list" if now and now.rank else ""
+        lines.append(f"the item is now {standing(now) if now else _hidden_state(hidden)}{place}")
+    elif undone is not None and undone.kind in ("dismiss", "snooze"):
+        lines.append("the item is on the list again")
     put(data, as_json=as_json, text=lambda: print("\n".join(map(clean, lines))))
 
 
@@ -254,33 +262,39 @@ async def _post(board: Board, left: list[DecisionRow]) -> list[DecisionRow]:
         raise
 
 
-def _refresh(platform: str) -> None:
+def _refresh(platform: str) -> bool:
+    """Write the list anew, and say whether that was possible."""
     from fleet.app.reading import triage_again  # imports web3, which other decisions do not need
 
     try:
         run(lambda: triage_again(state(), platform))
     except FleetError as error:
         note(f"the worklist shows it after the next triage pass, fleet run qa-triage: {error}")
+        return False
+    return True
 
 
 def _term(one: DecisionRow) -> str:
-    return f"until {one.until}" if one.until else "until it is undone"
+    return f"until {minute(one.until)} UTC" if one.until else "until it is undone"
+
+
+def _hidden_state(hidden: DecisionRow | None) -> str:
+    return {"dismiss": "dismissed", "snooze": "snoozed"}[hidden.kind] if hidden else ""
 
 
 def _notes(made: DecisionRow, undone: DecisionRow | None, hidden: DecisionRow | None) -> list[str]:
     """What an undo takes back, and what still keeps the item off the list."""
     lines = []
     if undone is not None:
-        lines.append(f"it takes back: {words_of(undone)} by {undone.who}, {undone.at}: {undone.reason}")
+        at = minute(undone.at)
+        lines.append(f"it takes back: {words_of(undone)} by {undone.who}, {at} UTC: {undone.reason}")
     if hidden is not None and hidden.name != made.name:
-        word = "dismissed" if hidden.kind == "dismiss" else "snoozed"
+        word, at = _hidden_state(hidden), minute(hidden.at)
         back = f"fleet items undo {made.item} --decision {hidden.name}"
         lines += [
-            f"the item is still {word} {_term(hidden)}, by {hidden.who}, {hidden.at}: {hidden.reason}",
+            f"the item is still {word} {_term(hidden)}, by {hidden.who}, {at} UTC: {hidden.reason}",
             f"  to list it again: {back}, or fleet items reopen {made.item}",
         ]
-    elif undone is not None and undone.kind in ("dismiss", "snooze"):
-        lines.append("the item is on the list again")
     return lines
 
 

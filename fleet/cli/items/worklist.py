@@ -217,7 +217,8 @@ def _digest(shown: WorklistDocument, wanted: Selection, *, as_json: bool) -> Non
 
     items = replace(wanted, since="").of((*shown.items, *shown.closed))
     made = digests.daily_digest(items, shown, wanted.since)
-    _write(digests.digest_json(made) if as_json else digests.digest_markdown(made))
+    text = digests.digest_markdown(made, terminal=sys.stdout.isatty())
+    _write(digests.digest_json(made) if as_json else text)
 
 
 def _write(data: bytes) -> None:

@@ -103,7 +103,7 @@ def state(facts: ProposeFacts) -> str:
 
 def proof(facts: ProposeFacts) -> str:
     tier = facts.item.proof if facts.item else ""
-    return "" if tier == "verified" else f"it is {tier}, not verified"
+    return "" if tier == "verified" else f"it is {tier}, not confirmed"
 
 
 def repro(facts: ProposeFacts) -> str:

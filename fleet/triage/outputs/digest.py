@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from fleet.text import markdown, markdown_code
+from fleet.clock import minute, minutes
+from fleet.text import clean, markdown, markdown_code
 from fleet.triage.items.life import OPEN
 from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.document import LogPosition, WorklistHeader, sentence
@@ -88,21 +89,24 @@ def digest_json(digest: DailyDigest) -> bytes:
     return dump(asdict(digest))
 
 
-def digest_markdown(digest: DailyDigest) -> bytes:
-    """The digest for people: counts in the first lines, then the titles of each group."""
+def digest_markdown(digest: DailyDigest, *, terminal: bool = False) -> bytes:
+    """The digest for people: counts in the first lines, then the titles of each group; without any mark of
+    Markdown for a terminal."""
+    said, code = (clean, clean) if terminal else (markdown, markdown_code)
+    head, since = ("", f"{minute(digest.since)} UTC") if terminal else ("#", digest.since)
     groups = {name: getattr(digest, name) for name in GROUPS}
     counts = ", ".join(f"{len(lines)} {name}" for name, lines in groups.items())
     if digest.strangers:
         groups |= {"new from strangers": digest.strangers}
         counts += f", {len(digest.strangers)} new from strangers"
-    text = [f"# Since {digest.since}: {counts}", "", f"{sentence(digest.as_of)}."]
+    read = minutes(sentence(digest.as_of)) if terminal else sentence(digest.as_of)
+    text = [f"{head} Since {since}: {counts}".lstrip(), "", f"{read}."]
     for name, lines in groups.items():
         if not lines:
             continue
-        text += ["", f"## {name.capitalize()}: {len(lines)}", ""]
+        text += ["", f"{head * 2} {name.capitalize()}: {len(lines)}".lstrip(), ""]
         text += [
-            f"- {markdown(one.severity)}, {markdown(one.surface)}: {markdown(one.title)} "
-            f"({markdown_code(one.fingerprint)})"
+            f"- {said(one.severity)}, {said(one.surface)}: {said(one.title)} ({code(one.fingerprint)})"
             for one in lines[:SHOWN]
         ]
         text += [f"- {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []

@@ -166,3 +166,10 @@ def test_the_digest_for_people() -> None:
         "",
         "- high, ux: old and open (`000000000002`)",
     ]
+
+
+def test_a_digest_on_a_terminal_has_no_marks_of_markdown() -> None:
+    hostile = replace(ITEMS[0], title="GET /a_b: [x](y) *z* `q`")
+    text = digest_markdown(daily_digest([hostile], HEADER, DAY), terminal=True).decode()
+    assert "GET /a_b: [x](y) *z* `q` (" in text
+    assert not {"#", "\\"} & {*text}
