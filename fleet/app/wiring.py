@@ -23,7 +23,7 @@ from fleet.chain.node.rpc import Rpc
 from fleet.chain.signing.judge import SigningLimits
 from fleet.chain.signing.never import NeverList
 from fleet.chain.signing.signer import JournalledTx, Keys, Signer
-from fleet.chain.signing.sponsor import Sponsor
+from fleet.chain.signing.sponsor import SponsoredKeys, Stipends
 from fleet.clock import Clock, SystemClock
 from fleet.config import FleetConfig, LiveConfig, Platform, SinkSection, key_file
 from fleet.config.files import beside
@@ -57,6 +57,7 @@ def fences(state: Path, never: NeverList, platform: Platform) -> SigningLimits:
         rung=partial(rung_now, state),
         never=never,
         stipend_wei=platform.sponsor.max_wei,
+        may_sponsor=platform.sponsor.mode == "sponsored",
         token=platform.chain.token,
         log=platform.log_contract,
         agent=platform.agent.agent if platform.agent else None,
@@ -163,7 +164,7 @@ def _chain_side(fence: Bootstrap, rpc: Rpc, signer: Signer, *, posts: bool) -> C
     identity, log = signer.author, log_of(fence.platform, fence.state, rpc, signer)
     return ChainSide(
         signer=signer,
-        sponsor=Sponsor(rpc, signer),
+        sponsor=(SponsoredKeys if fence.platform.sponsor.mode == "sponsored" else Stipends)(rpc, signer),
         names=Names(rpc, fence.platform.chain.diamond),
         log=log if posts else MutedLog(log),
         identity=identity,

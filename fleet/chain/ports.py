@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, Protocol
 
+import anyio
+
 from fleet.chain.keys import Secret
 from fleet.chain.node.codec import Entry
 from fleet.errors import FleetError, TxFailed
@@ -30,8 +32,9 @@ class TxRequest:
     """A request to sign one transaction. Wei; `max_fee` and `tip` per gas, None for the going rate.
 
     `charge` names the unit charged to the budget of `run` right before the signature; `none` is free.
-    Only the janitor path sets `cleanup`: releasing and sweeping what a run recorded is permitted at every
-    rung; STOP pauses it too.
+    `sponsored`: the sponsor sends it in the throwaway key's stead (EIP-7702); without calldata it only takes
+    the key's delegate away. Only the janitor path sets `cleanup`: releasing and sweeping what a run recorded
+    is permitted at every rung; STOP pauses it too.
     """
 
     role: Role
@@ -46,6 +49,7 @@ class TxRequest:
     cleanup: bool = False
     max_fee: int | None = None
     tip: int = 0
+    sponsored: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +126,8 @@ class RunScope:
 
     `payer` is charged for the run's signatures; without a payer only free ones are signed.
     `prefix` is `qa-<run>-`. `minted` maps id to name; the signer adds an id when its
-    `Registered` event names a throwaway key of this run. `stipend_wei` is what the sponsor has paid.
+    `Registered` event names a throwaway key of this run. `stipend_wei` is what the sponsor has paid, or may
+    have to pay for what it has sent.
     """
 
     run: str
@@ -131,6 +136,8 @@ class RunScope:
     payer: Payer | None = None
     minted: dict[int, str] = field(default_factory=dict)
     stipend_wei: int = 0
+    acting: anyio.Lock = field(default_factory=anyio.Lock)
+    """Held while a key acts at the sponsor's cost: the next call's number follows from the last one's."""
 
 
 class TxJournal(Protocol):
@@ -188,6 +195,22 @@ class SignerPort(Protocol):
 
     async def look_up(self, hashes: Sequence[str]) -> tuple[int, list[Receipt | None]]:
         """The newest block, and receipts by hash (None without one that counts)."""
+
+
+class SponsorPort(Protocol):
+    """Pays for what the throwaway keys of runs do."""
+
+    async def act(self, scope: RunScope, request: TxRequest, *, check: bool = True) -> Receipt:
+        """Submit a throwaway key's transaction at the sponsor's cost, as `SignerPort.submit` does."""
+
+    async def act_again(self, scope: RunScope, label: str, raw: bytes) -> Settlement:
+        """Repeat clean-up whose bytes could not be sent again, when its key is destroyed."""
+
+    async def sweep(self, scope: RunScope, label: str) -> int:
+        """Take a key's delegate away, and send its whole balance back; return the wei sent."""
+
+    async def void(self, scope: RunScope, label: str) -> None:
+        """Use up the key's nonce: what it has authorised and was not sent comes to nothing."""
 
 
 class NamesPort(Protocol):

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from fleet.chain.signing.delegate import DELEGATE
 from fleet.devnet.artifact import ARTIFACTS, CONTRACTS
 from fleet.errors import FleetError
 from fleet.files import ROOT
@@ -25,7 +26,7 @@ SETTINGS: dict[str, Any] = {
     "evmVersion": EVM_VERSION,
     "optimizer": {"enabled": True, "runs": 200},
     "metadata": {"bytecodeHash": "none", "appendCBOR": False},
-    "outputSelection": {"*": {"*": ["abi", "evm.bytecode.object"]}},
+    "outputSelection": {"*": {"*": ["abi", "evm.bytecode.object", "evm.deployedBytecode.object"]}},
 }
 
 
@@ -43,7 +44,10 @@ def compile_contracts() -> dict[str, str]:
     complaints = [str(error.get("formattedMessage", error)) for error in answer.get("errors", [])]
     if complaints:
         raise FleetError("solc: " + "\n".join(complaints), remedy="fix fleet/devnet/contracts")
-    return {name: _artifact(name, answer["contracts"][f"{name}.sol"][name]) for name in CONTRACTS}
+    return {
+        name: _artifact(name, answer["contracts"][f"{name}.sol"][name])
+        for name in (*CONTRACTS, DELEGATE.stem)
+    }
 
 
 def _artifact(name: str, output: dict[str, Any]) -> str:
@@ -53,6 +57,8 @@ def _artifact(name: str, output: dict[str, Any]) -> str:
         "abi": output["abi"],
         "bytecode": "0x" + output["evm"]["bytecode"]["object"],
     }
+    if name == DELEGATE.stem:
+        document["runtime"] = "0x" + output["evm"]["deployedBytecode"]["object"]
     return json.dumps(document, indent=1) + "\n"
 
 
@@ -83,6 +89,7 @@ def find_node() -> str:
 def main() -> None:
     """Writes one JSON file per contract and removes files without a contract."""
     texts = compile_contracts()
+    DELEGATE.write_text(texts.pop(DELEGATE.stem), "utf-8")
     ARTIFACTS.mkdir(exist_ok=True)
     for stale in ARTIFACTS.glob("*.json"):
         if stale.stem not in texts:

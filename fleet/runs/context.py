@@ -17,10 +17,9 @@ from fleet.chain.log.choice import MutedLog
 from fleet.chain.log.own_entries import OwnEntries
 from fleet.chain.node.abi import Function
 from fleet.chain.node.digest import metadata_key
-from fleet.chain.ports import FeedbackPort, NamesPort
+from fleet.chain.ports import FeedbackPort, NamesPort, SponsorPort
 from fleet.chain.signing.never import NeverList
 from fleet.chain.signing.signer import Signer
-from fleet.chain.signing.sponsor import Sponsor
 from fleet.clock import Clock
 from fleet.config import FleetConfig, LiveConfig, Platform, WebSection
 from fleet.drivers.session import RunOver
@@ -115,7 +114,7 @@ class ChainSide:
     """The platform's chain, for runs. `identity` is the address that posts, `own` what it has posted."""
 
     signer: Signer
-    sponsor: Sponsor
+    sponsor: SponsorPort
     names: NamesPort
     log: FeedbackPort
     identity: str

@@ -18,7 +18,7 @@ from fleet.chain.ports import Charge, Paid, Role, RunScope, TxRequest
 from fleet.chain.run_keys import RunKeys
 from fleet.chain.signing.judge import SigningLimits
 from fleet.chain.signing.signer import Keys, Signer
-from fleet.chain.signing.sponsor import Sponsor
+from fleet.chain.signing.sponsor import Stipends
 from fleet.clock import SystemClock
 from fleet.config import ChainSection, GasSection
 from fleet.devnet import node
@@ -104,7 +104,7 @@ class Kit:
         return RunWallet(
             scope,
             self.signer,
-            Sponsor(self.rpc, self.signer),
+            Stipends(self.rpc, self.signer),
             self.names,
             diamond=self.chain.at.diamond,
             gas=GAS,
@@ -162,6 +162,7 @@ async def make_kit(
     deadline_s: float = 5.0,
     log: str | None = None,
     agent: int | None = None,
+    may_sponsor: bool = False,
     **section: Any,
 ) -> Kit:
     identity, sponsor, dial, journal = fresh(), fresh(), Dial(), MemoryJournal()
@@ -172,7 +173,9 @@ async def make_kit(
         chain.section(**section),
         journal,
         keys=Keys(identity=identity, sponsor=sponsor),
-        fences=SigningLimits(rung=dial, never=never, stipend_wei=stipend_wei, log=log, agent=agent),
+        fences=SigningLimits(
+            rung=dial, never=never, stipend_wei=stipend_wei, log=log, agent=agent, may_sponsor=may_sponsor
+        ),
         deadline_s=deadline_s,
     )
     return Kit(chain, rpc, signer, identity, sponsor, dial, journal)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from fleet.chain.keys import auth_token
 from fleet.chain.node import abi
 from fleet.chain.node.digest import is_address
-from fleet.chain.ports import NamesPort, Receipt, Role, RunScope, SignerPort, TxRequest
-from fleet.chain.signing.sponsor import Sponsor
+from fleet.chain.ports import NamesPort, Receipt, Role, RunScope, SignerPort, SponsorPort, TxRequest
 from fleet.clock import Clock
 from fleet.config import GasSection
 from fleet.errors import Refused, TxFailed
-from tests.doubles.chain import MemorySponsor
 
 _RELEASE = abi.FUNCTIONS["releaseName"]
 
@@ -25,7 +22,7 @@ class RunWallet:
         self,
         scope: RunScope,
         signer: SignerPort,
-        sponsor: Sponsor | MemorySponsor,
+        sponsor: SponsorPort,
         names: NamesPort,
         *,
         diamond: str,
@@ -122,10 +119,7 @@ class RunWallet:
         if not is_address(request.to) or request.key not in self.scope.keys.addresses():
             raise Refused("a transaction needs a recipient and one of this run's keys", rule="key")
         await self._signer.check(request)  # before it is paid for
-        fee = await self._sponsor.fund(
-            self.scope, request.key, gas=request.gas, value=request.value, cleanup=request.cleanup
-        )
-        return await self._signer.submit(dataclasses.replace(request, max_fee=fee), check=check)
+        return await self._sponsor.act(self.scope, request, check=check)
 
     def _label(self, owner: str) -> str:
         for label, address in self.scope.keys.addresses().items():

@@ -14,7 +14,7 @@ from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import Charge, FeedbackPort, Role, RunScope, SignerPort, TxRequest
 from fleet.chain.run_keys import RunKeys
 from fleet.chain.signing.judge import PAYS, SigningLimits, check_charge
-from fleet.chain.signing.sponsor import Sponsor
+from fleet.chain.signing.sponsor import Stipends
 from fleet.errors import BudgetExceeded, Refused
 from tests.chain.conftest import Chain, Dial, Purse, make_kit
 from tests.doubles.chain import DIAMOND, MemoryChain, MemorySponsor
@@ -29,7 +29,7 @@ class Till:
     """One open run with a key of its own, and its budget."""
 
     signer: SignerPort
-    sponsor: Sponsor | MemorySponsor
+    sponsor: Stipends | MemorySponsor
     log: FeedbackPort
     scope: RunScope
     purse: Purse
@@ -62,7 +62,7 @@ async def till(request: pytest.FixtureRequest, chain: Chain, tmp_path: Path) -> 
     async with Rpc(chain.rpc.url) as rpc:
         kit = await make_kit(chain, rpc)
         kit.signer.open_run(scope)
-        yield Till(kit.signer, Sponsor(rpc, kit.signer), kit.log, scope, purse, chain.at.diamond)
+        yield Till(kit.signer, Stipends(rpc, kit.signer), kit.log, scope, purse, chain.at.diamond)
     assert await chain.rpc.call("evm_revert", [snapshot])
 
 

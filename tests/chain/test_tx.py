@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+import rlp
 from eth_account import Account
 from eth_account.typed_transactions.dynamic_fee_transaction import DynamicFeeTransaction
 from eth_account.typed_transactions.typed_transaction import TypedTransaction
@@ -11,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.chain.keys import Secret, address_of
-from fleet.chain.signing.tx import HALF_N, UnsignedTx, parse, sign, tx_hash
+from fleet.chain.signing.tx import HALF_N, UnsignedTx, authorize, parse, sign, tx_hash
 
 WORD = st.integers(0, 2**64 - 1)
 KEYS = st.integers(1, 2**255).map(lambda number: number.to_bytes(32, "big"))
@@ -57,6 +60,70 @@ def test_own_bytes_are_read_back(tx: UnsignedTx, raw_key: bytes) -> None:
     assert tx_hash(signed.raw) == signed.hash
 
 
+@given(TXS, KEYS, KEYS, st.integers(0, 2**40))
+def test_what_a_key_authorises_and_who_sends_it_equal_eth_account(
+    tx: UnsignedTx, raw_key: bytes, authority: bytes, nonce: int
+) -> None:
+    theirs = Account.sign_authorization(
+        {"chainId": tx.chain_id, "address": bytes.fromhex(tx.to[2:]), "nonce": nonce}, authority
+    )
+    ours = authorize(Secret(authority), chain_id=tx.chain_id, address=tx.to, nonce=nonce)
+    assert (ours.y_parity, ours.r, ours.s) == (theirs.y_parity, theirs.r, theirs.s)
+    assert ours.authority == address_of(Secret(authority)) == "0x" + bytes(theirs.authority).hex()
+    listed = {
+        "type": 4,
+        "chainId": tx.chain_id,
+        "nonce": tx.nonce,
+        "maxPriorityFeePerGas": tx.tip,
+        "maxFeePerGas": tx.max_fee,
+        "gas": tx.gas,
+        "to": bytes.fromhex(tx.to[2:]),
+        "value": tx.value,
+        "data": tx.data,
+        "authorizationList": [theirs],
+    }
+    sent = replace(tx, authorizations=(ours,))
+    signed = sign(sent, Secret(raw_key))
+    assert signed.raw == bytes(Account.sign_transaction(listed, raw_key).raw_transaction)
+    assert parse(signed.raw) == (sent, address_of(Secret(raw_key)))
+
+
+LISTED = replace(
+    UnsignedTx(chain_id=1, nonce=0, tip=0, max_fee=1, gas=21_000, to="0x" + "11" * 20),
+    authorizations=(authorize(Secret(b"\x02" * 32), chain_id=1, address="0x" + "22" * 20, nonce=0),),
+)
+
+
+@pytest.mark.parametrize(
+    ("at", "value"),
+    [
+        (9, []),
+        (9, b""),
+        (9, [b""]),
+        (9, [[b""] * 6]),
+        (9, [[b"", b"\x22" * 20, b"", b"", b"", []]]),
+        (8, [b"x"]),
+    ],
+)
+def test_other_lists_of_authorisations_are_not_read(at: int, value: object) -> None:
+    fields = rlp.decode(sign(LISTED, Secret(b"\x01" * 32)).raw[1:])
+    fields[at] = value
+    with pytest.raises(ValueError, match=r"."):
+        parse(b"\x04" + rlp.encode(fields))
+
+
+def test_an_authorisation_with_a_signature_in_its_other_form_names_nobody() -> None:
+    (word,) = LISTED.authorizations
+    for other in (
+        replace(word, s=2 * HALF_N + 1 - word.s, y_parity=1 - word.y_parity),
+        replace(word, y_parity=27),
+        replace(word, r=0),
+        replace(word, r=2**256),
+    ):
+        with pytest.raises(ValueError, match="signature"):
+            _ = other.authority
+
+
 @given(TXS, KEYS)
 def test_signature_is_low_s_and_deterministic(tx: UnsignedTx, raw_key: bytes) -> None:
     raw = sign(tx, Secret(raw_key)).raw
@@ -66,7 +133,7 @@ def test_signature_is_low_s_and_deterministic(tx: UnsignedTx, raw_key: bytes) ->
 
 @given(st.binary(max_size=60))
 def test_parse_of_anything_is_a_value_error(raw: bytes) -> None:
-    for candidate in (raw, b"\x02" + raw):
+    for candidate in (raw, b"\x02" + raw, b"\x04" + raw):
         with pytest.raises(ValueError, match=r"."):
             parse(candidate)
 

@@ -154,6 +154,8 @@ class Farm:
     spared: int = 0
     registry: Registries | None = None
     """The log of its homes, where it is not the diamond's."""
+    sponsored: bool = False
+    """Whether its keys never hold anything (EIP-7702)."""
 
     async def home(self) -> Home:
         """A fresh state directory whose profile points at the shared devnet."""
@@ -173,6 +175,9 @@ class Farm:
                 await fund(rpc, address_of(load_key(path)), 10**21)
         if at := self.registry:
             post_to_a_registry(state, at)
+        if self.sponsored:
+            profile = state / "devnet" / "devnet.toml"
+            profile.write_text(f'{profile.read_text()}\n[sponsor]\nmode = "sponsored"\n')
         write_dial(state, Rung.EXERCISE, "a test", "test", SystemClock())
         if self.cluster is None:
             return Home(state, state / "fleet.db")

@@ -29,6 +29,12 @@ async def check(homes: Sequence[Home], where: str) -> None:
         assert len(minted) <= 1, (where, "a second exercise", minted)
         for effect in minted:
             assert await Names(rpc, profile.chain.diamond).owner_of_name(effect.ref) == "", where
+            key = effect.data["owner"]
+            assert await rpc.call("eth_getCode", [key, "latest"]) == "0x", (where, "it has a delegate")
+            if profile.sponsor.mode == "sponsored":
+                assert await rpc.balance(key) == 0, (where, "a key holds something")
+                sent = await journal.effects(None, kinds=["tx"])
+                assert not [one for one in sent if one.data["purpose"].startswith("stipend")], where
         for effect in await journal.effects(None, kinds=["key"]):
             assert effect.state in ("released", "failed"), (where, effect.state)
             assert not effect.data.get("key"), where

@@ -32,6 +32,12 @@ async def test_a_run_that_posts_to_a_registry_survives_sigkill(farm: Farm) -> No
     await course.a_run_survives(farm, 1_000, ("effect.resolve", "effect.intend.tx", "finding.set"))
 
 
+async def test_a_run_with_sponsored_keys_survives_sigkill(farm: Farm) -> None:
+    """Nothing is left delegated, and no key ever holds anything (EIP-7702)."""
+    farm.sponsored = True
+    await course.a_run_survives(farm, 60, ("effect.intend.tx", "effect.resolve"))
+
+
 @course.LONG
 async def test_a_recovery_survives_sigkill_after_its_journal_steps(farm: Farm) -> None:
     await course.a_recovery_survives(farm)

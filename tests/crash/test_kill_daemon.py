@@ -26,5 +26,11 @@ async def test_a_run_survives_sigkill_after_its_journal_steps(farm: Farm) -> Non
 
 
 @course.LONG
+async def test_a_run_with_sponsored_keys_survives_sigkill(farm: Farm) -> None:
+    farm.sponsored = True
+    await course.a_run_survives(farm, 1_000, RECORDS_WHAT_HAPPENED)
+
+
+@course.LONG
 async def test_a_recovery_survives_sigkill_after_its_journal_steps(farm: Farm) -> None:
     await course.a_recovery_survives(farm)

@@ -8,6 +8,7 @@ import pytest
 
 from fleet.chain.node.abi import ERRORS, FUNCTIONS
 from fleet.chain.node.digest import keccak256
+from fleet.chain.signing.delegate import DELEGATE
 from fleet.devnet import artifact, solc
 from fleet.devnet.artifact import signatures
 
@@ -168,4 +169,5 @@ def test_the_fleet_s_own_table_agrees_with_the_contracts() -> None:
 
 def test_the_committed_artifacts_are_what_the_pinned_solc_makes() -> None:
     committed = {path.stem: path.read_text("utf-8") for path in artifact.ARTIFACTS.glob("*.json")}
+    committed[DELEGATE.stem] = DELEGATE.read_text("utf-8")
     assert solc.compile_contracts() == committed

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from fleet.chain.signing.policy import EMITS
 from fleet.files import SHIPPED
 from fleet.jail.battery.probes.battery import ALL
 from fleet.jail.battery.scenarios import SCENARIOS
@@ -55,3 +56,13 @@ def test_what_it_says_of_the_service_unit_is_what_the_shipped_unit_sets() -> Non
     assert all(f"\n{name}={value}\n" in unit for name, value in stated)
     for name in set(re.findall(r"`(\w+)`", forbidden)) - {name for name, _ in stated}:
         assert f"\n{name}=" not in unit, name
+
+
+def test_the_calls_that_the_page_names_are_those_of_the_policy() -> None:
+    section = PAGE.read_text("utf-8").partition("## What the fleet signs")[2]
+    rows = {str(role): re.findall(rf"^\| {role} \| (.*) \|$", section, re.M)[0] for role in EMITS}
+    named = {role: set(re.findall(r"`([a-z]+[A-Z]\w*|approve|register)`", row)) for role, row in rows.items()}
+    assert named == {str(role): set(calls) - {""} for role, calls in EMITS.items()}
+    assert [role for role, row in rows.items() if "transfer" in row] == [
+        str(role) for role, calls in EMITS.items() if "" in calls
+    ]

@@ -190,11 +190,21 @@ class MemorySigner:
 
 
 class MemorySponsor:
-    """Makes the same requests as the real sponsor; gas is free."""
+    """Implements SponsorPort: makes the same requests as Stipends; gas is free."""
 
     def __init__(self, state: MemoryState, signer: MemorySigner) -> None:
         self._state = state
         self._signer = signer
+
+    async def act(self, scope: RunScope, request: TxRequest, *, check: bool = True) -> Receipt:
+        await self.fund(scope, request.key, gas=request.gas, value=request.value, cleanup=request.cleanup)
+        return await self._signer.submit(request, check=check)
+
+    async def act_again(self, scope: RunScope, label: str, raw: bytes) -> Settlement:
+        return await self._signer.settle_raw(raw)
+
+    async def void(self, scope: RunScope, label: str) -> None:
+        """No effect: a key in memory has no delegate."""
 
     async def fund(
         self, scope: RunScope, label: str, *, gas: int, value: int = 0, fee: int = 0, cleanup: bool = False

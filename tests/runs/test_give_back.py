@@ -117,7 +117,7 @@ async def rig(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Rig]:
         )
         world = cast(FleetContext, parts)
         made = Rig(chain, journal, Wallet(world, RUN, payer=Rich()), Told(), world)
-        parts.chain.sponsor = SimpleNamespace(fund=chain.sponsor.fund, sweep=made.sweep)
+        parts.chain.sponsor = SimpleNamespace(act=chain.sponsor.act, sweep=made.sweep)
         chain.signer.open_run(made.wallet.scope)
         yield made
 

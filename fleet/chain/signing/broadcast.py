@@ -13,6 +13,7 @@ from fleet.chain.node.errors import Meaning, meaning_of
 from fleet.chain.node.hexes import as_bytes, as_dict, as_int
 from fleet.chain.node.rpc import Call, Rpc, is_oog
 from fleet.chain.ports import Log, Receipt
+from fleet.chain.signing import delegate
 from fleet.chain.signing.tx import UnsignedTx
 from fleet.errors import RpcError, Unfunded, Unreachable
 from fleet.retry import NODE_WRITE, RECEIPT
@@ -136,6 +137,9 @@ class Receipts:
         """The receipt with `failure` and `reason`, found by replaying it on the previous block."""
         if receipt.status == 1:
             return receipt
+        unsigned, sender = delegate.acted(
+            unsigned, sender
+        )  # a sponsored key has its delegate only since then
         call = {
             "from": sender,
             "to": unsigned.to,

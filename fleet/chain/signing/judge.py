@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from fleet.chain.node import abi
-from fleet.chain.node.hexes import as_dict, as_int
+from fleet.chain.node.hexes import as_bytes, as_dict, as_int
 from fleet.chain.node.rpc import Call, Rpc
 from fleet.chain.ports import Charge, Role, RunScope, TxRequest
-from fleet.chain.signing import policy
+from fleet.chain.signing import delegate, policy
 from fleet.chain.signing.tx import UnsignedTx
 from fleet.config import ChainSection
 from fleet.errors import Refused, RpcError, WrongTarget
@@ -35,14 +35,15 @@ _CLEANUP = frozenset(abi.FUNCTIONS[name].selector for name in policy.CLEANUP)
 class SigningLimits:
     """Read at every signature. `rung` is the dial's word, or `stop` while STOP is set.
 
-    `stipend_wei` is the most that the sponsor pays in one run; `token` the ERC-20 of the registration cost;
-    `log` the contract that findings are posted to (None: the diamond), `agent` the id that they are about in
-    a Reputation registry.
+    `stipend_wei` is the most that the sponsor pays in one run; `may_sponsor`: keys may have a delegate;
+    `token` the ERC-20 of the registration cost; `log` the contract that findings are posted to (None: the
+    diamond), `agent` the id that they are about in a Reputation registry.
     """
 
     rung: Callable[[], str]
     never: Container[bytes] = frozenset()
     stipend_wei: int = 10**18
+    may_sponsor: bool = False
     token: str = ""
     log: str | None = None
     agent: int | None = None
@@ -90,6 +91,7 @@ class NodeFacts:
     pending: int
     base_fee: int
     cost: int
+    key: policy.KeyFacts | None = None
 
 
 class Judge:
@@ -130,10 +132,19 @@ class Judge:
 
     def check(self, request: TxRequest, sender: str, node: NodeFacts | None) -> None:
         """Check charge and policy against current facts; Refused names the rule."""
+        policy.check(request, self._facts(request, sender, node))
+
+    def check_sponsored(self, outer: UnsignedTx, request: TxRequest, key: str, node: NodeFacts) -> None:
+        """The same of what the sponsor sends in the stead of `key`, with all that is in it."""
+        if node.key is None:
+            raise Refused("nothing is known of the key", rule="delegate")
+        policy.check_sponsored(outer, request, self._facts(request, key, node), node.key)
+
+    def _facts(self, request: TxRequest, sender: str, node: NodeFacts | None) -> policy.SigningFacts:
         check_charge(request.role, request.charge, gives_back=is_refund(request))
         bound = request.role in (Role.THROWAWAY, Role.SPONSOR)
         scope = self.scope(request.run) if bound else None
-        facts = policy.SigningFacts(
+        return policy.SigningFacts(
             chain_id=self._chain.id,
             node_chain_id=node.chain_id if node else self._chain.id,
             diamond=self._chain.diamond,
@@ -150,9 +161,9 @@ class Judge:
             token=self._limits.token,
             cost=node.cost if node else 0,
             stipend_left=stipend_left(self._limits, scope, request.cleanup) if scope else 0,
+            may_sponsor=self._limits.may_sponsor,
             never=self._limits.never,
         )
-        policy.check(request, facts)
 
     def ask(self) -> None:
         """Refused while STOP is set: asked again right before signed bytes are sent."""
@@ -161,6 +172,8 @@ class Judge:
 
     def may_resend(self, unsigned: UnsignedTx) -> bool:
         """Whether bytes that were approved before a crash may be sent at today's dial."""
+        clears = delegate.is_clearing(unsigned)
+        unsigned, _ = delegate.acted(unsigned, "")
         function = abi.BY_SELECTOR.get(unsigned.data[:4])
         name = function.name if function else ""
         if unsigned.chain_id != self._chain.id or unsigned.data[:4] in self._limits.never:
@@ -168,7 +181,7 @@ class Judge:
         rung = self._rung()
         if rung == "stop":
             return False
-        cleanup = name in policy.CLEANUP or (not unsigned.data and unsigned.to == self._sponsor)
+        cleanup = clears or name in policy.CLEANUP or (not unsigned.data and unsigned.to == self._sponsor)
         return cleanup or unsigned.data[:4] in policy.POSTS or rung in ("exercise", "propose")
 
     def fee(self, request: TxRequest, base_fee: int) -> int:
@@ -189,8 +202,11 @@ class Judge:
         """Base fee of the newest block, wei per gas."""
         return _base_fee(await self._rpc.call("eth_getBlockByNumber", ["latest", False]))
 
-    async def look(self, sender: str, requests: list[TxRequest]) -> NodeFacts:
-        """The node's facts for a signature, in one exchange; WrongTarget when the node changed chains."""
+    async def look(self, sender: str, requests: list[TxRequest], key: str = "") -> NodeFacts:
+        """The node's facts for a signature, in one exchange; WrongTarget when the node changed chains.
+
+        `key` is the throwaway key in whose stead the sponsor sends.
+        """
         calls: list[Call] = [
             ("eth_chainId", []),
             ("eth_getTransactionCount", [sender, "pending"]),
@@ -199,6 +215,13 @@ class Judge:
         if any(request.data[:4] == _APPROVE for request in requests):
             data = "0x" + abi.FUNCTIONS["registrationCost"].selector.hex()
             calls.append(("eth_call", [{"to": self._chain.diamond, "data": data}, "latest"]))
+        if key:
+            calls += [
+                ("eth_getTransactionCount", [key, "latest"]),
+                ("eth_getCode", [key, "latest"]),
+                ("eth_getStorageAt", [key, "0x0", "latest"]),
+                ("eth_getCode", [delegate.delegate_of(sender), "latest"]),
+            ]
         answers = await self._rpc.batch(calls)
         for answer in answers:
             if isinstance(answer, RpcError):
@@ -209,14 +232,27 @@ class Judge:
                 f"{self._rpc.url} is chain {chain_id} now; the profile says chain.id = {self._chain.id}",
                 remedy="check chain.rpc and chain.id in the platform profile; nothing was signed",
             )
+        about_key = [answers.pop() for _ in range(4)][::-1] if key else ()
         cost = as_int(answers[3]) if len(answers) > 3 else 0
-        return NodeFacts(chain_id, as_int(answers[1]), _base_fee(answers[2]), cost)
+        return NodeFacts(chain_id, as_int(answers[1]), _base_fee(answers[2]), cost, _key_facts(*about_key))
 
     def _rung(self) -> str:
         try:
             return str(self._limits.rung())
         except Exception:  # fail closed, whatever the reason
             return "observe"
+
+
+def _key_facts(*answers: object) -> policy.KeyFacts | None:
+    if not answers:
+        return None
+    nonce, code, number, delegate_code = answers
+    return policy.KeyFacts(
+        nonce=as_int(nonce),
+        code="0x" + as_bytes(code).hex(),
+        next=int.from_bytes(as_bytes(number)),
+        delegate_code=as_bytes(delegate_code),
+    )
 
 
 def _base_fee(block: object) -> int:

@@ -9,12 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from fleet.chain.node import abi, reputation
-from fleet.chain.node.digest import is_address
+from fleet.chain.node.digest import ZERO_ADDRESS, is_address
 from fleet.chain.ports import Role, TxRequest
+from fleet.chain.signing import delegate
 from fleet.chain.signing.never import NEVER, RELEASE
+from fleet.chain.signing.tx import UnsignedTx
 from fleet.errors import Refused
 
 MAX_GAS = 50_000_000
@@ -36,7 +39,8 @@ class SigningFacts:
     `rung` is the dial's current word; `stop` means paused, anything unknown means observe.
     `log` is the contract that findings are posted to, "" for none; `agent` the id that they are about in a
     Reputation registry. `cost` is the registration cost, `token` the ERC-20 it is paid in ("" for none).
-    `stipend_left` is what the sponsor may still pay for this run.
+    `stipend_left` is what the sponsor may still pay for this run. `may_sponsor`: throwaway keys may have a
+    delegate.
     """
 
     chain_id: int
@@ -55,7 +59,21 @@ class SigningFacts:
     token: str = ""
     cost: int = 0
     stipend_left: int = 0
+    may_sponsor: bool = False
     never: Container[bytes] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyFacts:
+    """The node's answers about a throwaway key that is sponsored, and the code at its delegate's address.
+
+    `next` is the number of its next call through the delegate.
+    """
+
+    nonce: int
+    code: str
+    next: int
+    delegate_code: bytes
 
 
 def check(tx: TxRequest, facts: SigningFacts) -> None:
@@ -72,11 +90,68 @@ def check(tx: TxRequest, facts: SigningFacts) -> None:
         raise Refused(f"fee of {facts.max_fee} wei per gas is above the cap of {facts.fee_cap}", rule="fee")
     if tx.value < 0:
         raise Refused("a negative value", rule="value")
+    if tx.sponsored and not _may_sponsor(tx, facts):
+        raise Refused("this platform's throwaway keys have no delegate", rule="sponsored")
+    if tx.role is Role.SPONSOR and tx.to.lower() == delegate.DEPLOYER:
+        return _deployment(tx, facts)
     name, args = _decode(tx, facts)
     if name == RELEASE and not is_disposable(facts.minted.get(args[0], ""), facts.prefix):
         raise Refused(f"id {args[0]} was not minted by this run", rule="never")
     _dial(tx, facts, name)
     _ALLOW[tx.role](tx, facts, name, args)
+
+
+def check_sponsored(outer: UnsignedTx, tx: TxRequest, facts: SigningFacts, key: KeyFacts) -> None:
+    """Return if the sponsor may sign this: it makes the key do what `tx` says, which the key may, and lets
+    nobody else act for it. Decodes the authorisations and the call in it; Refused with the name of the rule.
+    """
+    check(tx, facts)
+    if (outer.chain_id, outer.to, outer.value) != (facts.chain_id, facts.sender, 0):
+        raise Refused("the sponsor sends without value to the key itself, on the platform's chain", rule="to")
+    if outer.gas > delegate.gas_of(MAX_GAS) or not 0 <= outer.tip <= outer.max_fee <= facts.fee_cap:
+        raise Refused(f"gas limit {outer.gas} or fee {outer.max_fee} is above the cap", rule="gas")
+    if outer.gas * outer.max_fee > facts.stipend_left:
+        raise Refused(
+            f"this may cost {outer.gas * outer.max_fee} wei; {facts.stipend_left} are left for this run",
+            rule="stipend",
+            remedy="raise sponsor.max_wei in the platform profile",
+        )
+    pinned = delegate.delegate_of(facts.sponsor) if tx.data else ZERO_ADDRESS
+    for one in outer.authorizations:
+        exact = (one.chain_id, one.address, one.nonce) == (facts.chain_id, pinned, key.nonce)
+        if not exact or one.authority != facts.sender:
+            raise Refused(
+                "an authorisation is only for this chain, the key's own nonce and the fleet's delegate",
+                rule="authorization",
+            )
+    if not tx.data:
+        if outer.data or len(outer.authorizations) != 1:
+            raise Refused("what takes a delegate away does nothing else", rule="authorization")
+        return
+    if key.delegate_code != delegate.code_of(facts.sponsor):
+        raise Refused(f"the code at {pinned} is not the fleet's delegate", rule="delegate")
+    if key.code not in ("0x", delegate.POINTER + pinned[2:]):
+        raise Refused(f"{facts.sender} has another delegate: {key.code[:48]}", rule="delegate")
+    if len(outer.authorizations) != (key.code == "0x"):
+        raise Refused("a key authorises its delegate once", rule="authorization")
+    if delegate.call_in(outer.data) != delegate.SponsoredCall(key.next, tx.to.lower(), tx.data):
+        raise Refused("the sponsor's transaction does not make the call that was judged", rule="call")
+
+
+def _may_sponsor(tx: TxRequest, facts: SigningFacts) -> bool:
+    """Taking a delegate away is always possible."""
+    return tx.role is Role.THROWAWAY and (facts.may_sponsor or (tx.cleanup and not tx.data))
+
+
+def _deployment(tx: TxRequest, facts: SigningFacts) -> None:
+    """The one call of the sponsor's own: it deploys its delegate, and nothing else."""
+    _dial(tx, facts, "a deployment")
+    if tx.data != delegate.deployment(facts.sponsor) or not facts.may_sponsor or tx.value:
+        raise Refused(
+            "the sponsor pays throwaway keys and deploys their delegate; it calls nothing", rule="role"
+        )
+    if tx.gas * facts.max_fee > facts.stipend_left:
+        raise Refused("the delegate costs more than is left for this run", rule="stipend")
 
 
 def is_disposable(name: str, prefix: str) -> bool:
@@ -172,7 +247,7 @@ def _to_diamond(tx: TxRequest, facts: SigningFacts) -> None:
 
 
 def _identity(tx: TxRequest, facts: SigningFacts, name: str, args: tuple[Any, ...]) -> None:
-    if tx.data[:4] not in POSTS:
+    if name not in EMITS[Role.IDENTITY]:
         raise Refused(f"the identity signs submitFeedback, not {name or 'a transfer'}", rule="role")
     _may_post(facts.never)
     if not facts.log:
@@ -194,7 +269,7 @@ def _identity(tx: TxRequest, facts: SigningFacts, name: str, args: tuple[Any, ..
 
 
 def _sponsor(tx: TxRequest, facts: SigningFacts, name: str, _args: tuple[Any, ...]) -> None:
-    if name or tx.to.lower() not in facts.throwaways:
+    if name not in EMITS[Role.SPONSOR] or tx.to.lower() not in facts.throwaways:
         raise Refused("the sponsor pays only this run's throwaway keys", rule="role")
     if tx.value > facts.stipend_left:
         raise Refused(
@@ -220,7 +295,7 @@ def _throwaway(tx: TxRequest, facts: SigningFacts, name: str, args: tuple[Any, .
     elif name in ("setMetadata", "releaseName"):
         if not is_disposable(facts.minted.get(args[0], ""), facts.prefix):
             raise Refused(f"id {args[0]} was not minted by this run", rule="minted")
-    elif name not in ("claimDaily", "clearMain"):
+    elif name not in EMITS[Role.THROWAWAY]:
         raise Refused(f"a throwaway key does not sign {name}", rule="role")
 
 
@@ -238,9 +313,24 @@ def _operator(tx: TxRequest, facts: SigningFacts, name: str, args: tuple[Any, ..
     _to_diamond(tx, facts)
     if name == "submitFeedback":
         check_text(args[0])
-    elif name not in ("register", "setMetadata", "registerMain", "clearMain"):
+    elif name not in EMITS[Role.OPERATOR]:
         raise Refused(f"the operator does not sign {name or 'a transfer'} here", rule="role")
 
+
+EMITS: Mapping[Role, frozenset[str]] = MappingProxyType(
+    {
+        Role.IDENTITY: frozenset({"submitFeedback", *(one.name for one in reputation.WRITES.values())}),
+        Role.SPONSOR: frozenset({""}),
+        Role.THROWAWAY: frozenset(
+            {"", "approve", "register", "setMetadata", RELEASE, "claimDaily", "clearMain"}
+        ),
+        Role.OPERATOR: frozenset(
+            {"approve", "submitFeedback", "register", "setMetadata", "registerMain", "clearMain"}
+        ),
+    }
+)
+"""Every call that the fleet can sign, by the key that makes it; "" is a transfer. The sponsor also deploys
+its delegate, and sends a throwaway key's calls through it: each is judged as if the key signed it."""
 
 _ALLOW: Mapping[Role, Callable[[TxRequest, SigningFacts, str, tuple[Any, ...]], None]] = {
     Role.IDENTITY: _identity,

@@ -13,6 +13,7 @@ from typing import Literal
 from fleet.chain.node.reputation import entry_text
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import Receipt, Role, Settlement, TxJournal, TxRequest
+from fleet.chain.signing import delegate
 from fleet.chain.signing.broadcast import Broadcast, Receipts, is_taken
 from fleet.chain.signing.judge import Judge
 from fleet.chain.signing.tx import UnsignedTx, parse, tx_hash
@@ -86,8 +87,15 @@ class Recovery:
         return ends
 
     async def is_dead(self, raw: bytes) -> bool:
-        """Whether these bytes can never be mined: their nonce is used, or their sender cannot pay."""
+        """Whether these bytes can never do anything: their nonce is used, or their sender cannot pay, or the
+        key that a sponsor sends them to has no delegate and has used the nonce of its authorisation.
+        """
         unsigned, sender = parse(raw)
+        if delegate.call_in(unsigned.data):
+            code = await self._rpc.call("eth_getCode", [unsigned.to, "latest"])
+            used = await self._receipts.used(unsigned.to, final=False)
+            if code == "0x" and all(one.nonce < used for one in unsigned.authorizations):
+                return True
         if await self._receipts.used(sender, final=False) > unsigned.nonce:
             return True
         return await self._rpc.balance(sender) < unsigned.gas * unsigned.max_fee + unsigned.value

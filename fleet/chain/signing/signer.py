@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import CLOCK_BOOTTIME, clock_gettime
 from typing import Any
 
@@ -14,6 +14,7 @@ from fleet.chain.node import abi, codec
 from fleet.chain.node.digest import ZERO_ADDRESS
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import Charge, Receipt, Role, RunScope, Settlement, TxJournal, TxRequest
+from fleet.chain.signing import delegate
 from fleet.chain.signing.broadcast import (
     Broadcast,
     NonceBook,
@@ -25,7 +26,7 @@ from fleet.chain.signing.broadcast import (
 )
 from fleet.chain.signing.judge import Judge, NodeFacts, SigningLimits
 from fleet.chain.signing.recovery import Recovery
-from fleet.chain.signing.tx import SignedTx, UnsignedTx, sign
+from fleet.chain.signing.tx import Authorization, SignedTx, UnsignedTx, authorize, sign
 from fleet.config import ChainSection
 from fleet.errors import ChainError, FleetError, Refused, RpcError, TryAgain, TxFailed
 from fleet.retry import NONCE_TAKEN
@@ -124,7 +125,9 @@ class Signer:
     async def check(self, request: TxRequest) -> None:
         """Refused when `submit` would refuse this now; nothing is charged or signed."""
         sender = address_of(self._key(request))
-        self._judge.check(request, sender, await self._judge.look(sender, [request]))
+        actor = self._actor(request, sender)
+        key = actor if request.sponsored else ""
+        self._judge.check(request, actor, await self._judge.look(sender, [request], key))
 
     async def admit_entry(self, text: str, *, run: str, charge: Charge) -> str:
         """Judge and charge an entry of a log that takes no signature; return its sender."""
@@ -146,10 +149,12 @@ class Signer:
         """The first half of `submit_many`, up to acceptance by the node."""
         if len({(request.role, request.run, request.key) for request in requests}) != 1:
             raise ValueError("requests of one broadcast share one key")
+        if len(requests) > 1 and any(request.sponsored for request in requests):
+            raise ValueError("a sponsored key makes one call at a time")
         key = self._key(requests[0])
         sender = address_of(key)
         for request in requests:
-            await self._judge.admit(request, sender)
+            await self._judge.admit(request, self._actor(request, sender))
         nonces = self._nonces.of(sender)
         sent: list[AcceptedTx | FleetError] = []
         async with nonces.lock:
@@ -195,12 +200,23 @@ class Signer:
         return await self._recovery.is_dead(raw)
 
     def _key(self, request: TxRequest) -> Secret:
-        if request.role is Role.THROWAWAY:
+        """The key that signs the transaction."""
+        if request.role is Role.THROWAWAY and not request.sponsored:
             return self._judge.scope(request.run).keys.get(request.key)
-        key = self._standing[request.role]
+        role = Role.SPONSOR if request.sponsored else request.role
+        key = self._standing[role]
         if key is None:
-            raise Refused(f"this process holds no {request.role} key", rule="key")
+            raise Refused(f"this process holds no {role} key", rule="key")
         return key
+
+    def _actor(self, request: TxRequest, sender: str) -> str:
+        """Who makes the call: the sender, or the throwaway key in whose stead the sponsor sends."""
+        if not request.sponsored:
+            return sender
+        address = self._judge.scope(request.run).keys.addresses().get(request.key)
+        if address is None:
+            raise Refused(f"this run has no key {request.key!r}", rule="key")
+        return address
 
     async def _chunk(
         self, nonces: SenderNonces, requests: Sequence[TxRequest], key: Secret, sender: str
@@ -217,7 +233,8 @@ class Signer:
                 break
             if attempt:
                 await anyio.sleep(NONCE_TAKEN.pause(attempt - 1))
-            node = await self._judge.look(sender, [requests[place] for place in left])
+            actor = self._actor(requests[0], sender) if requests[0].sponsored else ""
+            node = await self._judge.look(sender, [requests[place] for place in left], actor)
             nonce = await nonces.first(node.pending) if held is None else held
             drafts = [
                 self._draft(place, requests[place], key, sender, node, nonce + step)
@@ -231,9 +248,7 @@ class Signer:
         self, place: int, request: TxRequest, key: Secret, sender: str, node: NodeFacts, nonce: int
     ) -> _Draft:
         """Judge again and sign, without an await in between: the dial cannot change there."""
-        self._judge.check(request, sender, node)
-        if request.role is Role.SPONSOR:
-            self._judge.scope(request.run).stipend_wei += request.value
+        self._judge.check(request, self._actor(request, sender), node)
         unsigned = UnsignedTx(
             chain_id=self._chain_id,
             nonce=nonce,
@@ -244,7 +259,31 @@ class Signer:
             value=request.value,
             data=request.data,
         )
+        if request.sponsored:
+            unsigned = self._sponsored(unsigned, request, sender, node)
+        if request.sponsored or request.role is Role.SPONSOR:
+            cost = unsigned.gas * unsigned.max_fee if request.sponsored or request.data else 0
+            self._judge.scope(request.run).stipend_wei += request.value + cost
         return _Draft(place, unsigned, sign(unsigned, key))
+
+    def _sponsored(self, direct: UnsignedTx, request: TxRequest, sponsor: str, node: NodeFacts) -> UnsignedTx:
+        """What the sponsor sends in the stead of a key, judged with all that is in it; the key signs only an
+        authorisation, and only if it needs one.
+        """
+        key, actor = node.key, self._actor(request, sponsor)
+        assert key is not None
+        if request.data:
+            pinned, gas = delegate.delegate_of(sponsor), delegate.gas_of(direct.gas)
+            data = delegate.call_data(key.next, direct.to, direct.data)
+        else:
+            pinned, gas, data = ZERO_ADDRESS, direct.gas, b""
+        words: tuple[Authorization, ...] = ()
+        if not request.data or key.code == "0x":
+            secret = self._judge.scope(request.run).keys.get(request.key)
+            words = (authorize(secret, chain_id=self._chain_id, address=pinned, nonce=key.nonce),)
+        outer = replace(direct, to=actor, data=data, gas=gas, authorizations=words)
+        self._judge.check_sponsored(outer, request, actor, node)
+        return outer
 
     async def _launch(
         self, nonces: SenderNonces, requests: Sequence[TxRequest], drafts: Sequence[_Draft], sender: str
@@ -283,7 +322,9 @@ class Signer:
                 continue
             await self._journal.tx_done(sent.effect, "failed", {"reason": str(answer)})
             if not is_taken(answer):
-                done[place] = refusal(answer, sender, sent.request.role)
+                done[place] = refusal(
+                    answer, sender, Role.SPONSOR if sent.request.sponsored else sent.request.role
+                )
         return done
 
     async def _fresh(self, since: float, effects: Sequence[int]) -> None:
@@ -321,12 +362,13 @@ class Signer:
 
     def _note_mint(self, sent: AcceptedTx, receipt: Receipt) -> None:
         """Record a minted id, only if the diamond itself says that this key registered this name."""
-        if sent.request.role is not Role.THROWAWAY or sent.unsigned.data[:4] != _REGISTER.selector:
+        unsigned, sender = delegate.acted(sent.unsigned, sent.sender)
+        if sent.request.role is not Role.THROWAWAY or unsigned.data[:4] != _REGISTER.selector:
             return
         scope = self._judge.scopes.get(sent.request.run)
-        token_id = minted_id(receipt, self._diamond, sent.sender)
+        token_id = minted_id(receipt, self._diamond, sender)
         if scope is not None and token_id:
-            (scope.minted[token_id],) = codec.decode(_REGISTER.inputs, sent.unsigned.data[4:])
+            (scope.minted[token_id],) = codec.decode(_REGISTER.inputs, unsigned.data[4:])
 
 
 _REGISTER = abi.FUNCTIONS["register"]

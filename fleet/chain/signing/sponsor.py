@@ -1,19 +1,51 @@
-"""Stipends: a throwaway key gets the exact cost of its next transaction, and returns the rest."""
+"""Who pays for what throwaway keys do, in one of two ways behind SponsorPort (decision 90).
+
+Stipends       a key gets the exact cost of its next transaction, and returns the rest
+SponsoredKeys  a key never holds anything: the sponsor sends its calls, through a delegate (EIP-7702)
+"""
 
 from __future__ import annotations
 
-from fleet.chain.node.rpc import Rpc
-from fleet.chain.ports import Role, RunScope, SignerPort, TxRequest
+import logging
+from dataclasses import replace
+
+from fleet.chain.keys import address_of, fresh
+from fleet.chain.node.digest import ZERO_ADDRESS
+from fleet.chain.node.hexes import as_bytes, as_int
+from fleet.chain.node.rpc import Call, Rpc
+from fleet.chain.ports import Receipt, Role, RunScope, Settlement, SignerPort, TxRequest
+from fleet.chain.signing import delegate
+from fleet.chain.signing.judge import is_refund
+from fleet.chain.signing.tx import authorize, parse
+from fleet.errors import Refused, RpcError, TryAgain
 
 TRANSFER_GAS = 21_000
+CLEAR_GAS = 80_000
+"""Taking a delegate away: 21,000 and 25,000 for its authorisation, and what a chain may add."""
+_AUTHORISATION_GAS = 12_500
+"""What an authorisation costs at least (EIP-7702, PER_AUTH_BASE_COST)."""
+_LOG = logging.getLogger("fleet")
 
 
-class Sponsor:
-    """Pays through the signer, so that every stipend passes the policy and the run's limit."""
+class Stipends:
+    """Implements SponsorPort: pays through the signer, so that each stipend passes policy and limit."""
 
     def __init__(self, rpc: Rpc, signer: SignerPort) -> None:
         self._rpc = rpc
         self._signer = signer
+
+    async def act(self, scope: RunScope, request: TxRequest, *, check: bool = True) -> Receipt:
+        """Fund the key for this transaction and submit it."""
+        fee = await self.fund(
+            scope, request.key, gas=request.gas, value=request.value, cleanup=request.cleanup
+        )
+        return await self._signer.submit(replace(request, max_fee=fee), check=check)
+
+    async def act_again(self, scope: RunScope, label: str, raw: bytes) -> Settlement:
+        """Replace the stipend that these bytes were paid with, and send them again."""
+        unsigned, _ = parse(raw)
+        await self.fund(scope, label, gas=unsigned.gas, fee=unsigned.max_fee, cleanup=True)
+        return await self._signer.settle_raw(raw)
 
     async def fund(
         self, scope: RunScope, label: str, *, gas: int, value: int = 0, fee: int = 0, cleanup: bool = False
@@ -43,9 +75,14 @@ class Sponsor:
     async def sweep(self, scope: RunScope, label: str) -> int:
         """Send the key's whole balance back to the sponsor; return the wei sent.
 
-        Dust below the price of the transfer stays: moving it would cost more than it is worth.
+        Dust below the price of the transfer stays: moving it would cost more than it is worth. A delegate is
+        taken away first, in either way: the profile may have been changed while the key was in use.
         """
         address = scope.keys.addresses()[label]
+        if await self._code(address) != b"":
+            await self.void(scope, label)
+            if await self._code(address) != b"":
+                raise TryAgain(f"{label} still has a delegate after it was cleared")
         fee = await self._signer.max_fee()
         rest = await self._rpc.balance(address) - TRANSFER_GAS * fee
         if rest <= 0:
@@ -66,3 +103,117 @@ class Sponsor:
         )
         await self._signer.submit(request)
         return rest
+
+    async def void(self, scope: RunScope, label: str) -> None:
+        """Authorise the zero address: the key has no delegate then, and its earlier words are used up."""
+        request = TxRequest(
+            role=Role.THROWAWAY,
+            to=self._signer.address(Role.SPONSOR),
+            gas=CLEAR_GAS,
+            charge="none",
+            run=scope.run,
+            key=label,
+            purpose=f"clear {label}",
+            cleanup=True,
+            sponsored=True,
+        )
+        await self._signer.submit(request)
+
+    async def _code(self, address: str) -> bytes:
+        return as_bytes(await self._rpc.call("eth_getCode", [address, "latest"]))
+
+
+class SponsoredKeys(Stipends):
+    """Implements SponsorPort on a chain that knows EIP-7702; on another it is Stipends, and logs why."""
+
+    def __init__(self, rpc: Rpc, signer: SignerPort) -> None:
+        super().__init__(rpc, signer)
+        self._why_not: str | None = None
+
+    async def act(self, scope: RunScope, request: TxRequest, *, check: bool = True) -> Receipt:
+        """Send the call in the key's stead, through its delegate, which is deployed once for a sponsor."""
+        async with scope.acting:
+            if not await self._is_ready(scope, request):
+                return await super().act(scope, request, check=check)
+            return await self._signer.submit(replace(request, sponsored=True), check=check)
+
+    async def act_again(self, scope: RunScope, label: str, raw: bytes) -> Settlement:
+        """The same call anew, where the key still has its delegate: it needs no signature of the key's."""
+        unsigned, _ = parse(raw)
+        if (call := delegate.call_in(unsigned.data)) is None:
+            return await super().act_again(scope, label, raw)
+        request = TxRequest(
+            role=Role.THROWAWAY,
+            to=call.to,
+            data=call.data,
+            gas=unsigned.gas,
+            charge="none",
+            run=scope.run,
+            key=label,
+            purpose=f"release {label}",
+            cleanup=True,
+            sponsored=True,
+        )
+        if not is_refund(request):
+            return Settlement(state="failed", tx="", reason="only clean-up is repeated")
+        receipt = await self._signer.submit(request)
+        return Settlement(state="mined", tx=receipt.tx, receipt=receipt)
+
+    async def _is_ready(self, scope: RunScope, request: TxRequest) -> bool:
+        """Whether the delegate is there, deployed now if need be; False where the chain cannot have it."""
+        sponsor = self._signer.address(Role.SPONSOR)
+        if self._why_not is None:
+            self._why_not = await why_not_sponsored(self._rpc, sponsor)
+            if self._why_not:
+                _LOG.warning("throwaway keys are paid by stipends: %s", self._why_not)
+        if self._why_not:
+            return False
+        place = delegate.delegate_of(sponsor)
+        if await self._code(place) == b"":
+            if request.cleanup:  # nothing was ever sponsored here
+                return False
+            deployment = TxRequest(
+                role=Role.SPONSOR,
+                to=delegate.DEPLOYER,
+                data=delegate.deployment(sponsor),
+                gas=delegate.DEPLOY_GAS,
+                charge="none",
+                run=scope.run,
+                purpose="deploy the delegate",
+            )
+            await self._signer.submit(deployment)
+        if await self._code(place) != delegate.code_of(sponsor):
+            raise Refused(f"the code at {place} is not the fleet's delegate", rule="delegate")
+        return True
+
+
+async def why_not_sponsored(rpc: Rpc, sponsor: str) -> str:
+    """Why this chain's keys cannot be sponsored, "" if they can, by asking what an authorisation costs."""
+    key = fresh()
+    word = authorize(key, chain_id=as_int(await rpc.call("eth_chainId")), address=ZERO_ADDRESS, nonce=0)
+    numbers = {
+        "chainId": word.chain_id,
+        "nonce": word.nonce,
+        "yParity": word.y_parity,
+        "r": word.r,
+        "s": word.s,
+    }
+    signed = {"address": word.address} | {name: hex(number) for name, number in numbers.items()}
+    plain = {"from": sponsor, "to": address_of(key)}
+    calls: list[Call] = [
+        ("eth_getCode", [delegate.DEPLOYER, "latest"]),
+        ("eth_getCode", [delegate.delegate_of(sponsor), "latest"]),
+        ("eth_estimateGas", [plain]),
+        ("eth_estimateGas", [{**plain, "authorizationList": [signed]}]),
+    ]
+    deployer, there, without, with_word = await rpc.batch(calls)
+    for answer in (deployer, there, without):
+        if isinstance(answer, RpcError):
+            raise answer
+    if isinstance(with_word, RpcError):
+        return f"the chain knows no transactions of type 4 (EIP-7702): {with_word}"
+    if as_int(with_word) - as_int(without) < _AUTHORISATION_GAS:
+        return "the chain knows no transactions of type 4 (EIP-7702): it ignores an authorisation"
+    if as_bytes(deployer) == as_bytes(there) == b"":
+        return f"the deterministic deployer is not at {delegate.DEPLOYER}, so nothing can deploy the delegate"
+    return ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from fleet.chain.keys import Secret, auth_token, fresh
@@ -126,7 +125,7 @@ class Wallet:
                 self.keys.keep(effect.ref, Secret(bytes.fromhex(effect.data["key"])))
 
     async def submit(self, key: str, to: str, data: bytes, value: int, gas: int) -> dict[str, Any]:
-        """Send a throwaway key's transaction, paid by a stipend; raises Refused, TxFailed, Unreachable.
+        """Send a throwaway key's transaction, paid by the sponsor; raises Refused, TxFailed, Unreachable.
 
         STOP ends the wait for a receipt too: the effect stays open, and is settled after the resume.
         """
@@ -146,12 +145,11 @@ class Wallet:
             key=key,
             purpose=f"tool {key}",
         )
-        await self._world.chain.signer.check(request)  # before the stipend: a refused act costs nothing
+        await self._world.chain.signer.check(request)  # before it is paid: a refused act costs nothing
         self.acts += 1
 
         async def paid() -> Receipt:
-            fee = await self._world.chain.sponsor.fund(self.scope, key, gas=gas)
-            return await self._world.chain.signer.submit(replace(request, max_fee=fee), check=False)
+            return await self._world.chain.sponsor.act(self.scope, request, check=False)
 
         try:
             receipt = await until_stopped(self._world.state, paid)

@@ -39,10 +39,8 @@ async def release_again(world: FleetContext, name: EffectRow, tell: Callable[[],
     try:
         for raw, unsigned in sent:
             settled = await world.chain.signer.settle_raw(raw)
-            if settled.state == "failed" and unsigned.data:  # the stipend is gone; a sweep needs none
-                gas, fee = unsigned.gas, unsigned.max_fee
-                await world.chain.sponsor.fund(scope, name.ref, gas=gas, fee=fee, cleanup=True)
-                settled = await world.chain.signer.settle_raw(raw)
+            if settled.state == "failed" and unsigned.data:  # what paid it is gone; a sweep needs nothing
+                settled = await world.chain.sponsor.act_again(scope, name.ref, raw)
             if settled.state == "pending":
                 break
     finally:

@@ -12,6 +12,8 @@ from datetime import timedelta
 
 from fleet.chain.node.abi import FUNCTIONS
 from fleet.chain.ports import Role, TxRequest
+from fleet.chain.signing.delegate import call_in
+from fleet.chain.signing.tx import parse
 from fleet.clock import iso
 from fleet.errors import ConfigError, TryAgain
 from fleet.events.model import ResourceReleased
@@ -23,7 +25,7 @@ from fleet.store.rows import EffectRow
 
 RESENT = frozenset({"post", "withdraw"})
 """Purposes of transactions that are sent again after a crash; others are only looked up."""
-ADOPTED = ("stipend ", "release ", "sweep ")
+ADOPTED = ("stipend ", "release ", "sweep ", "clear ")
 """Prefixes of purposes of stipends and clean-up: a peer sends the same bytes."""
 ROUNDS = 3
 """How often a name may reappear during settling before it waits."""
@@ -163,27 +165,26 @@ async def _release(world: FleetContext, run: str, effect: EffectRow, wallet: Wal
     token_id = await world.chain.names.id_of_name(effect.ref)
     wallet.scope.minted[token_id] = effect.ref
     gas = world.platform.gas.release_name
-    fee = await world.chain.sponsor.fund(wallet.scope, effect.ref, gas=gas, cleanup=True)
-    await world.chain.signer.submit(
+    await world.chain.sponsor.act(
+        wallet.scope,
         TxRequest(
             role=Role.THROWAWAY,
             to=world.platform.chain.diamond,
             gas=gas,
             charge="none",
-            max_fee=fee,
             run=run,
             data=FUNCTIONS["releaseName"].encode(token_id),
             key=effect.ref,
             purpose=f"release {effect.ref}",
             cleanup=True,
-        )
+        ),
     )
     if await world.chain.names.owner_of_name(effect.ref):
         raise TryAgain(f"{effect.ref} is still owned after its release", remedy="try again in a minute")
 
 
 async def _nothing_on_its_way(world: FleetContext, run: str, wallet: Wallet) -> None:
-    """A signed transaction that was never seen can no longer arrive: its nonce is used, or its key is empty.
+    """A signed transaction that was never seen can no longer act: its nonce is used, or its key is empty.
 
     On a shared journal its signer may be alive, and a name that it mints now could never be released.
     """
@@ -191,7 +192,12 @@ async def _nothing_on_its_way(world: FleetContext, run: str, wallet: Wallet) -> 
         ours = effect.data.get("role") == Role.THROWAWAY and effect.data.get("key") in wallet.keys.labels()
         if not ours or "status" in effect.data:
             continue
-        if not await world.chain.signer.is_dead(bytes.fromhex(effect.data["raw"])):
+        raw = bytes.fromhex(effect.data["raw"])
+        if await world.chain.signer.is_dead(raw):
+            continue
+        if call_in(parse(raw)[0].data):  # the key's word is in it, and its own next one makes it void
+            await world.chain.sponsor.void(wallet.scope, str(effect.data["key"]))
+        if not await world.chain.signer.is_dead(raw):
             raise TryAgain(
                 f"transaction {effect.ref} of run {run} may still come", remedy="try again in a minute"
             )
