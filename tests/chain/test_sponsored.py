@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fleet.chain.keys import Secret, address_of, fresh
+from fleet.chain.keys import Secret, address_of, create_key, fresh
 from fleet.chain.node import abi
 from fleet.chain.node.digest import ZERO_ADDRESS
 from fleet.chain.node.rpc import Rpc
@@ -17,6 +18,7 @@ from fleet.chain.signing import broadcast, delegate
 from fleet.chain.signing.policy import MAX_GAS, KeyFacts, SigningFacts, check, check_sponsored
 from fleet.chain.signing.sponsor import SponsoredKeys, Stipends, why_not_sponsored
 from fleet.chain.signing.tx import Authorization, UnsignedTx, authorize
+from fleet.cli.operate import doctor
 from fleet.devnet import node
 from fleet.errors import Refused, RpcError, Unreachable
 from tests.chain.conftest import GAS, Chain, Kit, LossyRpc, make_kit
@@ -339,7 +341,13 @@ class TestOnAnvil:
             assert settled.state == ("mined" if request is release else "failed")
             one.kit.dial.word = "exercise"
         assert await one.kit.names.owner_of_name(NAME) == ""
+        one.rpc.drop = 99  # type: ignore[attr-defined]
+        with pytest.raises(Unreachable):
+            await one.sponsor.sweep(one.scope, "a")
+        one.rpc.drop = 0  # type: ignore[attr-defined]
+        one.kit.dial.word = "observe"
         assert (await signer.settle_raw(one.raws[-1])).state == "mined"
+        assert await one.code() == "0x"
 
     async def test_what_may_still_come_is_made_void(self, one: Sponsored) -> None:
         """A suspended daemon may send what it signed after its peer has settled the run."""
@@ -416,3 +424,20 @@ class TestOnAnvil:
         asked = "150b7a02" + f"{0:064x}" * 3 + f"{128:064x}" + f"{0:064x}"
         answer = await one.rpc.call("eth_call", [{"to": one.key, "data": "0x" + asked}])
         assert answer == "0x150b7a02" + "0" * 56
+
+    @pytest.mark.parametrize("mode", ["stipend", "sponsored"])
+    async def test_doctor_says_whether_keys_hold_nothing(
+        self, chain: Chain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+    ) -> None:
+        for name in ("CONFIGURATION_DIRECTORY", "STATE_DIRECTORY"):
+            monkeypatch.setenv(name, str(tmp_path))
+        for folder in ("platforms", "keys"):
+            (tmp_path / folder).mkdir(mode=0o700)
+        profile = f'name = "x"\n[chain]\nrpc = "{chain.rpc.url}"\nid = {chain.at.chain_id}\n'
+        profile += f'diamond = "{chain.at.diamond}"\n[sponsor]\nmode = "{mode}"\n'
+        (tmp_path / "platforms" / "x.toml").write_text(profile)
+        for role in ("identity", "sponsor"):
+            create_key(tmp_path / "keys" / role)
+        rows = [row for row in await doctor.balances("x") if row[0] == "throwaway keys"]
+        said = ("throwaway keys", True, "the chain knows EIP-7702: keys hold nothing")
+        assert rows == ([said] if mode == "sponsored" else [])

@@ -137,9 +137,8 @@ class Receipts:
         """The receipt with `failure` and `reason`, found by replaying it on the previous block."""
         if receipt.status == 1:
             return receipt
-        unsigned, sender = delegate.acted(
-            unsigned, sender
-        )  # a sponsored key has its delegate only since then
+        # from the key itself: in the block before, it may have no delegate
+        unsigned, sender = delegate.acted(unsigned, sender)
         call = {
             "from": sender,
             "to": unsigned.to,

@@ -17,7 +17,7 @@ from fleet.chain.ports import Receipt, Role, RunScope, Settlement, SignerPort, T
 from fleet.chain.signing import delegate
 from fleet.chain.signing.judge import is_refund
 from fleet.chain.signing.tx import authorize, parse
-from fleet.errors import Refused, RpcError, TryAgain
+from fleet.errors import RpcError, TryAgain
 
 TRANSFER_GAS = 21_000
 CLEAR_GAS = 80_000
@@ -160,7 +160,10 @@ class SponsoredKeys(Stipends):
         return Settlement(state="mined", tx=receipt.tx, receipt=receipt)
 
     async def _is_ready(self, scope: RunScope, request: TxRequest) -> bool:
-        """Whether the delegate is there, deployed now if need be; False where the chain cannot have it."""
+        """Whether there is a delegate, deployed now if need be; False where the chain cannot have it.
+
+        Whether it is ours the signer's policy decides, before each signature.
+        """
         sponsor = self._signer.address(Role.SPONSOR)
         if self._why_not is None:
             self._why_not = await why_not_sponsored(self._rpc, sponsor)
@@ -182,8 +185,6 @@ class SponsoredKeys(Stipends):
                 purpose="deploy the delegate",
             )
             await self._signer.submit(deployment)
-        if await self._code(place) != delegate.code_of(sponsor):
-            raise Refused(f"the code at {place} is not the fleet's delegate", rule="delegate")
         return True
 
 
