@@ -18,7 +18,7 @@ from fleet.chain.signing import broadcast, delegate
 from fleet.chain.signing.policy import MAX_GAS, KeyFacts, SigningFacts, check, check_sponsored
 from fleet.chain.signing.sponsor import SponsoredKeys, Stipends, why_not_sponsored
 from fleet.chain.signing.tx import Authorization, UnsignedTx, authorize
-from fleet.cli.operate import doctor
+from fleet.cli.check import machine
 from fleet.devnet import node
 from fleet.errors import Refused, RpcError, Unreachable
 from tests.chain.conftest import GAS, Chain, Kit, LossyRpc, make_kit
@@ -426,7 +426,7 @@ class TestOnAnvil:
         assert answer == "0x150b7a02" + "0" * 56
 
     @pytest.mark.parametrize("mode", ["stipend", "sponsored"])
-    async def test_doctor_says_whether_keys_hold_nothing(
+    async def test_the_machine_s_check_says_whether_keys_hold_nothing(
         self, chain: Chain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
     ) -> None:
         for name in ("CONFIGURATION_DIRECTORY", "STATE_DIRECTORY"):
@@ -438,6 +438,6 @@ class TestOnAnvil:
         (tmp_path / "platforms" / "x.toml").write_text(profile)
         for role in ("identity", "sponsor"):
             create_key(tmp_path / "keys" / role)
-        rows = [row for row in await doctor.balances("x") if row[0] == "throwaway keys"]
+        rows = [row for row in await machine.balances("x") if row[0] == "throwaway keys"]
         said = ("throwaway keys", True, "the chain knows EIP-7702: keys hold nothing")
         assert rows == ([said] if mode == "sponsored" else [])
