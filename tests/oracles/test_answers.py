@@ -10,6 +10,8 @@ import pytest
 from fleet.oracles import table
 from fleet.oracles.model import Exchange, Facts, Oracle, Violation
 from fleet.oracles.table import ORACLES
+from fleet.personas.model import Step
+from fleet.runs.proof.candidates import _led
 from sandbox.tools import TOOLS
 
 
@@ -130,6 +132,17 @@ def test_every_oracle_speaks_of_its_example_and_is_silent_on_its_control(oracle:
     facts = replace(oracle.given, promised=dict.fromkeys(oracle.needs, 1))
     assert oracle.id in {one.oracle for one in table.judge(oracle.example, facts)}
     assert table.judge(oracle.control, facts) == ()
+
+
+@pytest.mark.parametrize("oracle", ORACLES, ids=lambda one: one.id)
+def test_what_the_proof_asks_again_shows_it_too(oracle: Oracle) -> None:
+    """The calls that an oracle names, the acts before its own, and its own."""
+    facts = replace(oracle.given, promised=dict.fromkeys(oracle.needs, 1))
+    steps = [Step(tool=one.tool, args=dict(one.args)) for one in oracle.example]
+    for found in table.judge(oracle.example, facts):
+        if found.oracle == oracle.id:
+            kept = [oracle.example[at] for at in _led(steps, len(steps) - 1, found.led)]
+            assert oracle.id in {one.oracle for one in table.judge(kept, facts)}
 
 
 def test_the_ids_of_oracles_differ() -> None:

@@ -54,9 +54,10 @@ def _data(last: Exchange) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def _at(last: Exchange, what: str, key: str, **rule: str) -> Observation:
+def _at(last: Exchange, what: str, key: str, *, led: tuple[int, ...] = (), **rule: str) -> Observation:
     where = {"route": family(last.args).partition("?")[0], **rule}  # by whatever method it was asked
-    return observed(f"{route(last.args)}: {what}", f"{key} {route(last.args)}", "text", where=where)
+    title = f"{route(last.args)}: {what}"
+    return observed(title, f"{key} {route(last.args)}", "text", led=led, where=where)
 
 
 @oracle(
@@ -133,7 +134,7 @@ def graphql_get(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation
         return
     query, mutation = (_data(one).get("__typename") for one in (seen[0], seen[-1]))
     if "query=mutation" in str(seen[-1].args.get("url")) and query and mutation and query != mutation:
-        yield _at(seen[-1], "a mutation works by GET", "graphql-get")
+        yield _at(seen[-1], "a mutation works by GET", "graphql-get", led=(0,))
 
 
 @oracle(
