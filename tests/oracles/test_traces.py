@@ -273,3 +273,20 @@ def test_the_stack_of_a_library_that_refuses_is_one_defect_of_its_host() -> None
     assert signature("{site}/a/%2e%2e", SENT) != signature("{site}/%00", piped)  # two failures may be two
     own = "    at show (/srv/app.js:7:3)"
     assert signature("{site}/a", own, 400) == "trace {site} a JavaScript stack trace at /srv/app.js 7 show"
+
+
+@pytest.mark.parametrize(
+    ("status", "document", "said"),
+    [
+        (400, {"errors": [{"extensions": {"exception": {"stacktrace": ["GraphQLError: no field x"]}}}]}, 1),
+        (200, {"errors": [{"extensions": {"stackTrace": ["lib.Exception: no", "  line 7"]}}]}, 1),
+        (500, {"stack": "RangeError: too deep"}, 1),
+        (200, {"issues": [{"stacktrace": ["ValueError: of somebody else's program"]}]}, 0),
+        (200, {"errors": [{"stacktrace": []}, {"stack": "LAMP"}]}, 0),
+        (404, {"error": "no stack of that name", "stack": "web"}, 0),
+    ],
+)
+def test_a_field_for_developers_in_a_failed_answer_is_a_leak(
+    status: int, document: dict[str, Any], said: int
+) -> None:
+    assert seen(json.dumps(document), status, JSON) == ["trace"] * said

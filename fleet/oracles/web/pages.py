@@ -13,7 +13,7 @@ from fleet.findings.sighting import template
 from fleet.oracles.echoes import family, gave, gave_key, host
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.oracles.place import host_of
-from fleet.oracles.texts import Passage, is_html, passages
+from fleet.oracles.texts import Passage, is_html, leaves, parsed, passages
 from fleet.oracles.web import traces
 from fleet.oracles.web.variations import below, inputs, varied
 from fleet.personas.needs import strings
@@ -37,6 +37,10 @@ OF_SERVER = ("server", "x-powered-by", "via", "x-served-by", "x-backend", "x-run
 _FORMAT = re.compile(r"\.(?:csv|html|json|txt|xml)$")
 """Ends a route that answers in several formats; its parameters are read before a format is chosen."""
 
+_STACK = re.compile(r"(?i)(?:stack|back)_?-?trace|stack")
+"""What a field of a failed answer is called that is for its developers, whatever language it is in."""
+_FAILED = re.compile(r"(?i)errors?")
+_RAISED = re.compile(r"(?:Error|Exception)\b|\bat \w|\bline \d")
 _TELLING = 4
 """Characters that a value has at least, to be known again in a sentence."""
 _SENTENCE = 160
@@ -80,7 +84,7 @@ def trace(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     found, text = leaked.trace, leaked.text
     mild = found.kind in traces.MILD and status < 500
     severity: Severity = Severity.LOW if mild else Severity.MEDIUM
-    words = "" if found.words == traces.HEADING else f": {line(found.words, 80)}"
+    words = "" if found.words in ("", traces.HEADING) else f": {line(found.words, 80)}"
     title = f"{last.asked} answers {status} with {found.kind}{words}"
     anywhere = found.table == "pages" or status in REFUSED_ANYWHERE
     where = "call" if called else "any" if anywhere else family(last.args)
@@ -138,6 +142,11 @@ def leak(last: Exchange) -> Leak | None:
         )  # a name may be sent without it
         if not gave(last.args, sent):
             return Leak(found, passage.text, passage.failing)
+    text = str(last.result.get("text", ""))
+    for path, value in leaves(parsed(text)):
+        failed = status >= 400 or any(map(_FAILED.fullmatch, path))
+        if failed and any(map(_STACK.fullmatch, path)) and _RAISED.search(str(value)):
+            return Leak(traces.Trace("a stack trace", "", "pages"), text, True)
     return None
 
 
