@@ -18,7 +18,7 @@ from fleet.app.lock import only_one
 from fleet.clock import Clock, SystemClock
 from fleet.config import FleetConfig, Platform, load_fleet, load_platform
 from fleet.config.files import beside, fetched
-from fleet.gate.stop import fence_failed
+from fleet.gate.stop import LOOKS, fence_failed
 from fleet.jail.choice import open_jail, reap
 from fleet.jail.locate import browser_rules
 from fleet.jail.model import Image, Jail, Tier
@@ -56,6 +56,8 @@ class Bootstrap:
     """The configuration and the jail; run nothing in the jail before `proven` has returned."""
 
     state: Path
+    home: Path
+    """Where keys, accounts and the log are: `state`, but for a trial beside a daemon."""
     config: FleetConfig
     platform: Platform
     profile: Path
@@ -86,14 +88,21 @@ def image(platform: Platform, profile: Path) -> Image:
     return Image(mounts=(*mounts, *browser_rules(fetched())))
 
 
+def trial_folder(state: Path) -> Path:
+    """The state directory of trials beside a daemon: among the looks, which the STOP of `state` pauses."""
+    return state / LOOKS / "trial"
+
+
 @asynccontextmanager
-async def fenced(state: Path, platform: str | None = None) -> AsyncIterator[Bootstrap]:
+async def fenced(home: Path, platform: str | None = None, *, apart: bool = False) -> AsyncIterator[Bootstrap]:
     """Hold the state directory's lock, end jails of an earlier process, start the self-check.
 
-    Raises ConfigError, JailError, TryAgain.
+    `apart`: that of the folder for trials instead, beside a daemon. Raises ConfigError, JailError, TryAgain.
     """
     config = load_fleet()
-    profile, path = load_platform(platform or config.platform, state)
+    profile, path = load_platform(platform or config.platform, home)
+    state = trial_folder(home) if apart else home
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
     with only_one(state):
         spool = state / SPOOL
         spool.mkdir(mode=0o700, exist_ok=True)
@@ -102,7 +111,7 @@ async def fenced(state: Path, platform: str | None = None) -> AsyncIterator[Boot
         jail = open_jail(config.jail, shown, pool=POOL, spool=spool)
         proof = asyncio.create_task(jail.probe())
         try:
-            yield Bootstrap(state, config, profile, path, jail, shown, proof)
+            yield Bootstrap(state, home, config, profile, path, jail, shown, proof)
         finally:
             proof.cancel()
             with anyio.CancelScope(shield=True):

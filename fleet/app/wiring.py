@@ -74,15 +74,18 @@ async def open_world(  # noqa: PLR0913  the composition root
     alone: bool = False,
     patient: bool = False,
     posts: bool = True,
+    apart: bool = False,
 ) -> AsyncIterator[FleetContext]:
     """Open everything that a run needs, in order: configuration, target, journal, jail.
 
     Holds the state directory's lock. `alone`: the journal is a file there, regardless of configuration.
     `patient`: leave a silent node to the run, which can detect an outage. `posts`: without it, nothing is
-    written to the log. Raises ConfigError, UsageError, Unreachable, WrongTarget, JailError, TryAgain.
+    written to the log. `apart`: beside a daemon, with lock, journal, budget, dial (so at observe) and runs of
+    its own, and without keys. Raises ConfigError, UsageError, Unreachable, WrongTarget, JailError, TryAgain.
     """
+    alone = alone or apart
     async with (
-        fenced(state, platform) as fence,
+        fenced(state, platform, apart=apart) as fence,
         wired(fence, personas=personas, watch=watch, alone=alone, patient=patient, posts=posts) as world,
     ):
         yield world
@@ -100,12 +103,13 @@ async def wired(  # noqa: PLR0913  the composition root
     posts: bool = True,
 ) -> AsyncIterator[FleetContext]:
     """Wire the rest of a world; waits for the jail's self-check."""
-    state, config, profile = fence.state, fence.config, fence.platform
+    state, home, config, profile = fence.state, fence.home, fence.config, fence.platform
+    signs = home == state
     live, signals, clock = LiveConfig(config), Signals(), clock or SystemClock()
     async with AsyncExitStack() as stack:
         keys = Keys(
-            identity=load_key(key_file(config, "identity", state)) if profile.signs else None,
-            sponsor=load_key(key_file(config, "sponsor", state)) if profile.chain.diamond else None,
+            identity=load_key(key_file(config, "identity", state)) if signs and profile.signs else None,
+            sponsor=load_key(key_file(config, "sponsor", state)) if signs and profile.chain.diamond else None,
         )
         rpc = await stack.enter_async_context(Rpc(profile.chain.rpc))
         try:
@@ -121,8 +125,8 @@ async def wired(  # noqa: PLR0913  the composition root
             )
         )
         tier, never = await fence.proven(), NeverList(live.never)
-        accounts = account_secrets(profile, state)
-        redactor = _redactor(keys, model_key(config, state), *(one["secret"] for one in accounts.values()))
+        accounts = account_secrets(profile, home)
+        redactor = _redactor(keys, model_key(config, home), *(one["secret"] for one in accounts.values()))
         sinks = {} if alone else config.sinks
         readers = await stack.enter_async_context(_readers(config, sinks, redactor, state, clock))
         tx, rung = JournalledTx(journal), partial(rung_now, state)
@@ -146,7 +150,7 @@ async def wired(  # noqa: PLR0913  the composition root
             egress=partial(way_out, policy),
             personas=personas,
             watch=(*watch, *readers),
-            model=configured_model(config, state),
+            model=configured_model(config, home),
             accounts=accounts,
             checks=checks_of(rpc, profile, tier, tried, functions),
             search_start=partial(read_start, profile.compiler, fence.profile),
@@ -161,7 +165,7 @@ def _redactor(keys: Keys, *secrets: str | None) -> Redactor:
 
 
 def _chain_side(fence: Bootstrap, rpc: Rpc, signer: Signer, *, posts: bool) -> ChainSide:
-    identity, log = signer.author, log_of(fence.platform, fence.state, rpc, signer)
+    identity, log = signer.author, log_of(fence.platform, fence.home, rpc, signer)
     return ChainSide(
         signer=signer,
         sponsor=(SponsoredKeys if fence.platform.sponsor.mode == "sponsored" else Stipends)(rpc, signer),

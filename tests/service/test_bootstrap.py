@@ -37,7 +37,7 @@ async def test_a_jail_that_let_something_out_sets_stop(tmp_path: Path, seen: str
 
     missing: Any = None
     proving = asyncio.ensure_future(proof())
-    held = Bootstrap(tmp_path, missing, missing, missing, missing, missing, proving)
+    held = Bootstrap(tmp_path, tmp_path, missing, missing, missing, missing, missing, proving)
     with pytest.raises(JailError, match="no jail works here"):
         await held.proven()
     reading = stopped(tmp_path)

@@ -114,6 +114,24 @@ async def test_a_side_task_that_dies_stops_the_daemon_loudly_with_runs_settled(u
     assert processes_of(up.state) == []
 
 
+async def test_a_file_is_tried_beside_the_daemon_which_knows_nothing_of_it(up: Up, tmp_path: Path) -> None:
+    process = up.start()
+    await up.until(lambda: up.told("daemon.started"))
+    looks, acts = tmp_path / "qa-looks.md", tmp_path / "qa-acts.md"
+    looks.write_text(persona("qa-looks", FETCH))
+    acts.write_text(persona("qa-acts", CREATE))
+    tried = up.fleet("personas", "try", str(looks), "--json")
+    assert tried.returncode == 0, tried.stderr
+    data = json.loads(tried.stdout)
+    assert (data["outcome"], data["probes"][0]["calls"][0]["tool"]) == ("done", "qa_fetch")
+    assert data["run"] not in {row.run_id for row in await up.runs()}
+    shown = up.fleet("--state", str(up.state / "looks" / "trial"), "runs", "show", data["run"], "--json")
+    assert (shown.returncode, '"trial"' in shown.stdout) == (0, True)
+    refused = up.fleet("personas", "try", str(acts))
+    assert (refused.returncode, "beside a daemon a trial only looks" in refused.stderr) == (5, True)
+    assert await up.end(process) == 0
+
+
 async def test_a_second_instance_is_refused(up: Up) -> None:
     process = up.start()
     await up.until(lambda: up.told("daemon.started"))

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fleet.app.bootstrap import trial_folder
 from fleet.app.persona_sets import load
 from fleet.cli.console import Json, note, put, refuse_if_stopped, run, state
 from fleet.cli.daemon_page import daemon_of
@@ -17,6 +18,7 @@ from fleet.drivers.expect import Values, decided
 from fleet.errors import Refused, TryAgain
 from fleet.events.model import Event, GateDenied, ToolRequested, ToolResponded
 from fleet.gate.dial import DIAL, read_dial
+from fleet.gate.model import Rung
 from fleet.personas.model import Probe
 from fleet.runs.desk.exit_codes import exit_code
 from fleet.runs.desk.state import Plan
@@ -38,26 +40,39 @@ def try_file(
 ) -> None:
     """Run a persona file once, show how each expectation was decided, and post and count nothing.
 
-    It runs at the dial's rung, never above it, and says which rung it needs.
+    It runs at the dial's rung, never above it, and says which rung it needs. Beside a running daemon it has
+    a lock, a journal and a budget of its own, and only looks: at observe, without keys.
     """
     from fleet.app.journal import from_journal  # SQLAlchemy, and below all that a run needs:
     from fleet.cli.run.run import fire_one, only  # `personas check` does without
 
     chosen = only(load(file), probe)
-    rung = read_dial(state() / DIAL).rung
+    refuse_if_stopped(state())
+    daemon = daemon_of(state())
+    rung = Rung.OBSERVE if daemon else read_dial(state() / DIAL).rung
     for item in Plan.of(chosen.persona.probe).items:
-        note(f"probe {item.id} needs the rung {item.rung}; the dial is at {rung}")
+        note(
+            f"probe {item.id} needs the rung {item.rung}; {'a trial' if daemon else 'the dial'} is at {rung}"
+        )
+        if item.rung.height > rung.height and daemon:
+            raise Refused(
+                f"probe {item.id} needs the rung {item.rung}; beside a daemon a trial only looks",
+                rule="dial",
+                remedy="stop the daemon, name another state directory in STATE_DIRECTORY, or --probe one that"
+                " only looks",
+            )
         if item.rung.height > rung.height:
             remedy = f'fleet dial {item.rung} --reason "…", or --probe with one that only looks'
             raise Refused(f"probe {item.id} needs the rung {item.rung}", rule="dial", remedy=remedy)
-    undisturbed(state())
     heard = Hearing()
-    data = run(lambda: fire_one(chosen, platform, posts=False, watch=heard, trial=True))
+    apart = bool(daemon)
+    data = run(lambda: fire_one(chosen, platform, posts=False, watch=heard, trial=True, apart=apart))
     none: Mapping[str, float] = {}
     figures = run(lambda: from_journal(state(), lambda journal: journal.history(), none))
     facts = load_platform(platform or load_fleet().platform, state())[0].facts
     data["probes"] = [heard.told(each, figures, facts) for each in chosen.persona.probe]
-    put(data, as_json=as_json, text=lambda: _print(data, LONG if show else SHOWN, every=show))
+    place = f" --state {trial_folder(state())}" if daemon else ""
+    put(data, as_json=as_json, text=lambda: _print(data, LONG if show else SHOWN, place, every=show))
     if code := exit_code(data):
         raise typer.Exit(code)
 
@@ -95,7 +110,7 @@ class Hearing:
         return {"probe": probe.id, "calls": calls, "decided": [{"part": p, "value": v} for p, v in parts]}
 
 
-def _print(data: dict[str, Any], longest: int, *, every: bool) -> None:
+def _print(data: dict[str, Any], longest: int, place: str, *, every: bool) -> None:
     from fleet.cli.run.run import show_report
 
     for one in data["probes"]:
@@ -110,7 +125,7 @@ def _print(data: dict[str, Any], longest: int, *, every: bool) -> None:
         for part in one["decided"]:
             print(clean(f"  {part['part']}  ->  {part['value']}", longest + 80))
     show_report(data)
-    print("nothing was posted or counted; `fleet runs show` has what it saw")
+    print(f"nothing was posted or counted; `fleet{place} runs show {data['run']}` has what it saw")
 
 
 def _json(value: object) -> str:

@@ -263,9 +263,10 @@ async def fire_one(
     watch: Reader | None = None,
     *,
     trial: bool = False,
+    apart: bool = False,
 ) -> dict[str, Any]:
     """Run one persona in this process; without `posts`, nothing is written to the log. A `trial` counts
-    nowhere."""
+    nowhere; one that is `apart` runs beside a daemon."""
     personas, _ = roster()
     watching = (watch or Progress(),)
     if not posts and persona.persona.driver in (TRIAGE, FIX):
@@ -273,7 +274,7 @@ async def fire_one(
             f"the driver {persona.persona.driver} is of no use without posting", remedy="fleet items"
         )
     async with open_world(
-        state(), personas=personas, platform=platform, watch=watching, patient=True, posts=posts
+        state(), personas=personas, platform=platform, watch=watching, patient=True, posts=posts, apart=apart
     ) as world:
         note(f"platform {world.platform.name}: {in_short(world.platform)}")
         if why := why_idle(persona.persona, Capabilities(world.platform)):
