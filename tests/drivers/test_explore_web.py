@@ -140,6 +140,21 @@ def test_a_guessed_parameter_that_a_page_shows_becomes_an_input() -> None:
     assert "redirect" not in points
 
 
+def test_the_version_before_a_documented_one_is_looked_at_once() -> None:
+    told = {
+        "openapi": "3.0.3",
+        "paths": {path: {"get": {}} for path in ("/v2/eggs", "/v2/eggs/{id}", "/v0/nests")},
+    }
+    api = "application/json", json.dumps(told)
+
+    def versioned(path: str, query: Mapping[str, str]) -> Page | int:
+        return api if path == "/openapi.json" else served(path, query)
+
+    site = Rookery(versioned)
+    site.explore()
+    assert [url for url in site.fetched if url.startswith(("/v1/", "/v-1"))] == ["/v1/eggs"]
+
+
 def test_of_a_page_that_shows_whatever_is_asked_one_parameter_is_an_input() -> None:
     def logging(path: str, query: Mapping[str, str]) -> Page | int:
         return ("text/html", f"asked {dict(query)}") if path == "/wade" else served(path, query)

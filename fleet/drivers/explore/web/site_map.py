@@ -7,6 +7,7 @@ the expected form is ignored.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -31,6 +32,8 @@ COMMON = (
 """Places where platforms have pages that nothing links to."""
 MAX_ROUTES = 200
 MAX_FOLDERS = 12
+MAX_OLDER = 12
+_VERSION = re.compile(r"/v(\d{1,2})(?=/)")
 MAX_PARAMETERS = 12
 """Parameters taken from one URL or form."""
 
@@ -67,6 +70,8 @@ class SiteMap:
     asked: dict[str, int]
     bodies: dict[str, dict[str, str]] = field(default_factory=dict)
     folders: set[str] = field(default_factory=set)
+    older: set[str] = field(default_factory=set)
+    """Documented paths as the version before would have them (OWASP API9:2023)."""
 
     @classmethod
     def of(cls, platform: Platform, seed: str) -> Self:
@@ -115,8 +120,18 @@ class SiteMap:
                 one = DocumentedRoute(method, target, url)
                 self.routes.setdefault(one.key, one)
                 self.known.learn(target)
+                self._older(target, url)
                 for path in strings_of(result.get("paths")):
                     self.known.fits(target, path)
+
+    def _older(self, target: str, document: str) -> None:
+        """The version before, which no document names: it may be there still, and without the new checks."""
+        path = target.partition("?")[0]
+        if (version := _VERSION.search(path)) and int(version[1]) > 0 and not holes(path):
+            older = f"{path[: version.start(1)]}{int(version[1]) - 1}{path[version.end(1) :]}"
+            if len(self.older) < MAX_OLDER and (url := self.urls.spelled(older, document)):
+                self.older.add(url)
+                self.frontier.found(url, start=True)
 
     def _link(self, link: str, page: Page, *, followed: bool) -> None:
         if not followed and holes(link):  # a route without a method: a page may be there
