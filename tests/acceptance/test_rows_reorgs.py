@@ -13,6 +13,7 @@ import pytest
 from fleet.app.persona_sets import roster
 from fleet.app.status import missing_entries
 from fleet.chain.log.feedback import FeedbackLog
+from fleet.chain.ports import Role
 from fleet.chain.signing.tx import parse
 from fleet.findings.reader import read
 from fleet.gate.stop import stop
@@ -20,9 +21,10 @@ from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
 from fleet.runs.run import fire
 from fleet.runs.settlement.finality import PostingSide, look_at_posts
+from fleet.runs.settlement.reorg import release_again, undone
 from fleet.store.rows import MISSING, EffectRow
 from fleet.triage.triage_pass import pass_over
-from tests.acceptance.conftest import House, persona, probe, step
+from tests.acceptance.conftest import CREATE, House, persona, probe, step
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet, pytest.mark.jail]
 FINALITY = 64
@@ -116,6 +118,34 @@ async def test_a_second_run_brings_back_the_entry_of_the_first(house: House, tmp
         await chain.look()
         assert list((await chain.ours()).values()) == [1]
         assert len(await chain.posts()) == 1
+
+
+@pytest.mark.parametrize("taken", [False, True])
+async def test_a_name_that_comes_back_to_a_sponsored_key_is_released_without_it(
+    house: House, tmp_path: Path, taken: bool
+) -> None:
+    """The key is destroyed by then: the bytes are sent again, or the sponsor makes the call anew."""
+    budget = 'tools = ["qa_create"]\nbudget = { calls = 60, writes = 5 }'
+    one = persona(tmp_path, budget, probe("mint", CREATE, expect="result.ok"))
+    state = await house.state(tmp_path)
+    profile = state / "devnet" / "devnet.toml"
+    profile.write_text(f'{profile.read_text()}\n[sponsor]\nmode = "sponsored"\n')
+    async with house.world(state, one) as world:
+        report = await fire(world, one)
+        (name,) = await world.journal.effects(report.run, ["name"])
+        sent = {tx.data["purpose"]: tx.data for tx in await world.journal.effects(report.run, ["tx"])}
+        assert [word.partition(" ")[0] for word in sent] == ["deploy", "tool", "release", "clear"]
+        key, payer = name.data["owner"], world.chain.signer.address(Role.SPONSOR)
+        head = int(await house.rpc.call("eth_blockNumber", []), 16)
+        await house.rpc.call("anvil_reorg", [head - sent[f"release {name.ref}"]["block"] + 1, []])
+        assert [found.ref for found in await undone(world)] == [name.ref]
+        assert await house.rpc.call("eth_getCode", [key, "latest"]) != "0x"
+        if taken:  # by transactions of other runs
+            await house.rpc.call("anvil_setNonce", [payer, "0x9"])
+        told: list[str] = []
+        await release_again(world, name, lambda: told.append(name.ref))
+        assert (await undone(world), told) == ([], [name.ref])
+        assert (await house.rpc.call("eth_getCode", [key, "latest"]) == "0x") is not taken  # decision 90
 
 
 async def test_two_runs_that_posted_the_same_are_both_undone(house: House, tmp_path: Path) -> None:

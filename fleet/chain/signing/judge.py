@@ -250,7 +250,7 @@ def _key_facts(*answers: object) -> policy.KeyFacts | None:
     return policy.KeyFacts(
         nonce=as_int(nonce),
         code="0x" + as_bytes(code).hex(),
-        next=int.from_bytes(as_bytes(number)),
+        next=int.from_bytes(as_bytes(number)[-32:]),
         delegate_code=as_bytes(delegate_code),
     )
 

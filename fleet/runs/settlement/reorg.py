@@ -1,7 +1,7 @@
 """Finds releases that a reorg undid, for a while, and repeats them.
 
 The keys are destroyed by then and sign nothing new: the journalled bytes are sent again in the order of their
-nonces, and the sponsor replaces a stipend that was dropped too.
+nonces, and the sponsor replaces a stipend that was dropped too, or makes a sponsored key's call anew.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ async def release_again(world: FleetContext, name: EffectRow, tell: Callable[[],
     """Send its release transactions again; TryAgain while it is still owned afterwards."""
     sent = await _mined(world, name)
     scope = RunScope(run=name.run_id, prefix=f"qa-{name.run_id}-", keys=_Gone(name.ref, name.data["owner"]))
+    scope.minted[await world.chain.names.id_of_name(name.ref)] = name.ref
     world.chain.signer.open_run(scope)
     try:
         for raw, unsigned in sent:
