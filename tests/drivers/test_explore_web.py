@@ -42,7 +42,7 @@ def paths(asked: list[str]) -> set[str]:
 
 def test_it_reads_every_page_before_it_asks_any_input() -> None:
     site = Rookery()
-    site.explore(calls=90)
+    site.explore(calls=110)
     assert set(PAGES) <= paths(site.fetched)
     first = [type(one) for one in site.asked]
     inputs = first.index(Question)
@@ -183,6 +183,19 @@ def test_what_an_input_is_called_decides_what_is_asked_first(name: str, value: s
     assert any(payload in unquote_plus(str(step.args["url"])) for step in asked[0].steps)
     other = attacks.questions(Point("{site}/find?zz=red", "query", "zz", "red"), Random(7))
     assert len(asked) >= len(list(other))
+
+
+def test_a_page_that_changes_by_itself_has_no_guessed_parameter() -> None:
+    """It is asked without them a moment before."""
+    asked: list[str] = []
+
+    def growing(path: str, query: Mapping[str, str]) -> Page | int:
+        asked.append(path)
+        return ("text/html", "a bird " * (len(asked) // 20)) if path == "/wade" else served(path, query)
+
+    explorer = Rookery(growing).explore()
+    names = {one.point.name for one in explorer.map.inputs.all.values() if one.point and "/wade" in one.url}
+    assert names == {"reeds"}
 
 
 def test_a_guessed_parameter_that_changes_a_page_is_found_one_by_one() -> None:

@@ -140,11 +140,11 @@ def ask(question: Question, site: Site) -> list[str]:
     return said
 
 
-def boats(order: str) -> Answer:
-    """A list as a real database orders it."""
+def boats(order: str, names: str = "wren auk teal") -> Answer:
+    """A list as a real database orders it; `names` are as they lie there."""
     with closing(sqlite3.connect(":memory:")) as db:
         db.execute("create table boats (id integer primary key, name text)")
-        db.executemany("insert into boats (name) values (?)", [("wren",), ("auk",), ("teal",)])
+        db.executemany("insert into boats (name) values (?)", [(one,) for one in names.split()])
         try:
             rows = db.execute(f"select name from boats order by {order}").fetchall()
         except sqlite3.Error:
@@ -157,11 +157,13 @@ def boats(order: str) -> Answer:
     ("orders", "heard"),
     [
         (boats, {"condition-injection"}),
+        (lambda order: boats(order, "auk teal wren"), {"condition-injection"}),
+        (lambda order: boats(order, "wren teal auk"), {"condition-injection"}),
         (lambda order: boats(order if order in ("id", "name") else "id"), set()),
         (lambda order: boats(order) if order in ("id", "name") else page("<p>bad order</p>", 400), set()),
         (lambda order: page(f"<h1>by {html.escape(order)}</h1>"), set()),
     ],
-    ids=["raw", "falls back", "refuses", "shows it"],
+    ids=["raw", "they lie in order", "they lie in the other order", "falls back", "refuses", "shows it"],
 )
 def test_a_column_to_sort_by_is_not_a_program(
     name: str, orders: Callable[[str], Answer], heard: set[str]
@@ -173,8 +175,9 @@ def test_a_column_to_sort_by_is_not_a_program(
         for one in asked
         if any("CASE WHEN" in unquote(str(step.args["url"])) for step in one.steps)
     ]
-    assert len(steps) == 1
-    assert set(ask(Question(tuple(steps[0])), lambda value, _: orders(value))) == heard
+    assert len(steps) == 2
+    said = [ask(Question(tuple(one)), lambda value, _: orders(value)) for one in steps]
+    assert {oracle for one in said for oracle in one} == heard
 
 
 @pytest.mark.parametrize("site", [healthy, strict, api])

@@ -255,8 +255,8 @@ class WebExplorer:
                 pages[url].found_on = ""
             case Comparison(digest=digest):
                 self._compared = digest
-            case Guess() if results:
-                again = self.map.guessed(question, results[0])
+            case Guess() if len(results) == len(question.steps):
+                again = self.map.guessed(question, results)
                 self._next.extend(guess(question.url, (name,), self._chance) for name in again)
 
     def _checked(self, check: RouteCheck, status: object) -> None:

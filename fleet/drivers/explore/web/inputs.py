@@ -33,7 +33,8 @@ DONE = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Guess(Question):
-    """Every guessed parameter or header of a page at once, each with its own word: which does it show?"""
+    """Every guessed parameter or header of a page at once, each with its own word: which does it show, or
+    which makes it another page than a moment before?"""
 
     url: str = ""
     words: tuple[tuple[str, str], ...] = ()
@@ -203,8 +204,9 @@ def _of_page(url: str, origins: tuple[str, ...], chance: Random) -> Iterator[Que
 
 
 def guess(url: str, names: Iterable[str], chance: Random) -> Guess:
-    """A page with parameters that it may read."""
+    """A page, and the same with parameters that it may read."""
     words = tuple((name, f"qa{chance.getrandbits(32):08x}{at}") for at, name in enumerate(names))
     joined = "&".join(f"{name}={word}" for name, word in words)
     mark = "&" if "?" in url else "?"
-    return Guess((Step(tool=TOOL, args={"url": f"{url}{mark}{joined}"}),), url, words)
+    steps = tuple(Step(tool=TOOL, args={"url": one}) for one in (url, f"{url}{mark}{joined}"))
+    return Guess(steps, url, words)

@@ -17,6 +17,7 @@ from fleet.config import Platform
 from fleet.drivers.explore.documents.routes import Examples, filled, holes, strings_of
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.pages import body_template
+from fleet.drivers.explore.port import Results
 from fleet.drivers.explore.web.frontier import Frontier, Page
 from fleet.drivers.explore.web.inputs import HEADERS, BodyField, Guess, Inputs, parsed
 from fleet.drivers.explore.web.points import Kind, Point
@@ -211,15 +212,17 @@ class SiteMap:
             plain = value if isinstance(value, str) else json.dumps(value)
             self.inputs.point(BodyField(url, "field", name, plain, method, others), self.path(url))
 
-    def guessed(self, guess: Guess, result: Mapping[str, Any]) -> tuple[str, ...]:
+    def guessed(self, guess: Guess, results: Results) -> tuple[str, ...]:
         """Keep the guessed parameters and headers whose words the page shows, and the only one of a guess
         that changes the page; return the parameters to guess again one by one."""
+        before, result = results[0], results[-1]
         text = " ".join(str(result.get(part, "")) for part in ("text", "location", "headers"))
         shown = [name for name, word in guess.words if word in text]
         names = [name for name, _ in guess.words if name not in HEADERS]
         page = self.frontier.pages.get(guess.url)
-        said = (result.get("status"), body_template(result, (word for _, word in guess.words)))
-        differs = page is not None and not page.changes and said != (page.status, page.body)
+        words = [word for _, word in guess.words]
+        said = [(one.get("status"), body_template(one, words)) for one in (before, result)]
+        differs = page is not None and not page.changes and said[0] != said[1]
         if not shown and differs and len(names) > 1:
             return tuple(names)
         if set(names) <= set(shown):  # it shows whatever is asked, as a log does: one name stands for all
