@@ -14,15 +14,17 @@ from anyio import to_thread
 
 from fleet.app.decided import decision_of, end_of, read_board, record
 from fleet.app.halts import record_halt
+from fleet.app.journal import open_journal
 from fleet.clock import SystemClock
 from fleet.errors import FleetError, UsageError
 from fleet.gate.stop import resume, stop, stopped
 from fleet.runs.call.halt import Halt
+from fleet.severity import SEVERITIES
 from fleet.store.rows import DecisionKind, DecisionRow
 from fleet.text import line
 
 _LOG = logging.getLogger("fleet.web")
-DECISIONS = frozenset({"dismiss", "snooze", "reopen", "undo", "release"})
+DECISIONS = frozenset({"dismiss", "snooze", "reopen", "undo", "release", "severity", "merge", "split"})
 """What a page can decide of an item."""
 
 
@@ -43,6 +45,11 @@ async def decide(
     until = end_of(form.get("for", ""), "") if kind in ("dismiss", "snooze") else ""
     if kind == "snooze" and not until:
         raise UsageError("a snooze ends", remedy="choose how long, or dismiss the item")
+    level, other = form.get("level", ""), form.get("other", "").strip()
+    if kind == "severity" and level not in SEVERITIES:
+        raise UsageError(f"{level[:40]!r} is not a severity", remedy=f"choose one of {', '.join(SEVERITIES)}")
+    if kind == "merge" and not other:
+        raise UsageError("a merge needs the other item", remedy="enter its fingerprint, or the first digits")
     wanted = DecisionRow(
         item="",
         kind=cast(DecisionKind, kind),
@@ -50,10 +57,12 @@ async def decide(
         who=who(),
         at="",
         until=until,
+        severity=level if kind == "severity" else "",
+        other=other[:64] if kind == "merge" else "",
         undoes=form.get("decision", "") if kind == "undo" else "",
     )
     board = await read_board(state)
-    subject = board.subject(fingerprint)
+    subject = board.subject(form.get("part", "") if kind == "split" else fingerprint)
     if subject.finding is not None and kind not in ("release", "undo"):
         raise UsageError(f"{subject.item} is not on the list yet", remedy=f"fleet items show {subject.item}")
     made, _ = decision_of(board, subject, wanted)
@@ -71,6 +80,15 @@ async def _listed(state: Path, platform: str) -> bool:
         _LOG.warning("the list is not written anew: %s", error)
         return False
     return True
+
+
+async def cancel(state: Path, run: str, form: Mapping[str, str]) -> None:
+    """Ask for the end of a run: it stops calling within a second. UsageError for one that is over."""
+    if not (reason := line(form.get("reason", ""), 400)):
+        raise UsageError("a cancellation needs a reason", remedy="write why, for the next reader")
+    async with await open_journal(state) as journal:
+        if not await journal.ask_cancel(run, f"cancelled by {who()}: {reason}"):
+            raise UsageError(f"run {run[:40]} is over, or is not known here", remedy="look at the runs")
 
 
 async def stop_all(state: Path, form: Mapping[str, str]) -> None:

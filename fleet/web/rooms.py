@@ -17,6 +17,7 @@ from markupsafe import Markup
 from fleet.app.decided import own_addresses
 from fleet.app.item_view import find, viewed
 from fleet.app.journal import from_journal, known_journal
+from fleet.app.outages import days_down
 from fleet.app.run_records import asked_by, latest
 from fleet.app.status_words import COSTS, cost, details, health
 from fleet.broker.egress_read import refused
@@ -28,6 +29,7 @@ from fleet.events import timeline
 from fleet.events.model import GateDenied, ToolRequested, ToolResponded
 from fleet.events.recorded import Recording, UnknownRecord
 from fleet.findings.kinds import Kind, kind_titled, kinds
+from fleet.findings.outage import FACTS, OutageBook, read_book
 from fleet.findings.reader import read
 from fleet.runs.call.sealed import TRAJECTORY
 from fleet.runs.desk.coverage import NOT_PROBES, coverage
@@ -146,6 +148,8 @@ async def item_page(sources: Sources, fingerprint: str) -> Data:
         "undone": view.undone,
         "standing": standing,
         "hidden_by": hidden,
+        "severities": list(WEIGHTS),
+        "parts": [one for one in item.names if one != item.fingerprint],
     }
 
 
@@ -258,7 +262,13 @@ async def platform_page(sources: Sources) -> Data:
     async def ended(journal: Journal) -> list[RunRow]:
         return await journal.last_ended(data["platform"])
 
+    async def seen(journal: Journal) -> tuple[OutageBook, str]:
+        book = read_book(await journal.get(FACTS + data["platform"]))
+        return book, await journal.first_run(data["platform"])
+
     none: list[RunRow] = []
+    book, first = await from_journal(sources.state, seen, (OutageBook(), ""))
+    days = days_down(book, first, datetime.now(UTC))
     rows = []
     for row in sorted(await from_journal(sources.state, ended, none), key=lambda one: one.persona):
         groups = await to_thread.run_sync(
@@ -266,7 +276,7 @@ async def platform_page(sources: Sources) -> Data:
         )
         if any(groups.values()):
             rows.append({"row": row, "groups": groups})
-    return {"data": data, "parts": parts, "coverage": rows, "kinds": _by_kind(document)}
+    return {"data": data, "parts": parts, "coverage": rows, "kinds": _by_kind(document), "days": days}
 
 
 def _by_kind(document: WorklistDocument) -> list[tuple[Kind, int, int]]:

@@ -59,9 +59,14 @@ DONE = {
     "reopen": "is reopened",
     "undo": "has a decision less: it was undone",
     "release": "is released: it is posted at the end of the next run",
+    "severity": "has the severity that you gave it",
+    "merge": "is part of the other item",
+    "split": "is an item of its own",
 }
 """What is said of an item after a decision."""
-_HERE = re.compile(r"/(?:worklist(?:\?[\w=&%+.:-]{0,500})?|items/[0-9a-f]{4,64})?", re.ASCII)
+_HERE = re.compile(
+    r"/(?:worklist(?:\?[\w=&%+.:-]{0,500})?|items/[0-9a-f]{4,64}|runs/[a-z0-9-]{4,64})?", re.ASCII
+)
 _NAME = re.compile(r"[0-9a-f]{4,64}", re.ASCII)
 
 Gather = Callable[[Request], Awaitable[dict[str, Any]]]
@@ -135,6 +140,7 @@ class _Site:
                     ("/stop", self._stop),
                     ("/resume", self._resume),
                     ("/items/{item}/{kind}", self._decide),
+                    ("/runs/{run}/cancel", self._cancel),
                 )
             ),
         ]
@@ -235,6 +241,10 @@ class _Site:
         made, listed = await actions.decide(self._sources.state, path["kind"], path["item"], form)
         words = {"done": made.kind, "item": made.item, "decision": made.name}
         return _go(form.get("back", ""), **words, late="" if listed else "1")
+
+    async def _cancel(self, request: Request, form: dict[str, str]) -> Response:
+        await actions.cancel(self._sources.state, request.path_params["run"], form)
+        return _go(form.get("back", ""))
 
     async def _changes(self, request: Request) -> Response:
         """`GET /changes`: server-sent events, one message for all that happened in a moment."""

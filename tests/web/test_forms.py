@@ -8,11 +8,13 @@ import pytest
 
 from fleet.gate.stop import stopped
 from fleet.store.journal import Journal
-from fleet.store.rows import DecisionRow
+from fleet.store.rows import DecisionRow, NewRun
 from fleet.web.session import COOKIE, TOKEN
+from tests.cli.test_status import ITEMS
 from tests.web.conftest import FIRST, HELD, URL, Served
 
 pytestmark = pytest.mark.anyio
+OTHER = ITEMS[0].fingerprint
 DISMISS = f"/items/{FIRST}/dismiss"
 
 
@@ -90,6 +92,10 @@ async def test_each_decision_is_recorded_with_who_and_why_and_has_its_undo(serve
         ("undo", {"reason": "not so"}),
         ("snooze", {"reason": "after the release", "for": "1w"}),
         ("reopen", {"reason": "now"}),
+        ("severity", {"reason": "internal", "level": "low"}),
+        ("merge", {"reason": "the same page", "other": OTHER}),
+        ("undo", {"reason": "they differ"}),
+        ("split", {"reason": "another page", "part": FIRST}),
     )
     for kind, form in steps:
         to = await post(f"/items/{FIRST}/{kind}", back=f"/items/{FIRST}", **form)
@@ -99,10 +105,12 @@ async def test_each_decision_is_recorded_with_who_and_why_and_has_its_undo(serve
         assert f'action="/items/{FIRST}/undo"' in shown
     await post(f"/items/{HELD}/release", reason="ours to tell")
     made = await decided(served)
-    assert [one.kind for one in made] == ["dismiss", "undo", "snooze", "reopen", "release"]
+    kinds = ["dismiss", "undo", "snooze", "reopen", "severity", "merge", "undo", "split", "release"]
+    assert [one.kind for one in made] == kinds
+    assert (made[4].severity, made[5].other, made[6].undoes) == ("low", OTHER, made[5].name)
     assert {one.who for one in made} == {f"page@{socket.gethostname()}"}
     assert made[1].undoes == made[0].name
-    assert [bool(one.until) for one in made] == [True, False, True, False, False]
+    assert [one.kind for one in made if one.until] == ["dismiss", "snooze"]
     assert "by design" in (served.state / "DECISIONS.md").read_text()
 
 
@@ -111,7 +119,12 @@ async def test_each_decision_is_recorded_with_who_and_why_and_has_its_undo(serve
     [
         (DISMISS, {"reason": " "}, "needs a reason"),
         (f"/items/{FIRST}/snooze", {"reason": "x"}, "a snooze ends"),
-        (f"/items/{FIRST}/merge", {"reason": "x"}, "cannot be decided here"),
+        (f"/items/{FIRST}/link", {"reason": "x"}, "cannot be decided here"),
+        (f"/items/{FIRST}/merge", {"reason": "x"}, "needs the other item"),
+        (f"/items/{FIRST}/severity", {"reason": "x", "level": "grave"}, "not a severity"),
+        (f"/items/{FIRST}/split", {"reason": "x"}, "no item"),
+        ("/runs/run0/cancel", {"reason": "x"}, "is over"),
+        ("/runs/run0/cancel", {}, "needs a reason"),
         (f"/items/{FIRST}/undo", {"reason": "x"}, "no decision about"),
         ("/items/zz/dismiss", {"reason": "x"}, "no item"),
         ("/resume", {}, "needs a reason"),
@@ -144,3 +157,29 @@ async def test_stop_and_go_on_by_the_page(served: Served) -> None:
     async with await Journal.open(served.state / "fleet.db") as journal:
         acts = list((await journal.facts("halt:")).values())
     assert ['"act": "stop"' in acts[0], '"act": "resume"' in acts[1]] == [True, True]
+
+
+async def test_a_run_is_cancelled_by_the_page(served: Served) -> None:
+    async with await Journal.open(served.state / "fleet.db") as journal:
+        await journal.trigger(
+            NewRun(
+                run_id="live0001",
+                persona="qa-smoke",
+                key="k",
+                platform="devnet",
+                trigger="every 1h",
+                rung="",
+                budget={},
+            )
+        )
+    cookie, csrf = await served.unlocked()
+    assert 'action="/runs/live0001/cancel"' in (await served.ask("/runs/live0001", cookie=cookie)).text
+    assert "/cancel" not in (await served.ask("/runs/live0001")).text
+    form = {"csrf": csrf, "reason": "the wrong build", "back": "/runs/live0001"}
+    answer = await served.ask("/runs/live0001/cancel", "POST", form=form, cookie=cookie, origin=URL)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/runs/live0001")
+    async with await Journal.open(served.state / "fleet.db") as journal:
+        assert (
+            await journal.run("live0001")
+        ).cancel == f"cancelled by page@{socket.gethostname()}: the wrong build"
+    assert "the wrong build" in (await served.ask("/runs/live0001")).text

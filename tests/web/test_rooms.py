@@ -56,7 +56,10 @@ async def test_a_room_is_private_strict_and_inert(served: Served, path: str) -> 
         (ONE[0], ("Secret is public", "Life", "ranked by")),
         ("/runs", ("qa-fuzz", "crashed", "run1", "the process ended")),
         ("/personas", ("qa-security", "every 1h", "qa-x", "crashed", "05:00 UTC)")),
-        ("/platform", ("It answers, as qa-ux saw", "by kind", "What was asked")),
+        (
+            "/platform",
+            ("It answers, as qa-ux saw", "by kind", "The last 90 days", "No outage."),
+        ),
         ("/log", ("stranger", "Entry 0 as it is")),
     ],
 )

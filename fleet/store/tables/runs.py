@@ -145,6 +145,11 @@ class Runs(TableGroup):
         statement = select(RUNS).where(RUNS.c.state == "queued").order_by(RUNS.c.created, RUNS.c.run_id)
         return await self._all(RunRow, statement)
 
+    async def first_run(self, platform: str) -> str:
+        """When the first run was queued (ISO); "" without one."""
+        statement = select(func.min(RUNS.c.created)).where(RUNS.c.platform == platform)
+        return str(await self._db.read(lambda c: c.scalar(statement)) or "")
+
     async def runs(self, limit: int = 50) -> list[RunRow]:
         """The latest runs, newest first."""
         statement = select(RUNS).order_by(RUNS.c.created.desc(), RUNS.c.run_id.desc()).limit(limit)
