@@ -187,7 +187,10 @@ def _condition(point: Point, chance: Random) -> Iterator[Question]:
         forms.append((f"qa{value}", f"qa{value}' OR '{one}'='%s"))
     if _ORDERS.search(point.name):  # in an order of the column where the condition holds, else in none
         case = f"(CASE WHEN {one}=%s THEN {value} ELSE NULL END)"
-        forms[:0] = [(value, f"{case} DESC"), (value, case)]  # rows may lie in one of the two orders anyway
+        forms[:0] = [
+            (f"{value} DESC", f"{case} DESC"),
+            (value, case),
+        ]  # rows may lie in one of the two orders anyway
     for plain, form in forms:
         true, false = (form.replace("%s", str(other)).replace("%%", "%") for other in (one, two))
         yield Question(tuple(point.step(text) for text in (plain, true, false, true, false)))
