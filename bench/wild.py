@@ -47,6 +47,7 @@ LIST = Path(__file__).with_name("wild.toml")
 PLACE = ROOT / ".wild"
 CANARY = "qa-wild-canary"
 """What the listener answers that a server-side request reaches."""
+LATER_S = 5.0
 FENCE = [
     shutil.which("bwrap") or "bwrap",
     "--ro-bind",
@@ -74,6 +75,8 @@ class WildPackage:
     npm: tuple[str, ...] = ()
     before: str = ""
     """The day as of which PyPI's releases are taken; npm's registry keeps no such days of older ones."""
+    overrides: tuple[str, ...] = ()
+    """Releases taken against what the package asks for, where that does not run on this Python."""
     setup: str = ":"
     files: Mapping[str, str] = field(default_factory=dict)
     """An application, where the package is a library: its documented quick start."""
@@ -124,6 +127,7 @@ def _package(one: Mapping[str, Any], kinds: Mapping[str, str]) -> WildPackage:
         pypi=tuple(one.get("pypi", ())),
         npm=tuple(one.get("npm", ())),
         before=one.get("before", ""),
+        overrides=tuple(one.get("overrides", ())),
         setup=one.get("setup", ":"),
         files=one.get("files", {}),
     )
@@ -138,7 +142,7 @@ def drawn(names: Sequence[str], seed: int, *, half: bool) -> list[str]:
 def install(one: WildPackage) -> None:
     """Into its own environment and folder, unless that is there. Raises CalledProcessError."""
     ready = one.home / ".ready"
-    wanted = json.dumps([one.pypi, one.npm, one.before])
+    wanted = json.dumps([one.pypi, one.npm, one.before, one.overrides])
     if ready.exists() and ready.read_text() == wanted:
         return
     one.home.mkdir(parents=True, exist_ok=True)
@@ -150,8 +154,9 @@ def install(one: WildPackage) -> None:
     if one.pypi:  # uv, because pip cannot install as of a day
         commands += [[sys.executable, "-m", "venv", "--without-pip", one.home]]
         python = str(one.home / "bin" / "python")
-        words = ["pip", "install", "--quiet", "--python", python, "--exclude-newer", one.before, *one.pypi]
-        commands += [[uv, *words]]
+        words = ["pip", "install", "--quiet", "--python", python, "--exclude-newer", one.before]
+        (one.home / "overrides.txt").write_text("\n".join(one.overrides))
+        commands += [[uv, *words, "--overrides", "overrides.txt", *one.pypi]]
     if one.npm:
         (one.home / "package.json").write_text('{"private": true}\n')
         quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
@@ -175,7 +180,8 @@ def canary() -> Iterator[tuple[int, list[str]]]:
         do_HEAD = do_POST = do_GET
 
         def log_message(self, *_: object) -> None:
-            asked.append(f"{CANARY} was asked: {self.requestline}")
+            body = self.rfile.read(min(int(self.headers.get("Content-Length") or 0), 1 << 16))
+            asked.append(f"{CANARY} was asked: {self.requestline} {body.decode('utf-8', 'replace')}")
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
     Thread(target=server.serve_forever, daemon=True).start()
@@ -194,7 +200,9 @@ async def check(one: WildPackage, folder: Path) -> list[str]:
             with canary() as (listens, asked):
                 values = {"canary": str(listens), "folder": str(folder / "content" / "files")}
                 got = await anyio.to_thread.run_sync(by_hand, port, defect, values)
-                shows = re.search(defect.shows, "\n".join([got, *asked]))
+                with anyio.move_on_after(LATER_S):  # a queue may send it
+                    while not (shows := re.search(defect.shows, "\n".join([got, *asked]))):
+                        await anyio.sleep(0.1)
             (folder / f"{defect.name.partition(' ')[0]}.answer").write_text("\n".join([got, *asked]))
             print(f"{one.name}: {defect.name}: {'shown' if shows else 'NOT SHOWN'}", file=sys.stderr)
             unseen += [] if shows else [f"{one.name}: {defect.name}: did not show by hand"]
