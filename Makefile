@@ -60,7 +60,7 @@ jail-check:
 	@sh config/jail-check.sh
 
 demo: jail-check setup
-	@$(BIN)/fleet demo
+	@$(BIN)/fleet demo $(if $(KEEP),--open)
 
 # docs/worklist.png, which README shows: the page of a demo's worklist in the browser that is here.
 picture: demo

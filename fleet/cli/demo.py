@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -52,7 +54,7 @@ LISTED = ["rank", "fingerprint", "severity", "surface", "title", "count", "verif
 
 
 @app.command()
-def demo(
+def demo(  # noqa: PLR0913  a command
     clean: Annotated[
         bool, typer.Option("--clean", help="Run without the seeded defects; the demo must then find nothing.")
     ] = False,
@@ -62,6 +64,10 @@ def demo(
         bool,
         typer.Option("--explore", help="Let explorers ask new questions as well; minutes instead of one."),
     ] = False,
+    keep: Annotated[
+        bool, typer.Option("--open", help="Then bring its platform back, and show its pages until Ctrl-C.")
+    ] = False,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port of these pages.")] = 8080,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
@@ -88,6 +94,17 @@ def demo(
     put(result, as_json=as_json, text=lambda: print_summary(result, folder))
     if (result["missed"] and rung is not Rung.OBSERVE) or result["false_findings"] or result["names_leaked"]:
         raise typer.Exit(1)
+    if keep:
+        stay(port)
+
+
+def stay(port: int) -> None:
+    """Start the platform of the last demo again, and become the resident service with its pages."""
+    again = [sys.executable, "-m", "fleet.cli", "--demo"]
+    if subprocess.run([*again, "devnet", "up"], check=False).returncode:
+        raise FleetError("the platform of the demo did not start again", remedy="fleet --demo devnet up")
+    note(f"look at it: http://127.0.0.1:{port}/ until Ctrl-C; then {program()} --demo devnet down")
+    os.execv(sys.executable, [*again, "up", "--port", str(port)])
 
 
 def planned(seeded: frozenset[str], rung: Rung, folder: Path, *, explore: bool = False) -> dict[str, Any]:

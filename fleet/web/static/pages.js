@@ -19,6 +19,7 @@
     o: () => document.activeElement.matches("[data-row]") && document.activeElement.click(),
     "/": () => document.getElementById("search")?.focus(),
     d: () => unfold("d"),
+    m: () => unfold("m"),
     s: () => unfold("s"),
   };
   const typing = (one) => one.matches("input, select, textarea, [contenteditable]");
