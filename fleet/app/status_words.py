@@ -45,8 +45,6 @@ def _sentence(data: Mapping[str, Any]) -> str:
     rest = f"{data['platform']} {answers}; {', '.join(counts)}"
     if late := stuck(data):
         rest = f"{counted(len(late), 'proof')} stuck; {rest}"
-    if data["draining"]:
-        rest = f"DRAINING after {data['draining']}: no run starts; {rest}"
     if data["stop"]:
         since = f" since {minute(data['stopped_since'])} UTC" if data["stopped_since"] else ""
         said = line(_stop_reason(data), _SHORT)
@@ -54,6 +52,8 @@ def _sentence(data: Mapping[str, Any]) -> str:
         rest = (f"all in flight ended after {ended:.1f} s; " if ended is not None else "") + rest
         head = f"STOPPED{since}{f' ({said})' if said else ''}: nothing starts until `fleet resume`"
         return f"{head}; dial {dial['rung']}; {rest}."
+    if data["draining"]:
+        return f"DRAINING after {data['draining']}: no run starts; dial {dial['rung']}{until}; {rest}."
     if data["schedule"]["closed"]:
         return f"CLOSED: {data['schedule']['closed']}; nothing starts; dial {dial['rung']}{until}; {rest}."
     soon = [f"{one['persona']} {clock_time(one['at'], data['at'])}" for one in data["next"][:NEXT_SHOWN]]

@@ -267,10 +267,10 @@ def test_what_runs_what_drains_and_what_was_cut_off_is_said_once(state: Path) ->
     assert "running   qa-ux since 2026-11-21 12:01 UTC, run run7\nsettling  qa-ux since" in up
     assert "daemon lost: it died at 2026-11-21 12:00 UTC; back since 2026-11-21 12:01 UTC\n" in up
     assert "run run1: the process ended" not in up
-    drains = text(daemon=4711, draining="SIGTERM")
-    assert drains.startswith(
-        "exercise by ann@desk at 2026-11-21 12:00 UTC (the night before the release); DRAINING"
-    )
+    later = [{"persona": f"qa-{n}", "at": data["at"]} for n in range(5)]
+    drains = text(daemon=4711, draining="SIGTERM", next=later)
+    assert "qa-4" not in drains
+    assert drains.startswith("DRAINING after SIGTERM: no run starts; dial exercise; devnet answers")
     assert "draining  qa-ux since" in drains
     assert "cut off   qa-ux since" in text(daemon=0)
 

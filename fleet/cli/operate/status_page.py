@@ -76,7 +76,7 @@ def _state(data: Mapping[str, Any], width: int) -> Iterator[PageLine]:
     if data["page"]:
         yield PageLine(f"page      {data['page']}")
     yield PageLine(f"journal   {data['journal']}")
-    if len(data["next"]) > NEXT_SHOWN and not data["stop"]:
+    if len(data["next"]) > NEXT_SHOWN and not (data["stop"] or data["draining"]):
         rest = (f"{one['persona']} {clock_time(one['at'], data['at'])}" for one in data["next"][NEXT_SHOWN:])
         kept = ", ".join(one.replace(" ", "\xa0") for one in rest)  # name and time stay on one line
         for text in textwrap.wrap(f"then      {kept}", width, subsequent_indent=" " * 10):
