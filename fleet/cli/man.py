@@ -11,6 +11,7 @@ import typer
 
 from fleet import __version__, cli
 from fleet.cli.console import make_app
+from fleet.cli.groups import LazyCommand
 from fleet.text import clean
 
 app = make_app()
@@ -52,7 +53,7 @@ def _command(name: str, command: Any) -> Iterator[str]:  # noqa: ANN401  click's
         if param.param_type_name == "option" and not getattr(param, "hidden", False):
             yield from (".TP", rf".B {_text(', '.join(param.opts))}", _text(param.help or ""))
     for below, inner in getattr(command, "commands", {}).items():
-        yield from _command(f"{name} {below}", inner)
+        yield from _command(f"{name} {below}", inner.loaded() if isinstance(inner, LazyCommand) else inner)
 
 
 def _verbatim(found: Iterable[str]) -> Iterator[str]:

@@ -55,7 +55,13 @@ def test_the_manual_has_every_command_option_and_exit_code() -> None:
     page = "\n".join(lines())
     for name in cli.COMMANDS:
         assert f".SS fleet {name}" in page
-    assert {r".B 130", r".B 75", r".B \-\-watch", r".SS fleet runs list"} <= set(page.splitlines())
+    assert {
+        r".B 130",
+        r".B 75",
+        r".B \-\-watch",
+        r".SS fleet runs list",
+        ".SS fleet items log verify",
+    } <= set(page.splitlines())
     assert "\b" not in page
 
 
