@@ -1,7 +1,7 @@
 """What a first look finds in released packages with published defects: a list that is drawn from, once.
 
     make bench-wild ARGS="--check [--only mkdocs,vite]"
-    make bench-wild ARGS="--draw SEED --half [--keep DIR] [--peers]"
+    make bench-wild ARGS="--draw SEED --half [--keep DIR]"
 
 `bench/wild.toml` has the packages: version, how each is installed and started, and for each defect the
 advisory, the requests that show it by hand and what the last answer has. They were chosen by what is
