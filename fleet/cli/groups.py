@@ -88,6 +88,10 @@ class SummaryGroup(TyperGroup):
         for one in found:
             if command := self.get_command(ctx, one.value):
                 one.help = command.get_short_help_str(LINE)
+        if self.default and incomplete.startswith("-"):  # options alone are for the default command
+            command = self.commands[self.default]
+            inner = command.make_context(self.default, [], parent=ctx, resilient_parsing=True)
+            found += inner.command.shell_complete(inner, incomplete)
         return found
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401  click's own signature

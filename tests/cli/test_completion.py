@@ -17,7 +17,9 @@ __all__ = ("state",)
 @pytest.mark.parametrize(
     ("words", "found"),
     [
+        ("fleet items --sta", ["--state"]),
         ("fleet items --state s", ["snoozed"]),
+        ("fleet items log v", ["verify"]),
         ("fleet items --severity h", ["high"]),
         ("fleet items --surface on", ["on-chain"]),
         ("fleet items severity abc m", ["medium"]),
