@@ -143,6 +143,25 @@ async def test_a_slow_answer_ends_with_the_time_for_everything() -> None:
         assert (await found(server.url, seconds=0.4)).silent == ((f"{server.url}/", "no answer in time"),)
 
 
+async def test_the_first_answer_of_a_host_may_come_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that is just beginning; once it has answered, a page that does not is no matter."""
+    monkeypatch.setattr("fleet.app.discovery.visitor.ANSWER_S", 0.3)
+    asked: list[str] = []
+
+    async def late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append((await reader.readuntil(b"\r\n\r\n")).split()[1].decode())
+        await asyncio.sleep(0.9)
+        writer.write(HOME)
+        await writer.drain()
+        writer.close()
+
+    async with Server(raw=late) as server:
+        seen = await found(server.url)
+    assert seen.silent == ()
+    assert seen.sites[0].documents == ()
+    assert (asked[0], len(asked) > 1) == ("/", True)
+
+
 async def test_a_redirect_to_another_host_is_named_and_not_followed() -> None:
     async with (
         Server() as other,

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from fleet.app.discovery.discover import NamedTargets
-from fleet.cli.look import LookPlan, Shown, coverage
+from fleet.cli.look import LookPlan, Shown, bounded, coverage
 from fleet.gate.model import Rung
 from fleet.triage.outputs.document import WorklistDocument
 from tests.cli.test_worklist_command import ITEMS
+from tests.runs.table import persona
 
 
 def run(outcome: str = "done", **groups: list[dict[str, Any]]) -> dict[str, Any]:
@@ -84,3 +85,21 @@ def test_what_was_not_looked_at_and_what_would_change_it(
     text = coverage(runs, (), plan)
     assert all(word in text for word in said), text
     assert unsaid not in text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "asked", "permitted"),
+    [
+        (20, {"calls": 3_000, "writes": 120}, {"calls": 3_000, "writes": 120, "reports": 100}),
+        (225, {"calls": 3_000, "writes": 120}, {"calls": 9_000, "writes": 675, "reports": 100}),
+        (9_000, {"calls": 3_000, "writes": 120}, {"calls": 10_000, "writes": 1_000, "reports": 100}),
+        (225, {"calls": 3_000, "writes": 0}, {"calls": 9_000, "writes": 0, "reports": 100}),
+    ],
+)
+def test_the_limit_of_a_look_is_its_time(
+    seconds: int, asked: dict[str, int], permitted: dict[str, int]
+) -> None:
+    """Its persona's own limits are for a run every few hours; what may not write does not."""
+    budget = bounded(persona(**asked), seconds).persona.budget
+    assert budget is not None
+    assert budget.model_dump(include={*permitted, "wall"}) == permitted | {"wall": f"{seconds}s"}

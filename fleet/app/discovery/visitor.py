@@ -34,8 +34,8 @@ from sandbox import strict_json
 if TYPE_CHECKING:
     import httpx
 
-ANSWER_S = 8.0
-"""Longest exchange, in seconds."""
+ANSWER_S, FIRST_S = 8.0, 30.0
+"""Longest exchange, in seconds; the first of a host may wait for a server that is just beginning."""
 PAGE = 1 << 20
 """Bytes of an answer."""
 REQUESTS = 200
@@ -109,6 +109,7 @@ class Visitor:
         self._origins, self._headers = origins, {"user-agent": agent, "accept": "*/*"}
         self._stack, self._clients = AsyncExitStack(), dict[Origin, "httpx.AsyncClient"]()
         self._turns, self.asked = anyio.CapacityLimiter(AT_ONCE), 0
+        self._met = set[Origin]()
 
     async def __aenter__(self) -> Self:
         return self
@@ -163,7 +164,7 @@ class Visitor:
             headers = self._headers | {"accept": accept} | dict(more)
             headers |= {"content-type": "application/json"} if content else {}
             try:
-                with anyio.fail_after(ANSWER_S):
+                with anyio.fail_after(ANSWER_S if origin in self._met else FIRST_S):
                     client = await self._client(origin)
                     status, said, body = await send(
                         client, method, url, content, headers, limit=limit, unzip=True
@@ -175,6 +176,8 @@ class Visitor:
             except HttpFailure as failure:
                 why = unanswered(failure.__cause__ or failure) or str(failure)
                 raise Unanswered(line(why, 200)) from None
+            finally:
+                self._met.add(origin)
         return VisitorAnswer(url, status, said, body)
 
     async def _client(self, origin: Origin) -> httpx.AsyncClient:
