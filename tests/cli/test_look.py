@@ -97,7 +97,7 @@ def test_what_was_not_looked_at_and_what_would_change_it(
     ],
 )
 def test_the_limit_of_a_look_is_its_time(
-    seconds: int, asked: dict[str, int], permitted: dict[str, int]
+    seconds: int, asked: dict[str, Any], permitted: dict[str, int]
 ) -> None:
     """Its persona's own limits are for a run every few hours; what may not write does not."""
     budget = bounded(persona(**asked), seconds).persona.budget
