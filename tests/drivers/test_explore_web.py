@@ -102,8 +102,8 @@ def test_every_input_gets_its_first_question_before_any_gets_its_second() -> Non
         ("{site}/eggs/1", "2"),
     } <= points
     asked = [one.depth for one in explorer.map.inputs.all.values()]
-    depths = [depth for depth in asked if depth != DONE]  # a folder has one question, or two
-    assert len(asked) - len(depths) == 1
+    depths = [depth for depth in asked if depth != DONE]  # a folder has one question, or three
+    assert len(asked) - len(depths) <= 1
     assert max(depths) - min(depths) <= 1
 
 

@@ -79,9 +79,9 @@ class Stipends:
         taken away first, in either way: the profile may have been changed while the key was in use.
         """
         address = scope.keys.addresses()[label]
-        if await self._code(address) != b"":
+        if await self._is_delegated(address):
             await self.void(scope, label)
-            if await self._code(address) != b"":
+            if await self._is_delegated(address):
                 raise TryAgain(f"{label} still has a delegate after it was cleared")
         fee = await self._signer.max_fee()
         rest = await self._rpc.balance(address) - TRANSFER_GAS * fee
@@ -118,6 +118,10 @@ class Stipends:
             sponsored=True,
         )
         await self._signer.submit(request)
+
+    async def _is_delegated(self, address: str) -> bool:
+        """Whether its code is the designation of a delegate: no other code can stand at a key's address."""
+        return (await self._code(address)).startswith(as_bytes(delegate.POINTER))
 
     async def _code(self, address: str) -> bytes:
         return as_bytes(await self._rpc.call("eth_getCode", [address, "latest"]))

@@ -49,13 +49,14 @@ def lookup(url: str) -> GraphqlLookup:
 
 def first(url: str, *, acts: bool) -> Iterator[Question]:
     """Its schema, by GET, and by POST where acts are permitted; a mutation that does nothing, by GET; many
-    queries at once."""
+    queries at once; a body that ends too early."""
     yield GraphqlLookup((_by_get(url, INTROSPECTION),), url, schema=True)
     yield Question((_by_get(url, "{__typename}"), _by_get(url, "mutation{__typename}")))
     if acts:
         yield GraphqlLookup((_by_post(url, fields={"query": INTROSPECTION}),), url, schema=True)
         batch = json.dumps([{"query": "{ __typename }"}] * BATCH)
-        yield Question((_by_post(url, body=batch, body_type="application/json"),))
+        for body in (batch, '{"query": '):  # the latter is no JSON
+            yield Question((_by_post(url, body=body, body_type="application/json"),))
 
 
 def bounds(url: str, probes: Mapping[str, str]) -> Iterator[Question]:

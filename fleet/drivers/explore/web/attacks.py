@@ -47,6 +47,7 @@ def below(folder: Point, chance: Random, *, root: bool) -> Iterator[Question]:
     that everybody may read, and, from the root, to a foreign host, as a browser can send it."""
     up, file = "../" * UP, "etc/passwd"
     ways = (
+        file,  # where a path that is joined begins anew
         up + file,
         up.replace("..", "%2e%2e") + file,
         (up + file).replace("/", "%2f"),
@@ -61,6 +62,7 @@ def below(folder: Point, chance: Random, *, root: bool) -> Iterator[Question]:
     if root:
         host = f"{_word(chance)}.{FOREIGN}"
         yield _beside(folder, f"/{host}/", f"/{host}/%2f..", f"/{host}/..%2f", f"%5c{host}/%2f..")
+        yield _beside(folder, f"/{host}//{host}/%2e%2e%2f%2e%2e", f"/{host}")
 
 
 def origins(url: str, own: Sequence[str], chance: Random) -> Iterator[Question]:
