@@ -86,7 +86,7 @@ class Registry:
 async def registry(chain: Chain, tmp_path: Path) -> AsyncIterator[Registry]:
     async with LossyRpc(chain.rpc.url) as rpc:
         at = await deploy_registries(chain.rpc)
-        kit = await make_kit(chain, rpc, log=at.reputation, agent=at.agent, diamond="", deadline_s=0.5)
+        kit = await make_kit(chain, rpc, log=at.reputation, agent=at.agent, diamond="", deadline_s=2.0)
         yield Registry(at, kit, tmp_path)
 
 
