@@ -290,3 +290,23 @@ def test_a_field_for_developers_in_a_failed_answer_is_a_leak(
     status: int, document: dict[str, Any], said: int
 ) -> None:
     assert seen(json.dumps(document), status, JSON) == ["trace"] * said
+
+
+def _through(*lines: int) -> str:
+    frames = "\n".join(
+        f'  File "/srv/venv/lib/python3.11/site-packages/flask/app.py", line {one}, in run' for one in lines
+    )
+    return f"Traceback (most recent call last):\n{frames}\nTemplateNotFound: moss"
+
+
+def test_one_way_through_libraries_is_one_defect_whatever_page_shows_it() -> None:
+    """Of a program that shows no code of its own; a few frames are those of any failure."""
+
+    def place(page: str, text: str) -> str:
+        result: dict[str, Any] = {"status": 500, "text": text, "content_type": "text/plain"}
+        (found,) = table.judge((Exchange("qa_fetch", {"url": page}, result),), Facts(site="http://h.test"))
+        return found.sighting.where["trace"]
+
+    assert len({place(f"{{site}}/js/{at}x", _through(1, 2, 3)) for at in range(3)}) == 1
+    assert place("{site}/a", _through(1, 2, 3)) != place("{site}/a", _through(1, 2, 4))
+    assert place("{site}/a", _through(1, 2)) != place("{site}/b", _through(1, 2))

@@ -99,6 +99,8 @@ def trace(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     elif stacks and paged and 400 <= status < 500 and traces.of_library(text):  # it refused, and shows how
         key = f"trace {host(last.args)} {found.kind} in refusals"
     code = traces.place(text) if stacks else ""  # of a reply too
+    if stacks and not code and status >= 500:
+        code = traces.library_path(text)
     at = {"trace": f"{found.kind} at {code}"} if code else None
     if paged and (traces.of_server(found) or found.table == "databases"):  # one handler shows all of them
         at = {"trace": f"{found.kind} of {host_of(last, facts)}"}

@@ -6,6 +6,7 @@ of a database tells a user nothing and a stranger too much.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import tomllib
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ LOOKED_AT = 8_000
 """Most characters searched in a text; a tool's result keeps no more."""
 HEADING = "Traceback (most recent call last):"
 """A document about errors has it too; what follows it in a real one is a frame."""
+LEAST_FRAMES = 3
 MILD = frozenset({"an operating-system error", "an internal path", "an internal address"})
 _UNBOUND = re.compile(r"^ReferenceError: .{1,80} is not defined")
 
@@ -58,6 +60,16 @@ def place(text: str) -> str:
     error = words["error"].search(text)
     said = (error["type"] or template(error[0]).replace("-{n}", "{n}")) if error else ""
     return " ".join(filter(None, (frame["file"], frame["line"], frame.get("fn"), said)))
+
+
+def library_path(text: str) -> str:
+    """The way through libraries on which a program broke that shows no code of its own, as a digest of its
+    frames; "" for fewer than three, which many failures share."""
+    found = next(_frames(text[:LOOKED_AT]), None)
+    if found is None or len(found[1]) < LEAST_FRAMES:
+        return ""
+    frames = " ".join(f"{one['file']}:{one['line']}" for one in found[1])
+    return f"libraries {hashlib.sha256(frames.encode()).hexdigest()[:12]}"
 
 
 def of_library(text: str) -> bool:
