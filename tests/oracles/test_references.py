@@ -47,3 +47,18 @@ def test_a_dead_link(page: str, target: str) -> None:
 def test_not_a_dead_link(page: str, target: str, more: dict[str, Any]) -> None:
     assert asked(page, target, **more) == []
     assert asked("{site}/a", "{site}/b", 403) == []
+
+
+def test_dead_links_that_say_no_folder_are_one_defect_of_their_page() -> None:
+    """Where the page stands decides where they lead: an `index.html` served from another folder, say."""
+
+    def link(page: str, target: str) -> str:
+        links = ["b.js", "deep/c.css", "/d", "/e"]
+        first = Exchange("qa_fetch", {"url": page}, {"status": 200, "links": links})
+        (found,) = judge((first, Exchange("qa_fetch", {"url": target}, {"status": 404})), FACTS)
+        return found.sighting.where["link"]
+
+    assert link("{site}/x/index.html", "{site}/x/b.js") == link("{site}/x/index.html", "{site}/x/deep/c.css")
+    assert link("{site}/y/index.html", "{site}/y/b.js") != link("{site}/x/index.html", "{site}/x/b.js")
+    assert link("{site}/x/index.html", "{site}/d") != link("{site}/x/index.html", "{site}/e")
+    assert link("{site}/x/index.html", "{site}/d") == link("{site}/y/index.html", "{site}/d")
