@@ -69,5 +69,6 @@ def test_status_says_until_when(folder: Path) -> None:
     data["schedule"] = {"closed": why, "changes": "2026-11-28T21:00:00Z"}
     data["next"] = [{"persona": "qa-smoke", "at": "2026-11-22T01:04:00Z"}]
     lines = [one.text for one in page(data, width=300, height=30)]
-    assert lines[0].startswith(f"CLOSED: {why}; nothing starts; dial exercise until ")
+    closed = "outside the profile's testing windows: next from 2026-11-28 21:00 UTC"
+    assert lines[0].startswith(f"CLOSED: {closed}; nothing starts; dial exercise until ")
     assert "qa-smoke" not in lines[0]

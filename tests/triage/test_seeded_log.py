@@ -13,7 +13,7 @@ from fleet.triage.run import decide
 from tests.triage.seeded_log import SeededLog
 from tests.triage.triage_log import START, TRUSTED
 
-DIGEST = "9003b0a3bd3cfb55d24e10e14f15ab829d7e3e0efbcb21e0109cf4f73c669964"
+DIGEST = "a39992ef46cc7247b3029f1660fe4e9ba067d15289bacb2e8168357c34ad7eb1"
 
 
 def digest_of(count: int, cuts: int) -> str:
