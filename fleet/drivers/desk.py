@@ -88,7 +88,7 @@ class Allowance:
     acts: int
     """Of one turn."""
     why: str = ""
-    """Why there are no more calls; where there are some, why there are no more acts."""
+    """Why no call is left; where some are, why no act is left."""
 
 
 ACCOUNTS = "accounts"

@@ -5,7 +5,7 @@ Things that look like a secret are masked by pattern. And a field of a tool resu
 name is public by a tool's spec, so a new field is masked until a person has decided about it.
 
 A word of 32 bytes may be a key, a hash, a root or an id, and looks like each. One that a view of a public
-chain returned is no secret, whatever it is: it stays, unless it is one that the fleet holds.
+chain returned is public, whatever it is: it stays, unless it is one that the fleet holds.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ def test_other_lists_of_authorisations_are_not_read(at: int, value: object) -> N
         parse(b"\x04" + rlp.encode(fields))
 
 
-def test_an_authorisation_with_a_signature_in_its_other_form_names_nobody() -> None:
+def test_an_authorisation_with_a_signature_in_its_other_form_has_no_signer() -> None:
     (word,) = LISTED.authorizations
     for other in (
         replace(word, s=2 * HALF_N + 1 - word.s, y_parity=1 - word.y_parity),

@@ -1,6 +1,6 @@
 """The code that acts for a sponsored throwaway key (EIP-7702): which it is, where, how it is called. Pure.
 
-`fleet/devnet/contracts/SponsoredKey.sol`, with one sponsor's address in it: nobody else can call through it.
+`fleet/devnet/contracts/SponsoredKey.sol`, with one sponsor's address in it, the only caller that it obeys.
 It is deployed by the deterministic deployer that most chains have, so its address follows from its code.
 """
 

@@ -103,7 +103,7 @@ def check(tx: TxRequest, facts: SigningFacts) -> None:
 
 def check_sponsored(outer: UnsignedTx, tx: TxRequest, facts: SigningFacts, key: KeyFacts) -> None:
     """Return if the sponsor may sign this: it makes the key do what `tx` says, which the key may, and lets
-    nobody else act for it. Decodes the authorisations and the call in it; Refused with the name of the rule.
+    no one else act for it. Decodes the authorisations and the call in it; Refused with the name of the rule.
     """
     check(tx, facts)
     if (outer.chain_id, outer.to, outer.value) != (facts.chain_id, facts.sender, 0):

@@ -115,8 +115,7 @@ def run_persona(  # noqa: PLR0913  a command
         raise UsageError("--follow works only for a run in this process", remedy="fleet runs follow RUN")
     if queue and (probe or no_post):
         raise UsageError(
-            "--probe and --no-post work only for a run in this process",
-            remedy="run without --queue",
+            "--probe and --no-post work only for a run in this process", remedy="run without --queue"
         )
     names = in_order(roster()[0]) if every else [persona]
     if dry_run:

@@ -193,7 +193,7 @@ def command_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obser
 
 
 def computed(sent: str, form: re.Pattern[str], given: str, shown: str, before: str) -> str:
-    """The product of what was sent, if an answer shows it, the one before did not, and nobody sent it."""
+    """The product of what was sent, if this answer alone shows it and it was not sent itself."""
     if (factors := form.search(sent)) is None:
         return ""
     one, two = [int(each) for each in factors.groups() if each][:2]
