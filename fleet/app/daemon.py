@@ -35,7 +35,7 @@ from fleet.service.daemon import Daemon, see_through
 from fleet.service.follow import Followers
 from fleet.service.health import DaemonHealth, PersonaStanding
 from fleet.service.http_server import facts, serve
-from fleet.service.ingress import Ingress
+from fleet.service.ingress import AskForRun, Ingress
 from fleet.service.listeners import listeners
 from fleet.service.log_events import log_daemon, log_run
 from fleet.service.logs import mask_with
@@ -53,7 +53,10 @@ class PagesPort(Protocol):
     def run(self, event: Event) -> None: ...
     def daemon(self, event: DaemonEvent) -> None: ...
     def routes(
-        self, facts: Callable[[], Awaitable[Mapping[str, Any]]], personas: Mapping[str, LoadedPersona]
+        self,
+        facts: Callable[[], Awaitable[Mapping[str, Any]]],
+        personas: Mapping[str, LoadedPersona],
+        ask: AskForRun,
     ) -> Sequence[Route]: ...
 
 
@@ -136,7 +139,7 @@ def make(  # noqa: PLR0913  the composition root
             async def known() -> Mapping[str, Any]:
                 return facts(await health.snapshot(), options.page)
 
-            rooms = pages.routes(known, personas)
+            rooms = pages.routes(known, personas, doors.ask)
         answer = partial(serve, health, options.state, lines, doors, followers=followers)
         more = (*more, ("the pages", partial(answer, pages=rooms, page=options.page)))
     return Daemon(

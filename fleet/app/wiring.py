@@ -14,6 +14,7 @@ from pathlib import Path
 from fleet.app.account_secrets import account_secrets
 from fleet.app.bootstrap import Bootstrap, fenced
 from fleet.broker.broker import EgressPolicy
+from fleet.broker.pace import SharedTurns
 from fleet.chain.keys import load_key
 from fleet.chain.log.choice import MutedLog, log_of
 from fleet.chain.log.own_entries import OwnEntries
@@ -47,6 +48,8 @@ from fleet.store.journal import Journal
 from fleet.store.location import store_place
 from fleet.triggers.hooks.secret import SinkSeal
 
+PACE = "pace"
+"""Folder with the next turn at each host."""
 PATIENCE_S = 20.0
 """Seconds that a daemon waits for a restarting database server."""
 
@@ -131,7 +134,9 @@ async def wired(  # noqa: PLR0913  the composition root
         readers = await stack.enter_async_context(_readers(config, sinks, redactor, state, clock))
         tx, rung = JournalledTx(journal), partial(rung_now, state)
         closed = profile.schedule.watch(clock)
-        policy = replace(EgressPolicy.of(profile), never=never, rung=rung, closed=closed)
+        policy = replace(
+            EgressPolicy.of(profile, SharedTurns(home / PACE)), never=never, rung=rung, closed=closed
+        )
         signer = Signer(rpc, profile.chain, tx, keys=keys, fences=fences(state, never, profile))
         functions = read_functions(beside(fence.profile, abi)) if (abi := profile.chain.abi) else {}
         tried = partial(why_not_started, fence.shown, profile.compiler.program, fence.other_jail)

@@ -15,7 +15,7 @@ from functools import partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from urllib.parse import urlsplit
 
-from fleet.broker.pace import HostPace
+from fleet.broker.pace import HostPace, SharedTurns
 from fleet.broker.rpc_policy import METHODS, Denied
 from fleet.config import Platform
 from fleet.config.platform import FOREIGN_RATE
@@ -123,8 +123,9 @@ class EgressPolicy:
     """Turns at each host, shared by every jail of a process."""
 
     @classmethod
-    def of(cls, platform: Platform) -> EgressPolicy:
-        """The policy of a platform's profile; ConfigError when it would open the node itself."""
+    def of(cls, platform: Platform, turns: SharedTurns | None = None) -> EgressPolicy:
+        """The policy of a platform's profile; ConfigError when it would open the node itself. `turns` are
+        those that other processes take too."""
         web = platform.web
         face = urlsplit(web.face.replace("{name}", "name"))
         hosts = {_profile_origin(url) for url in (web.site, web.proxy) if url} | set(_pairs(web.hosts))
@@ -151,7 +152,7 @@ class EgressPolicy:
             careful=platform.careful,
             unchanged=platform.unchanged,
             comment=platform.authorisation.comment,
-            pace=HostPace(FOREIGN_RATE, rate_of=partial(_rate_at, platform)),
+            pace=HostPace(FOREIGN_RATE, rate_of=partial(_rate_at, platform), shared=turns),
         )
         if policy.rpc and _profile_origin(policy.rpc) in policy.hosts:
             raise ConfigError(

@@ -1,4 +1,4 @@
-"""How fast a jail may ask one host: turns, evenly spaced, that all jails of a process share.
+"""How fast a jail may ask one host: turns, evenly spaced, that all jails of a state directory share.
 
 A host that is strained is asked less: the pace halves, and recovers slowly once it is well (additive
 increase, multiplicative decrease). Strain is an answer of 429, answers of 503 from more than one page (one
@@ -8,11 +8,20 @@ may just be broken), or pages that take more than twice as long as when the same
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import hashlib
+import logging
+import math
+import os
 import time
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from statistics import median
+
+from fleet.jail.process import boot_id
 
 FLOOR = 1 / 16
 """The smallest share of a host's rate that strain leaves."""
@@ -29,6 +38,7 @@ FIRST, LAST = 3, 8
 SLOWER, MORE_MS = 2.0, 100.0
 """Slow: more than this many times the usual time, and this much longer."""
 _PAGES = 64
+_LOG = logging.getLogger("fleet.broker")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +91,69 @@ class HostLatency:
         return True
 
 
+class SharedTurns:
+    """When each host's next turn is, for every process over one folder: a daemon, and a trial beside it.
+
+    A file for each host has the boot and the time of the monotonic clock, which processes share until the
+    machine starts again. A folder that cannot be used leaves each process its own pace.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._boot = folder, boot_id()
+        self._warned = False
+
+    def take(self, key: Hashable, now: float, step: float) -> float:
+        """Seconds until the next turn; 0.0: it is the caller's, and the next one is a `step` later."""
+        with self._opened(key) as file:
+            if file is None:
+                return 0.0
+            if (pause := self._read(file) - now) > 0:
+                return pause
+            self._write(file, now + step)
+            return 0.0
+
+    def hold(self, key: Hashable, until: float) -> None:
+        """Give no turn before this time."""
+        with self._opened(key) as file:
+            if file is not None and self._read(file) < until:
+                self._write(file, until)
+
+    @contextmanager
+    def _opened(self, key: Hashable) -> Iterator[int | None]:
+        """The host's file, locked; held for microseconds."""
+        path = self._folder / hashlib.sha256(repr(key).encode()).hexdigest()[:16]
+        try:
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            if not self._warned:
+                _LOG.warning("%s: the pace is not shared with other processes: %s", path, error.strerror)
+            self._warned = True
+            yield None
+            return
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield file
+        finally:
+            os.close(file)
+
+    def _read(self, file: int) -> float:
+        boot, _, at = os.pread(file, 100, 0).decode("ascii", "replace").partition(" ")
+        with suppress(ValueError):
+            if boot == self._boot and math.isfinite(until := float(at)):
+                return until
+        return 0.0
+
+    def _write(self, file: int, at: float) -> None:
+        with suppress(OSError):  # a full disk: then the time is an old one
+            os.pwrite(file, f"{self._boot} {at!r}\n".encode().ljust(80), 0)
+
+
 class HostPace:
     """At most `rate` turns a second for each key, or what `rate_of` says of it; callers wait in order, and
     nothing is saved up. Less while a host is strained.
 
-    A caller that leaves while it waits takes no turn.
+    A caller that leaves while it waits takes no turn. With `shared`, other processes take turns too.
     """
 
     def __init__(
@@ -93,10 +161,12 @@ class HostPace:
         rate: float,
         *,
         rate_of: Callable[[Hashable], float] | None = None,
+        shared: SharedTurns | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._rate_of, self._clock, self._sleep = rate_of or (lambda _: rate), clock, sleep
+        self._shared = shared
         self._next: dict[Hashable, float] = {}
         self._held: dict[Hashable, float] = {}
         self._queues: dict[Hashable, asyncio.Lock] = {}
@@ -108,6 +178,8 @@ class HostPace:
         """Give no turn for these seconds: the host asked for a pause."""
         self._next[key] = max(self._next.get(key, 0.0), self._clock() + seconds)
         self._held[key] = self._next[key]
+        if self._shared is not None:
+            self._shared.hold(key, self._next[key])
 
     def held(self, key: Hashable) -> float:
         """Seconds until the pause is over that a host asked for; 0 without one."""
@@ -139,6 +211,9 @@ class HostPace:
             pause = self._next.get(key, 0.0) - self._clock()
             if pause > 0:
                 await self._sleep(pause)
-            now = self._clock()
-            self._next[key] = max(now, self._next.get(key, 0.0)) + 1 / self.rate(key)
+            now, step = self._clock(), 1 / self.rate(key)
+            while self._shared is not None and (pause := self._shared.take(key, now, step)) > 0:
+                await self._sleep(pause)
+                now = self._clock()
+            self._next[key] = max(now, self._next.get(key, 0.0)) + step
             return now - began

@@ -49,7 +49,18 @@ TOGETHER = ("qa-smoke", "qa-security", "qa-fuzz", "qa-ux")
 ALONE = ("qa-perf",)
 """Personas that measure latency: nothing else of ours runs beside them."""
 MARKER = ".qa-fleet-demo"
-LISTED = ["rank", "fingerprint", "severity", "surface", "title", "count", "verified", "repro", "score", "why"]
+LISTED = [
+    "rank",
+    "fingerprint",
+    "severity",
+    "surface",
+    "title",
+    "count",
+    "confirmed",
+    "repro",
+    "score",
+    "why",
+]
 """Fields of an item in the JSON document."""
 
 
@@ -246,7 +257,7 @@ async def _summarise(world: FleetContext, items: tuple[WorklistItem, ...]) -> Su
 
 def print_summary(result: dict[str, Any], folder: Path) -> None:
     """The list, what became of what was seeded, and the commands to go on with."""
-    show([item | {"state": "confirmed" if item["verified"] else "unproven"} for item in result["worklist"]])
+    show([item | {"state": "confirmed" if item["confirmed"] else "unproven"} for item in result["worklist"]])
     print(
         f"\n{result['defects_found']} of {result['defects_seeded']} seeded defects found, "
         f"{counted(result['findings_posted'], 'finding')} posted, {result['false_findings']} false, "

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from fleet.errors import PersonaError
+from fleet.errors import PersonaError, UsageError
 from fleet.files import UnfitFile, read_bounded
-from fleet.personas.check import ACTS, BadArgs, BadExpectation, Complaint, Rules, Surroundings
+from fleet.personas.check import ACTS, BadArgs, BadExpectation, Complaint, Rules, Surroundings, suggestion
 from fleet.personas.examine import examined
 from fleet.personas.frontmatter import FrontMatter, split
 from fleet.personas.model import Persona
@@ -31,6 +31,18 @@ class LoadedPersona:
     body: str
     sha256: str
     path: Path
+
+    def only(self, probe: str) -> LoadedPersona:
+        """The same with this probe alone and without explorers; itself for "". UsageError."""
+        if not probe:
+            return self
+        chosen = tuple(each for each in self.persona.probe if each.id == probe)
+        if not chosen:
+            ids = [each.id for each in self.persona.probe]
+            raise UsageError(
+                f"no probe {probe!r}{suggestion(probe, ids)}", remedy=f"probes: {', '.join(ids) or 'none'}"
+            )
+        return replace(self, persona=self.persona.model_copy(update={"probe": chosen, "explore": ()}))
 
 
 def load_persona(

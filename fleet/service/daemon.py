@@ -15,7 +15,7 @@ from fleet import __version__, disk_reserve
 from fleet.broker import services
 from fleet.clock import iso, rest
 from fleet.config import FleetConfig, Platform
-from fleet.errors import FleetError
+from fleet.errors import ConfigError, FleetError, UsageError
 from fleet.events.daemon_events import (
     ConfigRefused,
     ConfigReloaded,
@@ -33,11 +33,13 @@ from fleet.gate.budget import day_limits
 from fleet.gate.dial import DIAL, read_dial, set_by
 from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
+from fleet.runs.call.sealed import TRAJECTORY
 from fleet.runs.context import FleetContext
 from fleet.runs.executor import Executor
 from fleet.runs.janitor import Janitor
 from fleet.runs.queue import FIX, TRIAGE, Queue
-from fleet.runs.run import SETTLE_S, execute, forget_unbegun
+from fleet.runs.replay import again
+from fleet.runs.run import SETTLE_S, Work, execute, forget_unbegun
 from fleet.runs.settlement.lost_runs import take_back
 from fleet.service.health import DaemonHealth
 from fleet.service.lost_daemon import in_words, lost_daemon
@@ -52,6 +54,7 @@ from fleet.service.triggers import Side, Triggers
 from fleet.store.rows import RunRow
 from fleet.store.tables.units import FLEET
 from fleet.text import counted
+from fleet.triggers.model import asked_for
 
 LEAVE_S = services.SETTLE_S + SETTLE_S
 """Maximum seconds that a run takes to end after its grace: its current call, then its settling.
@@ -233,9 +236,23 @@ class Daemon:
         self.feed.publish(started)
 
 
+async def _refused(error: FleetError) -> None:
+    raise error
+
+
 async def see_through(world: FleetContext, fixing: Fixing, row: RunRow, persona: LoadedPersona) -> object:
     """Execute one claimed run; a triage run reads the log instead of the platform, from where it stopped, and
-    a run of the driver `fix` proposes a fix."""
-    works = {TRIAGE: partial(fixing.triage, persona), FIX: partial(fixing.fix, row.run_id)}
-    work = works.get(persona.persona.driver)
-    return await execute(world, row.run_id, persona, trigger=row.trigger, work=work)
+    a run of the driver `fix` proposes a fix; a person may ask for one probe, or for the calls of a run."""
+    works: dict[str, Work] = {TRIAGE: partial(fixing.triage, persona), FIX: partial(fixing.fix, row.run_id)}
+    work, driver = works.get(persona.persona.driver), None
+    kind, of = asked_for(row.key)
+    try:
+        if kind == "try":
+            world, persona = world.as_trial(), persona.only(of)
+        elif kind == "replay":
+            persona, driver = again(world.folder(of) / TRAJECTORY, persona)
+            work = None
+    except UsageError as error:  # it was claimed, so it ends like any other
+        work = partial(_refused, ConfigError(str(error)))
+
+    return await execute(world, row.run_id, persona, trigger=row.trigger, work=work, driver=driver)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,14 +17,16 @@ from anyio import to_thread
 
 from fleet.clock import Clock, iso_ms
 from fleet.config import FleetConfig
-from fleet.errors import ConfigError, FleetError, Refused
+from fleet.errors import ConfigError, FleetError, Refused, UsageError
 from fleet.gate.stop import stop
+from fleet.personas.load import LoadedPersona
 from fleet.runs.call.halt import HALTS, Halt, note_halt
+from fleet.runs.call.sealed import TRAJECTORY
 from fleet.runs.queue import Queue
-from fleet.store.rows import SkipRow
+from fleet.store.rows import TRIAL, RunRow, SkipRow
 from fleet.triggers.hooks.secret import hook_secrets
 from fleet.triggers.hooks.webhook import Delivery, head, verify
-from fleet.triggers.model import EVERYONE, Firing, Skip, manual_key
+from fleet.triggers.model import EVERYONE, Firing, Skip, manual_key, replay_key, try_key
 from sandbox import strict_json
 
 BY_HAND = 10
@@ -40,6 +42,7 @@ class FiringJournal(Protocol):
     """What the doors need of the journal."""
 
     async def run_of(self, key: str) -> str: ...
+    async def run(self, run_id: str) -> RunRow: ...
     async def get(self, key: str) -> str | None: ...
     async def put(self, key: str, value: str) -> None: ...
     async def skips(self, limit: int = 50) -> list[SkipRow]: ...
@@ -53,6 +56,10 @@ class IngressReply:
     body: Mapping[str, Any]
 
 
+AskForRun = Callable[[bytes], Awaitable[IngressReply]]
+"""Queues the run that a person asks for (`Ingress.ask`)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ingress:
     """Both ways in. Only callers who can open the unix socket reach `ask`; that is enforced before.
@@ -63,7 +70,7 @@ class Ingress:
              Of a webhook that stops the fleet: STOP is set.
         200  known before, nothing new starts
         400  a header or a field is missing, repeated or malformed: fix the sender
-        401  the signature or the time does not match     404  no such webhook, or no such persona
+        401  the signature or the time does not match     404  no such webhook, persona, probe or run
         409  the daemon serves another platform           413  too large
         429  not all of it was accepted, usually because too many runs wait: retry later
         503  draining, or the journal or the secret cannot be read: retry later
@@ -72,7 +79,7 @@ class Ingress:
     queue: Queue
     book: FiringJournal
     platform: str
-    personas: Collection[str]
+    personas: Mapping[str, LoadedPersona]
     config: Callable[[], FleetConfig]
     subscribers: Callable[[str], Collection[str]]
     state: Path
@@ -129,24 +136,49 @@ class Ingress:
         return IngressReply(202, {"stopped": True, "runs": []})
 
     async def ask(self, body: bytes) -> IngressReply:
-        """A person's request to run now: `{"persona", "ident", "platform"}`; `ident` makes the key."""
+        """A person's request to run now: `{"persona", "ident", "platform"}`; `ident` makes the key.
+
+        With `probe` only that one is tried: nothing is posted or counted. With `replay`, a run that is
+        over, its persona asks the calls of that run again.
+        """
         try:
             asked = strict_json.loads(body)
-            persona, ident, platform = (str(asked.get(word, "")) for word in ("persona", "ident", "platform"))
+            words = ("persona", "ident", "platform", "probe", "replay")
+            persona, ident, platform, probe, replay = (str(asked.get(word, "")) for word in words)
         except (ValueError, AttributeError):
             return _no(400, "not a JSON object")
         if not _IDENT.fullmatch(ident):
             return _no(400, "ident must be 8 to 64 of a-z and 0-9")
+        if replay and (persona := await self._repeatable(replay)) == "":
+            return _no(404, f"no run {replay[:40]!r} that is over and has its records here")
         if persona not in self.personas:
             return _no(404, f"no persona named {persona!r}; known: {', '.join(sorted(self.personas))}")
+        try:
+            self.personas[persona].only(probe)
+        except UsageError as error:
+            return _no(404, str(error))
         if platform not in ("", self.platform):
             return _no(409, f"the daemon runs against {self.platform}, not {platform}")
-        firing = Firing(manual_key(persona, ident), persona, "manual", self.clock.now())
+        key, why = manual_key(persona, ident), "manual"
+        if probe:
+            key, why = try_key(persona, probe, ident), TRIAL
+        elif replay:
+            key, why = replay_key(persona, replay, ident), f"replay:{replay}"
+        firing = Firing(key, persona, why, self.clock.now())
         answer = await self._take([firing], priority=BY_HAND)
         if answer.status != 429:
             return answer
         reasons = (skip.reason for skip in await self.book.skips() if skip.key == firing.key)
         return _no(429, next(reasons, "it was not accepted"))
+
+    async def _repeatable(self, run: str) -> str:
+        """The persona of a run whose calls can be asked again; "" for any other."""
+        try:
+            row = await self.book.run(run)
+        except UsageError:
+            return ""
+        whole = row.state == "ended" and (self.state / "runs" / row.run_id / TRAJECTORY).is_file()
+        return row.persona if whole and row.run_id == run else ""
 
     async def _take(self, firings: Sequence[Firing], *, priority: int) -> IngressReply:
         runs, new = [], False

@@ -24,7 +24,7 @@ from fleet.runs.call.targets import Capabilities
 from fleet.runs.desk.stop_conditions import ENDED_WELL
 from fleet.runs.survey import why_idle
 from fleet.store.journal import Journal
-from fleet.store.rows import ItemRow, RunRow
+from fleet.store.rows import TRIAL, ItemRow, RunRow
 from fleet.triggers.build import BuildWatch
 from fleet.triggers.chain.read import ChainNode
 from fleet.triggers.chain.subscription import HeadSubscription
@@ -137,6 +137,8 @@ class Triggers:
 
     def ended(self, row: RunRow, *, found: bool) -> None:
         """Note that a run ended in this process; with several daemons, the journal counts instead."""
+        if row.trigger == TRIAL:
+            return
         self.outages.wake()
         self.items.wake()
         if self._journal.shared:

@@ -93,3 +93,19 @@ def hook_key(persona: str, hook: str, delivery: str) -> str:
 
 def manual_key(persona: str, ident: str) -> str:
     return f"{persona}@manual:{ident}"
+
+
+def replay_key(persona: str, run: str, ident: str) -> str:
+    """Of a run that asks the calls of an earlier one again."""
+    return f"{persona}@replay:{run}:{ident}"
+
+
+def try_key(persona: str, probe: str, ident: str) -> str:
+    """Of a run of one probe that posts and counts nothing."""
+    return f"{persona}@try:{probe}:{ident}"
+
+
+def asked_for(key: str) -> tuple[str, str]:
+    """What a person's key names: ("replay", the run) or ("try", the probe); ("", "") for any other key."""
+    kind, _, rest = key.partition("@")[2].partition(":")
+    return (kind, rest.partition(":")[0]) if kind in ("replay", "try") else ("", "")

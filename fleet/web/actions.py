@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import socket
 from collections.abc import Mapping
@@ -16,9 +17,10 @@ from fleet.app.decided import decision_of, end_of, read_board, record
 from fleet.app.halts import record_halt
 from fleet.app.journal import open_journal
 from fleet.clock import SystemClock
-from fleet.errors import FleetError, UsageError
+from fleet.errors import FleetError, TryAgain, UsageError
 from fleet.gate.stop import resume, stop, stopped
 from fleet.runs.call.halt import Halt
+from fleet.service.ingress import AskForRun
 from fleet.severity import SEVERITIES
 from fleet.store.rows import DecisionKind, DecisionRow
 from fleet.text import line
@@ -89,6 +91,17 @@ async def cancel(state: Path, run: str, form: Mapping[str, str]) -> None:
     async with await open_journal(state) as journal:
         if not await journal.ask_cancel(run, f"cancelled by {who()}: {reason}"):
             raise UsageError(f"run {run[:40]} is over, or is not known here", remedy="look at the runs")
+
+
+async def start(ask: AskForRun | None, form: Mapping[str, str], **wish: str) -> str:
+    """Queue a run of the daemon, once for each form that was shown; its id. TryAgain, UsageError."""
+    if ask is None:
+        raise TryAgain("no daemon is ready to run it", remedy="fleet up; then send the form again")
+    answer = await ask(json.dumps({"ident": form.get("ident", ""), **wish}).encode())
+    if answer.status < 300:
+        return str(answer.body["runs"][0]["run"])
+    why = str(answer.body.get("error", "it was not accepted"))
+    raise (UsageError if answer.status < 429 else TryAgain)(why, remedy="load the page again")
 
 
 async def stop_all(state: Path, form: Mapping[str, str]) -> None:

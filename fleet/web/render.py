@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -76,6 +77,7 @@ def _environment() -> Environment:
         "soon": lambda at, now: soon(now, at),
         "severity": lambda word: word if word in WEIGHTS else UNKNOWN,
         "counted": counted,
+        "short": lambda value: line(json.dumps(value, ensure_ascii=False, default=str), 120),
         "titled": lambda text: line(str(text)) or "(no title)",
     }
     return environment

@@ -33,9 +33,10 @@ from fleet.findings.outage import FACTS, OutageBook, read_book
 from fleet.findings.reader import read
 from fleet.runs.call.sealed import TRAJECTORY
 from fleet.runs.desk.coverage import NOT_PROBES, coverage
+from fleet.runs.replay import compared
 from fleet.severity import WEIGHTS, Severity
 from fleet.store.journal import Journal
-from fleet.store.rows import MirroredEntry, RunRow, fields_of
+from fleet.store.rows import MirroredEntry, RunRow, SampleRow, fields_of
 from fleet.store.tables.units import FLEET, amount
 from fleet.triage.items.decisions import fold
 from fleet.triage.items.rank import SURFACES
@@ -44,6 +45,8 @@ from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.digest import GROUPS
 from fleet.triage.outputs.document import WorklistDocument, sentence
 from fleet.triage.outputs.selection import STATES, Selection, moment
+from fleet.triggers.model import asked_for
+from fleet.web.plots import plots
 from fleet.web.sources import Sources
 
 RUNS, ITEMS, RECORDS, ENTRIES = 30, 100, 500, 100
@@ -170,6 +173,7 @@ async def run_page(sources: Sources, run: str, begin: str) -> Data:
     document, names = await sources.document(), {one["fingerprint"] for one in found}
     listed = {name for one in (*document.items, *document.closed) for name in (one.fingerprint, *one.names)}
     folder, at = sources.state / "runs" / row.run_id, _number(begin)
+    kind, earlier = asked_for(row.key)
     records, asked = await to_thread.run_sync(partial(_timeline, sources.state, row.run_id, at))
     groups = coverage(folder, row.run_id, row.outcome)
     return {
@@ -182,9 +186,24 @@ async def run_page(sources: Sources, run: str, begin: str) -> Data:
         "more": at + RECORDS if len(records) > RECORDS else 0,
         "asked": asked,
         "is_live": row.run_id in sources.live.runs,
+        "repeats": earlier if kind == "replay" else "",
+        "compared": await to_thread.run_sync(_compared, sources.state, earlier, row)
+        if kind == "replay"
+        else {},
         "coverage": [(name, rows) for name, rows in groups.items() if rows and name not in NOT_PROBES],
         "left": groups["left"],
     }
+
+
+def _compared(state: Path, earlier: str, row: RunRow) -> Data:
+    """What differs from the run that was asked again; {} until this one is over, or without their records."""
+    if row.state != "ended":
+        return {}
+    before, after = (state / "runs" / name / TRAJECTORY for name in (earlier, row.run_id))
+    try:
+        return compared(before, after)
+    except UsageError:
+        return {}
 
 
 def _timeline(state: Path, run: str, begin: int) -> tuple[list[Data], Data]:
@@ -262,12 +281,17 @@ async def platform_page(sources: Sources) -> Data:
     async def ended(journal: Journal) -> list[RunRow]:
         return await journal.last_ended(data["platform"])
 
-    async def seen(journal: Journal) -> tuple[OutageBook, str]:
-        book = read_book(await journal.get(FACTS + data["platform"]))
-        return book, await journal.first_run(data["platform"])
+    async def seen(journal: Journal) -> tuple[OutageBook, str, dict[str, list[SampleRow]]]:
+        name = data["platform"]
+        return (
+            read_book(await journal.get(FACTS + name)),
+            await journal.first_run(name),
+            await journal.past(name),
+        )
 
     none: list[RunRow] = []
-    book, first = await from_journal(sources.state, seen, (OutageBook(), ""))
+    unmeasured: dict[str, list[SampleRow]] = {}
+    book, first, past = await from_journal(sources.state, seen, (OutageBook(), "", unmeasured))
     days = days_down(book, first, datetime.now(UTC))
     rows = []
     for row in sorted(await from_journal(sources.state, ended, none), key=lambda one: one.persona):
@@ -276,7 +300,8 @@ async def platform_page(sources: Sources) -> Data:
         )
         if any(groups.values()):
             rows.append({"row": row, "groups": groups})
-    return {"data": data, "parts": parts, "coverage": rows, "kinds": _by_kind(document), "days": days}
+    told = {"data": data, "parts": parts, "coverage": rows, "kinds": _by_kind(document), "days": days}
+    return told | {"plots": plots(past)}
 
 
 def _by_kind(document: WorklistDocument) -> list[tuple[Kind, int, int]]:

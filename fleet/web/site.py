@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -28,6 +29,7 @@ from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
 from fleet.service.follow import EventStream
 from fleet.service.http_server import LOCAL, host_of
+from fleet.service.ingress import AskForRun
 from fleet.text import line
 from fleet.web import actions, rooms, session
 from fleet.web.live import Follower, LiveState
@@ -94,10 +96,13 @@ class WebPages:
         self._live.daemon(event)
 
     def routes(
-        self, facts: Callable[[], Awaitable[Mapping[str, Any]]], personas: Mapping[str, LoadedPersona]
+        self,
+        facts: Callable[[], Awaitable[Mapping[str, Any]]],
+        personas: Mapping[str, LoadedPersona],
+        ask: AskForRun | None = None,
     ) -> list[Route]:
-        """Every address of the pages; `facts` is what /readyz says."""
-        sources = Sources(self._state, self._live, facts, personas, self._waits)
+        """Every address of the pages; `facts` is what /readyz says, `ask` queues a run."""
+        sources = Sources(self._state, self._live, facts, personas, ask, self._waits)
         return _Site(sources, self._hosts).routes()
 
 
@@ -141,6 +146,8 @@ class _Site:
                     ("/resume", self._resume),
                     ("/items/{item}/{kind}", self._decide),
                     ("/runs/{run}/cancel", self._cancel),
+                    ("/runs/{run}/replay", self._replay),
+                    ("/personas/{persona}/start", self._start),
                 )
             ),
         ]
@@ -177,6 +184,8 @@ class _Site:
             "room": {"item": "worklist", "run": "runs"}.get(name, name),
             "nav": NAV,
             "csrf": session.csrf(state, signed_in),
+            "ident": secrets.token_hex(8),
+            "can_run": self._sources.ask is not None,
             "stop": pause,
             "here": request.url.path,
             "done": DONE.get(done, ""),
@@ -245,6 +254,14 @@ class _Site:
     async def _cancel(self, request: Request, form: dict[str, str]) -> Response:
         await actions.cancel(self._sources.state, request.path_params["run"], form)
         return _go(form.get("back", ""))
+
+    async def _replay(self, request: Request, form: dict[str, str]) -> Response:
+        run = await actions.start(self._sources.ask, form, replay=request.path_params["run"])
+        return _go(f"/runs/{run}")
+
+    async def _start(self, request: Request, form: dict[str, str]) -> Response:
+        wish = {"persona": request.path_params["persona"], "probe": form.get("probe", "")}
+        return _go(f"/runs/{await actions.start(self._sources.ask, form, **wish)}")
 
     async def _changes(self, request: Request) -> Response:
         """`GET /changes`: server-sent events, one message for all that happened in a moment."""

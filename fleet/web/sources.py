@@ -14,6 +14,7 @@ from anyio import to_thread
 
 from fleet.app.status import gather
 from fleet.personas.load import LoadedPersona
+from fleet.service.ingress import AskForRun
 from fleet.triage.outputs.document import WorklistDocument
 from fleet.triage.outputs.files import NAME, written
 from fleet.triage.outputs.selection import DAY, moment
@@ -25,12 +26,14 @@ FRESH_S = 2.0
 
 @dataclass(slots=True)
 class Sources:
-    """`facts` is what /readyz says, {} while the daemon cannot start yet; `waits` says why it cannot."""
+    """`facts` is what /readyz says, {} while the daemon cannot start yet; `waits` says why it cannot. `ask`
+    queues a run, where a daemon is ready to make it."""
 
     state: Path
     live: LiveState
     facts: Callable[[], Awaitable[Mapping[str, Any]]]
     personas: Mapping[str, LoadedPersona]
+    ask: AskForRun | None = None
     waits: str = ""
     _document: tuple[tuple[int, int], WorklistDocument] = ((0, 0), WorklistDocument())
     _status: tuple[float, int, dict[str, Any]] = (float("-inf"), -1, {})

@@ -139,7 +139,7 @@ async def test_rows_40_to_46_the_log_becomes_one_ranked_list(house: House, tmp_p
         assert "posted" not in in_words(second)
     data = json.loads((state / "worklist.json").read_text())["items"]
     assert data[0]["title"] == "Finding of seen: GET /llms.txt: 200"
-    assert (data[0]["verified"], data[0]["severity"]) == (True, "high")
+    assert (data[0]["confirmed"], data[0]["severity"]) == (True, "high")
     others = {item["title"]: item for item in data[1:]}
     assert others["the docs are confusing"]["severity"] == "unknown"
     assert [title for title in others if title.lower().split() == ["compile", "panic"]] != []

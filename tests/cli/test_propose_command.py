@@ -74,7 +74,7 @@ def call(*words: str, app: Any = propose.app) -> Result:
 
 
 def unproven(place: Path) -> None:
-    save(place / "state", (replace(item(), proof="unverified", verified=False),), HEADER)
+    save(place / "state", (replace(item(), proof="unverified", confirmed=False),), HEADER)
 
 
 def dismissed(place: Path) -> None:

@@ -217,7 +217,7 @@ def test_without_a_platform_the_old_list_comes_with_a_warning(state: Path) -> No
     assert "abcdef012345" in said.stdout
 
 
-@pytest.mark.parametrize("text", ["{", '{"schema": 1, "items": []}', '{"schema": 2, "items": 3}'])
+@pytest.mark.parametrize("text", ["{", '{"schema": 2, "items": []}', '{"schema": 3, "items": 3}'])
 @pytest.mark.parametrize("option", ["--json", "--sarif", "--offline"])
 def test_a_list_that_cannot_be_read_is_said(state: Path, text: str, option: str) -> None:
     (state / "worklist.json").write_text(text)

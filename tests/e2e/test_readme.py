@@ -89,7 +89,7 @@ def test_the_demo_finds_posts_and_ranks_every_seeded_defect_once(demo: Said, sha
     assert (got["names_leaked"], got["jails_left"]) == (0, 0)
     assert [item["rank"] for item in got["worklist"]] == list(range(1, 22))
     assert {item["fingerprint"]: item["count"] for item in got["worklist"]} == runs_that_saw(shared)
-    assert all(item["verified"] and item["why"] and item["repro"] for item in got["worklist"])
+    assert all(item["confirmed"] and item["why"] and item["repro"] for item in got["worklist"])
     assert (got["worklist"][0]["severity"], got["worklist"][0]["surface"]) == ("critical", "security")
     assert got["seconds"] > 0
     assert "dial raised to exercise, for this devnet only" in demo.err

@@ -25,7 +25,7 @@ def test_what_follows_from_the_number() -> None:
 
 @pytest.mark.parametrize("number", [2, 4])
 def test_another_number_is_one_line(number: int, tmp_path: Path) -> None:
-    """What a run confirms, triage calls verified, whatever the number is."""
+    """What a run confirms, triage calls confirmed, whatever the number is."""
     house = HouseCopy(tmp_path)
     house.replace(HOME, "\nTRIES = 3\n", f"\nTRIES = {number}\n")
     assert house.changed() == [HOME]
@@ -45,7 +45,7 @@ def test_another_number_is_one_line(number: int, tmp_path: Path) -> None:
                 f"it showed in {shown} of {number} tries; {number} of {number} is filed",
             ],
         ],
-        "triage": ["verified"],
+        "triage": ["confirmed"],
         "looks at a suspect": number,
         "looks at a silent target": number,
         "seconds": 7.0,

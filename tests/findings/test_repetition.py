@@ -147,7 +147,7 @@ def test_a_pump_is_one_line_from_the_envelope_to_the_worklist() -> None:
     index = TriageIndex(frozenset({TRUSTED}))
     index.add([logged])
     items = rank([one.cluster() for one in index.items()])
-    assert (items[0].repro, items[0].proof) == (WRITTEN, "verified")
+    assert (items[0].repro, items[0].proof) == (WRITTEN, "confirmed")
     assert WRITTEN in to_markdown(items, WorklistHeader()).decode()
 
 

@@ -14,7 +14,7 @@ CALLS = (ReproCall("qa_compile", {"source": "enum E{}"}),)
 
 
 def item(fingerprint: str = FP, **changes: Any) -> WorklistItem:
-    """A confirmed, verified item of ours."""
+    """A confirmed item of ours."""
     known: dict[str, Any] = {
         "rank": 1,
         "fingerprint": fingerprint,
@@ -22,7 +22,7 @@ def item(fingerprint: str = FP, **changes: Any) -> WorklistItem:
         "surface": "compiler",
         "title": "the compiler panics on an empty enum",
         "count": 3,
-        "verified": True,
+        "confirmed": True,
         "repro": write_repro(CALLS),
         "evidence": "e" * 64,
         "score": 9.5,
@@ -31,7 +31,7 @@ def item(fingerprint: str = FP, **changes: Any) -> WorklistItem:
         "last_seen": "2026-11-20T10:00:00Z",
         "senders": ("0x" + "ab" * 20,),
         "trusted": True,
-        "proof": "verified",
+        "proof": "confirmed",
         "state": "confirmed",
         "names": (fingerprint,),
     }

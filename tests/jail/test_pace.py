@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.pace import CASES, RATE, served
-from fleet.broker.pace import APART_S, FLOOR, QUIET_S, RECOVERY_S, SICK_S, HostPace, HostStrain
+from fleet.broker.pace import APART_S, FLOOR, QUIET_S, RECOVERY_S, SICK_S, HostPace, HostStrain, SharedTurns
+from fleet.jail.process import boot_id
 from tests.jail.test_broker_forward import rig
 from tests.sandbox.doubles import http_answer
 
@@ -112,3 +114,53 @@ async def test_what_a_host_answers_sets_the_pace_of_the_broker() -> None:
         (key,) = pace._strain
         assert pace.rate(key) == pytest.approx(500.0, rel=0.01)
         assert it.broker.records[-1].strained_s == 0
+
+
+def sharing(folder: Path, now: list[float], slept: list[float]) -> HostPace:
+    """A process's pace over this folder; time passes only while it sleeps."""
+
+    async def sleep(seconds: float) -> None:
+        slept.append(round(seconds, 6))
+        now[0] += seconds
+
+    return HostPace(10.0, clock=lambda: now[0], sleep=sleep, shared=SharedTurns(folder))
+
+
+@anyio
+async def test_two_processes_over_one_folder_take_turns(tmp_path: Path) -> None:
+    now, slept = [100.0], list[float]()
+    daemon, trial = (sharing(tmp_path / "pace", now, slept) for _ in range(2))
+    for pace in (daemon, trial, trial, daemon):
+        await pace.turn("a")
+    assert slept == [0.1, 0.1, 0.1]
+    await trial.turn("b")  # another host
+    assert len(slept) == 3
+    daemon.hold("a", 30.0)  # the host asked it for a pause
+    await trial.turn("a")
+    assert slept[3:] == [30.0]
+
+
+@anyio
+@pytest.mark.parametrize(
+    "text", [b"", b"x", b"other-boot 900000.0\n", b"\xff" * 200, f"{boot_id()} nan\n".encode()]
+)
+async def test_a_file_of_another_boot_or_of_nobody_holds_nothing_up(tmp_path: Path, text: bytes) -> None:
+    now, slept = [100.0], list[float]()
+    await sharing(tmp_path, now, slept).turn("a")
+    (file,) = tmp_path.iterdir()
+    file.write_bytes(text)
+    await sharing(tmp_path, now, slept).turn("a")
+    assert slept == []
+
+
+@anyio
+async def test_without_its_folder_a_process_has_its_own_pace(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").touch()
+    now, slept = [100.0], list[float]()
+    pace = sharing(tmp_path / "file", now, slept)
+    for _ in range(3):
+        await pace.turn("a")
+    assert slept == [0.1, 0.1]
+    assert caplog.text.count("is not shared with other processes") == 1

@@ -1,4 +1,4 @@
-"""A scripted night: half an hour in a minute or two, and what `status`, the digest and the notices say of it.
+"""A scripted night: half an hour in a minute or two; what status, page, digest and notices say of it.
 
 In the evening one defect is known. In the night two others come, it is repaired, the site goes down and comes
 back, a persona file is broken, and a person turns the dial by hand. The morning tells exactly that.
@@ -6,14 +6,17 @@ back, a persona file is broken, and a person turns the dial by hand. The morning
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import re
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
@@ -45,7 +48,7 @@ EVENING = "Secret is public: GET / shows a private key"
 SECOND = "Secret is public: GET /letters.html shows a private key"
 THIRD = "Secret is public: GET /names.html shows a private key"
 OUTAGE = "Platform does not answer: outage of site"
-NEWS = {"new": [SECOND, THIRD], "regressed": [], "fixed": [EVENING, OUTAGE], "still": []}
+NEWS = {"new": [SECOND, THIRD], "regressed": [], "fixed": sorted([EVENING, OUTAGE]), "still": []}
 """The digest of this night: an outage that is over is one of the things that were mended."""
 PACE = {"qa-security": 'every = "4s"', "qa-retest": 'every = "5s"', "qa-triage": 'every = "3s"'}
 """The personas of this night, and how often each starts: hours become seconds."""
@@ -86,6 +89,7 @@ class Night:
     site: Path
     personas: Path
     inbox: Inbox
+    url: str
     daemon: subprocess.Popen[bytes]
 
     def defect(self, page: str, *, on: bool) -> None:
@@ -119,6 +123,11 @@ class Night:
         """Every line of every message, in the order in which they came."""
         return [line for body in self.inbox.bodies("/hook") for line in body["text"].splitlines()]
 
+    def room(self, path: str) -> str:
+        """The words of a page, without its markup."""
+        with urllib.request.urlopen(self.url + path, timeout=20) as answer:
+            return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", answer.read().decode())).split())
+
     def status(self, since: str) -> Any:
         return json.loads(self.says("status", "--since", since, "--json"))
 
@@ -147,13 +156,17 @@ async def evening(folder: Path, inbox: Inbox) -> AsyncIterator[Night]:
             text = (ROOT / "personas" / f"{name}.md").read_text()
             text = re.sub(r"^triggers = .*$", f"triggers = [{{ {pace} }}]", text, count=1, flags=re.MULTILINE)
             (personas / f"{name}.md").write_text(text)
-        command = [sys.executable, "-m", "fleet.cli", "up", "--personas", str(personas)]
+        with socket.create_server(("127.0.0.1", 0)) as line:
+            port = line.getsockname()[1]
+        command = [sys.executable, "-m", "fleet.cli", "up", "--personas", str(personas), "--port", str(port)]
         with (folder / "up.log").open("wb") as log:
             daemon = await anyio.to_thread.run_sync(
                 lambda: subprocess.Popen(command, stdout=log, stderr=log, env=at.environment())
             )
         try:
-            night = Night(stand, at, folder / "bare" / "site", personas, inbox, daemon)
+            night = Night(
+                stand, at, folder / "bare" / "site", personas, inbox, f"http://127.0.0.1:{port}", daemon
+            )
             night.defect("index.html", on=True)
             await night.until(night.is_evening)
             yield night
@@ -232,3 +245,23 @@ async def test_the_morning_tells_exactly_what_the_night_was(night: Night) -> Non
     assert "since     TIME UTC: 2 new, 0 regressed, 2 fixed, 0 still" in page
     digest = json.loads(night.says("items", "digest", "--since", since, "--offline", "--json"))
     assert groups(digest) == NEWS
+
+    now = night.room("/")
+    for words in (
+        "Not well",
+        "persona refused: ",
+        "qa-broken",
+        "exercise",
+        "2 new",
+        "2 fixed",
+        SECOND,
+        THIRD,
+        EVENING,
+    ):
+        assert words in now, (words, now)
+    assert " back " not in now.partition("Since yesterday")[2].partition("What happened")[0]
+    platform = night.room("/platform")
+    assert "It answers, as " in platform
+    assert "Down on 1 day, " in platform
+    assert "qa-broken" in night.room("/personas").partition("Refused")[2]
+    assert night.room("/worklist?state=open").count(" confirmed ") == 2

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+import socket
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import typer
 from typer.testing import CliRunner, Result
@@ -15,7 +18,7 @@ from fleet.cli.daemon_client import ask
 from fleet.cli.operate import hook
 from fleet.cli.run import run as run_command
 from fleet.errors import ConfigError, FleetError, Refused, TryAgain, UsageError
-from tests.service.conftest import CREATE, FETCH, Up, persona
+from tests.service.conftest import CREATE, FETCH, Up, persona, whole
 
 NEVER = 'every = "24h"'
 FINDS = persona("qa-finds", FETCH, trigger=NEVER).replace('result.ok || result.error != "0"', "!result.ok")
@@ -183,3 +186,57 @@ async def test_what_a_person_queued_outlives_the_daemon_that_took_it(
     (end,) = await up.until(lambda: written.exists() and up.footers(runs[1]))
     assert end["outcome"] == "done"
     assert await up.end(again) == 0
+
+
+def forms(text: str) -> dict[str, dict[str, str]]:
+    """The hidden fields of each form of a page, by its action."""
+    found = {}
+    for one in text.split('<form method="post" action="')[1:]:
+        fields = re.findall(
+            r'<input type="hidden" name="(\w+)" value="([^"]*)">', one.partition("</form>")[0]
+        )
+        found[one.partition('"')[0]] = dict(fields)
+    return found
+
+
+@pytest.mark.anyio
+@pytest.mark.devnet
+@pytest.mark.jail
+async def test_a_probe_is_tried_and_a_run_is_replayed_by_the_page_and_by_command(up: Up) -> None:
+    up.drop("qa-looks", persona("qa-looks", FETCH, trigger=NEVER, times=2))
+    with socket.create_server(("127.0.0.1", 0)) as line:
+        port = line.getsockname()[1]
+    process = up.start("--port", str(port))
+    await up.until(lambda: listens(up))
+    url = f"http://127.0.0.1:{port}"
+    async with httpx.AsyncClient(base_url=url, headers={"origin": url}, timeout=20) as client:
+
+        async def send(page: str, action: str, **more: str) -> str:
+            form = forms((await client.get(page)).text)[action] | more
+            first, again = [await client.post(action, data=form) for _ in range(2)]  # sent twice, made once
+            assert (first.status_code, again.headers.get("location")) == (303, first.headers["location"])
+            run = str(first.headers["location"]).removeprefix("/runs/")
+            await up.until(lambda: (up.state / "runs" / run).exists() and up.footers(run))
+            return run
+
+        assert "/personas/qa-looks/start" not in (await client.get("/personas")).text
+        await client.get("/unlock")
+        await client.post("/unlock", data={"token": (up.state / "page.token").read_text()})
+        first = await send("/personas", "/personas/qa-looks/start")
+        tried = await send("/personas", "/personas/qa-looks/start", probe="look-1")
+        again = await send(f"/runs/{first}", f"/runs/{first}/replay")
+        page = (await client.get(f"/runs/{again}")).text
+        assert f'Compared with run <a href="/runs/{first}">' in page
+        assert "<b>0 different</b>, 0 not to compare" in page
+        told = up.fleet("runs", "replay", first, "--json")
+    assert told.returncode == 0, told.stderr
+    data = json.loads(told.stdout)
+    assert (data["replayed"], data["different"], data["unseen"]) == (first, 0, 0)
+    rows = {row.run_id: row for row in await up.runs()}
+    assert {first, tried, again, data["run"]} <= set(rows)
+    assert [row.outcome for row in rows.values()] == ["done"] * 4
+    assert (rows[tried].trigger, rows[again].trigger) == ("trial", f"replay:{first}")
+    asked = [one["probe"] for one in map(json.loads, whole(up.state / "runs" / tried / "trajectory.jsonl"))
+             if one["type"] == "tool.requested"]  # fmt: skip
+    assert set(asked) == {"look-1"}
+    assert await up.end(process) == 0

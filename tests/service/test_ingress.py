@@ -288,6 +288,9 @@ class TestByHand:
             ({"ident": "a:b"}, 400, "ident"),
             ({"ident": ""}, 400, "ident"),
             ({"persona": "qa-model"}, 429, "cannot drive a run here"),
+            ({"probe": "no-such"}, 404, "no probe 'no-such'"),
+            ({"replay": "nothere"}, 404, "no run 'nothere' that is over"),
+            ({"replay": "../../etc"}, 404, "that is over"),
         ],
     )
     async def test_what_cannot_be_is_told(
@@ -297,6 +300,22 @@ class TestByHand:
         assert said.status_code == status
         assert words in said.json()["error"]
         assert await door.rows() == []
+
+    async def test_only_a_run_that_is_over_and_has_its_records_is_asked_again(self, door: Door) -> None:
+        (run,) = (await door.ask()).json()["runs"]
+        asked = {"persona": "", "ident": "bbbbbbbb", "replay": run["run"]}
+        assert (await door.ask(**asked)).status_code == 404
+        await door.journal.claim_next("devnet", pid=1, pid_start=1)
+        await door.journal.finish(run["run"], "done")
+        assert (await door.ask(**asked)).status_code == 404
+        folder = door.state / "runs" / run["run"]
+        folder.mkdir(parents=True)
+        (folder / "trajectory.jsonl").touch()
+        first, again = await door.ask(**asked), await door.ask(**asked)
+        assert (first.status_code, again.status_code, again.json()) == (202, 200, first.json())
+        (row,) = await door.rows()
+        assert (row.persona, row.key) == ("qa-a", f"qa-a@replay:{run['run']}:bbbbbbbb")
+        assert (row.trigger, row.priority) == (f"replay:{run['run']}", BY_HAND)
 
     @pytest.mark.parametrize("body", [b"", b"[]", b"7", b"{", b"[" * 100_000, b"\xff"])
     async def test_garbage_is_no_wish(self, door: Door, body: bytes) -> None:

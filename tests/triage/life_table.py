@@ -27,7 +27,7 @@ def at(minute: float) -> str:
 
 def report(index: int, *, minute: float, run: str = "r1", trusted: bool = True, epoch: int = 0) -> ReadReport:
     text = finding(run=run, seen=FP)
-    proof: ProofState = "verified" if trusted else "untrusted"
+    proof: ProofState = "confirmed" if trusted else "untrusted"
     sender, when = FLEET if trusted else HUMAN, int(moment(minute).timestamp())
     return ReadReport(epoch, index, when, sender, trusted, run, proof, "high", text, "qa-fuzz")
 

@@ -176,7 +176,7 @@ class Person(RuleBasedStateMachine):
     def the_latest_standing_decision_is_in_force(self) -> None:
         found = life(
             [report(0, minute=0)],
-            proof="verified",
+            proof="confirmed",
             figures=self.figures,
             records=(),
             decisions=fold(self.all).states_of([A]),

@@ -55,7 +55,7 @@ def test_a_hostile_text_is_a_strangers_item_and_changes_none_of_ours(name: str) 
     found = decided(hostile.around(theirs(TEXTS[name])))
     assert ours(found) == ours(decided(hostile.beside(theirs(TEXTS[name]))))
     (item,) = [one for one in found if not one.trusted]
-    assert (item.proof, item.repro, item.verified, item.senders) == ("untrusted", "", False, (HUMAN,))
+    assert (item.proof, item.repro, item.confirmed, item.senders) == ("untrusted", "", False, (HUMAN,))
     assert item.rank > max(one.rank for one in found if one.trusted)
     assert [text for text in strings(asdict(item)) if not visible(text)] == []
 

@@ -21,7 +21,7 @@ SEEN = Recurrence().shown(at(-1), "r1")
 def lived(
     *,
     reports: Sequence[Any] = (report(0, minute=0),),
-    proof: Any = "verified",
+    proof: Any = "confirmed",
     figures: Recurrence | None = SEEN,
     records: Sequence[ItemRecord] = (),
     decisions: Sequence[DecisionRow] = (),

@@ -65,8 +65,8 @@ def missing(entries: list[MirroredEntry], *ended: OutageEnd) -> tuple[str, ...]:
 def test_two_outages_with_one_repro_are_two_items() -> None:
     items = decide(log(outage(ONE), outage(TWO), outage(TWO, "r2")), TRUSTED, inputs()).items
     assert {(item.fingerprint, item.count, item.proof) for item in items} == {
-        (ONE, 1, "verified"),
-        (TWO, 2, "verified"),
+        (ONE, 1, "confirmed"),
+        (TWO, 2, "confirmed"),
     }
 
 

@@ -117,8 +117,8 @@ def test_proof_comes_before_weight() -> None:
         finding("v", title="proven", sev="info", surface="perf"),
     )
     found = worklist(entries)
-    assert [(item.title, item.proof, item.verified) for item in found] == [
-        ("proven", "verified", True),
+    assert [(item.title, item.proof, item.confirmed) for item in found] == [
+        ("proven", "confirmed", True),
         ("flaky", "flaky", False),
         ("unconfirmed", "unverified", False),
         ("prose", "needs-repro", False),
@@ -129,14 +129,14 @@ def test_proof_comes_before_weight() -> None:
 @pytest.mark.parametrize(
     ("rate", "state"),
     [
-        ((3, 3), "verified"),
-        ((4, 4), "verified"),
+        ((3, 3), "confirmed"),
+        ((4, 4), "confirmed"),
         ((2, 2), "flaky"),
         ((2, 3), "flaky"),
         ((0, 3), "unverified"),
     ],
 )
-def test_verified_means_every_one_of_three_tries(rate: tuple[int, int], state: str) -> None:
+def test_confirmed_means_every_one_of_three_tries(rate: tuple[int, int], state: str) -> None:
     assert worklist(log(finding(rate=rate)))[0].proof == state
 
 
@@ -151,7 +151,7 @@ def test_row_42_and_48_prose_is_kept_and_never_promoted() -> None:
     found = worklist(log(*repeated, finding(title="proven", sev="low", surface="perf")))
     assert found[0].title == "proven"
     assert sorted(item.title for item in found[1:]) == sorted(claims)
-    assert {(item.severity, item.verified, item.proof) for item in found[1:]} == {
+    assert {(item.severity, item.confirmed, item.proof) for item in found[1:]} == {
         ("unknown", False, "needs-repro")
     }
 
@@ -160,7 +160,10 @@ def test_rows_31_to_36_in_an_envelope_without_a_repro_stay_below() -> None:
     for text in FALSE_PREMISES.values():
         claim = finding(title=text, sev="critical", surface="security", calls=False)
         found = worklist(log(claim, (HUMAN, claim), finding(title="proven", sev="info", surface="perf")))
-        assert [(item.title, item.proof) for item in found] == [("proven", "verified"), (text, "needs-repro")]
+        assert [(item.title, item.proof) for item in found] == [
+            ("proven", "confirmed"),
+            (text, "needs-repro"),
+        ]
 
 
 def test_a_stranger_neither_raises_nor_renames_nor_predates_ours() -> None:
@@ -214,7 +217,7 @@ def test_a_strangers_evidence_is_withheld_with_the_repro() -> None:
 
 def test_a_repro_in_the_evidence_counts_as_proof_and_names_the_bundle() -> None:
     item = worklist(log(finding(LONG)))[0]
-    assert (item.proof, item.repro, item.evidence) == ("verified", "", EV)
+    assert (item.proof, item.repro, item.evidence) == ("confirmed", "", EV)
 
 
 def test_a_repro_that_is_said_to_be_in_no_evidence_is_no_proof() -> None:
@@ -280,7 +283,7 @@ def test_nothing_unproven_or_untrusted_stands_above_anything_proven(pairs: list[
     found = worklist(log(*pairs))
     assert [item.rank for item in found] == list(range(1, len(found) + 1))
     assert len({item.fingerprint for item in found}) == len(found)
-    proven = [item.proof in ("verified", "flaky") for item in found]
+    proven = [item.proof in ("confirmed", "flaky") for item in found]
     assert proven == sorted(proven, reverse=True)
     trusted = [item.trusted for item in found]
     assert trusted == sorted(trusted, reverse=True)

@@ -44,7 +44,7 @@ def test_row_45_a_resolved_item_is_gone_and_kept_with_its_state() -> None:
 def test_row_45_a_later_report_is_a_regression_with_both_dates() -> None:
     entries = log(finding(run="r1"), finding("other"), finding(run="r2"))
     item = next(i for i in worklist(entries, resolved(1)) if i.regression)
-    assert (item.fingerprint, item.count, item.proof, item.state) == (KEY, 1, "verified", "regression")
+    assert (item.fingerprint, item.count, item.proof, item.state) == (KEY, 1, "confirmed", "regression")
     assert (item.resolved_at, item.first_seen) == ("2026-06-12T10:21:48Z", "2026-06-12T10:22:48Z")
     assert item.why.endswith("regression: resolved 2026-06-12T10:21:48Z, reported again 2026-06-12T10:22:48Z")
 

@@ -13,7 +13,7 @@ from fleet.triage.run import decide
 from tests.triage.seeded_log import SeededLog
 from tests.triage.triage_log import START, TRUSTED
 
-DIGEST = "a39992ef46cc7247b3029f1660fe4e9ba067d15289bacb2e8168357c34ad7eb1"
+DIGEST = "534c183c79f8f1d234b10e16aee93b78598f4f87e6fff94198546a652910be55"
 
 
 def digest_of(count: int, cuts: int) -> str:

@@ -102,9 +102,9 @@ def test_no_hostile_byte_reaches_a_file() -> None:
 
 def test_the_json_file_has_what_the_demo_prints() -> None:
     first = json.loads(to_json(items("mixed"), HEADER))["items"][0]
-    wanted = "rank fingerprint severity surface title count verified repro score why senders trusted state"
+    wanted = "rank fingerprint severity surface title count confirmed repro score why senders trusted state"
     assert {*wanted.split(), "first_seen"} <= set(first)
-    assert (first["rank"], first["severity"], first["verified"]) == (1, "critical", True)
+    assert (first["rank"], first["severity"], first["confirmed"]) == (1, "critical", True)
 
 
 def test_the_digest_is_of_the_list_alone() -> None:

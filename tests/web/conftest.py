@@ -23,7 +23,7 @@ from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
 from fleet.personas.load import LoadedPersona, load_all
 from fleet.store.journal import Journal
-from fleet.store.rows import HOLD, FindingRow
+from fleet.store.rows import HOLD, FindingRow, SampleRow
 from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.document import LogPosition, WorklistHeader
 from fleet.triage.outputs.files import save
@@ -69,6 +69,13 @@ async def hostile_words(folder: Path, items: Sequence[WorklistItem]) -> None:
             Entry(sender=f"0x{number:040x}", timestamp=number, text=text) for number, text in enumerate(TEXTS)
         ]
         await journal.mirror(0, 0, entries)
+        for ms in (40.0, 55.0, 120.0):
+            for number, text in enumerate(TEXTS):
+                name = f"latency of {text}"
+                await journal.keep_sample(
+                    "devnet", SampleRow(measure=name, own=(ms,), control=(number + 1.0,))
+                )
+            await journal.keep_sample("devnet", SampleRow(measure="gas_used of publish #0", own=(ms * 1e4,)))
 
 
 @dataclass

@@ -183,3 +183,14 @@ async def test_a_run_is_cancelled_by_the_page(served: Served) -> None:
             await journal.run("live0001")
         ).cancel == f"cancelled by page@{socket.gethostname()}: the wrong build"
     assert "the wrong build" in (await served.ask("/runs/live0001")).text
+
+
+async def test_without_a_daemon_nothing_can_be_run_by_the_page(served: Served) -> None:
+    cookie, csrf = await served.unlocked()
+    for path in ("/personas", "/runs/run0"):
+        text = (await served.ask(path, cookie=cookie)).text
+        assert ("/start" in text, "/replay" in text) == (False, False)
+    for path in ("/personas/qa-ux/start", "/runs/run0/replay"):
+        answer = await served.ask(path, "POST", form={"csrf": csrf}, cookie=cookie, origin=URL)
+        assert answer.status_code == 503
+        assert "no daemon is ready" in answer.text

@@ -41,12 +41,13 @@ def try_file(
     """Run a persona file once, show how each expectation was decided, and post and count nothing.
 
     It runs at the dial's rung, never above it, and says which rung it needs. Beside a running daemon it has
-    a lock, a journal and a budget of its own, and only looks: at observe, without keys.
+    a lock, a journal and a budget of its own, and only looks: at observe, without keys. The two take turns
+    at each host, so that together they ask no faster than one.
     """
     from fleet.app.journal import from_journal  # SQLAlchemy, and below all that a run needs:
-    from fleet.cli.run.run import fire_one, only  # `personas check` does without
+    from fleet.cli.run.run import fire_one  # `personas check` does without
 
-    chosen = only(load(file), probe)
+    chosen = load(file).only(probe)
     refuse_if_stopped(state())
     daemon = daemon_of(state())
     rung = Rung.OBSERVE if daemon else read_dial(state() / DIAL).rung

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -25,16 +26,16 @@ from fleet.runs.desk.coverage import coverage
 LOOK_S = 0.5
 
 
-def queue(state: Path, persona: str, platform: str | None) -> dict[str, Any]:
-    """Queue a run ahead of waiting ones; TryAgain when no daemon is running, UsageError if it refuses.
+def queue(state: Path, wish: Mapping[str, str], otherwise: str) -> dict[str, Any]:
+    """Queue a run ahead of waiting ones (`Ingress.ask` has the words of a wish); TryAgain when no daemon is
+    running, with what to do `otherwise`, UsageError if it refuses.
 
     The daemon validates the name: its folder of personas need not be this checkout's.
     """
     if not daemon_of(state):
-        raise TryAgain(f"no daemon is running in {state}", remedy=f"fleet up; or fleet run {persona}")
+        raise TryAgain(f"no daemon is running in {state}", remedy=f"fleet up; or {otherwise}")
     # the daemon accepts an ident once, so a repeated request starts no second run
-    wish = {"persona": persona, "ident": secrets.token_hex(8), "platform": platform or ""}
-    said = ask(state, "/runs", json.dumps(wish).encode()).check()
+    said = ask(state, "/runs", json.dumps({"ident": secrets.token_hex(8), **wish}).encode()).check()
     return {"outcome": "", "queued": True, **said.body["runs"][0]}
 
 

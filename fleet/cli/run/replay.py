@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from fleet.app.persona_sets import one, roster
 from fleet.app.wiring import open_world
 from fleet.cli.console import note, refuse_if_stopped, state, table
+from fleet.cli.daemon_page import daemon_of
 from fleet.cli.progress import Progress
-from fleet.drivers.compare import compare
-from fleet.drivers.replay import Replay, excluded, recorded, repeatable
-from fleet.personas.model import PolicySection
-from fleet.runs.driver_choice import DriverChoice
+from fleet.cli.run.remote import outcome, queue
+from fleet.drivers.replay import excluded, recorded
+from fleet.events.model import Header
+from fleet.runs.call.sealed import TRAJECTORY
+from fleet.runs.replay import again, compared
 from fleet.runs.run import fire, recover
 from fleet.text import clean, line
-
-AROUND = ("persona_sha256", "platform", "chain_id", "rung", "jail", "build")
-"""What may have changed around the calls."""
 
 
 def planned(path: Path) -> dict[str, Any]:
@@ -39,37 +38,30 @@ def planned(path: Path) -> dict[str, Any]:
 
 
 async def replay(path: Path, platform: str | None) -> dict[str, Any]:
-    """One run under the earlier run's persona: its grant and budget, the current dial."""
+    """One run under the earlier run's persona: its grant and budget, the current dial. Beside a daemon it is
+    the daemon's."""
     folder = state()
     refuse_if_stopped(folder)
-    was = recorded(path)
-    persona = one(was.header.persona)  # the same grant and budget, no probes, one turn per call
-    policy = PolicySection(max_turns_per_run=len(repeatable(was.calls)) + 1)
-    plan = persona.persona.model_copy(update={"probe": (), "policy": policy})
-    persona = replace(persona, persona=plan)
+    was = recorded(path).header
+    if daemon_of(folder):
+        asked = queue(folder, {"replay": was.run, "platform": platform or ""}, f"fleet runs replay {was.run}")
+        report = await outcome(folder, asked["run"])
+        report["run"] = asked["run"]
+    else:
+        report = await _own(folder, path, was, platform)
+    told = compared(path, folder / "runs" / report["run"] / TRAJECTORY)
+    return {"replayed": was.run, **{key: report[key] for key in ("run", "outcome", "detail")}, **told}
+
+
+async def _own(folder: Path, path: Path, was: Header, platform: str | None) -> dict[str, Any]:
     personas, _ = roster()
-    target = platform or was.header.platform
-    async with open_world(folder, personas=personas, platform=target, watch=(Progress(),)) as world:
+    persona, driver = again(path, one(was.persona))
+    async with open_world(
+        folder, personas=personas, platform=platform or was.platform, watch=(Progress(),)
+    ) as world:
         for old in await recover(world):
             note(f"recovered run {old.run} of {old.persona}: {old.outcome}, {old.detail}")
-        driver = DriverChoice(name="replay", drive=Replay(was), patience=len(was.calls) + 1)
-        report = await fire(world, persona, trigger=f"replay:{was.header.run}", driver=driver)
-        now = recorded(world.folder(report.run) / "trajectory.jsonl")
-    compared = [asdict(row) for row in compare(was, now)]
-    return {
-        "replayed": was.header.run,
-        "run": report.run,
-        "outcome": report.outcome,
-        "detail": report.detail,
-        "changed": {
-            key: (old, new)
-            for key in AROUND
-            if (old := getattr(was.header, key)) != (new := getattr(now.header, key))
-        },
-        "calls": compared,
-        "different": sum(row["state"] == "different" for row in compared),
-        "unseen": sum(row["state"] in ("no answer", "refused") for row in compared),
-    }
+        return asdict(await fire(world, persona, trigger=f"replay:{was.run}", driver=driver))
 
 
 def exit_code(data: dict[str, Any]) -> int:

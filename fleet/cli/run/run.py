@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -43,7 +43,6 @@ from fleet.fix.fix_pass import Fixing
 from fleet.fix.remains import clear_remains
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.model import Rung
-from fleet.personas.check import suggestion
 from fleet.personas.load import LoadedPersona
 from fleet.personas.needs import needs_of
 from fleet.runs.call.targets import Capabilities
@@ -125,7 +124,8 @@ def run_persona(  # noqa: PLR0913  a command
         return
     refuse_if_stopped(folder)
     if queue:
-        said = [ask_for(folder, name, platform) for name in names]
+        wishes = [{"persona": name, "platform": platform or ""} for name in names]
+        said = [ask_for(folder, wish, f"fleet run {wish['persona']}") for wish in wishes]
         said = [run(partial(outcome, folder, one["run"])) for one in said] if wait else said
     else:
         if daemon := daemon_of(folder):
@@ -135,7 +135,7 @@ def run_persona(  # noqa: PLR0913  a command
             )
         if wait:
             _wait_for(folder)
-        chosen = [only(one(name), probe) for name in names]
+        chosen = [one(name).only(probe) for name in names]
         said = _fired(chosen, platform, every=every, posts=not no_post, follow=follow, as_json=as_json)
     put({"runs": said} if every else said[0], as_json=as_json, text=lambda: _show(said, every=every))
     codes = [0 if data.get("queued") else exit_code(data) for data in said]
@@ -186,7 +186,7 @@ def _plans(
     names: list[str], probe: str, platform: str | None, folder: Path
 ) -> list[tuple[str, list[dict[str, Any]]]]:
     rung = read_dial(folder / DIAL).rung
-    return [(name, run(partial(_planned, only(one(name), probe), platform, rung))) for name in names]
+    return [(name, run(partial(_planned, one(name).only(probe), platform, rung))) for name in names]
 
 
 def _show(said: list[dict[str, Any]], *, every: bool) -> None:
@@ -241,18 +241,6 @@ def planned(persona: LoadedPersona, rung: Rung, capabilities: Capabilities | Non
             }
         )
     return rows
-
-
-def only(persona: LoadedPersona, probe: str) -> LoadedPersona:
-    """The persona with this probe alone and without explorers; the persona itself for ""."""
-    if not probe:
-        return persona
-    one = persona.persona
-    chosen = tuple(each for each in one.probe if each.id == probe)
-    if not chosen:
-        ids = [each.id for each in one.probe]
-        raise UsageError(f"no probe {probe!r}{suggestion(probe, ids)}", remedy=f"probes: {', '.join(ids)}")
-    return replace(persona, persona=one.model_copy(update={"probe": chosen, "explore": ()}))
 
 
 async def fire_one(

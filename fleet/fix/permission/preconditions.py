@@ -5,7 +5,7 @@
     item        the item is not on the worklist, or a stranger's
     held        a person has dismissed or snoozed it
     state       it is not open and confirmed
-    proof       it is not verified
+    proof       it is not confirmed
     repro       it has no runnable repro of our own
     tracked     its tracker speaks of it already, and no person has asked for it by name
     tried       the gate has held it, it is as it was then, and no person has asked for it by name
@@ -103,7 +103,7 @@ def state(facts: ProposeFacts) -> str:
 
 def proof(facts: ProposeFacts) -> str:
     tier = facts.item.proof if facts.item else ""
-    return "" if tier == "verified" else f"it is {tier}, not confirmed"
+    return "" if tier == "confirmed" else f"it is {tier}, not confirmed"
 
 
 def repro(facts: ProposeFacts) -> str:

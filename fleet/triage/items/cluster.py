@@ -21,7 +21,7 @@ from fleet.findings.reader import ParsedEntry, ReproState, read
 from fleet.findings.recurrence import is_fixed
 from fleet.triage.items.worklist import ProofState
 
-TIERS: tuple[ProofState, ...] = ("verified", "flaky", "unverified", "needs-repro", "untrusted")
+TIERS: tuple[ProofState, ...] = ("confirmed", "flaky", "unverified", "needs-repro", "untrusted")
 """Best first: proof stands before weight."""
 
 
@@ -83,7 +83,7 @@ def proof_of(
         return "needs-repro"
     if not canonical or rate is None or rate[0] == 0:
         return "unverified"
-    return "verified" if is_confirmed(*rate) else "flaky"
+    return "confirmed" if is_confirmed(*rate) else "flaky"
 
 
 def keys_of(entry: ParsedEntry, trusted: bool) -> tuple[str, ...]:

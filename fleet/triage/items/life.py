@@ -59,10 +59,10 @@ OPEN: frozenset[ItemState] = frozenset(
 STALE = timedelta(days=7)
 """Without a look and without a report for longer than this, an item is stale."""
 
-_Proof = Literal["verified", "flaky", "unverified", "needs-repro", "untrusted"]
+_Proof = Literal["confirmed", "flaky", "unverified", "needs-repro", "untrusted"]
 BEGIN: Mapping[_Proof, ItemState] = MappingProxyType(
     {
-        "verified": "confirmed",
+        "confirmed": "confirmed",
         "flaky": "flaky",
         "unverified": "new",
         "needs-repro": "needs-repro",

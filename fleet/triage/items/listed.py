@@ -43,7 +43,7 @@ def item_of(one: RankedCluster, place: int, life: Life | None = None) -> Worklis
         surface=entry.surface,
         title=shown(entry.title) if trusted else entry.title,
         count=one.count,
-        verified=one.proof == "verified",
+        confirmed=one.proof == "confirmed",
         repro=write_repro(entry.repro) if trusted and entry.repro else "",
         evidence=entry.ev if trusted else "",
         score=one.score,
@@ -96,12 +96,12 @@ def _met_at(entry: ParsedEntry) -> str:
 
 
 def _why(one: RankedCluster, factors: tuple[RankFactor, ...]) -> str:
-    severity, seen, surface, verified, age = factors
+    severity, seen, surface, proof, age = factors
     who = f" (set by {severity.by})" if one.facts.severity_by else ""
     parts = [f"{severity.value} {severity.factor:g}{who}", f"{seen.value} {seen.factor:.3g}"]
     parts.append(f"{surface.value} {surface.factor:g}")
-    if verified.factor != 1:
-        parts.append(f"{verified.value} {verified.factor:.3g}")
+    if proof.factor != 1:
+        parts.append(f"{proof.value} {proof.factor:.3g}")
     if age.factor != 1:
         parts.append(f"{age.value} {age.factor:.3g}")
     parts = [f"{' x '.join(parts)} = {one.score:g}"]
@@ -109,7 +109,7 @@ def _why(one: RankedCluster, factors: tuple[RankFactor, ...]) -> str:
     confirmed = f"{rate[0]} of {rate[1]}" if rate else ""
     parts.append(
         {
-            "verified": f"confirmed {confirmed} in fresh jails",
+            "confirmed": f"confirmed {confirmed} in fresh jails",
             "flaky": f"flaky: confirmed {confirmed}",
             "unverified": "has an unconfirmed repro, so below everything proven",
             "needs-repro": "no runnable repro, so below everything proven",

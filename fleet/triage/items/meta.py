@@ -46,7 +46,7 @@ def due(items: Sequence[WorklistItem], last: str | None) -> bool:
 def summary(items: Sequence[WorklistItem]) -> str:
     """The `sev=meta` envelope: one line that counts, then at most three of our own items."""
     ours = [item for item in items if item.trusted and item.rank]
-    proven = sum(item.proof in ("verified", "flaky") for item in ours)
+    proven = sum(item.proof in ("confirmed", "flaky") for item in ours)
     body = [f"{i.rank}. {i.severity} {i.surface} {i.fingerprint} {i.title}" for i in ours[:TOP]]
     title = f"worklist changed: {len(ours)} open, {proven} proven"
     envelope = Envelope(

@@ -94,12 +94,11 @@ class RankedCluster:
         """The factors in words, and who set them."""
         severity, recurrence, surface, verification, age = self.numbers
         what = "run" if self.proof != "untrusted" else "sender"
-        said = "confirmed" if self.proof == "verified" else self.proof
         return (
             _factor("severity", self.severity, severity, self.facts.severity_by or "log"),
             _factor("recurrence", counted(self.count, what), recurrence, self.counted_by),
             _factor("surface", self.entry.surface, surface, self.surface_by),
-            _factor("verification", said, verification, "log"),
+            _factor("verification", self.proof, verification, "log"),
             _factor("age", f"open {counted(self.days, 'day')}", age, "log"),
         )
 

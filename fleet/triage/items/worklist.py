@@ -14,10 +14,10 @@ from fleet.findings.instances import Instance
 from fleet.store.rows import LinkKind
 from fleet.triage.items.life import ItemState, Stage
 
-ProofState = Literal["verified", "flaky", "unverified", "needs-repro", "untrusted"]
+ProofState = Literal["confirmed", "flaky", "unverified", "needs-repro", "untrusted"]
 """How well an item is proven, best first: the tiers of the ranking."""
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of `worklist.json`: docs/reference/worklist.schema.json."""
 
 
@@ -74,7 +74,7 @@ class WorklistItem:
     surface: str
     title: str
     count: int
-    verified: bool
+    confirmed: bool
     repro: str
     evidence: str
     score: float

@@ -101,14 +101,14 @@ def closed(items: Sequence[WorklistItem]) -> tuple[WorklistItem, ...]:
 
 def proven(items: Sequence[WorklistItem]) -> int:
     """How many of the items are proven, in every fresh jail or in some."""
-    return sum(item.proof in ("verified", "flaky") for item in items)
+    return sum(item.proof in ("confirmed", "flaky") for item in items)
 
 
 def standing(item: WorklistItem) -> str:
     """The state of an item and when it ends, how little it is proven where the state does not say that, and
     of one of ours that is open whether it is stale."""
     until = f" until {item.until[:10]}" if item.until and item.state in ("dismissed", "snoozed") else ""
-    said = item.proof == "verified" or item.proof == item.state
+    said = item.proof == "confirmed" or item.proof == item.state
     words = [item.state + until] if said else [item.state + until, item.proof]
     return ", ".join(words + ["stale"] * (item.stale and item.trusted and item.state in OPEN))
 

@@ -67,7 +67,7 @@ def item(number: int, text: str, **more: object) -> WorklistItem:
         surface=text,
         title=text,
         count=1,
-        verified=False,
+        confirmed=False,
         repro="",
         evidence="",
         score=1.5,
@@ -86,7 +86,7 @@ def item(number: int, text: str, **more: object) -> WorklistItem:
     return replace(made, **more)  # type: ignore[arg-type]
 
 
-OWN = {"trusted": True, "proof": "verified", "state": "confirmed", "verified": True, "source": "qa-ux"}
+OWN = {"trusted": True, "proof": "confirmed", "state": "confirmed", "confirmed": True, "source": "qa-ux"}
 ITEMS = (
     *(item(number, text) for number, text in enumerate(TEXTS, 1)),
     item(20, "GET {site}/a b: 500", repro='qa_fetch(url="{site}/a b?q=<x>[y]%zz")', surface="ux", **OWN),
