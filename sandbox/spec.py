@@ -78,6 +78,9 @@ class Context:
     accounts: dict[str, dict[str, str]] = field(
         default_factory=dict
     )  # user and secret by label, for tools that sign in
+    agents: dict[str, dict[str, str]] = field(
+        default_factory=dict
+    )  # agents that are not called through the proxy: wire, url, model, carried by name
 
 
 @dataclass(frozen=True, slots=True)

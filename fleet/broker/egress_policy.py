@@ -105,6 +105,8 @@ class EgressPolicy:
     mcp: tuple[EgressTarget, ...] = ()
     """Endpoints of MCP servers: a request that only reads by its body may be posted there, and a session that
     it began may be ended."""
+    agents: tuple[EgressTarget, ...] = ()
+    """Where agents are called that are not called through the proxy."""
     rung: Callable[[], str] | None = None
     """The dial's rung, or `stop`, read anew for each request; without it, no page may be changed."""
     over: Callable[[], tuple[str, str] | None] | None = None
@@ -148,6 +150,9 @@ class EgressPolicy:
             proxy=proxy,
             act_paths=tuple(EgressTarget(_profile_origin(url), urlsplit(url).path) for url in web.acted_on),
             mcp=tuple(EgressTarget(_profile_origin(url), urlsplit(url).path) for url in platform.mcp_urls),
+            agents=tuple(
+                EgressTarget(_profile_origin(url), urlsplit(url).path) for url in platform.agent_urls.values()
+            ),
             never_places=web.never_places,
             careful=platform.careful,
             unchanged=platform.unchanged,
@@ -177,7 +182,7 @@ class EgressPolicy:
             raise Denied("criticality", f"{host} is of high criticality: nothing is changed there")
         path, proxy = target.path.partition("?")[0], self.proxy
         below = proxy is not None and target.origin == proxy.origin and path.startswith(f"{proxy.path}/")
-        called = method == "POST" and below and is_plain(path)
+        called = method == "POST" and (target in self.agents or (below and is_plain(path)))
         if not called and not (rung and method in UNSAFE and self._acts_on(target)):
             raise Denied("method", f"{method[:16]} is not permitted there", status=403)
 

@@ -29,9 +29,9 @@ PARTS: Mapping[str, ProfilePart] = {
     "faces": ProfilePart("web.face", "the public pages of names", lambda one: one.web.face),
     "proxy": ProfilePart("web.proxy", "the endpoint for calls to agents", lambda one: one.web.proxy),
     "agents": ProfilePart(
-        "web.model, web.auth_scope and web.route",
+        "[agents], or web.model, web.auth_scope and web.route",
         "what agents answer",
-        lambda one: one.web.proxy and not one.web.unstated,
+        lambda one: one.calls_agents,
     ),
     "mcp": ProfilePart(
         "mcp.endpoints", "what an MCP server lists, and its tools", lambda one: one.mcp.endpoints

@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from fleet.config.accounts import AccountsSection
+from fleet.config.agents import AgentName, AgentSection
 from fleet.config.authorisation import AuthorisationSection
 from fleet.config.compiler import CompilerSection
 from fleet.config.erc8004 import Erc8004Section
@@ -313,7 +314,9 @@ class Platform(Section):
     sponsor: SponsorSection = SponsorSection()
     """How throwaway keys are funded, and up to what amount."""
     call_targets: tuple[str, ...] = ()
-    """Standing agents that `qa_call` may talk to besides the run's own names."""
+    """Standing agents behind the proxy that `qa_call` may talk to besides the run's own names."""
+    agents: dict[AgentName, AgentSection] = Field({}, json_schema_extra={"additionalProperties": False})
+    """Agents that are called elsewhere, by name, such as `[agents.keeper]`."""
     targets: dict[Role, Annotated[str, StringConstraints(min_length=1, max_length=500)]] = {}
     """Targets of probes, by role: a name, or a URL that may begin with `{site}` or `{proxy}`;
     `{target:ROLE}` in a probe. An omitted role makes its probes not applicable."""
@@ -323,16 +326,35 @@ class Platform(Section):
     """Figures of earlier releases by metric, e.g. `face_p95_ms`; our own history replaces them."""
 
     @property
+    def agent_names(self) -> tuple[str, ...]:
+        """Every agent that may be called."""
+        return tuple(dict.fromkeys((*self.call_targets, *self.agents)))
+
+    @property
+    def agent_urls(self) -> dict[str, str]:
+        """Where each of `agents` is called."""
+        return {name: self.web.filled(one.path) for name, one in self.agents.items()}
+
+    @property
+    def calls_agents(self) -> bool:
+        """Whether it says how any agent is called."""
+        return bool(self.agents or (self.web.proxy and not self.web.unstated))
+
+    @property
     def mcp_urls(self) -> tuple[str, ...]:
         """`mcp.endpoints` as URLs."""
         return tuple(map(self.web.filled, self.mcp.endpoints))
 
     @model_validator(mode="after")
-    def _mcp_at_home(self) -> Self:
+    def _at_home(self) -> Self:
         own = {urlsplit(url).netloc for url in (self.web.site, self.web.proxy)} | set(self.web.hosts)
-        for path, url in zip(self.mcp.endpoints, self.mcp_urls, strict=True):
+        named = {f"mcp.endpoints: {path}": self.web.filled(path) for path in self.mcp.endpoints}
+        named |= {f"agents.{name}.url: {self.agents[name].url}": url for name, url in self.agent_urls.items()}
+        for key, url in named.items():
             if url.startswith("/") or urlsplit(url).netloc not in own:
-                raise ValueError(f"mcp.endpoints: {path} is not on web.site, web.proxy or one of web.hosts")
+                raise ValueError(f"{key} is not on web.site, web.proxy or one of web.hosts")
+        if twice := set(self.call_targets) & set(self.agents):
+            raise ValueError(f"agents.{min(twice)} is in call_targets as well: take it out of one of the two")
         return self
 
     @property

@@ -91,6 +91,17 @@ FIELD_WORDS: Mapping[str, str | tuple[str, str]] = MappingProxyType(
         "advertised_wei": "advertises {}",
         "terms": ("terms: {}", "no terms"),
         "credit": ("credit of {}", "no credit"),
+        "state": ("its task is {}", "no task"),
+        "card_status": "its card answers {}",
+        "declares": ("declares {}", "declares nothing"),
+        "then_ok": ("serves what follows", "refuses what follows"),
+        "then_state": ("then the task is {}", "then no task"),
+        "then_code": ("then error {}", "then no error"),
+        "unknown_code": (
+            "error {} for a task that does not exist",
+            "no error for a task that does not exist",
+        ),
+        "state_after": ("at last the task is {}", "at last no task"),
         # of an MCP server
         "wire": ("speaks {}", "speaks no version"),
         "server": ("is called {}", "has no name"),

@@ -115,8 +115,7 @@ def prefix(action: Action, facts: GateFacts) -> Verdict | None:
     what it acts on touches nothing."""
     if facts.effect is not Effect.ACT:
         return None
-    calls = Points.AGENT in (facts.points_at or {}).values()
-    where = action.args.get(facts.acts_at) if facts.acts_at else facts.scope.proxy if calls else ""
+    where = action.args.get(facts.acts_at) if facts.acts_at else _called_at(action, facts)
     if host := facts.scope.unchanged.match(where):
         return _no("prefix", f'{action.tool}: criticality = "high" of {host}: nothing is changed there')
     if facts.acts_at:
@@ -129,6 +128,13 @@ def prefix(action: Action, facts: GateFacts) -> Verdict | None:
     return None
 
 
+def _called_at(action: Action, facts: GateFacts) -> str:
+    """Where the agent is called that an action calls; "" for any other action."""
+    name = next((name for name, what in (facts.points_at or {}).items() if what is Points.AGENT), "")
+    target = str(action.args.get(name))
+    return facts.scope.agents.get(target, facts.scope.proxy) if name else ""
+
+
 def never(action: Action, facts: GateFacts) -> Verdict | None:
     words = {action.tool.lower(), *map(_called, (action.args.get(key) for key in _CALL_FIELDS))}
     listed = {word.lower() for word in (*NEVER, *NEVER.values(), *facts.never)}
@@ -138,6 +144,8 @@ def never(action: Action, facts: GateFacts) -> Verdict | None:
         facts.scope.mcp_never
     ):
         return _no("never", f"{action.tool}: this tool is on mcp.never, which no rung lifts")
+    if entry := facts.scope.never.match(_called_at(action, facts)):
+        return _no("never", f"{action.tool}: {entry} is on web.never, which no rung lifts")
     for name, points in (facts.points_at or {}).items():
         if points in URLS and (entry := facts.scope.never.match(action.args.get(name))):
             return _no("never", f"{action.tool}: {name}: {entry} is on web.never, which no rung lifts")

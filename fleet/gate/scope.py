@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
 from fleet.config import Platform
@@ -68,6 +68,8 @@ class Scope:
     """Hosts of high criticality: nothing acts on them."""
     proxy: str = ""
     """Where agents are called."""
+    agents: Mapping[str, str] = field(default_factory=dict)
+    """Where agents are called that are called elsewhere, by name."""
     mcp: frozenset[str] = frozenset()
     """Endpoints of MCP servers."""
     mcp_never: frozenset[str] = frozenset()
@@ -91,7 +93,7 @@ class Scope:
         return cls(
             origins=frozenset(origins),
             faces=frozenset(faces),
-            call_targets=frozenset(platform.call_targets),
+            call_targets=frozenset(platform.agent_names),
             functions=frozenset(functions),
             act_paths=frozenset(
                 (origin, urlsplit(url).path) for url in web.acted_on if (origin := origin_of(url))
@@ -99,6 +101,7 @@ class Scope:
             never=web.never_places,
             unchanged=platform.unchanged,
             proxy=web.proxy,
+            agents=platform.agent_urls,
             mcp=frozenset(platform.mcp_urls),
             mcp_never=frozenset(platform.mcp.never),
         )

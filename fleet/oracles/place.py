@@ -91,6 +91,8 @@ def host_of(call: Exchange, facts: Facts) -> str | None:
 
 def _endpoint(call: Exchange, facts: Facts) -> str | None:
     """Of a call of an agent the way by which all of them are called: its check is missing for all of them."""
+    if call.result.get("wire"):
+        return f"agent {call.args.get('target')}"
     return route(call, facts) if "url" in call.args else call.tool.removeprefix("qa_")
 
 

@@ -21,6 +21,7 @@ NAMES = (
     "agent.charges",
     "agent.memory",
     "agent.identities",
+    "agent.tasks",
     "agent.mcp_servers",
     "agent.mcp_calls",
     "account.rights",

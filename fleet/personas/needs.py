@@ -75,6 +75,8 @@ def step_needs(tool: str, args: Mapping[str, Any]) -> Iterator[str]:
         ):
             if kind == "bytes32" and isinstance(value, str) and not value.startswith("0x"):
                 yield f"metadata:{value}"  # named, not spelled out
+    if "{name}" in str(args.get(spec.argument(Points.AGENT))):
+        yield "proxy"  # a name of the run is called there alone
     if mode := spec.mode(args):
         yield from mode.needs
     yield from spec.needs

@@ -95,7 +95,19 @@ def guest_context(
         publish_cap=compiler.publish_cap,
         deadline_s=deadline_s,
         lacks=lacks,
+        agents=_agents(platform),
     )
+
+
+def _agents(platform: Platform) -> dict[str, dict[str, str]]:
+    """How agents are called that are not called through the proxy."""
+    carried = platform.accounts.carried if platform.accounts else ""
+    carried = carried if carried.startswith("header ") else ""
+    urls = platform.agent_urls
+    return {
+        name: {"wire": one.wire, "url": urls[name], "model": one.model or name, "carried": carried}
+        for name, one in platform.agents.items()
+    }
 
 
 def way_out(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 from sandbox.chain import rpc
@@ -31,10 +30,8 @@ def spoken(message: str, fill: int = 0, unit: str = "") -> str:
     return message + (unit * -(-fill // len(unit)))[:fill] if fill and unit else message
 
 
-def checked(
-    caller: str, token: str, fill: int, fields: tuple[str, ...], headers: tuple[str, ...], taken: str
-) -> None:
-    """Mistake for an argument that is not one of ours; `taken` is the header of the token."""
+def checked(caller: str, token: str, fill: int, fields: tuple[str, ...], headers: tuple[str, ...]) -> None:
+    """Mistake for an argument that is not one of ours."""
     if caller not in CALLERS:
         raise Mistake(f"/args/caller: expected one of {', '.join(CALLERS)}")
     if token not in TOKENS:
@@ -47,18 +44,8 @@ def checked(
         if not _FIELD.fullmatch(name) or name in ("agent", "contents"):
             raise Mistake("/args/claim_fields: not a field for a false sender")
     for name in headers:
-        if not _HEADER.fullmatch(name) or name in _OURS or name == taken.lower():
+        if not _HEADER.fullmatch(name) or name in _OURS:
             raise Mistake("/args/claim_headers: not a header for a false sender")
-
-
-def claimed(claim: str, target: str, ctx: Context, deadline: Deadline) -> str:
-    """The false sender in words: an identity's address for its label, the agent's owner for `owner`."""
-    if claim == "owner":
-        if "ownerOfName" in ctx.lacks:
-            raise Mistake("/args/claim_from: this platform does not say who owns an agent")
-        (owner,) = rpc.view(ctx, "ownerOfName", target, deadline=deadline)
-        return str(owner)
-    return ctx.keys.get(claim, claim) if claim in CALLERS else claim
 
 
 def is_address(text: str) -> bool:
@@ -85,12 +72,6 @@ def token(variant: str, caller: str, ctx: Context, deadline: Deadline) -> str:
         signer = CALLERS[1 - CALLERS.index(caller)]
         return f"{head}{colon}{rpc.token(signer, ctx.route, deadline).rpartition(':')[2]}"
     return good
-
-
-def body(target: str, message: str, claim: str, fields: tuple[str, ...]) -> bytes:
-    """A valid request in the Gemini API's words, with the false sender in these fields."""
-    contents = [{"role": "user", "parts": [{"text": message}]}]
-    return json.dumps({"agent": target, "contents": contents, **dict.fromkeys(fields, claim)}).encode()
 
 
 MAX_TERMS = 12

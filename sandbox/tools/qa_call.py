@@ -1,18 +1,22 @@
-"""One agent turn through the proxy under a throwaway identity of the run, and its cost."""
+"""One agent turn, by the wire that the profile says the agent speaks, and its cost: through the proxy under a
+throwaway identity of the run, or as one of the profile's accounts."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from sandbox import http, strict_json
-from sandbox.agents import agent_reply, call_request
+from sandbox.agents import call_request
 from sandbox.agents.sse import Decoder, StreamFault
-from sandbox.chain import abi, rpc
-from sandbox.chain.contract import CLAIM_DAILY
-from sandbox.chain.gas import limit
+from sandbox.agents.wires import a2a, wire_of
+from sandbox.agents.wires.a2a import A2aWire
+from sandbox.agents.wires.port import LISTS, AgentWire, ReplyParts, Spoken
+from sandbox.chain import rpc
 from sandbox.chain.names import require_name
-from sandbox.errors import Deadline, Failure, JailBroken, hint
+from sandbox.errors import Deadline, hint
 from sandbox.spec import ABSENT, Context, Cost, Effect, Mistake, Points, ToolSpec
 from sandbox.text import clean, decode, mask
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
@@ -20,9 +24,10 @@ from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 KEY, OTHER = call_request.CALLERS
 MAX_REPLY = 4_000
 PAYMENT_REQUIRED = 402
-UNAUTHORIZED = 401
-SKEW_S = 60.0
-"""Seconds; the platform may refuse a token that is off by more."""
+THEN = ("", "get", "list", "cancel", "push")
+WHO = ("", OTHER, "nobody")
+POLLS_S = (0.2, 0.4, 0.8, 1.5, 2.0, 2.0, 3.0, 3.0, 4.0)
+"""Pauses between looks at a task that is not done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,17 @@ class Args:
     """Characters of the repeated `unit` that follow the message."""
     unit: str = ""
     """Text that fills."""
+    card: bool = False
+    """A2A: whether the agent's card is read first."""
+    running: bool = False
+    """A2A: whether the answer does not wait until the task is done."""
+    then: str = ""
+    """A2A: what is asked about the task that the call made: `get`, `list`, `cancel`, or `push`, to have its
+    changes sent to a URL that resolves nowhere."""
+    then_as: str = ""
+    """Who asks that: "" the caller, `other`, or `nobody`, without a token."""
+    version: str = ""
+    """A2A: version that the request names; "": the wire's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,140 +115,227 @@ class Result(ToolAnswer):
     """Headers of the answer about limits and costs."""
     credit: str = ""
     """[wei] The caller's credit before the call, in digits: it may be more than an int holds."""
+    wire: str = ""
+    """How the agent is called, in the words of `[agents]`; "" through the proxy."""
+    code: int = 0
+    """Code of a JSON-RPC error; 0 for none."""
+    state: str = ""
+    """A2A: state of the task that the call made; "" for none."""
+    card_status: int | None = field(default=None, metadata=ABSENT)
+    """HTTP status of the agent's card; absent where it was not read."""
+    declares: tuple[str, ...] = ()
+    """What the card says that the agent can do."""
+    then_ok: bool = False
+    """Whether what followed was answered with that very task, or as asked."""
+    then_state: str = ""
+    """State of the task in that answer."""
+    then_code: int = 0
+    """Why it was refused: code of JSON-RPC, or HTTP status."""
+    unknown_code: int = 0
+    """The same of a task that does not exist, to the same asker."""
+    state_after: str = ""
+    """State of the task at last, as its own caller is told."""
 
 
 def run(args: Args, ctx: Context) -> Result:
     require_name(args.target, "/args/target")
-    if not ctx.call_url:
-        raise Mistake("/tool: the profile does not say how agents are called here")
-    call_request.checked(
-        args.caller, args.token, args.fill, args.claim_fields, args.claim_headers, ctx.token_header
-    )
-    if args.caller not in ctx.keys:
-        raise JailBroken(f"this run has no {args.caller} key")
     deadline = Deadline(ctx.deadline_s * 0.9)
-    call = _Call(args, ctx, deadline, call_request.claimed(args.claim_from, args.target, ctx, deadline))
-    before = call.credit()
+    call_request.checked(args.caller, args.token, args.fill, args.claim_fields, args.claim_headers)
+    wire = wire_of(args.target, args.caller, ctx, deadline)
+    if wire.header.lower() in args.claim_headers:
+        raise Mistake("/args/claim_headers: the token's own header is not one for a false sender")
+    tasks = _tasks(args, wire)
+    call = _Call(args, wire, deadline, wire.sender(args.claim_from, args.target))
+    declares = _declared(tasks, deadline) if tasks and args.card else {}
+    before = wire.credit(args.caller)
     reply = call.send()
-    if reply.status == PAYMENT_REQUIRED and args.fund and "claimDaily" not in ctx.lacks:
-        _claim(args.caller, ctx, deadline)
-        before = call.credit()
+    if reply.status == PAYMENT_REQUIRED and args.fund and wire.fund(args.caller):
+        before = wire.credit(args.caller)
         reply = call.send()
-    after = call.credit()
+    after = wire.credit(args.caller)
     again = call.send(again=True) if args.twice else None
-    return _result(call, reply, again, before=before, after=after)
+    said = call.answer(reply)
+    seen = _followed(args, call, tasks, said.parts) if tasks and args.then and said.parts.task else {}
+    more: dict[str, Any] = {"wire": ctx.agents.get(args.target, {}).get("wire", ""), **declares, **seen}
+    return replace(_result(call, reply, said, again, before=before, after=after), **more)
+
+
+def _tasks(args: Args, wire: AgentWire) -> A2aWire | None:
+    """The wire, if it has tasks; Mistake for what only such a wire has."""
+    if args.then not in THEN or args.then_as not in WHO or not args.version.isprintable():
+        raise Mistake(
+            f"/args/then: expected one of {', '.join(THEN[1:])}; /args/then_as: {', '.join(WHO[1:])}"
+        )
+    if isinstance(wire, A2aWire):
+        if args.then == "list" and LISTS in wire.LACKS:
+            raise Mistake(f"/args/then: {wire.LACKS[LISTS]}")
+        return wire
+    if args.then or args.card or args.running or args.version:
+        raise Mistake("/args: then, card, running and version are for agents that speak A2A")
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What came back: its documents, what is wrong with their framing, and what they say together."""
+
+    documents: Sequence[object]
+    fault: str
+    parts: ReplyParts
+    streamed: bool
 
 
 class _Call:
     """One request, and the credits that it may cost."""
 
-    def __init__(self, args: Args, ctx: Context, deadline: Deadline, claimed: str) -> None:
-        self.args, self.ctx, self.claimed = args, ctx, claimed
-        self._deadline, self._request = deadline, http.HttpRequest("POST", "")
-        self._token = ""
+    def __init__(self, args: Args, wire: AgentWire, deadline: Deadline, claimed: str) -> None:
+        self.args, self.wire, self.claimed, self.deadline = args, wire, claimed, deadline
+        fields = args.claim_fields if args.claim_fields or args.claim_headers else ("from",)
+        self.spoken = Spoken(
+            target=args.target,
+            message=call_request.spoken(args.message, args.fill, args.unit),
+            caller=args.caller,
+            token="none" if args.unsigned else args.token,
+            stream=args.stream,
+            claimed=claimed,
+            claim_fields=fields if claimed else (),
+            claim_headers=args.claim_headers,
+            raw=args.raw,
+            running=args.running,
+            version=args.version,
+        )
+        self._request = http.HttpRequest("POST", "")
         self.stranger_before = self.stranger_credit()
 
     def send(self, *, again: bool = False) -> http.HttpReply:
         """Send the request with a fresh token, or the one before once more as it was."""
         if not again:
-            self._request = self._written()
-        reply = http.send(self._request, self._deadline)
-        if reply.by_broker:
-            raise rpc.denial(reply)
-        off = _skew(self._token, reply) if self.args.token == "good" and self._token else 0.0
-        if reply.status == UNAUTHORIZED and abs(off) > SKEW_S:
-            raise Failure(
-                "internal", f"our clock and the platform's are {off:+.0f} s apart", status=reply.status
-            )
+            self._request = self.wire.request(self.spoken)
+        reply = sent(self._request, self.deadline)
+        self.wire.check(reply)
         return reply
 
-    def _written(self) -> http.HttpRequest:
-        args, ctx = self.args, self.ctx
-        variant = "none" if args.unsigned else args.token
-        self._token = token = call_request.token(variant, args.caller, ctx, self._deadline)
-        headers = {"content-type": "application/json"} | ({ctx.token_header: token} if token else {})
-        headers |= dict.fromkeys(args.claim_headers, self.claimed) if self.claimed else {}
-        fields = args.claim_fields if args.claim_fields or args.claim_headers else ("from",)
-        message = call_request.spoken(args.message, args.fill, args.unit)
-        body = call_request.body(args.target, message, self.claimed, fields if self.claimed else ())
-        url = http.absolute(ctx.stream_url if args.stream else ctx.call_url, "/ctx/proxy")
-        return http.HttpRequest(
-            "POST", url, headers, args.raw.encode() if args.raw else body, encodings="identity"
-        )
-
-    def credit(self) -> int:
-        """The caller's credit; if unreadable, the call fails: `charged` is never a guess."""
-        return self._credit(self.ctx.keys[self.args.caller])
+    def answer(self, reply: http.HttpReply) -> _Answer:
+        """A reply as the wire reads it; where the agent is still at work, once it is done."""
+        streamed = self.args.stream and reply.status < 400
+        documents, fault = _stream(reply) if streamed else _document(reply)
+        if fault and streamed and (whole := _document(reply)[0]) and self.wire.read(whole).refused:
+            documents, fault, streamed = whole, "", False  # a refusal needs no stream
+        said = self.wire.read(documents)
+        for pause in POLLS_S:
+            if (more := self.wire.follow(said, self.spoken)) is None or self.deadline.left() < pause * 2:
+                break
+            time.sleep(pause)
+            documents, fault = _document(sent(more, self.deadline))
+            said = self.wire.read(documents)
+        return _Answer(documents, fault, said, streamed)
 
     def stranger_credit(self) -> int:
         """The credit of a claimed sender that is an identity of this run; nothing else spends it."""
         label = self.args.claim_from
-        ours = label in call_request.CALLERS and label != self.args.caller and label in self.ctx.keys
-        return self._credit(self.ctx.keys[label]) if ours else 0
-
-    def _credit(self, address: str) -> int:
-        if "creditOf" in self.ctx.lacks:
-            return 0
-        (credit,) = rpc.view(self.ctx, "creditOf", address, deadline=self._deadline)
-        return int(str(credit))
+        ours = label in call_request.CALLERS and label != self.args.caller and self.wire.identity(label)
+        return self.wire.credit(label) if ours else 0
 
 
-def _skew(token: str, reply: http.HttpReply) -> float:
-    """Seconds from the platform's clock, by its Date header, to the token's clock; 0 if unknown."""
-    try:
-        return int(token.split(":")[1]) - parsedate_to_datetime(reply.headers.get("date", "")).timestamp()
-    except (ValueError, IndexError, OverflowError):
-        return 0.0
+def sent(request: http.HttpRequest, deadline: Deadline) -> http.HttpReply:
+    """The platform's reply; Failure for the broker's."""
+    reply = http.send(request, deadline)
+    if reply.by_broker:
+        raise rpc.denial(reply)
+    return reply
 
 
-def _claim(label: str, ctx: Context, deadline: Deadline) -> None:
-    receipt = rpc.submit(label, ctx.diamond, abi.encode_call(CLAIM_DAILY, ()), limit(ctx, "small"), deadline)
-    if receipt.status != 1:
-        raise Failure("unfunded", f"claimDaily failed: {receipt.reverted or 'status 0'}")
+# Tasks of A2A -------------------------------------------------------------------------------------
+
+
+def _declared(wire: A2aWire, deadline: Deadline) -> dict[str, Any]:
+    reply = sent(wire.card(), deadline)
+    documents, _ = _document(reply) if reply.status == 200 else ([], "")
+    return {
+        "card_status": reply.status,
+        "declares": tuple(clean(one, 40) for one in a2a.declared(documents[0] if documents else None)),
+    }
+
+
+def _followed(args: Args, call: _Call, wire: A2aWire, made: ReplyParts) -> dict[str, Any]:
+    """What is asked about a task, beside the same about one that does not exist, and the task at last."""
+    asker = replace(
+        call.spoken,
+        caller=args.then_as if args.then_as == OTHER else args.caller,
+        token="none" if args.then_as == "nobody" else "good",
+        stream=False,
+        claimed="",
+        claim_headers=(),
+    )
+
+    def ask(what: str, task: str, spoken: Spoken) -> tuple[list[object], ReplyParts, int]:
+        reply = sent(wire.about(what, task, spoken), call.deadline)
+        documents, _ = _document(reply)
+        said = wire.read(documents)
+        return documents, said, said.code or (reply.status if reply.status >= 400 else 0)
+
+    documents, said, code = ask(args.then, made.task, asker)
+    done = said.task == made.task if args.then in ("get", "cancel") else not code and bool(documents)
+    unknown = ask(args.then, a2a.UNKNOWN_TASK, asker)[2] if args.then in ("get", "cancel") else 0
+    own = replace(asker, caller=args.caller, token=call.spoken.token)
+    return {
+        "then_ok": made.task in a2a.listed(documents) if args.then == "list" else done,
+        "then_state": clean(said.state, 40),
+        "then_code": code,
+        "unknown_code": unknown,
+        "state_after": clean(ask("get", made.task, own)[1].state, 40),
+    }
 
 
 def _result(
-    call: _Call, reply: http.HttpReply, again: http.HttpReply | None, *, before: int, after: int
+    call: _Call,
+    reply: http.HttpReply,
+    answer: _Answer,
+    again: http.HttpReply | None,
+    *,
+    before: int,
+    after: int,
 ) -> Result:
-    args, ctx = call.args, call.ctx
-    failed = reply.status >= 400
-    streamed = args.stream and not failed
-    documents, fault = _stream(reply) if streamed else _document(reply)
-    said = agent_reply.read(documents)
+    args, wire, said, fault = call.args, call.wire, answer.parts, answer.fault
+    failed = reply.status >= 400 or bool(said.refused)
+    streamed = answer.streamed and not failed
     if streamed and not fault:
         fault = "half of a character in an event" if said.halves else ""
         fault = fault or ("" if said.finish else "the stream ends without a finish reason")
     nonsense = not failed and not streamed and not said.shaped
     text = said.text if said.shaped else decode(reply.body)
-    error = f"HTTP {reply.status}: {_reason(documents, reply)}" if failed else fault
+    refused = said.refused if reply.status < 400 else ""
+    error = (refused or f"HTTP {reply.status}: {_reason(answer.documents, reply)}") if failed else fault
     return Result(
         ok=not (failed or fault or nonsense),
         latency_ms=reply.latency_ms,
-        error=clean(mask(error or ("not an answer of an agent" if nonsense else ""))[0]),
+        error=clean(mask(wire.hide(error or ("not an answer of an agent" if nonsense else "")))[0]),
         error_class="http" if failed else "garbage" if fault or nonsense else "",
         hint=hint(reply.status, text) if failed else "",
-        reply=clean(mask(text)[0], MAX_REPLY),
+        reply=clean(mask(wire.hide(text))[0], MAX_REPLY),
         status=reply.status,
         charged=before - after,
         caller=clean(said.caller, 100),
         tool_calls=tuple(clean(name, 64) for name in said.tools),
-        finish_reason=clean(said.finish, 40),
+        finish_reason=clean(said.finish or said.state, 40),
         turns=said.turns,
         stream_ok=streamed and not fault,
         stream_error=clean(fault, 200) if streamed else "",
-        events=len(documents) if streamed else 0,
-        address=ctx.keys[args.caller],
-        empty=said.shaped and not (failed or said.text or said.tools),
+        events=len(answer.documents) if streamed else 0,
+        address=wire.identity(args.caller),
+        empty=said.shaped and not (failed or said.text or said.tools or said.more),
         claimed=clean(call.claimed, 100),
         charged_claimed=call.stranger_before - call.stranger_credit(),
         status_again=again.status if again else 0,
         error_again=_error_again(again),
-        charged_again=after - call.credit() if again else 0,
+        charged_again=after - wire.credit(args.caller) if again else 0,
         advertised_wei=next(
-            (wei for wei in map(call_request.advertised, documents) if wei is not None), None
+            (wei for wei in map(call_request.advertised, answer.documents) if wei is not None), None
         ),
         terms=call_request.terms(reply),
         credit=str(before),
+        code=said.code,
+        state=clean(said.state, 40),
     )
 
 
@@ -261,7 +364,7 @@ def _document(reply: http.HttpReply) -> tuple[list[object], str]:
         return [], "" if reply.status >= 400 else "an answer that is not JSON"
 
 
-def _reason(documents: list[object], reply: http.HttpReply) -> str:
+def _reason(documents: Sequence[object], reply: http.HttpReply) -> str:
     first = documents[0] if documents else None
     error = first.get("error") if isinstance(first, dict) else None
     if isinstance(error, dict):
@@ -275,15 +378,16 @@ SPEC = ToolSpec(
     Result,
     Effect.ACT,
     Cost(calls=1, writes=1),
-    "talk to an agent through the proxy",
+    "talk to an agent",
     run,
-    needs=("proxy", "calls"),
+    needs=("calls",),
     group="agent",
     batches=True,
     acts_on="",
     points_at={"target": Points.AGENT},
     reaches="proxy",
     needs_key=KEY,
+    signs_in=True,
     lends={OTHER: OTHER, "foreign": OTHER},
     asks=("a call of {target}", " {unsigned:without a token}"),
     ends_in="status",
@@ -295,7 +399,8 @@ SPEC = ToolSpec(
     | {"charged", "caller", "tool_calls", "finish_reason", "turns", "stream_ok", "stream_error"}
     | {"events", "address", "token", "twice", "claim_fields", "claim_headers", "fill", "unit", "empty"}
     | {"claimed", "terms", "charged_claimed", "status_again", "error_again", "charged_again"}
-    | {"advertised_wei", "credit"},
+    | {"advertised_wei", "credit", "wire", "code", "card", "running", "then", "then_as", "version", "state"}
+    | {"card_status", "declares", "then_ok", "then_state", "then_code", "unknown_code", "state_after"},
     volatile=VOLATILE
     | {"address", "caller", "charged", "claimed", "charged_claimed", "charged_again", "credit", "terms"},
 )

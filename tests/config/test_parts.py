@@ -28,6 +28,7 @@ clients = ["0x{"e" * 40}"]
 """
 SITE = '[web]\nsite = "http://127.0.0.1:8080"\n'
 AGENTS = '[web]\nproxy = "http://127.0.0.1:8080"\nmodel = "m"\nauth_scope = "s"\nroute = ""\n'
+WIRE = f'{SITE}[agents.keeper]\nwire = "chat"\nurl = "{{site}}/v1"\n'
 MCP = f'{SITE}[mcp]\nendpoints = ["{{site}}/mcp"]\n'
 COMPILER = '[compiler]\ncommand = ["/opt/tc/cc"]\n'
 ALWAYS = {"qa_report"}
@@ -46,12 +47,13 @@ def profile(text: str, **top: str) -> Platform:
         ("", "file:one", set(), (), set()),
         (SITE, "file:one", {"site"}, ("site",), PAGES),
         (AGENTS, "file:one", {"proxy", "agents"}, ("proxy",), {*PAGES, "qa_call"}),
+        (WIRE, "file:one", {"site", "agents"}, ("site",), {*PAGES, "qa_call"}),
         (MCP, "file:one", {"site", "mcp"}, ("site",), {*PAGES, "qa_mcp"}),
         (COMPILER, "file:one", {"compiler"}, (), {"qa_compile", "qa_fuzz"}),
         (NODE, "file:one", {"chain"}, ("node",), set()),
         (DIAMOND, f"7:0x{'a' * 40}", {"chain", "diamond"}, ("node",), {"qa_chain", "qa_create"}),
     ],
-    ids=["nothing", "site", "agents", "mcp", "compiler", "node", "diamond"],
+    ids=["nothing", "site", "agents", "wire", "mcp", "compiler", "node", "diamond"],
 )
 def test_each_part_stands_alone(
     text: str, log: str, named: set[str], targets: tuple[str, ...], tools: set[str]

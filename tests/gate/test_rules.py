@@ -29,6 +29,11 @@ SCOPE = Scope(
 )
 BARRED = replace(SCOPE, never=UrlList.of(["{site}/logout"], site=PAGE, proxy=""))
 CAREFUL = replace(SCOPE, proxy=PAGE, unchanged=UrlList.of(["127.0.0.1:9000"], site="", proxy=""))
+KEEPER = replace(
+    SCOPE,
+    call_targets=frozenset({"claude", "keeper"}),
+    agents={"keeper": "http://keeper.test/a2a"},
+)
 ARGS: dict[str, dict[str, Any]] = {
     "qa_create": {"name": OWN},
     "qa_publish": {"name": OWN, "source": "fn frame() {}"},
@@ -107,6 +112,21 @@ CASES: list[Case] = [
     (rules.prefix, "qa_create", {"args": {}}, {}, False),
     (rules.prefix, "qa_publish", {"args": {"name": ["qa-r1-1"]}}, {}, False),
     (rules.prefix, "qa_call", {}, {"scope": CAREFUL}, False),
+    (rules.scope, "qa_call", {"args": {"target": "keeper"}}, {}, False),
+    (
+        rules.prefix,
+        "qa_call",
+        {"args": {"target": "keeper"}},
+        {"scope": replace(KEEPER, unchanged=UrlList.of(["keeper.test"], site="", proxy=""))},
+        False,
+    ),
+    (
+        rules.never,
+        "qa_call",
+        {"args": {"target": "keeper"}},
+        {"scope": replace(KEEPER, never=UrlList.of(["keeper.test"], site="", proxy=""))},
+        False,
+    ),
     (rules.prefix, "qa_fetch", {"effect": Effect.ACT}, {"effect": Effect.ACT}, False),
     (rules.prefix, "qa_mcp", {"effect": Effect.ACT}, {"effect": Effect.ACT, "acts_at": "url"}, False),
     (rules.never, "qa_mcp", {"args": {"url": f"{PAGE}mcp", "name": "clear"}}, {}, False),

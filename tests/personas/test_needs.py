@@ -52,7 +52,7 @@ def probe(tool: str, args: dict[str, Any], expect: str = "result.ok", *needs: st
             ("view:metadata", "diamond"),
         ),
         (probe("qa_compile", {"module_hex": "00"}), ("compiler.loader",)),
-        (probe("qa_call", {"target": "{target:agent}", "message": "m"}), ("target:agent", "proxy", "calls")),
+        (probe("qa_call", {"target": "{target:agent}", "message": "m"}), ("target:agent", "calls")),
         (probe("qa_chain", {"function": "owner"}), ("view:owner", "diamond")),
         (
             probe("qa_chain", {"function": "owner"}, "result.value < facts.price"),
@@ -81,7 +81,7 @@ def test_a_name_that_could_not_be_given_back_is_never_minted() -> None:
         ("site", "the profile names no site"),
         ("faces", "the profile names no faces"),
         ("proxy", "the profile names no proxy"),
-        ("calls", "the profile states no web.model, web.auth_scope, web.route"),
+        ("calls", "the profile states neither [agents] nor web.proxy, web.model, web.auth_scope, web.route"),
         ("metadata:app", "the profile names no metadata key 'app'"),
         ("metadata:face", "the profile names no metadata key 'face'"),
         ("code:no_entry", "the profile states no no_entry_code"),

@@ -111,7 +111,8 @@ def sender_claimed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
     """The same words without and with a false sender: the platform names the signer, then the false one."""
     last = seen[-1]
     claim, signer = (str(last.result.get(name, "")).lower() for name in ("claimed", "address"))
-    if not served(last) or not is_address(claim) or claim == signer or _variant(last) != "good":
+    named_so = is_address(claim) or last.result.get("wire")  # the user of an account is as good a name
+    if not served(last) or not (named_so and claim) or claim == signer or _variant(last) != "good":
         return
     controls = [
         at

@@ -25,6 +25,8 @@ from fleet.oracles.agent.dialogue import (
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.severity import Severity
 from fleet.text import line
+from sandbox.agents.wires import LACKS
+from sandbox.agents.wires.port import CONVERSATIONS
 
 UNMISTAKABLE = 8
 """Characters of a text that is not said by accident."""
@@ -107,7 +109,10 @@ def not_read_back(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
         or len(message_of(again)) > SHOWN - 500
     ):
         return
-    if how := _lost(reply_of(show), reply_of(last), kept):
+    if normalized(kept.first) in normalized(f"{agent(last)} {last.result.get('address', '')}"):
+        return  # said anyway: it shows nothing of what is kept
+    lacks = LACKS.get(str(last.result.get("wire", "")), {})
+    if how := _lost(reply_of(show), reply_of(last), kept, alone=CONVERSATIONS in lacks):
         kind, words = how
         title = f'{agent(last)}, "{line(kept.command, 20)}": {words}'
         key = f"not-read-back {template(normalized(kept.command))} {kind}"
@@ -115,13 +120,15 @@ def not_read_back(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
         yield observed(title, key, "reply", led=led)
 
 
-def _lost(before: str, after: str, kept: _Kept) -> tuple[str, str] | None:
-    """How the second text was lost, by the two replies that should show the texts; None when in doubt."""
+def _lost(before: str, after: str, kept: _Kept, *, alone: bool) -> tuple[str, str] | None:
+    """How the second text was lost, by the two replies that should show the texts; None when in doubt.
+
+    `alone`: each call is a conversation of its own, which an agent may forget."""
     if _has(after, kept.second) or _has(before, kept.second):
         return None
     if not _has(before, kept.first):  # not even the control is kept: only a plain "there is nothing" counts
         empty = before == after and vocabulary.NOTHING.search(after) and not vocabulary.USAGE.search(after)
-        return ("lost", f'shows "{line(after, 60)}" after it') if empty else None
+        return ("lost", f'shows "{line(after, 60)}" after it') if empty and not alone else None
     frame, _, rest = normalized(before).partition(normalized(kept.first))
     now, second = normalized(after), normalized(kept.second)
     if not (now.startswith(frame) and now.endswith(rest) and len(now) >= len(frame) + len(rest)):

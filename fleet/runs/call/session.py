@@ -145,7 +145,7 @@ class RunSession:
         self._resumes = 0.0
         self._degraded = ""
         self.breaker = CircuitBreaker(world.clock, world.patience_s)
-        self.contacts = Contacts(targets_of(world.platform))
+        self.contacts = Contacts(targets_of(world.platform), world.platform.agent_urls)
         self.sightings = Sightings()
         self.charged_together = context.gate.together
         """The calls judged inside are charged at once."""

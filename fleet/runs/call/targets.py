@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from fleet.clock import Clock
-from fleet.config import Platform
+from fleet.config import Platform, WebSection
 from fleet.drivers.session import cause_of
 from fleet.findings.repro import ReproCall
 from fleet.gate.scope import Origin, origin_of
@@ -22,7 +22,7 @@ from fleet.runs.context import PATIENCE_S
 from sandbox.browser.devtools import installed
 from sandbox.chain.contract import VIEWS, WRITES
 from sandbox.errors import GATEWAY
-from sandbox.spec import ToolSpec
+from sandbox.spec import Points, ToolSpec
 from sandbox.tools import TOOLS
 
 NODE = "node"
@@ -129,6 +129,8 @@ class Contacts:
     """The targets that a run's calls could not reach, and those known to be down."""
 
     targets: tuple[Target, ...]
+    agents: Mapping[str, str] = field(default_factory=dict)
+    """Where agents are called that are not called through the proxy, by name."""
     failed: Counter[str] = field(default_factory=Counter)
     down: dict[str, str] = field(default_factory=dict)
     """The outage's title by target name."""
@@ -139,9 +141,10 @@ class Contacts:
         """The name of a call's target, "" if none."""
         if (spec := TOOLS.get(tool)) is None:
             return ""
-        if not (page := spec.page):
+        elsewhere = self.agents.get(str(args.get(spec.argument(Points.AGENT))), "")
+        if not (page := spec.page) and not elsewhere:
             return next((one.name for one in self.targets if spec.reaches in one.names), "")
-        if (origin := origin_of(args.get(page))) is None:
+        if (origin := origin_of(elsewhere or args.get(page))) is None:
             return ""
         if exact := next((one for one in self.targets if one.origin == origin), None):
             return exact.name
@@ -320,6 +323,12 @@ class CircuitBreaker:
         return target
 
 
+def _uncalled(web: WebSection) -> str:
+    """Why no agent can be called here."""
+    unstated = web.unstated if web.proxy else ("web.proxy", *web.unstated)
+    return f"the profile states neither [agents] nor {', '.join(unstated)}"
+
+
 @dataclass(frozen=True, slots=True)
 class Capabilities:
     """`selectors` (`0x` and 8 digits) are what the diamond offers; None when it cannot say: then each call
@@ -362,10 +371,7 @@ class Capabilities:
                 "site": (web.site, "the profile names no site"),
                 "faces": (web.face, "the profile names no faces"),
                 "proxy": (web.proxy, "the profile names no proxy"),
-                "calls": (
-                    not web.unstated,
-                    f"the profile states no {', '.join(web.unstated)}",
-                ),
+                "calls": (profile.calls_agents, _uncalled(web)),
                 "metadata": (name in profile.metadata.names, f"the profile names no metadata key {name!r}"),
                 "browser": (self.browser, f"no browser is installed here: {BROWSER}"),
                 "code": (getattr(compiler, f"{name}_code", ""), f"the profile states no {name}_code"),

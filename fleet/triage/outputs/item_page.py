@@ -184,8 +184,9 @@ def _where(call: ReproCall, place: ShellPlace) -> str:
     asked = line(lead(call.tool, args), 200)
     if spec is None:
         return asked
-    if (agent := spec.argument(Points.AGENT)) and place.proxy:
-        return line(f"agent {args.get(agent, '')} at {place.proxy}", 500)
+    agent = str(args.get(spec.argument(Points.AGENT), ""))
+    if agent and (called := place.agents.get(agent, place.proxy)):
+        return line(f"agent {agent} at {called}", 500)
     return f"{asked}, contract {place.diamond}" if spec.reaches == "node" and place.diamond else asked
 
 

@@ -54,6 +54,8 @@ class ShellPlace:
     """The command that starts this program, quoted for a shell."""
     state: str = ""
     """Its state directory."""
+    agents: Mapping[str, str] = field(default_factory=dict)
+    """Where agents are called that are not called through the proxy."""
 
     @classmethod
     def of(
@@ -61,7 +63,10 @@ class ShellPlace:
     ) -> ShellPlace:
         """The public addresses of a profile; `metadata` are its keys in hex by role and by name."""
         web, chain = platform.web, platform.chain
-        return cls(web.site, web.proxy, web.face, chain.rpc, chain.diamond, metadata, fleet, state)
+        return cls(
+            *(web.site, web.proxy, web.face, chain.rpc, chain.diamond),
+            *(metadata, fleet, state, platform.agent_urls),
+        )
 
     def url(self, spelled: str) -> str:
         """The URL that a repro's form stands for."""

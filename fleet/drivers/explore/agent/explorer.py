@@ -13,9 +13,10 @@ from itertools import product
 from random import Random
 from typing import Any
 
-from fleet.drivers.desk import Question
+from fleet.drivers.desk import Left, Question
 from fleet.drivers.explore.agent import questions, suspicions
 from fleet.drivers.explore.agent.knowledge import KnownAgent
+from fleet.drivers.explore.agent.ways import AgentWay
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import Explorer, ExplorerContext, Results
 from fleet.oracles.agent.charges import kept_private, promising
@@ -52,10 +53,11 @@ class AgentExplorer:
 
     def __init__(self, context: ExplorerContext, chance: Random, state: Mapping[str, Any]) -> None:
         acts = context.acts and all(SPECS[tool].effect is Effect.ACT for tool in TOOLS)
-        names = tuple(dict.fromkeys(context.platform.call_targets)) if acts else ()
+        names = tuple(dict.fromkeys(context.platform.agent_names)) if acts else ()
         known = state.get("agents")
         agents = known if isinstance(known, Mapping) else {}
         self._known = {name: KnownAgent.of(name, agents.get(name)) for name in names}
+        self._ways = {name: AgentWay.of(context.platform, name) for name in names}
         self._documents = documents(context) if names else []
         self._texts = chance.sample(TEXTS, len(TEXTS))
         done = state.get("asked")
@@ -70,7 +72,7 @@ class AgentExplorer:
             key, args = one if isinstance(one, list) and len(one) == 2 else ("", None)
             talk = args if isinstance(args, list) and len(args) <= 8 else []
             if talk and all(isinstance(call, dict) and call.get("target") in names for call in talk):
-                self._suspected.append((str(key), calls(*talk)))
+                self._suspect(str(key), calls(*talk))
         self._heard: dict[str, Exchange] = {}
         self._tried: set[str] = set()
         """Keys of this run, with those that were not answered."""
@@ -124,6 +126,7 @@ class AgentExplorer:
             if agent is None:
                 continue
             agent.learn(call)
+            self._ways[agent.name].learn(call)
             self._add([*suspicions.of_one(agent, call), *suspicions.of_refused(call)])
             twin = {key: value for key, value in call.args.items() if key != "stream"}
             if not call.args.get("stream"):
@@ -147,6 +150,14 @@ class AgentExplorer:
             "agents": {name: one.state() for name, one in self._known.items()},
         }
 
+    def left(self) -> Sequence[Left]:
+        """What the wires of agents have no place for."""
+        return [
+            Left(f"{what} of the agent {name}", why)
+            for name, way in self._ways.items()
+            for what, why in way.missed.items()
+        ]
+
     def _read_promises(self, step: Step, result: Mapping[str, Any]) -> None:
         """A call of each agent that is sent twice, beside a document that promises to charge it once; and a
         document that says whose an agent's memories are."""
@@ -157,12 +168,16 @@ class AgentExplorer:
         self._once = True
         for agent in self._known:
             twice = calls({"target": agent, "message": "good afternoon", "twice": True})
-            self._suspected.append((f"{agent}/promise/once", (step, *twice)))
+            self._suspect(f"{agent}/promise/once", (step, *twice))
 
     def _add(self, found: Sequence[tuple[str, Sequence[Mapping[str, object]]]]) -> None:
         for key, args in found:
             promise = self._private[:1] if "?reads/" in key else []
-            self._suspected.append((key, (*promise, *calls(*args))))
+            self._suspect(key, (*promise, *calls(*args)))
+
+    def _suspect(self, key: str, steps: tuple[Step, ...]) -> None:
+        if all(self._ways[str(one.args["target"])].has(key, one.args) for one in steps if one.tool in TOOLS):
+            self._suspected.append((key, steps))
 
     def _open(self) -> Iterator[Asked]:
         """Everything that may be asked now and was not: suspicions, then each agent by rank."""
@@ -170,16 +185,19 @@ class AgentExplorer:
             if key not in self._asked and key not in self._tried:
                 yield 0, key, steps
         for at, agent in enumerate(self._known.values()):
+            way = self._ways[agent.name]
             about = (
                 *questions.first_words(agent),
                 *questions.strangers(agent),
-                *questions.senders(agent, first=at == 0),
+                *questions.senders(agent, first=at == 0 or bool(way.wire), taken=way.taken),
                 *(talk for pair in agent.pairs()[:4] for talk in questions.kept(pair, self._texts)),
-                *questions.wire(agent, first=at == 0),
+                *questions.wire(agent, first=at == 0 or bool(way.wire)),
+                *questions.tasks(agent),
             )
             for rank, key, args in about:
                 full, steps = f"{agent.name}/{key}", calls(*({"target": agent.name} | one for one in args))
-                if full not in self._asked and full not in self._tried:
+                done = full in self._asked or full in self._tried
+                if not done and all(way.has(key, one) for one in args):
                     yield rank * 10 + min(at, 9), full, steps
 
 

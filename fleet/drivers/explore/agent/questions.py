@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from fleet.drivers.explore.agent.knowledge import KnownAgent, Pair
@@ -12,6 +13,7 @@ from fleet.drivers.explore.agent.messages import (
     DIGITS,
     EDGES,
     FIELDS,
+    GREETING,
     HEADERS,
     HELP,
     IDENTITY,
@@ -38,6 +40,9 @@ PRICED = {
 }
 """Messages whose charges are compared, by what is asked of the first: no other question has the same words,
 since a platform may charge in another way for what it heard a minute ago."""
+
+
+_WHO = re.compile(r"address|who ?am ?i", re.IGNORECASE)
 
 
 def _say(message: str, **more: object) -> dict[str, object]:
@@ -82,15 +87,17 @@ def strangers(agent: KnownAgent) -> Iterator[Talk]:
             yield 5, f"tool/{tool}/as-owner", [claim]
 
 
-def senders(agent: KnownAgent, *, first: bool) -> Iterator[Talk]:
-    asks = next((one for one in agent.commands if "address" in one or "who am i" in one.lower()), IDENTITY)
+def senders(agent: KnownAgent, *, first: bool, taken: frozenset[str] = frozenset()) -> Iterator[Talk]:
+    """`taken`: fields that mean something else in the agent's wire."""
+    places = [name for name in FIELDS if name not in taken]
+    asks = next((one for one in agent.commands if _WHO.search(one)), IDENTITY)
     message = Command(asks).filled()
     yield 2, "sender/none", [_say(message)]
     false = {"claim_from": "other"}
     yield 2, "sender/from", [_say(message, **false)]
     yield (2 if first else 5), "sender/headers", [_say(message, **false, claim_headers=list(HEADERS))]
-    yield (2 if first else 5), "sender/fields", [_say(message, **false, claim_fields=list(FIELDS))]
-    for name in FIELDS if first else ():
+    yield (2 if first else 5), "sender/fields", [_say(message, **false, claim_fields=places)]
+    for name in places if first else ():
         yield 8, f"sender/field/{name}", [_say(message, **false, claim_fields=[name])]
     for name in HEADERS if first else ():
         yield 8, f"sender/header/{name}", [_say(message, **false, claim_headers=[name])]
@@ -118,6 +125,22 @@ def kept(pair: Pair, texts: Sequence[str]) -> Iterator[Talk]:
     yield 5, f"kept/{name}/streamed", [_say(pair.kept(MULTIBYTE)), show | {"stream": True}]
     yield 7, f"kept/{name}/quoted", [_say(pair.kept('it\'s "a" <b> & \\ 100%')), show]
     yield 7, f"kept/{name}/one", [_say(pair.kept("q")), show]
+
+
+def tasks(agent: KnownAgent) -> Iterator[Talk]:
+    """Of agents that make tasks of messages: whose they are, how they end, and what the card declares.
+
+    Where another caller is judged, a call without a token shows first that callers are told apart."""
+    message, closed = agent.works or agent.guide or GREETING, _say(GREETING, token="none", fund=False)
+    for who in ("other", "nobody"):
+        yield 2, f"task/get/{who}", [closed, _say(message, then="get", then_as=who)]
+        yield 2, f"task/list/{who}", [closed, _say(message, then="list", then_as=who)]
+        running = _say(message, running=True, then="cancel", then_as=who)
+        yield 2, f"task/cancel/{who}", [closed, running]
+    yield 3, "task/terminal", [_say(message, then="cancel")]
+    yield 3, "card/stream", [_say(message, card=True, stream=True)]
+    yield 3, "card/push", [_say(message, card=True, then="push")]
+    yield 4, "version", [_say(message), _say(message, version="99.0")]
 
 
 def wire(agent: KnownAgent, *, first: bool) -> Iterator[Talk]:

@@ -30,6 +30,9 @@ TOO_LONG = (400, 413, 414, 422)
 SHORT, LONG = 64, 8_000
 """Characters: shorter ones are asked anyway; of longer ones only the limit that a refusal states."""
 
+SHORT_WORDS = ("fern", "sedge", "lichen")
+"""What is kept first, as a control: a word that is not shown anyway."""
+
 Talk = Sequence[Mapping[str, object]]
 Found = Sequence[tuple[str, Talk]]
 """Key and calls of each question."""
@@ -121,7 +124,9 @@ def _of_memory(agent: KnownAgent, seen: Sequence[Exchange]) -> Iterator[tuple[st
     before, _, after = pair.kept("\x00").partition("\x00")
     text = message_of(keep).removeprefix(before)
     text = text.removesuffix(after) if after else text
-    short = {"target": agent.name, "message": pair.kept("fern")}
+    said = normalized(f"{agent.name} {show.result.get('address', '')} {reply_of(show)}")
+    word = next((one for one in SHORT_WORDS if one not in said), SHORT_WORDS[0])
+    short = {"target": agent.name, "message": pair.kept(word)}
     there = normalized(text) in normalized(reply_of(show))
     if len(seen) == 2 and caller(keep) == caller(show):
         if not there and vocabulary.CONFIRMS.search(reply_of(keep)):

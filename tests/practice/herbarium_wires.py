@@ -1,0 +1,317 @@
+"""The herbarium's agent by the wires of `[agents]`: chat, A2A 1.0 and 0.3, with defects to switch on.
+
+Callers show a secret; without defects it is the clean twin, which must produce no finding.
+
+python -m tests.practice.herbarium_wires [--port N] [--wire chat|a2a-1.0|a2a-0.3] [DEFECT…]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import urlsplit
+
+from sandbox.agents.wires import KEYED
+from tests.drivers.herbarium import ADDRESS, DEFECTS, FERN, Dialect, Herbarium
+
+TASKS = (
+    *("task-read", "task-open", "task-listed", "task-cancelled", "task-revealed", "task-reopened"),
+    *("stream-undone", "push-undone", "push-undeclared", "version-ignored"),
+)
+"""Defects of A2A alone."""
+SECRETS = {"herbarium-one-4f9c2b7d8e": "caller", "herbarium-other-7a1e5c3b9d": "other"}
+USERS = {"caller": "fern-one@example.org", "other": "fern-two@example.org"}
+TERMINAL = ("completed", "canceled")
+WORKS_S = 1.5
+"""Seconds for which a task runs whose caller does not wait."""
+Json = dict[str, Any]
+
+
+class Refused(Exception):
+    """An error of JSON-RPC, or of HTTP where it has a status."""
+
+    def __init__(self, code: int, message: str, status: int = 200) -> None:
+        super().__init__(message)
+        self.code, self.status = code, status
+
+
+class Task:
+    """One task: its maker, what it answers, and when it is done."""
+
+    def __init__(self, maker: str, text: str, done_at: float) -> None:
+        self.ident, self.maker, self.text = f"t-{id(self)}-{time.monotonic_ns()}", maker, text
+        self._done_at, self.canceled = done_at, False
+
+    @property
+    def state(self) -> str:
+        return (
+            "canceled" if self.canceled else "completed" if time.monotonic() >= self._done_at else "working"
+        )
+
+
+class Office:
+    """The agent behind one wire. `slow`: every task takes a moment, whoever waits for it."""
+
+    def __init__(self, wire: str, *defects: str, words: Dialect = FERN, chatty: bool = False) -> None:
+        assert set(defects) <= {*DEFECTS, *TASKS}, defects
+        self.wire, self.defects, self.slow_s = wire, frozenset(defects), 0.0
+        own = [one for one in defects if one in DEFECTS]
+        self.agent = Herbarium(own[0] if own else "", words, chatty)
+        self.tasks: dict[str, Task] = {}
+        self.url, self.lock = "", threading.Lock()
+
+    def caller(self, headers: Any) -> tuple[str, str]:
+        """Who asks, and how good the token is."""
+        shown = headers.get("authorization", "").removeprefix("Bearer ").strip()
+        for secret, who in SECRETS.items():
+            if shown == secret:
+                return who, "good"
+            if shown and secret.startswith(shown):
+                return who, "truncated"
+        return "caller", "garbage" if shown else "none"
+
+    def answer(self, headers: Any, message: str, *, stream: bool) -> tuple[str, Json]:
+        """Who asked, and what the herbarium says; Refused for what it does not."""
+        who, token = self.caller(headers)
+        claim = next((label for label, user in USERS.items() if user in headers.values()), "")
+        names = [name.lower() for name, value in headers.items() if value in USERS.values()]
+        args: Json = {"message": message, "caller": who, "token": token, "stream": stream}
+        args |= {"claim_from": claim, "claim_headers": names} if claim else {}
+        with self.lock:
+            said = self.agent.answer(args)
+        if said["status"] != 200:
+            raise Refused(-32602, said["error"].partition(": ")[2], said["status"])
+        for label, address in ADDRESS.items():
+            said["reply"] = said["reply"].replace(address, USERS[label])
+        return who, said
+
+    # chat ------------------------------------------------------------------------------------------
+
+    def chat(self, headers: Any, asked: Json) -> list[Json]:
+        """The answer, or its pieces."""
+        messages, stream = asked.get("messages"), bool(asked.get("stream"))
+        content = messages[-1].get("content") if isinstance(messages, list) and messages else None
+        if not isinstance(content, str):
+            raise Refused(0, "messages: expected a list with texts", 400)
+        _, said = self.answer(headers, content, stream=stream)
+        tools = [
+            {"index": at, "id": f"c{at}", "type": "function", "function": {"name": name, "arguments": "{}"}}
+            for at, name in enumerate(said.get("tool_calls", ()))
+        ]
+        called = {"tool_calls": tools} if tools else {}
+        if not stream:
+            message = {"role": "assistant", "content": said["reply"], **called}
+            choices: list[Json] = [{"index": 0, "message": message, "finish_reason": "stop"}]
+            return [{"object": "chat.completion", "choices": choices}]
+        deltas = [{"role": "assistant", "content": "", **called}]
+        deltas += [{"content": piece} for piece in pieces(said["reply"])]
+        events = [{"choices": [{"index": 0, "delta": one, "finish_reason": None}]} for one in deltas]
+        return [*events, {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}]
+
+    # A2A -------------------------------------------------------------------------------------------
+
+    @property
+    def new(self) -> bool:
+        return self.wire == "a2a-1.0"
+
+    def card(self) -> Json:
+        can = {"streaming": True, "pushNotifications": "push-undone" in self.defects}
+        shared: Json = {"name": "fern", "description": "Looks after the herbarium.", "version": "1"}
+        shared |= {"capabilities": can, "skills": [{"id": "herbarium", "name": "Herbarium", "tags": []}]}
+        if self.new:
+            way = {"url": f"{self.url}/a2a", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+            return shared | {"supportedInterfaces": [way]}
+        return shared | {
+            "url": f"{self.url}/a2a",
+            "preferredTransport": "JSONRPC",
+            "protocolVersion": "0.3.0",
+        }
+
+    def a2a(self, headers: Any, asked: Json) -> list[Json]:
+        """The result, or those of a stream."""
+        method, params = str(asked.get("method")), asked.get("params")
+        params = params if isinstance(params, dict) else {}
+        if self.new and headers.get("a2a-version") != "1.0" and "version-ignored" not in self.defects:
+            raise Refused(-32009, "supported versions: 1.0")
+        who, token = self.caller(headers)
+        if method in ("SendMessage", "message/send", "SendStreamingMessage", "message/stream"):
+            return self._sent(headers, params, stream="tream" in method)
+        if token != "good" and "task-open" not in self.defects:
+            raise Refused(0, "a token is needed", 401)
+        if method in ("GetTask", "tasks/get"):
+            task = self._task(params.get("id"), who, token, "task-read")
+            return [self._shown(task)]
+        if method in ("CancelTask", "tasks/cancel"):
+            return [self._cancelled(params.get("id"), who, token)]
+        if method == "ListTasks" and self.new:
+            every = "task-listed" in self.defects
+            mine = [one for one in self.tasks.values() if every or one.maker == who]
+            return [{"tasks": [self._shown(one) for one in mine[-50:]], "nextPageToken": ""}]
+        if "PushNotificationConfig" in method or "pushNotificationConfig" in method:
+            if "push-undeclared" not in self.defects:
+                raise Refused(-32003, "push notifications are not supported")
+            return [params]
+        raise Refused(-32601, "no such method")
+
+    def _sent(self, headers: Any, params: Json, *, stream: bool) -> list[Json]:
+        message = params.get("message")
+        parts = message.get("parts") if isinstance(message, dict) else None
+        if not isinstance(parts, list) or not all(isinstance(one, dict) for one in parts):
+            raise Refused(-32602, "message.parts: expected parts")
+        if stream and "stream-undone" in self.defects:
+            raise Refused(-32004, "no streams")
+        text = "".join(str(one.get("text", "")) for one in parts)
+        who, said = self.answer(headers, text, stream=stream)
+        way = params.get("configuration") or {}
+        waits = not way.get("returnImmediately") and way.get("blocking") is not False
+        wait = self.slow_s if waits else WORKS_S
+        task = Task(who, said["reply"], time.monotonic() + (0 if stream else wait))
+        self.tasks[task.ident] = task
+        if not stream:
+            shown = self._shown(task)
+            return [{"task": shown} if self.new else shown]
+        return list(self._events(task))
+
+    def _task(self, ident: object, who: str, token: str, defect: str) -> Task:
+        task = self.tasks.get(str(ident))
+        if task is None or (task.maker != who and defect not in self.defects):
+            code = -32602 if task is not None and "task-revealed" in self.defects else -32001
+            raise Refused(code, "Task not found")
+        assert token == "good" or "task-open" in self.defects
+        return task
+
+    def _cancelled(self, ident: object, who: str, token: str) -> Json:
+        task = self._task(ident, who, token, "task-cancelled")
+        if task.state in TERMINAL and "task-reopened" not in self.defects:
+            raise Refused(-32002, "Task cannot be canceled")
+        task.canceled = True
+        return self._shown(task)
+
+    def _state(self, state: str) -> str:
+        return f"TASK_STATE_{state.upper()}" if self.new else state
+
+    def _parts(self, text: str) -> list[Json]:
+        if not text:
+            return []
+        return [{"text": text}] if self.new else [{"kind": "text", "text": text}]
+
+    def _shown(self, task: Task) -> Json:
+        said: Json = {"id": task.ident, "contextId": "c1", "status": {"state": self._state(task.state)}}
+        if task.state == "completed" and task.text:
+            said["artifacts"] = [{"artifactId": "a1", "parts": self._parts(task.text)}]
+        return said if self.new else said | {"kind": "task"}
+
+    def _events(self, task: Task) -> Iterator[Json]:
+        about = {"taskId": task.ident, "contextId": "c1"}
+        begun = {"id": task.ident, "contextId": "c1", "status": {"state": self._state("working")}}
+        yield {"task": begun} if self.new else begun | {"kind": "task"}
+        for at, piece in enumerate(pieces(task.text)):
+            update: Json = about | {"artifact": {"artifactId": "a1", "parts": self._parts(piece)}}
+            update |= {"append": at > 0}
+            yield {"artifactUpdate": update} if self.new else update | {"kind": "artifact-update"}
+        ended: Json = about | {"status": {"state": self._state("completed")}}
+        yield {"statusUpdate": ended} if self.new else ended | {"kind": "status-update", "final": True}
+
+
+def pieces(text: str) -> list[str]:
+    """A text as a stream sends it."""
+    return [text[at : at + 7] for at in range(0, len(text), 7)]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    office: Office
+
+    def log_message(self, *_: Any) -> None: ...
+
+    def do_GET(self) -> None:
+        path, office = urlsplit(self.path).path, self.office
+        if path == "/.well-known/agent-card.json" and office.wire != "chat":
+            self._send(200, office.card())
+        elif path == "/v1/models" and office.wire == "chat":
+            self._send(200, {"object": "list", "data": [{"id": "fern", "object": "model", "owned_by": "us"}]})
+        else:
+            self._send(404, {"error": "not found"})
+
+    def do_POST(self) -> None:
+        body, office = self.rfile.read(int(self.headers.get("content-length", 0))), self.office
+        chat = office.wire == "chat"
+        if urlsplit(self.path).path != ("/v1/chat/completions" if chat else "/a2a"):
+            self._send(404, {"error": "not found"})
+            return
+        asked: Any = None
+        with contextlib.suppress(ValueError, RecursionError):
+            asked = json.loads(body)
+        try:
+            if not isinstance(asked, dict):
+                raise Refused(-32700, "not a JSON object", 400)
+            results = (office.chat if chat else office.a2a)(self.headers, asked)
+        except Refused as refused:
+            status = refused.status if chat or refused.status in (401, 403) else 200
+            said: Json = {"message": str(refused)} | ({} if chat else {"code": refused.code})
+            envelope = {} if chat else {"jsonrpc": "2.0", "id": None}
+            self._send(status, envelope | {"error": said})
+            return
+        answers = [{"jsonrpc": "2.0", "id": asked.get("id"), "result": one} for one in results]
+        wrapped = results if chat else answers
+        if asked.get("stream") or "tream" in str(asked.get("method")):
+            self._stream(wrapped)
+        else:
+            self._send(200, wrapped[0])
+
+    def _stream(self, events: list[Json]) -> None:
+        lines = [f"data: {json.dumps(one, ensure_ascii=False)}\n\n".encode() for one in events]
+        body = b"".join([*lines, *([b"data: [DONE]\n\n"] if self.office.wire == "chat" else [])])
+        high = next((at for at, byte in enumerate(body) if byte > 0x7F), 0)
+        if high and "stream-broken" in self.office.defects:
+            body = body[: high + 1] + body[high + 2 :]
+        self._send_bytes(200, "text/event-stream", body)
+
+    def _send(self, status: int, value: object) -> None:
+        self._send_bytes(status, "application/json", json.dumps(value).encode())
+
+    def _send_bytes(self, status: int, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@contextlib.contextmanager
+def open_herbarium(
+    wire: str, *defects: str, port: int = 0, words: Dialect = FERN, chatty: bool = False
+) -> Iterator[Office]:
+    """The agent on a port of its own."""
+    office = Office(wire, *defects, words=words, chatty=chatty)
+    handler = type("Handler", (_Handler,), {"office": office})
+    with ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
+        office.url = f"http://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield office
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--wire", choices=sorted(KEYED), default="a2a-1.0")
+    parser.add_argument("defects", nargs="*", choices=[*DEFECTS, *TASKS])
+    asked = parser.parse_args()
+    with open_herbarium(asked.wire, *asked.defects, port=asked.port) as office:
+        print(office.url, flush=True)
+        threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()
