@@ -14,6 +14,7 @@ from pathlib import Path
 from fleet.app.account_secrets import account_secrets
 from fleet.app.bootstrap import Bootstrap, fenced
 from fleet.broker.broker import EgressPolicy
+from fleet.broker.listener import listening
 from fleet.broker.pace import SharedTurns
 from fleet.chain.keys import load_key
 from fleet.chain.log.choice import MutedLog, log_of
@@ -153,6 +154,7 @@ async def wired(  # noqa: PLR0913  the composition root
             redactor=redactor,
             clock=clock,
             egress=partial(way_out, policy),
+            listener=await stack.enter_async_context(listening(profile, clock)),
             personas=personas,
             watch=(*watch, *readers),
             model=configured_model(config, home),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
@@ -153,6 +155,20 @@ class WebSection(Section):
     asked less; then a run ends as `target_degraded`."""
     requests_per_day: int = Field(default=20_000, ge=0)
     """Most requests of explorers on one day (UTC)."""
+    listener: HttpUrl | Literal["", "off"] = ""
+    """Where this platform reaches a listener of the fleet, such as `http://10.0.0.5:8899`, an address of this
+    machine in a private network: what an input makes a server ask for is seen there. Left out: a port of its
+    own where every host is this machine's, else none; `off`: none."""
+
+    @property
+    def listens(self) -> bool:
+        """Whether the fleet has a listener that this platform reaches."""
+        urls = (self.site, self.face.replace("{name}", "name"), self.proxy)
+        hosts = [*(urlsplit(url).hostname or "" for url in urls if url)]
+        hosts += [urlsplit(f"//{host}").hostname or "" for host in self.hosts]
+        return self.listener != "off" and (
+            bool(self.listener) or (bool(hosts) and all(map(is_loopback, hosts)))
+        )
 
     def rate(self, host: str) -> float:
         """Most requests a second to a host."""
@@ -183,6 +199,17 @@ class WebSection(Section):
         stated = {"web.model": self.model or "{model}" not in self.call_path + self.stream_path}
         stated |= {"web.auth_scope": self.auth_scope, "web.route": self.route is not None}
         return tuple(key for key, there in stated.items() if not there)
+
+    @field_validator("listener")
+    @classmethod
+    def _inside(cls, url: str) -> str:
+        """A public address that a server asks for shows nothing: anybody may read it."""
+        host, inside = urlsplit(url).hostname or "", False
+        with suppress(ValueError):
+            inside = ip_address(host).is_private
+        if url in ("", "off") or is_loopback(host) or inside:
+            return url
+        raise ValueError(f"{url} is not an address of this machine in a private network")
 
     @field_validator("controls")
     @classmethod

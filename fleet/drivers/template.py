@@ -23,6 +23,7 @@ class Bindings:
     site: str
     proxy: str
     face: str
+    listener: str = ""
     targets: Mapping[str, str] = field(default_factory=dict)
 
     def pointed(self, value: Any) -> Any:  # noqa: ANN401  any JSON

@@ -52,6 +52,7 @@ FIELD_WORDS: Mapping[str, str | tuple[str, str]] = MappingProxyType(
         "ended": ("ends the server", "the server goes on"),
         "locked_out": ("locks its caller out", "locks no caller out"),
         "silent_ms": "silent for {} ms",
+        "heard": ("the listener hears {}", "the listener hears nothing"),
         # of a page in a browser
         "final_url": ("ends at {}", "ends nowhere"),
         "title": ('title "{}"', "no title"),

@@ -72,6 +72,8 @@ def resolved(platform: Platform, call: ReproCall) -> ReproCall:
         run="fix", name="", site=SITE, proxy=SITE, face=_face(platform), targets=platform.targets
     )
     args = bindings.resolve(dict(call.args))
+    if "{listener}" in str(call.args):
+        raise FixError("not reproducible in a build: it asks a listener of the fleet")
     if "{name}" in str(call.args) or (not platform.web.face and "{face:" in str(call.args)):
         raise FixError("not reproducible in a build: it needs a name that is registered on a chain")
     if answered_by(call) == "service":

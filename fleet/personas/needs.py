@@ -1,6 +1,6 @@
 """Preconditions of a probe: those that its steps imply, and its own `needs`.
 
-    site  faces  proxy  diamond  compiler  compiler.loader     parts of the profile
+    site  faces  proxy  listener  diamond  compiler  compiler.loader     parts of the profile
     browser                                           a browser on this machine
     mcp                                               an endpoint of an MCP server
     calls                                             what a call token and a call's path are made of
@@ -26,7 +26,18 @@ from sandbox.chain.contract import VIEWS, WRITES
 from sandbox.spec import Points
 from sandbox.tools import TOOLS
 
-PARTS = ("site", "faces", "proxy", "diamond", "browser", "calls", "mcp", "compiler", "compiler.loader")
+PARTS = (
+    "site",
+    "faces",
+    "proxy",
+    "listener",
+    "diamond",
+    "browser",
+    "calls",
+    "mcp",
+    "compiler",
+    "compiler.loader",
+)
 KINDS = ("language", "metadata", "code", "target", "fact", "view", "call")
 CODES = ("no_entry", "too_large")
 FORM = f"{', '.join(PARTS)}, {', '.join(f'{kind}:NAME' for kind in KINDS)}"
@@ -60,7 +71,7 @@ def needs_of(probe: Probe) -> tuple[str, ...]:
 def step_needs(tool: str, args: Mapping[str, Any]) -> Iterator[str]:
     """Needs of one call, from its tool and the placeholders in its arguments."""
     for text in strings(args):
-        yield from (part for part in ("site", "proxy") if "{" + part + "}" in text)
+        yield from (part for part in ("site", "proxy", "listener") if "{" + part + "}" in text)
         if "{face:" in text:
             yield "faces"
         yield from (f"target:{role}" for role in TARGET.findall(text))

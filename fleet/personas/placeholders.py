@@ -9,6 +9,7 @@ from difflib import get_close_matches
 PLACEHOLDERS: dict[str, str] = {
     "site": "base URL of the platform's site",
     "proxy": "base URL of the platform's proxy",
+    "listener": "URL of the fleet's own listener, for a word `qah` and 12 hexadecimal digits behind a slash",
     "name": "a fresh disposable name of this attempt, `qa-<run>-<n>`",
     "run": "the run's id",
     "face:NAME": "public face of NAME; `{face:{name}}` is that of the run's own disposable name",
@@ -40,7 +41,11 @@ def mistaken(text: str, *, points: bool, roles: Collection[str] | None = None) -
         known = KINDS if rest else WORDS
         if word not in known and (points or _close(word, known)):
             yield found.start(), f"no placeholder {found[0]}{_close(word, known)}"
-        elif points and word in ("site", "proxy") and text[found.end() : found.end() + 1] not in _AFTER:
+        elif (
+            points
+            and word in ("site", "proxy", "listener")
+            and text[found.end() : found.end() + 1] not in _AFTER
+        ):
             yield found.start(), f"a slash is missing between {found[0]} and {text[found.end() :][:40]!r}"
         elif word == "target" and not TARGET.fullmatch(found[0]):
             yield found.start(), f"{found[0]} names no role: a role is a-z, 0-9 and -"

@@ -13,6 +13,7 @@ import anyio
 
 from fleet.broker.broker import Broker, EgressPolicy, EgressRecord, TxPort
 from fleet.broker.egress_record import CallEgress
+from fleet.broker.listener import Listener
 from fleet.chain.log.choice import MutedLog
 from fleet.chain.log.own_entries import OwnEntries
 from fleet.chain.node.abi import Function
@@ -148,6 +149,7 @@ class FleetContext:
     redactor: Redactor
     clock: Clock
     egress: MakeEgress
+    listener: Listener
     personas: Mapping[str, LoadedPersona]
     signals: Signals = field(default_factory=Signals)
     in_flight: RunsInFlight = field(default_factory=lambda: RunsInFlight())
@@ -204,7 +206,15 @@ class FleetContext:
     def bindings(self, run: str, name: str) -> Bindings:
         web = self.platform.web
         targets = self.platform.targets
-        return Bindings(run=run, name=name, site=web.site, proxy=web.proxy, face=web.face, targets=targets)
+        return Bindings(
+            run=run,
+            name=name,
+            site=web.site,
+            proxy=web.proxy,
+            face=web.face,
+            listener=self.listener.url,
+            targets=targets,
+        )
 
     def context(
         self, run: str, keys: Mapping[str, str], deadline_s: float, lacks: tuple[str, ...] = ()

@@ -83,6 +83,8 @@ class Result(ToolAnswer):
     """Whether the token of `one` says itself that it ends within a day."""
     endless: bool = False
     """Whether it is a signed token that states no end."""
+    heard: tuple[str, ...] = ()
+    """Words of `{listener}` in the steps that the platform asked for meanwhile."""
     remains: tuple[str, ...] = ()
     """What was made and is still there, accounts by their handles."""
     start: dict[str, Any] = field(default_factory=dict)
@@ -133,6 +135,6 @@ SPEC = ToolSpec(
     expects="!result.ok || result.answers[0].status == 401",
     public=PUBLIC
     | {"url", "fields", "login", "login_fields", "steps", "page", "login_page", "answers", "brief", "endless"}
-    | {"more", "bodies", "carried", "ident", "start", "documents", "removes", "remains"},
+    | {"more", "bodies", "carried", "ident", "start", "documents", "removes", "remains", "heard"},
     volatile=VOLATILE | {"remains"},
 )

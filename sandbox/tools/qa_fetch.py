@@ -151,6 +151,8 @@ class Result(ToolAnswer):
     """Whether we had no answer to `alive` for a while, and nothing shows that others had none."""
     silent_ms: float = 0.0
     """[ms] How long `alive` had none."""
+    heard: tuple[str, ...] = ()
+    """Words of `{listener}` in what was sent that the platform asked for meanwhile."""
 
 
 def run(args: Args, ctx: Context) -> Result:
@@ -333,7 +335,7 @@ SPEC = ToolSpec(
         "unjudged",
     }
     | {"p50_ms", "p95_ms", "max_ms", "samples", "control_p50_ms", "control_p95_ms", "ratio", "rate"}
-    | {"samples_ms", "control_ms", "alive", "ended", "locked_out", "silent_ms"},
+    | {"samples_ms", "control_ms", "alive", "ended", "locked_out", "silent_ms", "heard"},
     volatile=VOLATILE
     | {"headers", "p50_ms", "p95_ms", "max_ms", "samples", "control_p50_ms", "control_p95_ms", "ratio"}
     | {"samples_ms", "control_ms", "silent_ms"},

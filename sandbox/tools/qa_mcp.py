@@ -131,6 +131,8 @@ class Result(ToolAnswer):
     """Whether we had no answer for a while, and nothing shows that others had none."""
     silent_ms: float = 0.0
     """[ms] How long there was none."""
+    heard: tuple[str, ...] = ()
+    """Words of `{listener}` in the arguments that the server asked for meanwhile."""
 
 
 def effect_of(args: Mapping[str, Any]) -> Effect:
@@ -460,6 +462,6 @@ SPEC = ToolSpec(
         "stalled",
         "ended",
     }
-    | {"locked_out", "silent_ms"},
+    | {"locked_out", "silent_ms", "heard"},
     volatile=VOLATILE | {"silent_ms"},
 )

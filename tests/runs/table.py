@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from fleet.app.wiring import at_work
+from fleet.broker.listener import Listener
 from fleet.chain.log.own_entries import OwnEntries
 from fleet.chain.ports import Role
 from fleet.chain.signing.judge import SigningLimits
@@ -207,6 +208,7 @@ async def seated(
             redactor=Redactor(),
             clock=clock,
             egress=egress or (lambda *_: missing),
+            listener=Listener("", clock),
             personas={one.persona.name: one},
             accounts=accounts,
             checks=Checks(health=check, node=node, cannot_start=cannot_start),

@@ -15,7 +15,7 @@ from fleet.oracles.account.rows import NONE, PlayedStep, described, description,
 from fleet.oracles.documents.openapi import Operation
 from fleet.oracles.model import Exchange, Facts, Observation, observed
 from fleet.oracles.web import traces
-from fleet.oracles.web.injections import COMMAND, PRODUCT, computed
+from fleet.oracles.web.injections import COMMAND, PRODUCT, RUN, computed, told_listener
 from fleet.severity import Severity
 from fleet.text import line
 
@@ -202,6 +202,50 @@ def account_command(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observa
     for step, name, sent, product in _products(seen[-1], COMMAND):
         what = f"a command in it, {line(sent, 40)}, prints {product}"
         yield at_input(seen, step, name, what, "account-command")
+
+
+def _heard(sent: str, *words: str) -> tuple[Exchange, ...]:
+    steps = [
+        ["one", "POST", "/api/photos", {"url": value}] for value in ("{mark}", f"{sent}/qah0123456789ab")
+    ]
+    result = {"ok": True, "answers": [NONE, NONE], "heard": list(words)}
+    return (Exchange("qa_account", {"url": "{site}/api/accounts", "steps": steps}, result),)
+
+
+@oracle(
+    id="account-listener",
+    says="a server asks for no address of its own machine or network that an account names",
+    severity=Severity.HIGH,
+    example=_heard("{listener}", "qah0123456789ab"),
+    control=_heard("{listener}"),
+)
+def account_listener(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """The fleet's own listener was asked for a word that one input alone had."""
+    for step, name, sent in _told(seen[-1]):
+        if not RUN.search(sent):
+            yield at_input(seen, step, name, "the server asks for an address sent there", "account-listener")
+
+
+@oracle(
+    id="account-listener-command",
+    says="a command that an account sends is text and is not run, whatever of its output is shown",
+    severity=Severity.CRITICAL,
+    example=_heard("qa;curl -s {listener}", "qah0123456789ab"),
+    control=_heard("qa;curl -s {listener}"),
+)
+def account_listener_command(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    for step, name, sent in _told(seen[-1]):
+        if RUN.search(sent):
+            yield at_input(seen, step, name, "a command in it, curl, is run", "account-listener-command")
+
+
+def _told(call: Exchange) -> Iterator[tuple[PlayedStep, str, str]]:
+    """Steps whose word the listener was asked for, each input once."""
+    told = set[str]()
+    for step, name, sent in _asked(played(call)) if call.result.get("heard") else ():
+        if told_listener(sent, call.result) and f"{_input_of(step)} {name}" not in told:
+            told.add(f"{_input_of(step)} {name}")
+            yield step, name, sent
 
 
 def _products(call: Exchange, form: re.Pattern[str]) -> Iterator[tuple[PlayedStep, str, str, str]]:

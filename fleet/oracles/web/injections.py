@@ -192,6 +192,51 @@ def command_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obser
         yield _observed(seen, found, what, "command", "text")
 
 
+def _hearing(sent: str, *heard: str) -> tuple[Exchange, ...]:
+    return _asked(("moss", _OK), (sent, {"status": 200, "heard": list(heard)}))
+
+
+_AT = "{listener}/qah0123456789ab"
+
+
+@oracle(
+    id="listener-asked",
+    says="a server asks for no address that its caller names, of its own machine or network",
+    severity=Severity.HIGH,
+    example=_hearing(_AT, "qah0123456789ab"),
+    control=_hearing(_AT),
+)
+def listener_asked(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """The fleet's own listener was asked for a word that this input alone has."""
+    found = _read(seen)
+    if found and (sent := told_listener(found.values[-1], seen[-1].result)) and not RUN.search(sent):
+        yield _observed(seen, found, "the server asks for an address sent there", "listener", "heard")
+
+
+@oracle(
+    id="listener-command",
+    says="a command in an input is text and is not run, whatever of its output is shown",
+    severity=Severity.CRITICAL,
+    example=_hearing(f"moss;curl%20-s%20{_AT};", "qah0123456789ab"),
+    control=_hearing(f"moss;curl%20-s%20{_AT};"),
+)
+def listener_command(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    found = _read(seen)
+    if found and (sent := told_listener(found.values[-1], seen[-1].result)) and RUN.search(sent):
+        yield _observed(seen, found, "a command in it, curl, is run", "listener-command", "heard")
+
+
+RUN = re.compile(r"\bcurl -s ")
+"""A command that asks for the listener."""
+
+
+def told_listener(sent: str, result: Mapping[str, Any]) -> str:
+    """What was sent, if the listener was asked for its word; else ""."""
+    heard = result.get("heard")
+    words = heard if isinstance(heard, list | tuple) else ()
+    return sent if any(str(word) in sent for word in words) else ""
+
+
 def computed(sent: str, form: re.Pattern[str], given: str, shown: str, before: str) -> str:
     """The product of what was sent, if this answer alone shows it and it was not sent itself."""
     if (factors := form.search(sent)) is None:

@@ -46,6 +46,10 @@ def open_redirect(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observatio
         )
 
 
+_NO_HOST = re.compile(r"[\^\s<>|%]")
+"""What a browser takes in no host (WHATWG URL, 3.2, forbidden host code points)."""
+
+
 def _leads(call: Exchange) -> str:
     """The host to which an answer redirects, as a browser reads it; "" for the platform itself."""
     to = str(call.result.get("location", "")) if 300 <= int(call.result.get("status", 0)) < 400 else ""
@@ -61,6 +65,7 @@ def _foreign_host(url: str) -> str:
     text = re.sub(r"(?i)^(https?):/{0,}", r"\1://", text)
     text = re.sub(r"^/{2,}", "//", text)
     try:
-        return (urlsplit(text).hostname or "") if text.startswith(("http", "//")) else ""
+        host = (urlsplit(text).hostname or "") if text.startswith(("http", "//")) else ""
     except ValueError:
         return ""
+    return "" if _NO_HOST.search(host) else host

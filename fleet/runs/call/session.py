@@ -376,8 +376,10 @@ class RunSession:
                 result = replace(result, error_class=word, error=clean(str(error), 500))
         return asdict(replace(result, latency_ms=(world.clock.monotonic() - started) * 1000))
 
-    def respond(self, asked: AdmittedCall, result: Mapping[str, Any], seconds: float) -> None:
-        """Record what a call answered."""
+    def respond(self, asked: AdmittedCall, result: dict[str, Any], seconds: float) -> None:
+        """Record what a call answered, and what was heard meanwhile: a jail cannot say that itself."""
+        if "heard" in result:
+            result["heard"] = self._world.listener.heard(asked.args, asked.started)
         self._stream.emit(
             ToolResponded(
                 call=asked.number,

@@ -372,6 +372,7 @@ class Capabilities:
                 "faces": (web.face, "the profile names no faces"),
                 "proxy": (web.proxy, "the profile names no proxy"),
                 "calls": (profile.calls_agents, _uncalled(web)),
+                "listener": (web.listens, "this platform reaches no listener of the fleet: web.listener"),
                 "metadata": (name in profile.metadata.names, f"the profile names no metadata key {name!r}"),
                 "browser": (self.browser, f"no browser is installed here: {BROWSER}"),
                 "code": (getattr(compiler, f"{name}_code", ""), f"the profile states no {name}_code"),

@@ -29,6 +29,8 @@ WORD = 100_000
 """Characters of an argument of a command; Linux takes 131,072 bytes, and a longer one is piped."""
 COLUMNS = 78
 """Of a line, where its words fit."""
+LISTENER = 8899
+"""Port of a listener that a script starts in place of the fleet's own."""
 TIMES = 30
 """Requests of a loop at most: enough to see a difference of latency."""
 _FACE = re.compile(r"\{face:([a-z0-9-]{1,63})\}")
@@ -73,6 +75,7 @@ class ShellPlace:
         for word, base in (("{site}", self.site), ("{proxy}", self.proxy)):
             if base:
                 spelled = spelled.replace(word, base.rstrip("/"))
+        spelled = spelled.replace("{listener}", f"http://127.0.0.1:{LISTENER}")
         face = self.face or "{face:{name}}"
         return _FACE.sub(lambda found: face.replace("{name}", found[1]), spelled)
 
@@ -93,6 +96,9 @@ def shell(repro: str, place: ShellPlace) -> list[str]:
         if made is None:
             return _by_fleet(calls, place)
         lines += made
+    if "{listener}" in repro:
+        start = f"python3 -m http.server {LISTENER} --bind 127.0.0.1 & listener=$!"
+        return [f"{start}  # what asks it shows", "sleep 1", *lines, "kill $listener"]
     return lines
 
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from random import Random
 from typing import Any
 
 from fleet.drivers.explore.account.api_inputs import OperationInputs, Planted, Row
+from fleet.drivers.explore.listened import heard
 from fleet.drivers.explore.state_changes import ends_or_spends
 
 ADDRESS = re.compile(
@@ -50,9 +52,14 @@ def beside(every: list[OperationInputs]) -> Iterator[tuple[OperationInputs, list
             yield one, [*row, ["other", other, *row[-1][2:]]]
 
 
-def fetched(one: OperationInputs, values: Mapping[str, Any]) -> list[Row]:
-    """Inputs that name an address: of the platform's own machine, an open port and a closed one, in turn."""
-    tries = [{**values, name: port} for name in addresses(one) for port in ("{loopback}", "{closed}") * 2]
+def fetched(one: OperationInputs, values: Mapping[str, Any], *, listens: bool) -> list[Row]:
+    """Inputs that name an address: of the platform's own machine an open port and a closed one, in turn;
+    then the fleet's listener, if there is one."""
+    tries = [
+        {**values, name: address}
+        for name in addresses(one)
+        for address in (*("{loopback}", "{closed}") * 2, *(heard(Random(f"{one.at} {name}")),) * listens)
+    ]
     return [row for each in tries if (row := one.row("one", each))]
 
 

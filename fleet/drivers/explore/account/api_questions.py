@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -29,6 +30,7 @@ from fleet.drivers.explore.account.api_methods import addresses, beside, fetched
 from fleet.drivers.explore.account.api_planted import planted_rows
 from fleet.drivers.explore.account.api_rows import AccountRows
 from fleet.drivers.explore.account.bodies import PHRASE, SentBody
+from fleet.drivers.explore.listened import asking
 from fleet.oracles.account.functions import RECOVERS, for_role
 from fleet.oracles.account.inputs import folded, once, servers_own
 from fleet.oracles.account.tokens import leaves
@@ -228,10 +230,13 @@ def _inputs(rows: AccountRows) -> Iterator[Question]:
         if one.texts() or addresses(one) or any(_FILE.search(name) for name in one.of_kind("string"))
     ]
     asked.sort(key=lambda one: not one.operation.secured)  # the web explorer asks what is open as well
-    yield from packed(rows, ((_varied(one, making(rows), chance), one) for one in asked[:ASKED]))
+    varied = partial(_varied, makers=making(rows), chance=chance, listens=rows.places.listens)
+    yield from packed(rows, ((varied(one), one) for one in asked[:ASKED]))
 
 
-def _varied(one: OperationInputs, makers: list[OperationInputs], chance: Random) -> list[Row]:
+def _varied(
+    one: OperationInputs, makers: list[OperationInputs], chance: Random, *, listens: bool
+) -> list[Row]:
     steps, things = prepared(one, makers)
     names = [
         name for name in one.of_kind("string") if one.all[name][0] != "header" and not PHRASE.match(name)
@@ -239,7 +244,7 @@ def _varied(one: OperationInputs, makers: list[OperationInputs], chance: Random)
     values: dict[str, Any] = dict.fromkeys((name for name in names if one.all[name][0] == "path"), MARK)
     values |= {name: f"{MARK}{at}" for at, name in enumerate(one.texts())}  # names may have to differ
     values |= things
-    steps += fetched(one, things)
+    steps += fetched(one, things, listens=listens)
     for name in [name for name in names if name not in things][:3]:
         if "pattern" in one.all[name][1] or "enum" in one.all[name][1]:
             continue
@@ -247,6 +252,7 @@ def _varied(one: OperationInputs, makers: list[OperationInputs], chance: Random)
         two, runs = f"{left}*{right}", f"expr {left} \\* {right}"
         tries: list[object] = [MARK, f"{{{{{two}}}}}", f"${{{two}}}"]
         tries += [f"$(({two}))", f"{MARK};{runs};", f"{MARK}|{runs}"]
+        tries += [f"{MARK}{way}" for way in asking(chance)[:2]] * listens
         tries += [MARK, f"{MARK}'", f"{MARK}''", MARK]
         tries += [{"$ne": MARK}] * (one.all[name][0] == "body")
         tries += ["/etc/passwd", "../" * 8 + "etc/passwd"] * bool(_FILE.search(name))

@@ -52,11 +52,13 @@ _ENTERING = re.compile(
 @dataclass(frozen=True, slots=True)
 class ApiPlaces:
     """Where a description's operations are: `url` spells a path as in a repro, `path_of` gives the path of
-    such a URL on its host, `may_act` says where acts are permitted."""
+    such a URL on its host, `may_act` says where acts are permitted, `listens` whether they reach the fleet's
+    listener."""
 
     url: Callable[[str], str]
     path_of: Callable[[str], str]
     may_act: Callable[[str], bool]
+    listens: bool = False
 
     def at(self, path: str) -> str:
         """The path of an operation on its host."""

@@ -19,6 +19,7 @@ from typing import Any
 from fleet.drivers.desk import Left, Question
 from fleet.drivers.explore.account.bodies import filled, plain
 from fleet.drivers.explore.agent.mcp_values import attacks, backtracking, climbs, edges, expressions, wrong
+from fleet.drivers.explore.listened import asking, heard
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.pages import short_hash
 from fleet.drivers.explore.port import ExplorerContext, Results
@@ -60,6 +61,7 @@ class McpExplorer:
             if isinstance(asked, dict)
             else {}
         )
+        self._listens = platform.web.listens
         self._acts, self._never = context.acts, frozenset(platform.mcp.never)
         self._carried = platform.accounts.carried if platform.accounts else ""
         self._carried = self._carried if self._carried.startswith("header ") else ""
@@ -213,7 +215,9 @@ class McpExplorer:
             for rank, edge in edges(said, usual):
                 yield rank, Question((call(with_it), call(_put(with_it, path, edge))))
             if isinstance(usual, str) and not {"enum", "const", "format", "pattern"} & set(said):
-                for rank, values in attacks(path[-1], usual):
+                chance = Random(f"{url} {name} {path}")
+                listened = (heard(chance), asking(chance)) if self._listens else ("", ())
+                for rank, values in attacks(path[-1], usual, listened):
                     steps = (call(_put(with_it, path, one)) for one in values)
                     yield rank, Question((call(with_it), *steps))
 

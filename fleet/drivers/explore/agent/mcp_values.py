@@ -19,6 +19,7 @@ _PROGRAM = re.compile(
 )
 """An argument that is meant to be run or computed."""
 _FILE = re.compile(r"(?i)file|path|dir|folder|document|doc|name|uri|url|page|template|key|id$")
+_ADDRESS = re.compile(r"(?i)ur[il]|href|link|src|hook|feed|host|endpoint|image|source|address|site|domain")
 _PATTERN = re.compile(r"(?i)pattern|regexp?\b|regex")
 _TEXT = re.compile(r"(?i)text|string|input|content|subject|body|line|value|data")
 _EXPR = "expr 1009 \\* 2003"
@@ -70,8 +71,16 @@ def conditions(value: str) -> tuple[tuple[str, ...], ...]:
     return tuple((true, false, true, false) for true, false in pairs)
 
 
-def attacks(name: str, value: str) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Attacks on one text: the values to send after one control, the likeliest first."""
+def attacks(
+    name: str, value: str, heard: tuple[str, tuple[str, ...]]
+) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Attacks on one text: the values to send after one control, the likeliest first. `heard`: an address of
+    the fleet's listener, and commands that ask for others; empty where there is none."""
+    address, asking = heard
+    if address:
+        yield 1 if _ADDRESS.search(name) else 3, (address,)
+    if not _PROGRAM.match(name):
+        yield from _together(2, tuple(value + one for one in asking))
     if not _PROGRAM.match(name):
         yield from _together(1, commands(value))
         yield from _together(1, expressions(value))

@@ -94,6 +94,7 @@ class ApiExplorer:
         self._next: list[Question] = []
         self._later: list[Question] = []
         """What is asked after the rows of accounts."""
+        self._listens = context.platform.web.listens
         self._left, self._further = OPERATIONS, FURTHER
         self._done: set[str] = set()
         self._without: dict[str, str] = {}
@@ -224,6 +225,7 @@ class ApiExplorer:
                 lambda path: self._urls.spelled(actual + path, faces=False),
                 lambda spelled: urlsplit(self._urls.actual(spelled)).path,
                 self._urls.may_act,
+                self._listens,
             )
             rows = api_rows.AccountRows.of(read.whole, _document(url), places, self._known)
             needed = any(one.secured or one.states(401) for one in operations(read.whole))
@@ -269,6 +271,7 @@ class ApiExplorer:
             lambda path: f"{url}#{path.lstrip('/')}",
             lambda spelled: f"{actual}#{spelled.partition('#')[2]}",
             lambda spelled: self._urls.may_act(spelled.partition("#")[0]),
+            self._listens,
         )
         self._next += graphql.bounds(url, read.get(PROBES, {})) if acts else ()
         if self._accounts:

@@ -13,6 +13,7 @@ from random import Random
 from urllib.parse import quote, urlsplit
 
 from fleet.drivers.desk import Question
+from fleet.drivers.explore.listened import asking, heard
 from fleet.drivers.explore.web.points import Point
 from fleet.personas.model import Step
 
@@ -33,7 +34,7 @@ def questions(point: Point, chance: Random) -> Iterator[Question]:
     """The attacks on one input, the cheapest and most telling first; take as many as the room allows.
 
     What an input's name, or its value, says of its use decides what is asked first. Each question begins with
-    its benign control; the oracles judge every later step against it. About 80 calls in all, at most 10 in
+    its benign control; the oracles judge every later step against it. About 95 calls in all, at most 10 in
     one question.
     """
     first = [attack for pattern, attacks in NAMED if pattern.search(point.name) for attack in attacks]
@@ -63,6 +64,7 @@ def below(folder: Point, chance: Random, *, root: bool) -> Iterator[Question]:
         host = f"{_word(chance)}.{FOREIGN}"
         yield _beside(folder, f"/{host}/", f"/{host}/%2f..", f"/{host}/..%2f", f"%5c{host}/%2f..")
         yield _beside(folder, f"/{host}//{host}/%2e%2e%2f%2e%2e", f"/{host}")
+        yield from (_beside(folder, way) for way in ("/x@x", "/^/..", "/[", "/:x", "%E0%A4%A", "/%ff"))
 
 
 def origins(url: str, own: Sequence[str], chance: Random) -> Iterator[Question]:
@@ -145,6 +147,16 @@ def _command(point: Point, chance: Random) -> Iterator[Question]:
     yield _beside(point, *(f"{point.value}{way}" for way in ways))
 
 
+def _listened(point: Point, chance: Random) -> Iterator[Question]:
+    """The fleet's own listener as an address: a server that asks for it is heard."""
+    yield _beside(point, heard(chance))
+
+
+def _listened_command(point: Point, chance: Random) -> Iterator[Question]:
+    """A command that asks for the listener, whatever of its output is shown."""
+    yield _beside(point, *(f"{point.value}{way}" for way in asking(chance)))
+
+
 def _climb(point: Point, _chance: Random) -> Iterator[Question]:
     """Paths to a file that everybody may read; `..` by the usual spellings, and the path itself."""
     up, file = "../" * 8, "etc/passwd"
@@ -213,9 +225,11 @@ ATTACKS: tuple[Attack, ...] = (
     _redirect,
     _edges,
     _quote,
+    _listened,
     _expression,
     _command,
     _climb,
+    _listened_command,
     _split,
     _json,
     _condition,
@@ -223,12 +237,19 @@ ATTACKS: tuple[Attack, ...] = (
 """In order of worth."""
 NAMED: tuple[tuple[re.Pattern[str], tuple[Attack, ...]], ...] = (
     (_ORDERS, (_condition, _quote)),
+    (
+        re.compile(
+            r"(?i)ur[il]\Z|href|link|src|hook|feed|proxy|remote|fetch|target|endpoint|server|host|image|avatar"
+            r"|source|location|address"
+        ),
+        (_listened,),
+    ),
     (re.compile(r"(?i)next|redirect|return|continue|dest|callback|forward|goto|ur[il]\Z"), (_redirect,)),
     (re.compile(r"(?i)file|path|folder|dir\Z|page|template|document|include|attachment"), (_climb,)),
     (re.compile(r"(?i)\A(?:q|query|search|term|filter|where|keyword)\Z"), (_script, _quote, _condition)),
     (
         re.compile(r"(?i)\A(?:cmd|command|exec|host|ip|domain|ping|expr|formula|calc)"),
-        (_command, _expression),
+        (_command, _listened_command, _expression),
     ),
 )
 """What is asked first of inputs with such names: what people call an input says where its value goes."""

@@ -14,6 +14,7 @@ from fleet.drivers.explore.documents.routes import Examples
 from fleet.drivers.explore.web import attacks
 from fleet.drivers.explore.web.points import Kind, Point
 from fleet.personas.model import Step
+from fleet.personas.needs import step_needs
 from sandbox import strict_json
 from sandbox.tools import TOOLS
 
@@ -73,6 +74,8 @@ class Inputs:
     known: Examples
     origins: tuple[str, ...]
     seed: str
+    listens: bool = False
+    """Whether the platform reaches a listener of the fleet."""
     round: int = 0
     all: dict[str, Input] = field(default_factory=dict)
 
@@ -115,7 +118,7 @@ class Inputs:
                     if one.point
                     else _of_page(one.url, self.origins, chance)
                 )
-                sent = (each for each in asked if all(set(step.args) <= _TAKES for step in each.steps))
+                sent = (each for each in asked if self._can_be_sent(each))
                 one.left = islice(sent, one.depth, None)
             question = next(one.left, None)
             if question is None:
@@ -126,6 +129,10 @@ class Inputs:
                 return question
             one.left, one.depth = None, one.depth - 1  # for a later batch with more room
         return None
+
+    def _can_be_sent(self, question: Question) -> bool:
+        needs = "listener" in (need for one in question.steps for need in step_needs(one.tool, one.args))
+        return (self.listens or not needs) and all(set(one.args) <= _TAKES for one in question.steps)
 
     def begin_round(self) -> None:
         """All inputs from the first question again, with other values."""

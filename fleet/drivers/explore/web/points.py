@@ -57,5 +57,6 @@ class Point:
 
 
 def _encoded(value: str) -> str:
-    """A value percent-encoded, but for the platform's own site, which a repro spells as a placeholder."""
-    return quote(value, safe="").replace("%7Bsite%7D", "{site}")
+    """A value percent-encoded, but for the platform's own site and the fleet's listener, which a repro spells
+    as placeholders."""
+    return quote(value, safe="").replace("%7Bsite%7D", "{site}").replace("%7Blistener%7D", "{listener}")

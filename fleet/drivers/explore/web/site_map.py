@@ -79,7 +79,7 @@ class SiteMap:
         """That of a platform of which only the profile is known."""
         urls, known = OwnUrls(platform), Examples.of(platform)
         frontier = Frontier(names=set(known.names))
-        return cls(urls, known, frontier, Inputs(known, urls.origins, seed), {}, {})
+        return cls(urls, known, frontier, Inputs(known, urls.origins, seed, platform.web.listens), {}, {})
 
     def path(self, url: str) -> str:
         """The template of a page without its query: what its inputs belong to."""
