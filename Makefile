@@ -13,7 +13,7 @@ JOBS   ?= 4
 # Version of the two images: the package's.
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
-.PHONY: apts practice setup jail-check image image-test wheel wheel-test targets demo picture test systemd docker safety-table soak crash race arc e2e fix night year platforms weather pythons model check format bench bench-findings bench-released bench-known bench-wild bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink lock clean
+.PHONY: apts practice setup jail-check image image-test wheel wheel-test targets demo picture test systemd docker safety-table soak crash race arc e2e fix night year platforms weather pythons model check format bench bench-findings bench-released bench-known bench-wild bench-first bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink lock clean
 
 HELPER := sandbox/_build/forkserver.so
 
@@ -211,6 +211,11 @@ bench-known: setup $(KNOWN)/.ready
 bench-wild: setup
 	@$(BIN)/python -m bench.wild $(ARGS)
 
+# What a newcomer gets of one target of each kind, by the installed wheel: a look of each, .first/ and .wild/ once.
+# ARGS="--daemon 60 --keep DIR": a profile that stays and a daemon for so many minutes, all of them side by side.
+bench-first: setup
+	@$(BIN)/python -m bench.first $(ARGS)
+
 # What `fleet fuzz` finds in compilers with generated defects: five minutes for each seed.
 # ARGS="--seeds 1-3 --minutes 5 --clean 4 --burn 2 --write"; `--help` names the others.
 bench-fuzzing: setup
@@ -251,6 +256,6 @@ lock:
 
 # What was installed or built. What a fleet wrote stays: it may hold keys, and what was never posted.
 clean:
-	rm -rf $(VENV) $(VENV)-3.* sandbox/_build $(PARSER) $(LLM) $(PEERS) $(RELEASED) $(KNOWN) .wild node_modules
+	rm -rf $(VENV) $(VENV)-3.* sandbox/_build $(PARSER) $(LLM) $(PEERS) $(RELEASED) $(KNOWN) .wild .first node_modules
 	@left() { test ! -e "$$1" || echo "clean: left $$1 ($$2); rm -r $$1 removes it" >&2; }; \
 	  left "$${STATE_DIRECTORY:-.qa-fleet}" "a fleet's state, with its keys"; left .targets "fetched compilers"

@@ -19,18 +19,14 @@ import json
 import os
 import random
 import re
-import shlex
-import shutil
-import subprocess
 import sys
 import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from string import Template
 from threading import Thread
 from typing import Any
 
@@ -39,68 +35,23 @@ import anyio
 from bench.findings.causes import causes, hand_made
 from bench.findings.fleet_rounds import FinderOutcome
 from bench.findings.rules import Posted
-from bench.known import KnownDefect, again, by_hand, filled, titles, told
+from bench.known import KnownDefect, by_hand, filled, titles, told
+from bench.packages import Package, install
 from fleet.files import ROOT
 from tests.platforms.served import Served, free_port
 
 LIST = Path(__file__).with_name("wild.toml")
-PLACE = ROOT / ".wild"
 CANARY = "qa-wild-canary"
 """What the listener answers that a server-side request reaches."""
 LATER = 50
 """Tenths of a second that a queue may take until it sends a request to the listener."""
-FENCE = [
-    shutil.which("bwrap") or "bwrap",
-    "--ro-bind",
-    "/",
-    "/",
-    "--dev",
-    "/dev",
-    "--proc",
-    "/proc",
-    "--tmpfs",
-    "/tmp",
-]
-FENCE += ["--unshare-pid", "--die-with-parent", "--unshare-user", "--uid", "1000", "--gid", "1000"]
-"""Some defects write files or run commands: a package writes below its own folder only, and not as root."""
 
 
 @dataclass(frozen=True, slots=True)
-class WildPackage:
-    """A released package: `setup` runs once in its folder, `start` again when it ends."""
+class WildPackage(Package):
+    """A package with published defects."""
 
-    name: str
-    start: str
-    defects: tuple[KnownDefect, ...]
-    pypi: tuple[str, ...] = ()
-    npm: tuple[str, ...] = ()
-    before: str = ""
-    """The day as of which PyPI's releases are taken; npm's registry keeps no such days of older ones."""
-    overrides: tuple[str, ...] = ()
-    """Releases taken against what the package asks for, where that does not run on this Python."""
-    setup: str = ":"
-    files: Mapping[str, str] = field(default_factory=dict)
-    """An application, where the package is a library: its documented quick start."""
-
-    @property
-    def home(self) -> Path:
-        return PLACE / self.name
-
-    def words(self, folder: Path, port: int) -> list[str]:
-        """The command line that serves it from a folder."""
-        for name, text in self.files.items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(text)
-        path = f"{self.home / 'bin'}:{self.home / 'node_modules' / '.bin'}"
-        modules = folder / "node_modules"
-        if self.npm and not modules.exists():  # an import of a module looks beside the file only
-            modules.symlink_to(self.home / "node_modules")
-        values = {"port": port, "spare": free_port(), "home": self.home, "folder": folder}
-        setup, start = (Template(line).safe_substitute(values) for line in (self.setup, self.start))
-        ready = f"unset PYTHONPATH; export HOME={shlex.quote(str(folder))} PATH={shlex.quote(path)}:$PATH"
-        shell, option, loop = again(folder, start)
-        line = f"{ready}; cd {shlex.quote(str(folder))}; {setup}; {loop}"
-        return [*FENCE, "--bind", str(folder), str(folder), shell, option, line]
+    defects: tuple[KnownDefect, ...] = ()
 
 
 def packages() -> dict[str, WildPackage]:
@@ -109,7 +60,7 @@ def packages() -> dict[str, WildPackage]:
     return {one["name"]: _package(one, data["kinds"]) for one in data["package"]}
 
 
-def _package(one: Mapping[str, Any], kinds: Mapping[str, str]) -> WildPackage:
+def _package(one: dict[str, Any], kinds: Mapping[str, str]) -> WildPackage:
     defects = tuple(
         KnownDefect(
             name=f"{defect['advisory']} {defect['kind']}",
@@ -119,52 +70,15 @@ def _package(one: Mapping[str, Any], kinds: Mapping[str, str]) -> WildPackage:
             place=defect["place"],
             keep=defect.get("keep", {}),
         )
-        for defect in one["defect"]
+        for defect in one.pop("defect")
     )
-    return WildPackage(
-        name=one["name"],
-        start=one["start"],
-        defects=defects,
-        pypi=tuple(one.get("pypi", ())),
-        npm=tuple(one.get("npm", ())),
-        before=one.get("before", ""),
-        overrides=tuple(one.get("overrides", ())),
-        setup=one.get("setup", ":"),
-        files=one.get("files", {}),
-    )
+    return WildPackage.described({**one, "defects": defects})
 
 
 def drawn(names: Sequence[str], seed: int, *, half: bool) -> list[str]:
     """The names in the order of a lot; half of them, rounded up."""
     order = random.Random(seed).sample(sorted(names), len(names))
     return order[: (len(order) + 1) // 2] if half else order
-
-
-def install(one: WildPackage) -> None:
-    """Into its own environment and folder, unless that is there. Raises CalledProcessError."""
-    ready = one.home / ".ready"
-    wanted = json.dumps([one.pypi, one.npm, one.before, one.overrides])
-    if ready.exists() and ready.read_text() == wanted:
-        return
-    one.home.mkdir(parents=True, exist_ok=True)
-    uv = PLACE / "uv" / "bin" / "uv"
-    commands: list[list[str | Path]] = []
-    if one.pypi and not uv.exists():
-        commands += [[sys.executable, "-m", "venv", PLACE / "uv"]]
-        commands += [[PLACE / "uv" / "bin" / "python", "-m", "pip", "install", "--quiet", "uv"]]
-    if one.pypi:  # uv, because pip cannot install as of a day
-        commands += [[sys.executable, "-m", "venv", "--without-pip", one.home]]
-        python = str(one.home / "bin" / "python")
-        words = ["pip", "install", "--quiet", "--python", python, "--exclude-newer", one.before]
-        (one.home / "overrides.txt").write_text("\n".join(one.overrides))
-        commands += [[uv, *words, "--overrides", "overrides.txt", *one.pypi]]
-    if one.npm:
-        (one.home / "package.json").write_text('{"private": true}\n')
-        quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-        commands += [["npm", "install", "--prefix", one.home, *quiet, *one.npm]]
-    for command in commands:
-        subprocess.run(command, check=True, cwd=one.home, stdout=sys.stderr)
-    ready.write_text(wanted)
 
 
 @contextmanager

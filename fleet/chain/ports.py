@@ -127,7 +127,8 @@ class RunScope:
     `payer` is charged for the run's signatures; without a payer only free ones are signed.
     `prefix` is `qa-<run>-`. `minted` maps id to name; the signer adds an id when its
     `Registered` event names a throwaway key of this run. `stipend_wei` is what the sponsor has paid, or may
-    have to pay for what it has sent.
+    have to pay for what it has sent. `last_words` has, by label, journalled bytes in which a key that is
+    destroyed by now authorises that it has no delegate.
     """
 
     run: str
@@ -136,6 +137,7 @@ class RunScope:
     payer: Payer | None = None
     minted: dict[int, str] = field(default_factory=dict)
     stipend_wei: int = 0
+    last_words: dict[str, bytes] = field(default_factory=dict)
     acting: anyio.Lock = field(default_factory=anyio.Lock)
     """Held while a key acts at the sponsor's cost: the next call's number follows from the last one's."""
 
@@ -206,10 +208,13 @@ class SponsorPort(Protocol):
     async def act_again(self, scope: RunScope, label: str, raw: bytes) -> Settlement:
         """Repeat clean-up whose bytes could not be sent again, when its key is destroyed."""
 
+    async def delegated(self, addresses: Sequence[str]) -> list[str]:
+        """Those that have a delegate now."""
+
     async def sweep(self, scope: RunScope, label: str) -> int:
         """Take a key's delegate away, and send its whole balance back; return the wei sent."""
 
-    async def void(self, scope: RunScope, label: str) -> None:
+    async def void(self, scope: RunScope, label: str) -> Receipt | None:
         """Use up the key's nonce: what it has authorised and was not sent comes to nothing."""
 
 

@@ -45,10 +45,11 @@ from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
 from fleet.gate.stop import LOOKS
 from fleet.jail.choice import why_no_jail
+from fleet.oracles.statistics import ranks
 from fleet.personas.load import LoadedPersona
 from fleet.runs.call.targets import Capabilities
 from fleet.runs.context import FleetContext
-from fleet.runs.desk.exit_codes import exit_code
+from fleet.runs.desk.exit_codes import BLIND, exit_code
 from fleet.runs.run import fire, recover
 from fleet.runs.survey import applicable_probes
 from fleet.text import clean, counted
@@ -224,7 +225,8 @@ class LookProgress:
                 title = self._titles.get(event.fingerprint, event.fingerprint)
                 self._tell(f"proven {event.confirmed}/{event.tries}  {title}", now)
             case Footer():
-                self._tell(f"{self._persona.get(event.run, event.run)}: {event.outcome}", now)
+                end = event.outcome if event.outcome == "done" else f"{event.outcome}: {event.detail}"
+                self._tell(f"{self._persona.get(event.run, event.run)}: {end}", now)
         if now - self._last >= BEAT_S:
             seen = f"{len(self._titles)} seen, {self._proven} proven"
             self._tell(f"{counted(self._calls, 'call')}, {seen}", now)
@@ -314,7 +316,8 @@ async def _fire_all(
         found.append(as_data(await fire(world, bounded(personas[name], seconds), trigger="look")))
 
     limit = anyio.CapacityLimiter(world.config.concurrency)
-    until = end - (end - time.monotonic()) * (1 - SHARE if ALONE in plan.personas else 0)
+    measures = ALONE in plan.personas and not ranks.missing()
+    until = end - (end - time.monotonic()) * (1 - SHARE if measures else 0)
 
     async def in_turn(name: str) -> None:
         async with limit:
@@ -352,7 +355,7 @@ def coverage(runs: Sequence[Mapping[str, Any]], left_out: Sequence[str], plan: L
     calls = sum(one["calls"] for one in runs)
     as_whom = {row["part"]: row["accounts"] for one in groups for row in one.get("as_whom", ())}
     probes = sum(len(one.get("looked", ())) for one in groups)
-    names = ", ".join(str(one["persona"]) for one in runs)
+    names = ", ".join(str(one["persona"]) for one in runs if one.get("outcome") != BLIND)
     told = [f"Looked at by {names}: {counted(calls, 'call')}, {counted(probes, 'remembered question')}."]
     observed = plan.rung is Rung.OBSERVE
     if as_whom:

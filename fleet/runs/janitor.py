@@ -21,7 +21,7 @@ from fleet.runs.executor import Executor, RunEndListener
 from fleet.runs.run import resettle
 from fleet.runs.settlement.finality import PostingSide, look_at_posts
 from fleet.runs.settlement.lost_runs import close_orphans
-from fleet.runs.settlement.reorg import release_again, undone
+from fleet.runs.settlement.reorg import clear_again, delegated, release_again, undone
 from fleet.runs.settlement.settle import release_left, transactions
 from fleet.store.rows import EffectRow, RunRow, is_news
 
@@ -34,7 +34,7 @@ LOOK_S = 1.0
 _TRANSACTIONS, _POSTS, _UNDONE, _ORPHANS = _PARTS = (
     "transactions",
     "entries at finality",
-    "undone releases",
+    "undone clean-up",
     "orphans",
 )
 """Parts of a sweep that belong to no run."""
@@ -54,6 +54,7 @@ class Janitor:
         self._told: dict[str, str] = {}
         self._leftovers = world.signals.leftovers
         self._undone: list[EffectRow] = []
+        self._delegated: list[EffectRow] = []
         self._look_back = True  # at a start, and when a peer took over a run from here
 
     async def run(self) -> None:
@@ -88,18 +89,19 @@ class Janitor:
             return
         await self._try(_POSTS, self._look_at_posts)
         await self._try(_UNDONE, self._look_for_undone)
-        runs = {row.run_id for row in left} | {name.run_id for name in (*names, *self._undone)}
+        left_over = (*names, *self._undone, *self._delegated)
+        runs = {row.run_id for row in left} | {one.run_id for one in left_over}
         for run in self._failed.keys() - {*_PARTS, *runs}:  # peers settled it meanwhile
             del self._failed[run]
             self._told.pop(run, None)
         for row in left:
             await self._try(row.run_id, partial(self._settle, row))
         busy = open_runs | self._executor.live.keys()
-        for run in sorted({name.run_id for name in (*names, *self._undone)} - busy - {""}):
+        for run in sorted({one.run_id for one in left_over} - busy - {""}):
             if (self._world.folder(run) / "keys").is_dir():  # only names held by our keys can be released
                 await self._try(run, partial(self._release, run))
             else:
-                await self._try(run, partial(self._release_again, run))
+                await self._try(run, partial(self._clean_again, run))
         if self._world.journal.shared and self._look_back:
 
             async def close() -> None:
@@ -140,13 +142,18 @@ class Janitor:
 
     async def _look_for_undone(self) -> None:
         self._undone = await undone(self._world)
+        self._delegated = await delegated(self._world)
 
-    async def _release_again(self, run: str) -> None:
+    async def _clean_again(self, run: str) -> None:
         for name in self._undone:
             if name.run_id == run:
                 await self._world.journal.tend(run)
                 tell = partial(self._feed.publish, NameReleased(run=run, name=name.ref))
                 await release_again(self._world, name, tell)
+        for clear in self._delegated:
+            if clear.run_id == run:
+                await self._world.journal.tend(run)
+                await clear_again(self._world, clear)
 
     async def _try(self, run: str, act: Callable[[], Awaitable[None]]) -> None:
         failures, again = self._failed.get(run, (0, 0.0))

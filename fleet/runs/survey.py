@@ -15,6 +15,7 @@ import anyio
 from fleet.chain.node.abi import FUNCTIONS
 from fleet.chain.node.facets import offered
 from fleet.chain.node.rpc import Rpc
+from fleet.chain.signing.sponsor import in_force
 from fleet.config import Platform
 from fleet.config.parts import not_configured
 from fleet.errors import FleetError, RpcError, WrongTarget
@@ -160,6 +161,7 @@ async def _node(
                 return [SurveyedPart("chain", "found", f"chain {chain.id} at {chain.rpc}")], None, {}
             selectors = await offered(rpc, chain.diamond)
             costs = await _costs(rpc, platform, selectors)
+            paid = await _keys(rpc, platform)
         except WrongTarget as error:
             return [SurveyedPart("chain", "differs", line(str(error), 300))], None, {}
         except (FleetError, ValueError) as error:
@@ -174,7 +176,15 @@ async def _node(
     unit = "wei of the profile's token" if chain.token else "wei of a token that the profile does not name"
     for name, wei in costs.items():
         parts.append(SurveyedPart(name, "found", f"{wei} {unit}" if wei else "free"))
-    return parts, selectors, costs
+    return [*parts, paid], selectors, costs
+
+
+async def _keys(rpc: Rpc, platform: Platform) -> SurveyedPart:
+    """How throwaway keys are paid on this chain; a node that cannot estimate is no fault of the profile."""
+    try:
+        return SurveyedPart("throwaway keys", "found", await in_force(rpc, platform.sponsor.mode))
+    except RpcError as error:
+        return SurveyedPart("throwaway keys", "absent", line(f"cannot say how they are paid: {error}", 300))
 
 
 async def _costs(rpc: Rpc, platform: Platform, selectors: frozenset[str] | None) -> dict[str, int]:

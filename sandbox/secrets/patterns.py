@@ -235,9 +235,10 @@ SECRETS: tuple[SecretPattern, ...] = (
     SecretPattern(
         "private-key",
         re.compile(_PEM),
-        # words in place of the key, as in a document, are none
+        # words or dots in place of the key, as in a document or in an empty field of a form, are none
         re.compile(
-            rf"{_PEM_HEAD}(?![^-]{{0,200}}\b[a-z]{{2,12}},? [a-z]{{2,12}}\b)[\s\S]+-----END {_PEM_LABEL}-----"
+            rf"{_PEM_HEAD}(?![^-]{{0,200}}\b[a-z]{{2,12}},? [a-z]{{2,12}}\b)"
+            rf"(?!(?:\\[nr]|\s){{0,8}}(?:\.\.|\u2026|[<{{\[*]))[\s\S]+-----END {_PEM_LABEL}-----"
         ),
         words=("private key-----",),
     ),

@@ -21,7 +21,7 @@ from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
 from fleet.runs.run import fire
 from fleet.runs.settlement.finality import PostingSide, look_at_posts
-from fleet.runs.settlement.reorg import release_again, undone
+from fleet.runs.settlement.reorg import clear_again, delegated, release_again, undone
 from fleet.store.rows import MISSING, EffectRow
 from fleet.triage.triage_pass import pass_over
 from tests.acceptance.conftest import CREATE, House, persona, probe, step
@@ -124,7 +124,8 @@ async def test_a_second_run_brings_back_the_entry_of_the_first(house: House, tmp
 async def test_a_name_that_comes_back_to_a_sponsored_key_is_released_without_it(
     house: House, tmp_path: Path, taken: bool
 ) -> None:
-    """The key is destroyed by then: the bytes are sent again, or the sponsor makes the call anew."""
+    """The key is destroyed by then: the bytes are sent again, or the sponsor makes the call anew, and takes
+    the delegate away with the word that is in the bytes."""
     budget = 'tools = ["qa_create"]\nbudget = { calls = 60, writes = 5 }'
     one = persona(tmp_path, budget, probe("mint", CREATE, expect="result.ok"))
     state = await house.state(tmp_path)
@@ -145,7 +146,12 @@ async def test_a_name_that_comes_back_to_a_sponsored_key_is_released_without_it(
         told: list[str] = []
         await release_again(world, name, lambda: told.append(name.ref))
         assert (await undone(world), told) == ([], [name.ref])
-        assert (await house.rpc.call("eth_getCode", [key, "latest"]) == "0x") is not taken  # decision 90
+        again = await delegated(world)
+        assert [one.data["to"] for one in again] == ([key] if taken else [])
+        for clear in again:
+            await clear_again(world, clear)
+        assert await house.rpc.call("eth_getCode", [key, "latest"]) == "0x"
+        assert await delegated(world) == []
 
 
 async def test_two_runs_that_posted_the_same_are_both_undone(house: House, tmp_path: Path) -> None:

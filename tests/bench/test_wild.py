@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bench import wild
 from bench.known import KnownDefect
+from bench.packages import PLACE
 from bench.wild import WildPackage, drawn, packages
 
 
@@ -59,4 +59,4 @@ def test_a_package_is_served_from_its_own_folder(tmp_path: Path) -> None:
     assert (fence[-3:], shell) == (["--bind", str(tmp_path), str(tmp_path)], "/bin/sh")
     assert "serve 8080 &" in line
     assert (tmp_path / "a" / "app.js").read_text() == "x"
-    assert (tmp_path / "node_modules").readlink() == wild.PLACE / "moss" / "node_modules"
+    assert (tmp_path / "node_modules").readlink() == PLACE / "moss" / "node_modules"

@@ -439,5 +439,9 @@ class TestOnAnvil:
         for role in ("identity", "sponsor"):
             create_key(tmp_path / "keys" / role)
         rows = [row for row in await machine.balances("x") if row[0] == "throwaway keys"]
-        said = ("throwaway keys", True, "the chain knows EIP-7702: keys hold nothing")
+        said = (
+            "throwaway keys",
+            True,
+            "sponsored, by [sponsor] mode: the chain knows EIP-7702, so keys hold nothing",
+        )
         assert rows == ([said] if mode == "sponsored" else [])

@@ -87,6 +87,11 @@ def test_what_was_not_looked_at_and_what_would_change_it(
     assert unsaid not in text
 
 
+def test_who_could_look_at_nothing_did_not_look() -> None:
+    plan = LookPlan(NamedTargets.of(["127.0.0.1:1"]), Path("/x/looks/y"), 5.0, Rung.OBSERVE, ())
+    assert coverage([DONE, NOTHING | {"persona": "qa-y"}], (), plan).startswith("Looked at by qa-x: 14 calls")
+
+
 @pytest.mark.parametrize(
     ("seconds", "asked", "permitted"),
     [

@@ -203,6 +203,9 @@ class MemorySponsor:
     async def act_again(self, scope: RunScope, label: str, raw: bytes) -> Settlement:
         return await self._signer.settle_raw(raw)
 
+    async def delegated(self, addresses: Sequence[str]) -> list[str]:
+        return []
+
     async def void(self, scope: RunScope, label: str) -> None:
         """No effect: a key in memory has no delegate."""
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from fleet.config import Platform
-from fleet.drivers.desk import Question
+from fleet.drivers.desk import Left, Question
 from fleet.drivers.explore import timing
-from fleet.drivers.explore.port import Explorer, ExplorerContext
+from fleet.drivers.explore.port import Explorer, ExplorerContext, Reporter
 from fleet.drivers.explore.table import chosen
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.statistics import ranks
@@ -108,6 +108,16 @@ PAGES = {
 def test_it_is_one_of_the_explorers() -> None:
     assert list(chosen(["timing"], frozenset({"qa_fetch"}))) == ["timing"]
     assert list(chosen(["timing"], frozenset({"qa_call"}))) == []
+
+
+def test_where_nothing_can_be_judged_nothing_is_asked_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in an installation without the extra `stats`."""
+    explorer = made()
+    assert isinstance(explorer, Reporter)
+    assert list(explorer.left()) == []
+    monkeypatch.setattr(ranks, "missing", lambda: "not installed: scipy")
+    assert list(explorer.ask(48)) == []
+    assert list(explorer.left()) == [Left("latency of pages", "not installed: scipy")]
 
 
 def test_it_looks_at_every_page_and_finds_nothing_on_a_healthy_platform() -> None:

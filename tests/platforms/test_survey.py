@@ -143,6 +143,7 @@ async def test_the_devnet_has_everything_and_looking_changes_nothing(
             "functions",
             "registrationCost",
             "mainCost",
+            "throwaway keys",
             "site",
             "faces",
             "proxy",
@@ -168,8 +169,10 @@ async def test_the_devnet_has_everything_and_looking_changes_nothing(
 async def test_the_bare_platform_is_told_apart_part_by_part(bare_stand: Stand, tmp_path: Path) -> None:
     seen = await looked(tmp_path, bare_stand.data)
     assert seen.code == 0, seen.err
-    states = {"chain": "found", "functions": "found", "registrationCost": "found", "site": "found"}
-    assert seen.parts == states | dict.fromkeys(("faces", "proxy", "agents", "mcp", "compiler"), "absent")
+    found = ("chain", "functions", "registrationCost", "throwaway keys", "site")
+    assert seen.parts == dict.fromkeys(found, "found") | dict.fromkeys(
+        ("faces", "proxy", "agents", "mcp", "compiler"), "absent"
+    )
     assert {"owner", "creditOf", "mainOf", "claimDaily"} <= set(seen.data["functions"]["missing"])
     assert {"submitFeedback", "register"} <= set(seen.data["functions"]["offered"])
     assert seen.reasons("tools") == {

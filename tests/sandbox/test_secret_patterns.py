@@ -221,6 +221,9 @@ def test_an_example_is_not_reported(text: str) -> None:
     ("text", "kinds"),
     [
         ("-----BEGIN PRIVATE KEY-----\nyour key here, in base64\n-----END PRIVATE KEY-----", ()),
+        ("-----BEGIN RSA PRIVATE KEY-----\n...\n-----END RSA PRIVATE KEY-----", ()),
+        ('{"hint": "-----BEGIN PRIVATE KEY-----\\n...\\n-----END PRIVATE KEY-----"}', ()),
+        ("-----BEGIN PRIVATE KEY-----\n<your key>\n-----END PRIVATE KEY-----", ()),
         ("-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhki\n-----END PRIVATE KEY-----", ("private-key",)),
         (f"meter = '0x{'1c7e4a90' * 7}5b3d80f2'; // private key of the meter", ("private-key",)),
         (f"0x{'1c7e4a90' * 7}5b3d80f2  # TODO: the deployer's private key", ("private-key",)),

@@ -26,7 +26,7 @@ from fleet.chain.signing.broadcast import (
 )
 from fleet.chain.signing.judge import Judge, NodeFacts, SigningLimits
 from fleet.chain.signing.recovery import Recovery
-from fleet.chain.signing.tx import Authorization, SignedTx, UnsignedTx, authorize, sign
+from fleet.chain.signing.tx import Authorization, SignedTx, UnsignedTx, authorize, parse, sign
 from fleet.config import ChainSection
 from fleet.errors import ChainError, FleetError, Refused, RpcError, TryAgain, TxFailed
 from fleet.retry import NONCE_TAKEN
@@ -279,8 +279,12 @@ class Signer:
             pinned, gas, data = ZERO_ADDRESS, direct.gas, b""
         words: tuple[Authorization, ...] = ()
         if not request.data or key.code == "0x":
-            secret = self._judge.scope(request.run).keys.get(request.key)
-            words = (authorize(secret, chain_id=self._chain_id, address=pinned, nonce=key.nonce),)
+            scope = self._judge.scope(request.run)
+            if earlier := scope.last_words.get(request.key):
+                words = parse(earlier)[0].authorizations
+            else:
+                secret = scope.keys.get(request.key)
+                words = (authorize(secret, chain_id=self._chain_id, address=pinned, nonce=key.nonce),)
         outer = replace(direct, to=actor, data=data, gas=gas, authorizations=words)
         self._judge.check_sponsored(outer, request, actor, node)
         return outer

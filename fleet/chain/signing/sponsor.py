@@ -7,6 +7,7 @@ SponsoredKeys  a key never holds anything: the sponsor sends its calls, through 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 
 from fleet.chain.keys import address_of, fresh
@@ -42,8 +43,15 @@ class Stipends:
         return await self._signer.submit(replace(request, max_fee=fee), check=check)
 
     async def act_again(self, scope: RunScope, label: str, raw: bytes) -> Settlement:
-        """Replace the stipend that these bytes were paid with, and send them again."""
+        """Replace the stipend that these bytes were paid with, and send them again.
+
+        What took a delegate away is made anew: the sponsor signs it, and the key's word is in the bytes.
+        """
         unsigned, _ = parse(raw)
+        if unsigned.authorizations and not unsigned.data:
+            scope.last_words[label] = raw
+            receipt = await self.void(scope, label)
+            return Settlement(state="mined", tx=receipt.tx, receipt=receipt)
         await self.fund(scope, label, gas=unsigned.gas, fee=unsigned.max_fee, cleanup=True)
         return await self._signer.settle_raw(raw)
 
@@ -79,9 +87,9 @@ class Stipends:
         taken away first, in either way: the profile may have been changed while the key was in use.
         """
         address = scope.keys.addresses()[label]
-        if await self._is_delegated(address):
+        if await self.delegated([address]):
             await self.void(scope, label)
-            if await self._is_delegated(address):
+            if await self.delegated([address]):
                 raise TryAgain(f"{label} still has a delegate after it was cleared")
         fee = await self._signer.max_fee()
         rest = await self._rpc.balance(address) - TRANSFER_GAS * fee
@@ -104,7 +112,7 @@ class Stipends:
         await self._signer.submit(request)
         return rest
 
-    async def void(self, scope: RunScope, label: str) -> None:
+    async def void(self, scope: RunScope, label: str) -> Receipt:
         """Authorise the zero address: the key has no delegate then, and its earlier words are used up."""
         request = TxRequest(
             role=Role.THROWAWAY,
@@ -117,11 +125,16 @@ class Stipends:
             cleanup=True,
             sponsored=True,
         )
-        await self._signer.submit(request)
+        return await self._signer.submit(request)
 
-    async def _is_delegated(self, address: str) -> bool:
-        """Whether its code is the designation of a delegate: no other code can stand at a key's address."""
-        return (await self._code(address)).startswith(as_bytes(delegate.POINTER))
+    async def delegated(self, addresses: Sequence[str]) -> list[str]:
+        """Those whose code is the designation of a delegate: no other can stand at a key's address."""
+        codes = await self._rpc.batch([("eth_getCode", [one, "latest"]) for one in addresses])
+        for code in codes:
+            if isinstance(code, RpcError):
+                raise code
+        pointer = as_bytes(delegate.POINTER)
+        return [one for one, code in zip(addresses, codes, strict=True) if as_bytes(code).startswith(pointer)]
 
     async def _code(self, address: str) -> bytes:
         return as_bytes(await self._rpc.call("eth_getCode", [address, "latest"]))
@@ -190,6 +203,15 @@ class SponsoredKeys(Stipends):
             )
             await self._signer.submit(deployment)
         return True
+
+
+async def in_force(rpc: Rpc, mode: str, sponsor: str = ZERO_ADDRESS) -> str:
+    """Which way throwaway keys are paid on this chain, and why. Any address can stand for the sponsor's."""
+    if mode != "sponsored":
+        return "stipends, by [sponsor] mode: a key gets what its next transaction costs, and returns the rest"
+    if why := await why_not_sponsored(rpc, sponsor):
+        return f"stipends, though [sponsor] mode is sponsored: {why}"
+    return "sponsored, by [sponsor] mode: the chain knows EIP-7702, so keys hold nothing"
 
 
 async def why_not_sponsored(rpc: Rpc, sponsor: str) -> str:

@@ -22,7 +22,7 @@ from fleet.app.sbom import NAME, altered, other_versions
 from fleet.chain.keys import address_of, load_key
 from fleet.chain.node.abi_file import read_functions
 from fleet.chain.node.rpc import Rpc
-from fleet.chain.signing.sponsor import why_not_sponsored
+from fleet.chain.signing.sponsor import in_force
 from fleet.cli.console import Json, make_app, put, run, state, table
 from fleet.cli.daemon_page import daemon_of
 from fleet.clock import SystemClock
@@ -316,8 +316,7 @@ async def balances(name: str | None) -> list[Row]:
             held = await rpc.balance(address)
             rows.append(_balance(role, address, held, limit * price, needed=needed[role]))
             if role == "sponsor" and platform.sponsor.mode == "sponsored":
-                why = await why_not_sponsored(rpc, address)
-                seen = f"stipends instead: {why}" if why else "the chain knows EIP-7702: keys hold nothing"
+                seen = await in_force(rpc, platform.sponsor.mode, address)
                 rows.append(("throwaway keys", True, seen))
     return rows
 

@@ -15,7 +15,7 @@ from itertools import islice
 from random import Random
 from typing import Any
 
-from fleet.drivers.desk import Question
+from fleet.drivers.desk import Left, Question
 from fleet.drivers.explore.documents.routes import Examples, filled, strings_of
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import Explorer, ExplorerContext, Results
@@ -109,6 +109,10 @@ class PageTimer:
             for found in islice(self._pages_of(page, result), NAMED):
                 if len(self.measured) < PAGES:
                     self.measured.setdefault(found, 0)
+
+    def left(self) -> Sequence[Left]:
+        """Everything, where samples cannot be judged."""
+        return [Left("latency of pages", why)] if (why := ranks.missing()) else ()
 
     def state(self) -> Mapping[str, Any]:
         return {"run": self.run, "control": self.control, "measured": self.measured}

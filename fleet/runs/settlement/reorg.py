@@ -1,7 +1,8 @@
 """Finds releases that a reorg undid, for a while, and repeats them.
 
 The keys are destroyed by then and sign nothing new: the journalled bytes are sent again in the order of their
-nonces, and the sponsor replaces a stipend that was dropped too, or makes a sponsored key's call anew.
+nonces, and the sponsor replaces a stipend that was dropped too, or makes a sponsored key's call anew. What
+took a key's delegate away is found and repeated likewise.
 """
 
 from __future__ import annotations
@@ -27,8 +28,19 @@ Mined = list[tuple[bytes, UnsignedTx]]
 
 async def undone(world: FleetContext) -> list[EffectRow]:
     """Names recently released, or never seen minted, that the run's own key holds now."""
-    since = iso(world.clock.now() - DEEP)
-    return await held(world, await world.journal.effects(None, ["name"], ["released", "failed"], since=since))
+    names = await world.journal.effects(None, ["name"], ["released", "failed"], since=_since(world))
+    return await held(world, names)
+
+
+async def delegated(world: FleetContext) -> list[EffectRow]:
+    """Transactions of late that took a key's delegate away, where it is there now; one for each key."""
+    sent = await world.journal.effects(None, ["tx"], ["done"], since=_since(world))
+    clears = {one.data["to"]: one for one in sent if one.data.get("purpose", "").startswith("clear ")}
+    return [clears[key] for key in await world.chain.sponsor.delegated(list(clears))] if clears else []
+
+
+def _since(world: FleetContext) -> str:
+    return iso(world.clock.now() - DEEP)
 
 
 async def release_again(world: FleetContext, name: EffectRow, tell: Callable[[], None]) -> None:
@@ -52,6 +64,24 @@ async def release_again(world: FleetContext, name: EffectRow, tell: Callable[[],
             remedy="it will be retried; its key is gone, so only the journalled transactions can release it",
         )
     tell()
+
+
+async def clear_again(world: FleetContext, clear: EffectRow) -> None:
+    """Take the delegate away again: the same bytes, or the key's word in them anew; TryAgain if it stays."""
+    label, key, run = clear.data["key"], clear.data["to"], clear.run_id
+    scope = RunScope(run=run, prefix=f"qa-{run}-", keys=_Gone(label, key))
+    raw = bytes.fromhex(clear.data["raw"])
+    world.chain.signer.open_run(scope)
+    try:
+        if (await world.chain.signer.settle_raw(raw)).state == "failed":
+            await world.chain.sponsor.act_again(scope, label, raw)
+    finally:
+        world.chain.signer.close_run(run)
+    if await world.chain.sponsor.delegated([key]):
+        raise TryAgain(
+            f"{label} has a delegate again after a reorg, and it could not be taken away",
+            remedy="it will be retried; only the sponsor can act through it, and the key owns nothing",
+        )
 
 
 async def _mined(world: FleetContext, name: EffectRow) -> Mined:
