@@ -394,3 +394,23 @@ def test_one_sentence_of_a_server_about_a_value_is_one_defect() -> None:
         }
         assert len(others) == 2, said
         assert not others & one
+
+
+@pytest.mark.parametrize(
+    ("said", "defects"),
+    [
+        ("'custom_llm_provider' must be set. Either via:\n `Router(assistants_config={})`", 1),
+        ("No database is connected: set DATABASE_URL to enable it", 1),
+        ("The server met an unexpected condition", 2),  # may be anything
+        ("No order has such an order_id in its rows", 2),  # what the caller sent
+        ("No database at port 5432: set DATABASE_URL", 2),  # may be another number the next time
+    ],
+)
+def test_what_a_server_lacks_is_one_defect_whatever_route_needs_it(said: str, defects: int) -> None:
+    names = set()
+    for route in ("/assistants?order_id=qa1234", "/threads/1?order_id=qa1234"):
+        text = json.dumps({"error": {"message": said.replace("{}", "qa1234"), "code": "500"}})
+        answer = {"status": 500, "text": text, "content_type": "application/json"}
+        found = judge([Exchange("qa_fetch", {"url": f"{{site}}{route}"}, answer)], FACTS)
+        names |= {name(one.sighting) for one in found if one.oracle == "server-error"}
+    assert len(names) == defects

@@ -46,6 +46,10 @@ _TELLING = 4
 _SENTENCE = 160
 _THREE_WORDS = re.compile(r"(?:[^\W\d_]{2,}\W+){2,}[^\W\d_]{2,}")
 _DIGIT = re.compile(r"\d")
+_OWN_NAME = re.compile(r"\b[A-Za-z]+(?:_[A-Za-z]+)+\b")
+"""What only code and settings are called, as `DATABASE_URL`."""
+_EXPLAINED = 300
+"""Characters of a message that names one, at most."""
 
 oracle = partial(Oracle, surface="ux")
 
@@ -166,6 +170,20 @@ def _about(value: str, result: Mapping[str, Any]) -> str:
     return ""
 
 
+def _of_itself(asked: Exchange) -> str:
+    """The server's own message about a part of itself, `DATABASE_URL is not set`; "" for none.
+
+    What it lacks is the same whatever route needs it. The name is none that the caller sent.
+    """
+    text, sent = str(asked.result.get("text", "")), "\n".join(strings(asked.args))
+    said = passages(asked.result) if isinstance(parsed(text), dict) else ()
+    for row in (row.strip() for passage in said for row in passage.text.splitlines()):
+        names = [one for one in _OWN_NAME.findall(row) if one not in sent]
+        if names and len(row) <= _EXPLAINED and _THREE_WORDS.search(row) and not _DIGIT.search(row):
+            return row
+    return ""
+
+
 @oracle(
     id="server-error",
     says="no request makes a page answer with a server error",
@@ -188,7 +206,8 @@ def server_error(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
     values = (
         [found.values[-1]] if found else [text for (part, _), text in given if part in ("parameter", "field")]
     )
-    if sentence := next(filter(None, (_about(value, last.result) for value in values)), ""):
+    said = next(filter(None, (_about(value, last.result) for value in values)), "")
+    if sentence := said or _of_itself(last):
         where = {"route": host(last.args), "parameter": sentence}
     elif where.get("parameter", "").startswith("parameter "):
         where["route"] = _FORMAT.sub("", where["route"])
