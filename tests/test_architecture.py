@@ -21,6 +21,7 @@ WHAT = (
     "what a reorg undoes",
     "how a webhook is verified",
     "a new tool",
+    "how an agent is called",
     "a format of the worklist",
     "what every output says of an item",
     "how a repro becomes a script",

@@ -16,6 +16,7 @@ from fleet.config import Platform, parse
 from fleet.config.authorisation import AuthorisationSection
 from fleet.errors import UsageError
 from tests.practice.harbour_mcp import open_office
+from tests.practice.herbarium_wires import open_herbarium
 from tests.sandbox.doubles import Got, Server, http_answer, json_answer
 
 pytestmark = pytest.mark.anyio
@@ -89,6 +90,66 @@ async def test_a_description_is_found_where_a_page_links_to_it(page: bytes) -> N
             ("description", "/odd/v9/openapi")
         ]
         assert one.ways_in == ("header x-key",)
+
+
+@pytest.mark.parametrize(
+    ("wire", "name", "path", "model"),
+    [("a2a-1.0", "fern", "/a2a", ""), ("a2a-0.3", "fern", "/a2a", ""), ("chat", "fern", "/v1", "fern")],
+)
+async def test_an_agent_is_found_by_its_card_or_by_the_list_of_models(
+    wire: str, name: str, path: str, model: str
+) -> None:
+    with open_herbarium(wire) as office:
+        told = await found(office.url)
+        text = profile_text(told, ProfileContext("x", "fleet look x", "2026-11-27", AuthorisationSection()))
+        platform = parse(Platform, text, file="x.toml")
+        (one,) = platform.agents.values()
+        assert (list(platform.agents), one.wire, one.url, one.model) == (
+            [name],
+            wire,
+            f"{{site}}{path}",
+            model,
+        )
+        assert office.agent.asked == 0  # nothing was said to it
+
+
+def card(*ways: tuple[object, object, object], **more: object) -> dict[str, object]:
+    keys = ("url", "protocolBinding", "protocolVersion")
+    return {
+        "name": "Moss",
+        "supportedInterfaces": [dict(zip(keys, way, strict=True)) for way in ways],
+        **more,
+    }
+
+
+@pytest.mark.parametrize(
+    ("said", "agents", "notes"),
+    [
+        (card(("HERE/a", "JSONRPC", "1.0"), ("HERE/b", "JSONRPC", "0.3")), ["a2a-1.0 HERE/a"], 0),
+        (card(("HERE", "JSONRPC", "1.0.1")), ["a2a-1.0 HERE/"], 0),
+        (card(url="HERE/c", protocolVersion="0.3.0"), ["a2a-0.3 HERE/c"], 0),
+        (card(("HERE/a", "GRPC", "1.0"), ("HERE/b", "HTTP+JSON", "1.0")), [], 2),
+        (card(("HERE/a", "JSONRPC", "0.2.5"), ("HERE/a", "JSONRPC", "10.0")), [], 2),
+        (card(("http://127.0.0.1:1/a", "JSONRPC", "1.0")), [], 1),
+        (card(("http://[", "JSONRPC", "1.0"), ("HERE/a?x=1", "JSONRPC", "1.0")), [], 2),
+        (card(("HERE/{a}", "JSONRPC", "1.0"), ('HERE/"]\n[x', "JSONRPC", "1.0")), [], 2),
+        (card((7, None, ["1.0"])), [], 0),
+        ({"name": "Moss", "supportedInterfaces": 7, "url": 7}, [], 0),
+    ],
+)
+async def test_a_card_names_an_agent_of_its_own_host_alone(
+    said: dict[str, object], agents: list[str], notes: int
+) -> None:
+    async with Server() as server:
+        body = json.dumps(said).replace("HERE", server.url).encode()
+        page = http_answer(200, body, "content-type: application/json")
+        missing = http_answer(404, b"no")
+        server.answer = lambda got: page if got.path == "/.well-known/agent-card.json" else missing
+        told = await found(server.url)
+        (one,) = told.sites
+        seen = [f"{agent.wire} {agent.url}".replace(server.url, "HERE") for agent in one.agents]
+        assert (seen, len(one.notes)) == (agents, notes)
+        profile_text(told, ProfileContext("x", "fleet look x", "2026-11-27", AuthorisationSection()))
 
 
 LIES = {

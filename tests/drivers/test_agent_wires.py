@@ -68,6 +68,16 @@ def test_the_clean_twin_is_silent_whatever_is_asked(wire: str, words: Dialect) -
     assert missed == common | {"chat": {TASKS}, "a2a-1.0": {TOOLS}, "a2a-0.3": {TOOLS, LISTS}}[wire]
 
 
+@pytest.mark.parametrize("accounts", [True, False], ids=["with accounts", "without"])
+@pytest.mark.parametrize("wire", KEYED)
+def test_an_agent_that_takes_anybody_is_no_finding(wire: str, accounts: bool) -> None:
+    with open_herbarium(wire, anyone=True) as office:
+        platform = profile(office, accounts=accounts)
+        with way_out(platform):
+            found, steps, _ = explored(platform)
+    assert ({key: one.sighting.title for key, one in found.items()}, len(steps) > 60) == ({}, True)
+
+
 def test_without_accounts_nothing_is_asked_of_a_second_caller_and_that_is_said() -> None:
     with open_herbarium("chat") as office:
         platform = profile(office, accounts=False)

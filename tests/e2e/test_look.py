@@ -14,8 +14,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from sandbox.agents.wires import KEYED
 from tests.cli_process import run_fleet
 from tests.practice.harbour_mcp import open_office
+from tests.practice.herbarium_wires import open_herbarium
 
 PAGE = "<!doctype html><html lang=en><head><title>Moss</title></head><body><h1>Moss</h1>{}</body></html>"
 FORM = '<form action="/search"><label>Search <input name="q"></label></form>'
@@ -94,6 +96,18 @@ def test_a_look_at_an_mcp_server_reads_it_and_calls_none_of_its_tools(tmp_path: 
     assert any(one.startswith("MCP definition gives orders to its reader: ") for one in titles)
     assert "7 tools of {site}/mcp, berth_price, " in done[1]["coverage"]
     assert "1 tool of {site}/mcp, clear_log: their server says that they destroy" in done[1]["coverage"]
+
+
+@pytest.mark.parametrize("wire", KEYED)
+def test_a_look_at_an_agent_calls_it_by_its_own_wire_once_it_may(tmp_path: Path, wire: str) -> None:
+    with open_herbarium(wire, "empty-reply", anyone=True) as office:
+        looked = ("look", office.url, "--persona", "qa-ux", "--minutes", "2")
+        reads = fleet(tmp_path, *looked)
+        assert (reads[0], office.agent.asked) == (0, 0), reads[2]
+        done = fleet(tmp_path, *looked, "--exercise")
+    (item,) = done[1]["items"]
+    assert item["title"].startswith("Empty reply is reported as complete: fern answers nothing to "), item
+    assert "charges of the agent fern: this wire states no balance of a caller" in done[1]["coverage"]
 
 
 def test_init_writes_once_and_overwrites_nothing(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 Callers show a secret; without defects it is the clean twin, which must produce no finding.
 
-python -m tests.practice.herbarium_wires [--port N] [--wire chat|a2a-1.0|a2a-0.3] [DEFECT…]
+python -m tests.practice.herbarium_wires [--port N] [--wire chat|a2a-1.0|a2a-0.3] [--anyone] [DEFECT…]
 """
 
 from __future__ import annotations
@@ -56,11 +56,13 @@ class Task:
 
 
 class Office:
-    """The agent behind one wire. `slow`: every task takes a moment, whoever waits for it."""
+    """The agent behind one wire. `anyone`: it needs no token, and tells nobody apart."""
 
-    def __init__(self, wire: str, *defects: str, words: Dialect = FERN, chatty: bool = False) -> None:
+    def __init__(
+        self, wire: str, *defects: str, words: Dialect = FERN, chatty: bool = False, anyone: bool = False
+    ) -> None:
         assert set(defects) <= {*DEFECTS, *TASKS}, defects
-        self.wire, self.defects, self.slow_s = wire, frozenset(defects), 0.0
+        self.wire, self.defects, self.anyone = wire, frozenset(defects), anyone
         own = [one for one in defects if one in DEFECTS]
         self.agent = Herbarium(own[0] if own else "", words, chatty)
         self.tasks: dict[str, Task] = {}
@@ -68,6 +70,8 @@ class Office:
 
     def caller(self, headers: Any) -> tuple[str, str]:
         """Who asks, and how good the token is."""
+        if self.anyone:
+            return "caller", "good"
         shown = headers.get("authorization", "").removeprefix("Bearer ").strip()
         for secret, who in SECRETS.items():
             if shown == secret:
@@ -170,8 +174,8 @@ class Office:
         who, said = self.answer(headers, text, stream=stream)
         way = params.get("configuration") or {}
         waits = not way.get("returnImmediately") and way.get("blocking") is not False
-        wait = self.slow_s if waits else WORKS_S
-        task = Task(who, said["reply"], time.monotonic() + (0 if stream else wait))
+        wait = 0 if waits or stream else WORKS_S
+        task = Task(who, said["reply"], time.monotonic() + wait)
         self.tasks[task.ident] = task
         if not stream:
             shown = self._shown(task)
@@ -286,10 +290,15 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def open_herbarium(
-    wire: str, *defects: str, port: int = 0, words: Dialect = FERN, chatty: bool = False
+    wire: str,
+    *defects: str,
+    port: int = 0,
+    words: Dialect = FERN,
+    chatty: bool = False,
+    anyone: bool = False,
 ) -> Iterator[Office]:
     """The agent on a port of its own."""
-    office = Office(wire, *defects, words=words, chatty=chatty)
+    office = Office(wire, *defects, words=words, chatty=chatty, anyone=anyone)
     handler = type("Handler", (_Handler,), {"office": office})
     with ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
         office.url = f"http://127.0.0.1:{server.server_port}"
@@ -306,9 +315,10 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--wire", choices=sorted(KEYED), default="a2a-1.0")
+    parser.add_argument("--anyone", action="store_true")
     parser.add_argument("defects", nargs="*", choices=[*DEFECTS, *TASKS])
     asked = parser.parse_args()
-    with open_herbarium(asked.wire, *asked.defects, port=asked.port) as office:
+    with open_herbarium(asked.wire, *asked.defects, port=asked.port, anyone=asked.anyone) as office:
         print(office.url, flush=True)
         threading.Event().wait()
 

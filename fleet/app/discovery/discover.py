@@ -14,6 +14,7 @@ from urllib.parse import urljoin, urlsplit
 
 import anyio
 
+from fleet.app.discovery.agents import MODELS, FoundAgent, agents_at
 from fleet.app.discovery.json_rpc import (
     FoundContract,
     FoundNode,
@@ -74,6 +75,7 @@ class FoundSite:
     how: str
     start: str = ""
     documents: tuple[FoundDocument, ...] = ()
+    agents: tuple[FoundAgent, ...] = ()
     ways_in: tuple[str, ...] = ()
     """How requests show who asks, as its description has it."""
     notes: tuple[str, ...] = ()
@@ -254,17 +256,20 @@ async def _documents(visitor: Visitor, site: FoundSite, first: VisitorAnswer, re
         except Unanswered:
             return
 
-    await _all(fetched, ["/", MISSING, *READERS, *ABOUT])
+    await _all(fetched, ["/", MISSING, MODELS, *READERS, *ABOUT])
     await _all(fetched, [one for one in (*DESCRIPTIONS, *FURTHER) if site.origin + one not in pages])
     linked = [one for one in _links(pages.values(), site.origin) if site.origin + one not in pages]
     await _all(fetched, linked[:LINKED])
     missing = pages.get(site.origin + MISSING)
     absent = missing.body if missing and missing.status == 200 else None
     documents, notes, ways_in = list[FoundDocument](), list(site.notes), tuple[str, ...]()
+    agents = list[FoundAgent]()
     for url, answer in pages.items():
         path = url[len(site.origin) :]
         if answer.status != 200 or not answer.body or answer.body == absent or path == MISSING:
             continue
+        met, elsewhere = agents_at(path, answer, site.origin)
+        agents, notes = [*agents, *met], [*notes, *elsewhere]
         if reader := READERS.get(path):
             role, how = reader[0], reader[1](answer)
             documents += [FoundDocument(role, url, how)] * bool(how)
@@ -286,7 +291,10 @@ async def _documents(visitor: Visitor, site: FoundSite, first: VisitorAnswer, re
             break
     for one in documents:
         report(f"{one.url}: {one.how}")
-    return replace(site, documents=tuple(documents), notes=tuple(notes), ways_in=ways_in)
+    met = list({(one.wire, one.url, one.model): one for one in reversed(agents)}.values())[::-1]
+    for agent in met:
+        report(f"{agent.url}: an agent {agent.name!r}, {agent.how}")
+    return replace(site, documents=tuple(documents), notes=tuple(notes), agents=tuple(met), ways_in=ways_in)
 
 
 async def _all(work: Callable[[str], Coroutine[Any, Any, None]], paths: Sequence[str]) -> None:

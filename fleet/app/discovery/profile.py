@@ -70,6 +70,7 @@ def profile_text(found: Discovery, context: ProfileContext) -> str:
     tables = {
         "web": list(_web(found, context)),
         "targets": list(_targets(found)),
+        **_agents(found),
         "mcp": list(_mcp(found)),
         "chain": list(_chain(found, context)),
         **({"erc8004": list(_registry(agent))} if (agent := context.agent) else {}),
@@ -161,6 +162,28 @@ def _targets(found: Discovery) -> Iterator[ProfileLine]:
     for role, path in roles.items():
         if role not in taken:
             yield ProfileLine(role, f"{{site}}{path}", brings[role], found=False)
+
+
+def _agents(found: Discovery) -> dict[str, list[ProfileLine]]:
+    """A table for each agent; without any, one that shows how it would look."""
+    called, taken = "it is called at the rung exercise", set[str]()
+    tables = dict[str, list[ProfileLine]]()
+    for number, site in enumerate(found.sites):
+        short = "{site}" if number == 0 else site.origin
+        for one in site.agents:
+            lines = [
+                ProfileLine("wire", one.wire, f"{one.how}; {called}"),
+                ProfileLine("url", short + one.url[len(site.origin) :], "from there"),
+            ]
+            if one.model:
+                lines.append(ProfileLine("model", one.model, "what the list calls it"))
+            tables[f"agents.{_role(one.name, taken)}"] = lines
+    wires = "the agent would be asked; a2a-0.3 and chat are others"
+    none = [
+        ProfileLine("wire", "a2a-1.0", wires, found=False),
+        ProfileLine("url", "{site}/a2a", called, found=False),
+    ]
+    return tables or {"agents.keeper": none}
 
 
 def _mcp(found: Discovery) -> Iterator[ProfileLine]:

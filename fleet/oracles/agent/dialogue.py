@@ -13,6 +13,8 @@ from sandbox.agents.call_request import spoken
 
 _CLAIMS = ("claim_from", "claim_fields", "claim_headers")
 _PLAIN = re.compile(r"\s+")
+REFUSED = (400, 401, 403, 407, 422)
+"""Statuses by which a token that is missing or broken is refused."""
 SHOWN = 3_500
 """Characters; a reply near the tool's cut cannot be compared whole."""
 
@@ -59,6 +61,15 @@ def answered(*seen: Exchange) -> bool:
 def caller(one: Exchange) -> str:
     """The label of the identity that signed."""
     return str(one.args.get("caller", "caller"))
+
+
+def told_apart(seen: Sequence[Exchange]) -> list[int]:
+    """Where a call of the last one's agent without a token is refused: only then does it know its callers."""
+    return [
+        at
+        for at, one in enumerate(seen[:-1])
+        if one.args.get("token") == "none" and number(one, "status") in REFUSED and one_agent([one, seen[-1]])
+    ]
 
 
 def one_agent(seen: Sequence[Exchange]) -> bool:

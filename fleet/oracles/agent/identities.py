@@ -7,6 +7,7 @@ from functools import partial
 
 from fleet.oracles.agent import help_text, vocabulary
 from fleet.oracles.agent.dialogue import (
+    REFUSED,
     agent,
     answered,
     caller,
@@ -23,7 +24,6 @@ from fleet.severity import Severity
 from fleet.text import line
 from sandbox.agents.call_request import is_address
 
-REFUSED = (400, 401, 403, 407, 422)
 _FLAW = {
     "none": "without a token",
     "stale": "with a token that is 30 days old",

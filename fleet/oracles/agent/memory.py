@@ -20,6 +20,7 @@ from fleet.oracles.agent.dialogue import (
     one_agent,
     reply_of,
     served,
+    told_apart,
     without,
 )
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
@@ -166,9 +167,11 @@ def other_reads(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation
     promised = [at for at, page in enumerate(seen[:-4]) if promising(page, kept_private)][:1]
     if len(text) < UNMISTAKABLE or not (_personal(last) or promised) or not _confirmed(again, text):
         return
+    if last.result.get("wire") and not told_apart(seen):
+        return
     if _has(reply_of(last), text) and not _has(reply_of(other), text) and not _has(message_of(last), text):
         title = f'{agent(last)} shows what "{line(kept.command, 20)}" keeps to another caller'
-        led = (*promised, *range(len(seen) - 4, len(seen) - 1))
+        led = (*promised, *_closed(seen), *range(len(seen) - 4, len(seen) - 1))
         yield observed(title, f"other-reads {template(normalized(kept.command))}", "reply", led=led)
 
 
@@ -202,6 +205,8 @@ def other_changes(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
     mine, theirs = kept.first, kept.second
     if min(len(mine), len(theirs)) < UNMISTAKABLE or not _personal(last):
         return
+    if last.result.get("wire") and not told_apart(seen):
+        return
     before, after = reply_of(show), reply_of(last)
     if _has(before, mine) and not _has(after, mine) and _has(after, theirs) and not _has(before, theirs):
         title = f'{agent(last)} lets another caller overwrite "{line(kept.command, 20)}"'
@@ -209,8 +214,13 @@ def other_changes(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
             title,
             f"other-changes {template(normalized(kept.command))}",
             "reply",
-            led=tuple(range(len(seen) - 4, len(seen) - 1)),
+            led=(*_closed(seen), *range(len(seen) - 4, len(seen) - 1)),
         )
+
+
+def _closed(seen: Sequence[Exchange]) -> tuple[int, ...]:
+    """The call that shows that callers are told apart, where that is in doubt."""
+    return tuple(told_apart(seen)[:1]) if seen[-1].result.get("wire") else ()
 
 
 def _personal(show: Exchange) -> bool:

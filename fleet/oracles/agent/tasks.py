@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from fleet.oracles.agent.dialogue import agent, answered, number, one_agent, served
-from fleet.oracles.agent.identities import REFUSED
+from fleet.oracles.agent.dialogue import agent, answered, number, served, told_apart
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.severity import Severity
 from sandbox.agents.wires.a2a import TERMINAL
@@ -37,11 +36,7 @@ def _foreign(seen: Sequence[Exchange], what: str) -> tuple[Exchange, str] | None
     """The call whose task somebody else asked about, and who; None where callers are not told apart."""
     last = seen[-1]
     who, made = str(last.args.get("then_as") or ""), answered(last) or last.args.get("running")
-    closed = any(
-        one.args.get("token") == "none" and number(one, "status") in REFUSED and one_agent([one, last])
-        for one in seen[:-1]
-    )
-    if not (who and closed and made and last.result.get("state")) or last.args.get("then") != what:
+    if not (who and told_apart(seen) and made and last.result.get("state")) or last.args.get("then") != what:
         return None
     return last, "without a token" if who == "nobody" else "to another caller"
 
@@ -57,7 +52,9 @@ def task_read(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """[a call without a token that is refused, a call whose task another one reads]."""
     if (found := _foreign(seen, "get")) and found[0].result.get("then_ok"):
         title = f"{agent(found[0])} shows a task {found[1]}"
-        yield observed(title, f"task-read {found[1]}", "then_ok", "then_state", led=(0,))
+        yield observed(
+            title, f"task-read {found[1]}", "then_ok", "then_state", led=tuple(told_apart(seen)[:1])
+        )
 
 
 @oracle(
@@ -71,7 +68,7 @@ def task_listed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation
     """[a call without a token that is refused, a call whose task stands in another one's list]."""
     if (found := _foreign(seen, "list")) and found[0].result.get("then_ok"):
         title = f"{agent(found[0])} lists a task {found[1]}"
-        yield observed(title, f"task-listed {found[1]}", "then_ok", led=(0,))
+        yield observed(title, f"task-listed {found[1]}", "then_ok", led=tuple(told_apart(seen)[:1]))
 
 
 @oracle(
@@ -90,7 +87,9 @@ def task_cancelled(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
     ended = last.result.get("state_after") == "canceled" and last.result.get("state") not in TERMINAL
     if last.result.get("then_ok") and ended:
         title = f"{agent(last)} cancels a task {whom.replace('to another', 'for another')}"
-        yield observed(title, f"task-cancelled {whom}", "then_ok", "state_after", led=(0,))
+        yield observed(
+            title, f"task-cancelled {whom}", "then_ok", "state_after", led=tuple(told_apart(seen)[:1])
+        )
 
 
 @oracle(
@@ -109,7 +108,9 @@ def task_revealed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
         theirs, nothing = (number(found[0], name) for name in ("then_code", "unknown_code"))
         if theirs and nothing and theirs != nothing and not found[0].result.get("then_ok"):
             title = f"{agent(found[0])} answers {theirs} for a foreign task, {nothing} for none"
-            yield observed(title, f"task-revealed {what}", "then_code", "unknown_code", led=(0,))
+            yield observed(
+                title, f"task-revealed {what}", "then_code", "unknown_code", led=tuple(told_apart(seen)[:1])
+            )
 
 
 @oracle(

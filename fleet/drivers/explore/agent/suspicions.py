@@ -30,6 +30,8 @@ TOO_LONG = (400, 413, 414, 422)
 SHORT, LONG = 64, 8_000
 """Characters: shorter ones are asked anyway; of longer ones only the limit that a refusal states."""
 
+_CLOSED = {"message": GREETING, "token": "none", "fund": False}
+"""Refused where callers are told apart, by an agent of another wire than the proxy's."""
 SHORT_WORDS = ("fern", "sedge", "lichen")
 """What is kept first, as a control: a word that is not shown anyway."""
 
@@ -127,15 +129,16 @@ def _of_memory(agent: KnownAgent, seen: Sequence[Exchange]) -> Iterator[tuple[st
     said = normalized(f"{agent.name} {show.result.get('address', '')} {reply_of(show)}")
     word = next((one for one in SHORT_WORDS if one not in said), SHORT_WORDS[0])
     short = {"target": agent.name, "message": pair.kept(word)}
+    known = (_CLOSED | {"target": agent.name},) if show.result.get("wire") else ()
     there = normalized(text) in normalized(reply_of(show))
     if len(seen) == 2 and caller(keep) == caller(show):
         if not there and vocabulary.CONFIRMS.search(reply_of(keep)):
             yield f"kept/{pair.keep.spelled}/{len(text)}", (short, show.args, keep.args, show.args)
     elif len(seen) == 2 and there:
-        yield f"reads/{pair.keep.spelled}", (short, show.args, keep.args, show.args)
+        yield f"reads/{pair.keep.spelled}", (*known, short, show.args, keep.args, show.args)
     elif len(seen) == 3 and not there:
         mine = {key: value for key, value in show.args.items() if key != "caller"}
         yield (
             f"changes/{pair.keep.spelled}/{sorted(seen[1].args)}",
-            (keep.args, mine, seen[1].args, show.args),
+            (*known, keep.args, mine, seen[1].args, show.args),
         )
