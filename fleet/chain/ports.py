@@ -33,8 +33,9 @@ class TxRequest:
 
     `charge` names the unit charged to the budget of `run` right before the signature; `none` is free.
     `sponsored`: the sponsor sends it in the throwaway key's stead (EIP-7702); without calldata it only takes
-    the key's delegate away. Only the janitor path sets `cleanup`: releasing and sweeping what a run recorded
-    is permitted at every rung; STOP pauses it too.
+    the key's delegate away. `fee_paid`: the key sends it, and the sponsor pays its fee (Tempo). Only the
+    janitor path sets `cleanup`: releasing and sweeping what a run recorded is permitted at every rung; STOP
+    pauses it too.
     """
 
     role: Role
@@ -50,6 +51,7 @@ class TxRequest:
     max_fee: int | None = None
     tip: int = 0
     sponsored: bool = False
+    fee_paid: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

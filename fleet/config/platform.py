@@ -299,7 +299,8 @@ class GasSection(Section):
 class SponsorSection(Section):
     mode: Literal["stipend", "sponsored"] = "stipend"
     """`stipend`: fund a throwaway key with the exact cost of its next transaction, sweep what is left.
-    `sponsored`: the key never holds anything; the sponsor sends its calls, where the chain has EIP-7702."""
+    `sponsored`: the key never holds anything; the sponsor sends its calls, where the chain has EIP-7702, or
+    pays for them, on a chain of Tempo."""
     max_wei: int = Field(default=10**18, gt=0)
     """Most wei that the sponsor pays out in one run."""
 

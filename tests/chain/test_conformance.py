@@ -24,7 +24,7 @@ from fleet.chain.signing.sponsor import SponsoredKeys, Stipends
 from fleet.clock import SystemClock
 from fleet.config import GasSection
 from fleet.errors import Refused, TxFailed
-from tests.chain.conftest import Chain, Dial, Purse, make_kit
+from tests.chain.conftest import Chain, Dial, Purse, TempoChain, make_kit
 from tests.chain.hands import RunWallet
 from tests.doubles.chain import DIAMOND, MemoryChain, MemorySponsor
 from tests.doubles.chain_memory import MemoryJournal, MemoryKeys
@@ -60,17 +60,18 @@ class Side:
         )
 
 
-@pytest.fixture(params=["memory", "anvil", "sponsored"])
-async def side(request: pytest.FixtureRequest, chain: Chain) -> AsyncIterator[Side]:
+@pytest.fixture(params=["memory", "anvil", "sponsored", "tempo"])
+async def side(request: pytest.FixtureRequest, chain: Chain, tempo: TempoChain) -> AsyncIterator[Side]:
     dial = Dial()
     if request.param == "memory":
         memory = MemoryChain(SigningLimits(rung=dial))
         yield Side(memory.log, memory.names, memory.signer, memory.sponsor, memory.journal, dial, DIAMOND)
         return
+    chain = tempo if request.param == "tempo" else chain
     snapshot = await chain.rpc.call("evm_snapshot")
     await chain.clear()
     async with Rpc(chain.rpc.url) as rpc:
-        may_sponsor = request.param == "sponsored"
+        may_sponsor = request.param != "anvil"
         kit = await make_kit(chain, rpc, may_sponsor=may_sponsor)
         sponsor = (SponsoredKeys if may_sponsor else Stipends)(rpc, kit.signer)
         yield Side(kit.log, kit.names, kit.signer, sponsor, kit.journal, kit.dial, chain.at.diamond)

@@ -35,9 +35,9 @@ _CLEANUP = frozenset(abi.FUNCTIONS[name].selector for name in policy.CLEANUP)
 class SigningLimits:
     """Read at every signature. `rung` is the dial's word, or `stop` while STOP is set.
 
-    `stipend_wei` is the most that the sponsor pays in one run; `may_sponsor`: keys may have a delegate;
-    `token` the ERC-20 of the registration cost; `log` the contract that findings are posted to (None: the
-    diamond), `agent` the id that they are about in a Reputation registry.
+    `stipend_wei` is the most that the sponsor pays in one run; `may_sponsor`: keys may have a delegate or a
+    payer; `token` the ERC-20 of the registration cost; `log` the contract that findings are posted to (None:
+    the diamond), `agent` the id that they are about in a Reputation registry.
     """
 
     rung: Callable[[], str]
@@ -139,6 +139,10 @@ class Judge:
         if node.key is None:
             raise Refused("nothing is known of the key", rule="delegate")
         policy.check_sponsored(outer, request, self._facts(request, key, node), node.key)
+
+    def check_fee_paid(self, unsigned: UnsignedTx, request: TxRequest, sender: str, node: NodeFacts) -> None:
+        """The same of what a key sends, and the sponsor pays for."""
+        policy.check_fee_paid(unsigned, request, self._facts(request, sender, node))
 
     def _facts(self, request: TxRequest, sender: str, node: NodeFacts | None) -> policy.SigningFacts:
         check_charge(request.role, request.charge, gives_back=is_refund(request))

@@ -92,6 +92,8 @@ def check(tx: TxRequest, facts: SigningFacts) -> None:
         raise Refused("a negative value", rule="value")
     if tx.sponsored and not _may_sponsor(tx, facts):
         raise Refused("this platform's throwaway keys have no delegate", rule="sponsored")
+    if tx.fee_paid and (tx.role is not Role.THROWAWAY or tx.value or tx.sponsored or not facts.may_sponsor):
+        raise Refused("only calls of throwaway keys are paid for, where the profile says so", rule="payer")
     if tx.role is Role.SPONSOR and tx.to.lower() == delegate.DEPLOYER:
         return _deployment(tx, facts)
     name, args = _decode(tx, facts)
@@ -110,12 +112,7 @@ def check_sponsored(outer: UnsignedTx, tx: TxRequest, facts: SigningFacts, key: 
         raise Refused("the sponsor sends without value to the key itself, on the platform's chain", rule="to")
     if outer.gas > delegate.gas_of(MAX_GAS) or not 0 <= outer.tip <= outer.max_fee <= facts.fee_cap:
         raise Refused(f"gas limit {outer.gas} or fee {outer.max_fee} is above the cap", rule="gas")
-    if outer.gas * outer.max_fee > facts.stipend_left:
-        raise Refused(
-            f"this may cost {outer.gas * outer.max_fee} wei; {facts.stipend_left} are left for this run",
-            rule="stipend",
-            remedy="raise sponsor.max_wei in the platform profile",
-        )
+    _bounded(outer, facts)
     pinned = delegate.delegate_of(facts.sponsor) if tx.data else ZERO_ADDRESS
     for one in outer.authorizations:
         exact = (one.chain_id, one.address, one.nonce) == (facts.chain_id, pinned, key.nonce)
@@ -136,6 +133,27 @@ def check_sponsored(outer: UnsignedTx, tx: TxRequest, facts: SigningFacts, key: 
         raise Refused("a key authorises its delegate once", rule="authorization")
     if delegate.call_in(outer.data) != delegate.SponsoredCall(key.next, tx.to.lower(), tx.data):
         raise Refused("the sponsor's transaction does not make the call that was judged", rule="call")
+
+
+def check_fee_paid(unsigned: UnsignedTx, tx: TxRequest, facts: SigningFacts) -> None:
+    """Return if the sponsor may pay for this: the key's own call, as it was judged, within what is left."""
+    check(tx, facts)
+    call = (unsigned.chain_id, unsigned.to, unsigned.value, unsigned.data, unsigned.payer)
+    if call != (facts.chain_id, tx.to.lower(), 0, tx.data, facts.sponsor) or not facts.sponsor:
+        raise Refused("the sponsor pays for the call that was judged, on the platform's chain", rule="payer")
+    if unsigned.gas != tx.gas or not 0 <= unsigned.tip <= unsigned.max_fee <= facts.fee_cap:
+        raise Refused(f"gas limit {unsigned.gas} or fee {unsigned.max_fee} was not judged", rule="gas")
+    _bounded(unsigned, facts)
+
+
+def _bounded(paid: UnsignedTx, facts: SigningFacts) -> None:
+    """What the sponsor may have to pay is within what is left for the run."""
+    if (most := paid.gas * paid.max_fee) > facts.stipend_left:
+        raise Refused(
+            f"this may cost {most} wei; {facts.stipend_left} are left for this run",
+            rule="stipend",
+            remedy="raise sponsor.max_wei in the platform profile",
+        )
 
 
 def _may_sponsor(tx: TxRequest, facts: SigningFacts) -> bool:

@@ -98,6 +98,8 @@ class Recovery:
                 return True
         if await self._receipts.used(sender, final=False) > unsigned.nonce:
             return True
+        if unsigned.payer:
+            return False
         return await self._rpc.balance(sender) < unsigned.gas * unsigned.max_fee + unsigned.value
 
     async def held(self, requests: Sequence[TxRequest], sender: str) -> int | None:

@@ -261,10 +261,15 @@ class Signer:
         )
         if request.sponsored:
             unsigned = self._sponsored(unsigned, request, sender, node)
-        if request.sponsored or request.role is Role.SPONSOR:
-            cost = unsigned.gas * unsigned.max_fee if request.sponsored or request.data else 0
+        if request.fee_paid:
+            unsigned = replace(unsigned, payer=self.address(Role.SPONSOR))
+            self._judge.check_fee_paid(unsigned, request, sender, node)
+        paid = request.sponsored or request.fee_paid
+        if paid or request.role is Role.SPONSOR:
+            cost = unsigned.gas * unsigned.max_fee if paid or request.data else 0
             self._judge.scope(request.run).stipend_wei += request.value + cost
-        return _Draft(place, unsigned, sign(unsigned, key))
+        payer = self._standing[Role.SPONSOR] if request.fee_paid else None
+        return _Draft(place, unsigned, sign(unsigned, key, payer))
 
     def _sponsored(self, direct: UnsignedTx, request: TxRequest, sponsor: str, node: NodeFacts) -> UnsignedTx:
         """What the sponsor sends in the stead of a key, judged with all that is in it; the key signs only an

@@ -1,7 +1,8 @@
 """Who pays for what throwaway keys do, in one of two ways behind SponsorPort (decision 90).
 
 Stipends       a key gets the exact cost of its next transaction, and returns the rest
-SponsoredKeys  a key never holds anything: the sponsor sends its calls, through a delegate (EIP-7702)
+SponsoredKeys  a key never holds anything: the sponsor sends its calls, through a delegate (EIP-7702), or pays
+               for them (Tempo)
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from fleet.errors import RpcError, TryAgain
 TRANSFER_GAS = 21_000
 CLEAR_GAS = 80_000
 """Taking a delegate away: 21,000 and 25,000 for its authorisation, and what a chain may add."""
+FEE_MANAGER = "0xfeec000000000000000000000000000000000000"
+"""Where each chain of Tempo has the contract that takes fees, and no other chain has code."""
 _AUTHORISATION_GAS = 12_500
 """What an authorisation costs at least (EIP-7702, PER_AUTH_BASE_COST)."""
 _LOG = logging.getLogger("fleet")
@@ -141,22 +144,30 @@ class Stipends:
 
 
 class SponsoredKeys(Stipends):
-    """Implements SponsorPort on a chain that knows EIP-7702; on another it is Stipends, and logs why."""
+    """Implements SponsorPort on a chain of Tempo, or one that knows EIP-7702; on another it is Stipends, and
+    logs why."""
 
     def __init__(self, rpc: Rpc, signer: SignerPort) -> None:
         super().__init__(rpc, signer)
         self._why_not: str | None = None
+        self._tempo: bool | None = None
 
     async def act(self, scope: RunScope, request: TxRequest, *, check: bool = True) -> Receipt:
-        """Send the call in the key's stead, through its delegate, which is deployed once for a sponsor."""
+        """Pay for the key's call, or send it in the key's stead, through its delegate, which is deployed once
+        for a sponsor."""
+        if await self._is_tempo():
+            return await self._signer.submit(replace(request, fee_paid=True), check=check)
         async with scope.acting:
             if not await self._is_ready(scope, request):
                 return await super().act(scope, request, check=check)
             return await self._signer.submit(replace(request, sponsored=True), check=check)
 
     async def act_again(self, scope: RunScope, label: str, raw: bytes) -> Settlement:
-        """The same call anew, where the key still has its delegate: it needs no signature of the key's."""
+        """The same call anew, where the key still has its delegate: it needs no signature of the key's. What
+        was paid for is the key's own, with the payer's signature in it: the same bytes again."""
         unsigned, _ = parse(raw)
+        if unsigned.payer:
+            return await self._signer.settle_raw(raw)
         if (call := delegate.call_in(unsigned.data)) is None:
             return await super().act_again(scope, label, raw)
         request = TxRequest(
@@ -175,6 +186,32 @@ class SponsoredKeys(Stipends):
             return Settlement(state="failed", tx="", reason="only clean-up is repeated")
         receipt = await self._signer.submit(request)
         return Settlement(state="mined", tx=receipt.tx, receipt=receipt)
+
+    async def sweep(self, scope: RunScope, label: str) -> int:
+        """Nothing, where no key was ever given anything."""
+        return 0 if await self._is_tempo() else await super().sweep(scope, label)
+
+    async def void(self, scope: RunScope, label: str) -> Receipt:
+        """Where a key sends its own calls, an empty one, to the sponsor."""
+        if not await self._is_tempo():
+            return await super().void(scope, label)
+        request = TxRequest(
+            role=Role.THROWAWAY,
+            to=self._signer.address(Role.SPONSOR),
+            gas=CLEAR_GAS,
+            charge="none",
+            run=scope.run,
+            key=label,
+            purpose=f"void {label}",
+            cleanup=True,
+            fee_paid=True,
+        )
+        return await self._signer.submit(request)
+
+    async def _is_tempo(self) -> bool:
+        if self._tempo is None:
+            self._tempo = await is_tempo(self._rpc)
+        return self._tempo
 
     async def _is_ready(self, scope: RunScope, request: TxRequest) -> bool:
         """Whether there is a delegate, deployed now if need be; False where the chain cannot have it.
@@ -209,9 +246,16 @@ async def in_force(rpc: Rpc, mode: str, sponsor: str = ZERO_ADDRESS) -> str:
     """Which way throwaway keys are paid on this chain, and why. Any address can stand for the sponsor's."""
     if mode != "sponsored":
         return "stipends, by [sponsor] mode: a key gets what its next transaction costs, and returns the rest"
+    if await is_tempo(rpc):
+        return "sponsored, by [sponsor] mode: on a chain of Tempo the sponsor pays, and keys hold nothing"
     if why := await why_not_sponsored(rpc, sponsor):
         return f"stipends, though [sponsor] mode is sponsored: {why}"
     return "sponsored, by [sponsor] mode: the chain knows EIP-7702, so keys hold nothing"
+
+
+async def is_tempo(rpc: Rpc) -> bool:
+    """Whether this is a chain of Tempo: it has no coin to send, and one may pay another's fee in a token."""
+    return as_bytes(await rpc.call("eth_getCode", [FEE_MANAGER, "latest"])) != b""
 
 
 async def why_not_sponsored(rpc: Rpc, sponsor: str) -> str:

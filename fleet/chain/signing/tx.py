@@ -1,14 +1,14 @@
-"""Transactions of EIP-1559, and of EIP-7702: encoded, decoded, and compared with the request."""
+"""Transactions of EIP-1559, of EIP-7702 and of Tempo: encoded, decoded, and compared with the request."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from coincurve import PublicKey
 
-from fleet.chain.keys import Secret, public_address
+from fleet.chain.keys import Secret, address_of, public_address
 from fleet.chain.node.digest import keccak256
 from fleet.chain.node.recursion_limit import recursion_limit_kept
 
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 TYPE_2 = b"\x02"
 TYPE_4 = b"\x04"
 """With authorisations (EIP-7702)."""
+TYPE_76 = b"\x76"
+"""Tempo's: calls of a key, and the signature of who pays for them."""
+_PAYER = b"\x78"
+"""Before what the payer of a fee signs."""
 _MAGIC = b"\x05"
 """Before what an authorisation signs."""
 HALF_N = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0
@@ -47,7 +51,8 @@ class Authorization:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnsignedTx:
-    """The fields of a transaction of type 2, or of type 4 with authorisations; its access list is empty.
+    """The fields of a transaction of type 2, of type 4 with authorisations, or of Tempo's with one call and
+    the address of who pays its fee; its access list is empty.
 
     Fees are wei per gas.
     """
@@ -61,6 +66,7 @@ class UnsignedTx:
     value: int = 0
     data: bytes = b""
     authorizations: tuple[Authorization, ...] = ()
+    payer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +77,18 @@ class SignedTx:
     hash: str
 
 
-def sign(unsigned: UnsignedTx, key: Secret) -> SignedTx:
+def sign(unsigned: UnsignedTx, key: Secret, payer: Secret | None = None) -> SignedTx:
     """Sign with a deterministic nonce (RFC 6979) and low s; the same input gives the same bytes.
 
     ValueError when the bytes do not decode to exactly these fields: what was judged is what is signed.
     """
-    raw = _type_4(unsigned, key) if unsigned.authorizations else _type_2(unsigned, key)
-    if _decoded(raw)[0] != unsigned:
+    if unsigned.payer:
+        assert payer is not None, "who pays signs too"
+        raw = _type_76(unsigned, key, payer)
+    else:
+        raw = _type_4(unsigned, key) if unsigned.authorizations else _type_2(unsigned, key)
+    decoded = _decoded_76(raw)[0] if unsigned.payer else _decoded(raw)[0]
+    if decoded != unsigned:
         raise ValueError("the signed bytes are not the transaction that was judged")
     return SignedTx(raw, tx_hash(raw))
 
@@ -127,6 +138,60 @@ def _fields_4(unsigned: UnsignedTx) -> list[Any]:
     return [*fees, bytes.fromhex(unsigned.to[2:]), unsigned.value, unsigned.data, [], listed]
 
 
+def _type_76(unsigned: UnsignedTx, key: Secret, payer: Secret) -> bytes:
+    import rlp  # as below
+
+    by_key = key.sign(_digest_76(unsigned))
+    by_payer = payer.sign(_digest_76(unsigned, paid=address_of(key)))
+    paid = [by_payer[64], _int(by_payer[:32]), _int(by_payer[32:64])]
+    ends = by_key[:64] + bytes([27 + by_key[64]])
+    return TYPE_76 + bytes(rlp.encode([*_fields_76(unsigned), b"", paid, [], ends]))
+
+
+def _fields_76(unsigned: UnsignedTx) -> list[Any]:
+    """All before the token of the fee, the payer's choice: one call, nonces in order, no deadline."""
+    fees = [unsigned.chain_id, unsigned.tip, unsigned.max_fee, unsigned.gas]
+    call = [bytes.fromhex(unsigned.to[2:]), unsigned.value, unsigned.data]
+    return [*fees, [call], [], 0, unsigned.nonce, b"", b""]
+
+
+def _digest_76(unsigned: UnsignedTx, *, paid: str = "") -> bytes:
+    """What the key signs, or, with the key's address, what the payer signs."""
+    import rlp  # as below
+
+    whose = bytes.fromhex(paid[2:]) if paid else b"\x00"
+    return keccak256((_PAYER if paid else TYPE_76) + rlp.encode([*_fields_76(unsigned), b"", whose, []]))
+
+
+def _decoded_76(raw: bytes) -> tuple[UnsignedTx, str]:
+    """The fields and the sender; ValueError for any form but the one that is signed here."""
+    import rlp  # as below
+
+    try:
+        fields: Any = rlp.decode(raw[1:])
+        chain_id, tip, max_fee, gas, ((to, value, data),), _, _, nonce, _, _, _, (parity, r, s), _, ends = (
+            fields
+        )
+        unsigned = UnsignedTx(
+            chain_id=_int(chain_id),
+            nonce=_int(nonce),
+            tip=_int(tip),
+            max_fee=_int(max_fee),
+            gas=_int(gas),
+            to="0x" + to.hex(),
+            value=_int(value),
+            data=data,
+        )
+        sender = _signer(_digest_76(unsigned), ends[64] - 27, _int(ends[:32]), _int(ends[32:64]))
+        payer = _signer(_digest_76(unsigned, paid=sender), _int(parity), _int(r), _int(s))
+        whole = rlp.encode([*_fields_76(unsigned), b"", [_int(parity), _int(r), _int(s)], [], ends])
+    except Exception:  # rlp's own exceptions, and what hostile fields raise
+        raise ValueError("not a transaction of Tempo's with one call and a payer") from None
+    if whole != raw[1:] or len(to) != 20 or len(ends) != 65 or max(_int(s), _int(ends[32:64])) > HALF_N:
+        raise ValueError("not a transaction of Tempo's with one call and a payer")
+    return replace(unsigned, payer=payer), sender
+
+
 def _type_2(unsigned: UnsignedTx, key: Secret) -> bytes:
     fields: dict[str, Any] = {
         "chainId": unsigned.chain_id,
@@ -152,7 +217,9 @@ def tx_hash(raw: bytes) -> str:
 
 
 def parse(raw: bytes) -> tuple[UnsignedTx, str]:
-    """The fields and the sender of signed bytes of type 2 or 4; ValueError when they are anything else."""
+    """The fields and the sender of signed bytes of type 2, 4 or 0x76; ValueError for anything else."""
+    if raw[:1] == TYPE_76:
+        return _decoded_76(raw)
     with recursion_limit_kept():
         from eth_account import Account  # 0.6 s to import: only code that signs or recovers pays for it
 

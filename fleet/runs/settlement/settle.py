@@ -195,7 +195,8 @@ async def _nothing_on_its_way(world: FleetContext, run: str, wallet: Wallet) -> 
         raw = bytes.fromhex(effect.data["raw"])
         if await world.chain.signer.is_dead(raw):
             continue
-        if call_in(parse(raw)[0].data):  # the key's word is in it, and its own next one makes it void
+        unsigned, _ = parse(raw)
+        if unsigned.payer or call_in(unsigned.data):  # the key's own next word makes it void
             await world.chain.sponsor.void(wallet.scope, str(effect.data["key"]))
         if not await world.chain.signer.is_dead(raw):
             raise TryAgain(
