@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from fleet import __version__
 from fleet.app.journal import known_journal
 from fleet.app.persona_sets import roster
+from fleet.app.scope_audit import audit_scope
 from fleet.clock import Clock, iso
 from fleet.config import load_platform
 from fleet.config.parts import not_configured
@@ -20,6 +22,7 @@ from fleet.runs.desk.exit_codes import LEFT, UNDECIDED, UNEXPLORED
 from fleet.runs.outage.book import book_of
 from fleet.runs.settlement.left import left_there
 from fleet.store.journal import Journal
+from fleet.store.rows import RunRow
 from fleet.text import clean
 from fleet.triage.outputs.document import WorklistDocument
 from fleet.triage.outputs.files import written
@@ -45,6 +48,7 @@ async def period_facts(state: Path, platform: str, since: str, clock: Clock) -> 
     if (opened := await known_journal(state)) is not None:
         async with opened as journal:
             known |= await _of_journal(journal, platform, since)
+            known["scope_audit"] = await _audited(state, journal, platform, known["runs"])
             untested += await _not_tested(journal, platform)
     return PeriodFacts(**known, untested=untested, scope=hosts, rung=read_dial(state / DIAL).rung)
 
@@ -76,6 +80,15 @@ async def _of_journal(journal: Journal, platform: str, since: str) -> dict[str, 
             left_there([e for e in await journal.effects(None, ["page"]) if e.run_id in ours])
         ),
     }
+
+
+async def _audited(state: Path, journal: Journal, platform: str, runs: Sequence[RunRow]) -> dict[str, Any]:
+    """What left in these runs, against the profile; empty without one."""
+    try:
+        profile = load_platform(platform, state)[0]
+        return await audit_scope(state, journal, profile, [row.run_id for row in runs])
+    except FleetError:
+        return {}
 
 
 async def _interventions(journal: Journal, since: str) -> list[dict[str, str]]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
@@ -22,7 +23,7 @@ import anyio
 import h11
 
 from fleet.broker.connection import JailConnection, header
-from fleet.broker.egress_policy import EgressPolicy, parse_target
+from fleet.broker.egress_policy import EgressPolicy, EgressTarget, parse_target
 from fleet.broker.egress_record import CallEgress, EgressEntry, EgressRecord
 from fleet.broker.forward import relay
 from fleet.broker.jail_session import JailSession
@@ -125,13 +126,14 @@ class EgressSession(JailSession):
         bare = authority.removesuffix(":80" if text.startswith("http://") else ":443")
         if header(request, b"host").decode("ascii", "replace") not in (authority, bare):
             raise Denied("host-mismatch", "the Host header names another host than the target")
-        self._policy.check(entry.verb, target)
+        entry.criticality = self._policy.care.at(f"{target.origin.scheme}://{authority}").criticality
+        self._judge(entry, target)
         if taken := OVERRIDES & {name.decode("ascii", "replace") for name, _ in request.headers}:
             raise Denied("override", f"{min(taken)} may make it another request", status=400)
         await wire.go_on(await self._policy.turn(target.origin))
         body = await wire.body()
         entry.sent = len(body)
-        self._policy.check(entry.verb, target, body)
+        self._judge(entry, target, body)
         await relay(
             wire,
             request,
@@ -141,5 +143,13 @@ class EgressSession(JailSession):
             self._policy,
             self._meter(entry),
             # a slow client, a turn and a dial take seconds in which a fence may close
-            ask=lambda: self._policy.check(entry.verb, target, body),
+            ask=lambda: self._judge(entry, target, body),
         )
+
+    def _judge(self, entry: EgressEntry, target: EgressTarget, body: bytes | None = None) -> None:
+        """Whether this may leave now, judged anew; how long that took is on record. Raises Denied."""
+        began = time.perf_counter()
+        try:
+            self._policy.check(entry.verb, target, body)
+        finally:
+            entry.judged_ms = max(entry.judged_ms, (time.perf_counter() - began) * 1000)

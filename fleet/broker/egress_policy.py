@@ -19,6 +19,8 @@ from fleet.broker.pace import HostPace, SharedTurns
 from fleet.broker.rpc_policy import METHODS, Denied
 from fleet.config import Platform
 from fleet.config.platform import FOREIGN_RATE
+from fleet.config.ranges import METADATA, NO_RANGES, AddressRanges
+from fleet.config.scope import NO_HOSTS, HostCare
 from fleet.config.url_list import NO_URLS, UrlList
 from fleet.errors import ConfigError
 from fleet.unanswered import NO_NAME
@@ -31,13 +33,6 @@ _PORTS = {"http": 80, "https": 443}
 _STOPPED, _ACTING = "stop", frozenset({"exercise", "propose"})
 """Words of the dial (fleet/gate/gate.py, `rung_now`) that decide here as well."""
 _ESCAPED_DOT_OR_SLASH = re.compile(r"%2e|%2f|%5c", re.IGNORECASE)
-
-METADATA_SERVICES = (
-    IPv4Address("100.100.100.200"),
-    IPv4Address("168.63.129.16"),
-    IPv6Address("fd00:ec2::254"),
-)
-"""Cloud metadata services that no registry lists as private (jail.md section 9)."""
 
 _UNICAST = IPv6Network("2000::/3")
 """All of IPv6 that is given to hosts (RFC 4291): what is odd or future lies outside, `is_global` or not."""
@@ -113,10 +108,10 @@ class EgressPolicy:
     """Rule and reason once the run may do nothing more: its budget is spent, or its time is over."""
     closed: Callable[[], str] = str
     """Why the platform may not be tested at this moment; "" when it may."""
-    careful: UrlList = NO_URLS
-    """Hosts with a pace of their own."""
-    unchanged: UrlList = NO_URLS
-    """Hosts on which nothing is changed at any rung."""
+    care: HostCare = NO_HOSTS
+    """How much hangs on each host; one that is listed has a pace of its own."""
+    ranges: AddressRanges = NO_RANGES
+    """Where listed hosts may be."""
     comment: str = ""
     """What follows a request's User-Agent: who answers for it."""
     max_tokens: int = 4
@@ -154,8 +149,8 @@ class EgressPolicy:
                 EgressTarget(_profile_origin(url), urlsplit(url).path) for url in platform.agent_urls.values()
             ),
             never_places=web.never_places,
-            careful=platform.careful,
-            unchanged=platform.unchanged,
+            care=platform.care,
+            ranges=web.addresses,
             comment=platform.authorisation.comment,
             pace=HostPace(FOREIGN_RATE, rate_of=partial(_rate_at, platform), shared=turns),
         )
@@ -178,8 +173,8 @@ class EgressPolicy:
         rung = self.ask("" if reading else method[:16])
         if reading:
             return
-        if host := self.unchanged.match(url):
-            raise Denied("criticality", f"{host} is of high criticality: nothing is changed there")
+        if why := self.care.bars(url):
+            raise Denied("criticality", why)
         path, proxy = target.path.partition("?")[0], self.proxy
         below = proxy is not None and target.origin == proxy.origin and path.startswith(f"{proxy.path}/")
         called = method == "POST" and (target in self.agents or (below and is_plain(path)))
@@ -210,7 +205,13 @@ class EgressPolicy:
 
     async def addresses(self, origin: Origin) -> tuple[str, ...]:
         """Every address of a host, resolved once; Denied when one may not be dialled."""
-        found = await addresses(origin, private=self.may_be_private(origin), resolve=self.resolve)
+        private, inside = self.may_be_private(origin), self.ranges.holds
+        found = await addresses(origin, private=private, resolve=self.resolve, inside=inside)
+        own = _is_localhost(origin.host) or all(
+            ip_address(one.partition("%")[0]).is_loopback for one in found
+        )
+        if self.ranges.networks and not (own and private) and not all(map(inside, found)):
+            raise Denied("address", f"{origin.host} has an address outside of web.ranges of the profile")
         if any(map(self.never_places.has_address, found)):
             raise Denied("never", f"{origin.host} has an address that is on web.never of the profile")
         return found
@@ -243,7 +244,7 @@ class EgressPolicy:
         return self.pace.answered(self._paced(target.origin), page, status, ms if same else None)
 
     def _paced(self, origin: Origin) -> Origin:
-        if origin in self.hosts or self.careful.match(f"{origin.scheme}://{origin.authority}"):
+        if origin in self.hosts or self.care.listed.match(f"{origin.scheme}://{origin.authority}"):
             return origin
         return next((one for one, pattern in self.faces if pattern.fullmatch(origin.host)), origin)
 
@@ -278,8 +279,7 @@ def _rate_at(platform: Platform, key: Hashable) -> float:
     """Most requests a second to the host of a key of `_paced`."""
     assert isinstance(key, Origin)
     usual = platform.web.rate(key.host)
-    name = platform.careful.match(f"{key.scheme}://{key.authority}")
-    return platform.hosts[name].rate(usual) if name else usual
+    return platform.care.at(f"{key.scheme}://{key.authority}").rate(usual)
 
 
 def is_plain(path: str) -> bool:
@@ -318,21 +318,33 @@ def is_public(address: str) -> bool:
         inner = ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
         if ip not in _UNICAST or (inner is not None and not is_public(str(inner))):
             return False
-    listed = ip in METADATA_SERVICES or any(ip in network for network in _NOT_HOSTS)
+    listed = ip in METADATA or any(ip in network for network in _NOT_HOSTS)
     return ip.is_global and not ip.is_multicast and not listed
 
 
-async def addresses(origin: Origin, *, private: bool, resolve: Resolver | None = None) -> tuple[str, ...]:
-    """Every address of a host, resolved once; Denied when one is not public but must be."""
+async def addresses(
+    origin: Origin,
+    *,
+    private: bool,
+    resolve: Resolver | None = None,
+    inside: Callable[[str], bool] = NO_RANGES.holds,
+) -> tuple[str, ...]:
+    """Every address of a host, resolved once; Denied when one is neither public nor `inside` and must be."""
     if _is_localhost(origin.host):
         found: Iterable[str] = ("127.0.0.1",)  # RFC 6761: never asked of a resolver
     elif literal := _literal(origin.host):
         found = (literal,)
     else:
         found = await (resolve or system_resolver)(origin)
-    if not private and not all(is_public(address) and not is_own(address) for address in found):
+    may = (is_public(one) or (inside(one) and not _is_metadata(one)) for one in found)
+    if not private and not (all(may) and not any(map(is_own, found))):
         raise Denied("address", f"{origin.host} resolves to an address that is not public")
     return tuple(found)
+
+
+def _is_metadata(address: str) -> bool:
+    ip = ip_address(address.partition("%")[0])
+    return ip in METADATA or (isinstance(ip, IPv6Address) and ip.ipv4_mapped in METADATA)
 
 
 def is_own(address: str) -> bool:

@@ -57,6 +57,8 @@ class EgressRecord:
     ms: float = 0.0
     pause: float = 0.0  # seconds that the host asked to wait (Retry-After)
     strained_s: float = 0.0  # for which the host has been strained although it was asked less
+    criticality: str = ""  # of the host, as the profile has it; "" for the broker's own services
+    judged_ms: float = 0.0  # that the slowest judgement of its scope took
 
 
 class OpenRequest(NamedTuple):
@@ -80,6 +82,8 @@ class EgressEntry:
     status: int = 0
     pause: float = 0.0
     strained_s: float = 0.0
+    criticality: str = ""
+    judged_ms: float = 0.0
     opened: OpenRequest | None = None
     started: float = field(default_factory=time.monotonic)
 
@@ -96,6 +100,8 @@ class EgressEntry:
             ms=round((time.monotonic() - self.started) * 1000, 3),
             pause=self.pause,
             strained_s=self.strained_s,
+            criticality=self.criticality,
+            judged_ms=round(self.judged_ms, 3),
         )
 
 
@@ -167,7 +173,9 @@ class EgressLog:
             "host": self._mask(record.host),
             "path" if record.what.startswith("/") else "what": self._mask(record.what),
             "address": record.address,
+            **({"criticality": record.criticality} if record.criticality else {}),
             "rule": record.rule,
+            "judged_ms": record.judged_ms,
             "status": record.status,
             "sent": record.sent,
             "received": record.received,

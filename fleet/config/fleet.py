@@ -5,9 +5,16 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from decimal import Decimal
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, Self, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, field_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
 
 from fleet.config.notify import NotifySection
 from fleet.config.propose import ProposeSection, RepositoryName, RepositorySection
@@ -91,6 +98,18 @@ class KeepSection(Section):
     """Days after the run's end."""
     megabytes: int = Field(default=10_000, strict=True, ge=0, le=1_000_000_000)
     """Total size on disk: the oldest are removed first, at the earliest an hour after their end."""
+    record_days: int = Field(default=90, strict=True, ge=0, le=36_500)
+    """Days after the run's end, and after the platform's `schedule.not_after`, for which its records stay
+    whatever `megabytes` says: trajectory, egress, brief, plan. Evidence and pictures may go before."""
+
+    @model_validator(mode="after")
+    def _records_outlast(self) -> Self:
+        if 0 < self.days < self.record_days:
+            raise ValueError(
+                f"days = {self.days} would remove records before record_days = {self.record_days}: "
+                "raise the first, or lower the second"
+            )
+        return self
 
 
 class HookSection(Section):

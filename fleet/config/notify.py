@@ -24,6 +24,7 @@ NoticeEvent = Literal[
     "proposal",
     "instruction",
     "fence",
+    "schedule",
 ]
 EVENTS: tuple[NoticeEvent, ...] = get_args(NoticeEvent)
 SECRETS: Mapping[str, str] = {"urls_file": "notify", "secret_file": "notify-webhook"}

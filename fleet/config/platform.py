@@ -23,9 +23,10 @@ from fleet.config.agents import AgentName, AgentSection
 from fleet.config.authorisation import AuthorisationSection
 from fleet.config.compiler import CompilerSection
 from fleet.config.erc8004 import Erc8004Section
-from fleet.config.scope import HostSection, ScheduleSection
+from fleet.config.ranges import METADATA, METADATA_NAMES, AddressRanges
+from fleet.config.scope import HostCare, HostSection, ScheduleSection
 from fleet.config.section import ActPath, Address, HttpUrl, Section, UrlPath, is_loopback
-from fleet.config.url_list import UrlEntry, UrlList
+from fleet.config.url_list import UrlEntry, UrlList, host_of
 from fleet.errors import ConfigError
 from fleet.severity import Severity
 from fleet.text import clean
@@ -42,6 +43,7 @@ LogWord = Annotated[
 ]
 FOREIGN_RATE, OWN_RATE = 10.0, 50.0
 """Requests a second where a profile states none: to another machine's host, and to one of this machine."""
+METADATA_HOSTS = frozenset({*METADATA_NAMES, *map(str, METADATA)})
 _WS_URL = re.compile(r"wss?://[^\s/?#@]+(/[^\s?#]*)?")
 
 
@@ -147,6 +149,10 @@ class WebSection(Section):
     """Hosts and paths that nothing asks, at any rung and in any spelling: `admin.example.org`,
     `*.internal.example.org`, `{site}/logout` and all below it, `/billing` of every host. An entry without a
     port means every port and scheme."""
+    ranges: tuple[str, ...] = ()
+    """Addresses where these hosts may be, in CIDR, such as `203.0.113.0/24` or `2001:db8::/32`: a host that
+    resolves to another one is not dialled. A private range lets names resolve into it. Without any, every
+    public address may be dialled, and no private one."""
     requests_per_second: float | None = Field(default=None, ge=0.1, le=10_000)
     """Most requests a second to one host, of all runs of a process together; more wait for their turn, and a
     strained host is asked less. Left out: 10, and 50 of this machine's own hosts."""
@@ -175,6 +181,17 @@ class WebSection(Section):
         if self.requests_per_second is not None:
             return self.requests_per_second
         return OWN_RATE if is_loopback(host) else FOREIGN_RATE
+
+    @field_validator("ranges")
+    @classmethod
+    def _in_cidr(cls, ranges: tuple[str, ...]) -> tuple[str, ...]:
+        AddressRanges.of(ranges)
+        return ranges
+
+    @property
+    def addresses(self) -> AddressRanges:
+        """`ranges`, ready to be asked."""
+        return AddressRanges.of(self.ranges)
 
     @property
     def never_places(self) -> UrlList:
@@ -225,6 +242,13 @@ class WebSection(Section):
         for word, base in (("{site}", self.site), ("{proxy}", self.proxy)):
             path = path.replace(word, base.rstrip("/"))
         return path
+
+    @model_validator(mode="after")
+    def _no_metadata(self) -> Self:
+        for url in (self.site, self.face, self.proxy, *(f"http://{host}" for host in self.hosts)):
+            if (host := host_of(url.replace("{name}", "x"))) in METADATA_HOSTS:
+                raise ValueError(f"{host} is a cloud's metadata service, which is never asked")
+        return self
 
     @model_validator(mode="after")
     def _never_contradicts(self) -> Self:
@@ -322,7 +346,7 @@ class Platform(Section):
     schedule: ScheduleSection = ScheduleSection()
     """When it may be tested."""
     hosts: dict[HostName, HostSection] = Field({}, json_schema_extra={"additionalProperties": False})
-    """Hosts that need care, such as `[hosts."api.example.org"]`; `*.` and a host are all names below it."""
+    """How much hangs on a host, as `[hosts."api.example.org"]`; `*.` and a host are all names below it."""
     post: PostSection = PostSection()
     """What a person releases before it is posted."""
     web: WebSection = WebSection()
@@ -452,12 +476,6 @@ class Platform(Section):
         return self
 
     @property
-    def careful(self) -> UrlList:
-        """The hosts of `hosts`."""
-        return UrlList.of(self.hosts, site="", proxy="")
-
-    @property
-    def unchanged(self) -> UrlList:
-        """Those of them on which nothing is changed at any rung."""
-        high = (name for name, host in self.hosts.items() if host.criticality == "high")
-        return UrlList.of(high, site="", proxy="")
+    def care(self) -> HostCare:
+        """How much hangs on each host."""
+        return HostCare.of(self.hosts)

@@ -1,17 +1,19 @@
-"""When a platform may be tested, and which hosts need care: `[schedule]` and `[hosts]` of a profile."""
+"""When a platform may be tested, and with what care which host: `[schedule]` and `[hosts]` of a profile."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cached_property, lru_cache
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from fleet.clock import Clock, iso
-from fleet.config.section import Section, TimeZone, time_zone
+from fleet.config.section import Section, TimeZone, is_loopback, time_zone
+from fleet.config.url_list import NO_URLS, UrlList, host_of
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _WINDOW = re.compile(
@@ -20,15 +22,24 @@ _WINDOW = re.compile(
     re.ASCII,
 )
 _DAY_MIN = 24 * 60
+WARNINGS_MIN = (60, 30, 5)
+"""Minutes before the end of the tests at which a person is warned."""
 _AHEAD_H = 9 * 24
 """Longest time in hours until a window of a week opens or closes, with a change of the clocks."""
 
 
-class HostSection(Section):
-    """One host that needs care."""
+Criticality = Literal["critical", "production", "non-production", "unknown"]
 
-    criticality: Literal["normal", "high"] = "normal"
-    """`high`: nothing is changed there at any rung, and it is asked at most once a second."""
+
+class HostSection(Section):
+    """One host, and how much hangs on it."""
+
+    criticality: Criticality = "unknown"
+    """`critical`: asked only where somebody `approved` it, at most once a second, and nothing is changed at
+    any rung. `production`, and `unknown`: changed only where somebody `approved` it. `non-production`: as the
+    dial has it. A host without a table is unknown; one of this machine is not in production."""
+    approved: Annotated[str, StringConstraints(max_length=200)] = ""
+    """Who permitted tests of a critical host, or acts on one in production, and by what: `ada, QA-7`."""
     requests_per_second: float | None = Field(default=None, ge=0.01, le=10_000)
     """Most requests a second to it, instead of the profile's."""
 
@@ -36,7 +47,60 @@ class HostSection(Section):
         """Requests a second, where other hosts get `usual`."""
         if self.requests_per_second is not None:
             return self.requests_per_second
-        return min(usual, 1.0) if self.criticality == "high" else usual
+        return min(usual, 1.0) if self.criticality == "critical" else usual
+
+    @model_validator(mode="after")
+    def _permitted(self) -> Self:
+        if self.criticality == "critical" and not self.approved:
+            raise ValueError('criticality = "critical" needs approved = "who, and by what"')
+        return self
+
+
+OWN = HostSection(criticality="non-production")
+"""This machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostCare:
+    """What hangs on each host: those that are `listed`, and every other."""
+
+    listed: UrlList = NO_URLS
+    hosts: Mapping[str, HostSection] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, hosts: Mapping[str, HostSection]) -> HostCare:
+        """From the tables of a profile."""
+        return cls(UrlList.of(hosts, site="", proxy=""), hosts)
+
+    def at(self, url: str) -> HostSection:
+        """What is known of the host of a URL."""
+        if name := self.listed.match(url):
+            return self.hosts[name]
+        return OWN if is_loopback(host_of(url)) else HostSection()
+
+    def bars(self, url: object) -> str:
+        """Why nothing may be changed at a URL; "" when this does not forbid it, and for what is no URL."""
+        if not isinstance(url, str) or not (host := host_of(url)):
+            return ""
+        one = self.at(url)
+        if one.criticality == "critical":
+            return f"{host} is critical: nothing is changed there"
+        if one.criticality == "non-production" or one.approved:
+            return ""
+        what = "in production" if one.criticality == "production" else "unknown, so as if in production"
+        return f'{host} is {what}: nothing is changed there without approved = "who, by what" in [hosts]'
+
+    @property
+    def untouched(self) -> tuple[str, ...]:
+        """The listed hosts on which nothing is changed at any rung."""
+        return tuple(
+            name
+            for name, one in self.hosts.items()
+            if one.criticality == "critical" or not (one.approved or one.criticality == "non-production")
+        )
+
+
+NO_HOSTS = HostCare()
 
 
 class ScheduleSection(Section):
@@ -50,6 +114,9 @@ class ScheduleSection(Section):
     excluded: tuple[str, ...] = ()
     """Times without a test whatever the windows say: maintenance as in `windows`, or a freeze from one day of
     the zone to another, both of them included: `2026-12-20/2027-01-02`."""
+    resume: Literal["person", "itself"] = "person"
+    """How tests go on after an excluded time. `person`: the resident service sets STOP a minute before it,
+    and somebody lets the fleet go on with `fleet resume --reason`. `itself`: they go on when it is over."""
     not_before: datetime | date | None = None
     """The first moment of the tests."""
     not_after: datetime | date | None = None
@@ -108,6 +175,24 @@ class ScheduleSection(Section):
         if any(_holds(_hours(text), local) for text in self.excluded if _freeze(text) is None):
             return False
         return not self.windows or any(_holds(_hours(text), local) for text in self.windows)
+
+    def maintenance(self, now: datetime) -> str:
+        """The excluded time that is in force, or begins within a minute; "" outside of one."""
+        zone = time_zone(self.zone)
+        times = [now.astimezone(zone), (now + timedelta(minutes=1)).astimezone(zone)]
+        for text in self.excluded:
+            days = _freeze(text)
+            if any(days[0] <= at.date() <= days[1] if days else _holds(_hours(text), at) for at in times):
+                return text
+        return ""
+
+    def countdown(self, now: datetime) -> str:
+        """That the tests end within an hour, half an hour or five minutes; "" before that, and afterwards."""
+        left = (self.end - now).total_seconds() / 60 if self.end else 0.0
+        if self.end is None or left <= 0 or left > WARNINGS_MIN[0]:
+            return ""
+        mark = min(one for one in WARNINGS_MIN if left <= one)
+        return f"the tests end at {iso(self.end)} (schedule.not_after): in less than {mark} minutes"
 
     def closed(self, now: datetime) -> str:
         """Why the platform may not be tested now, with the next opening; "" when it may."""

@@ -107,6 +107,12 @@ class UrlList:
 NO_URLS = UrlList()
 
 
+def host_of(url: str) -> str:
+    """The host of a URL, in one spelling; "" for what is no URL."""
+    found = _URL.match(url)
+    return _authority(found["authority"], found["scheme"].lower())[0] if found else ""
+
+
 def _place(entry: str, site: str, proxy: str) -> UrlPattern:
     text, below = entry, entry.startswith("*.")
     for word, base in (("{site}", site), ("{proxy}", proxy)):

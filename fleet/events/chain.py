@@ -1,4 +1,5 @@
-"""The chain of a file of lines: each says the hash of all lines before it, and the last hash stands beside.
+"""The chain of a file of lines: each says its number and the hash of all lines before it, and the last hash
+stands beside.
 
 The head after a line is SHA-256 of the head before it, a newline, and the line's bytes without its end; at
 the beginning it is 64 zeros. So a line that is changed, dropped, added or moved no longer fits the `prev` of
@@ -19,12 +20,13 @@ from typing import IO, NamedTuple
 from fleet.files import read_bounded
 
 GENESIS = "0" * 64
-LINK = len(',"prev":""') + len(GENESIS)
-"""Bytes that the chain adds to a line of JSON."""
+LINK = len(',"seq":,"prev":""') + 12 + len(GENESIS)
+"""Most bytes that the chain adds to a line of JSON."""
 _PIECE, _TAIL = 1 << 20, 128
 _ROOM = 512
 """Bytes of the file of a head: written in one piece within one page."""
-_CLAIM = re.compile(rb'(?:,"prev":"([0-9a-f]{64})"\}|^Prev: +([0-9a-f]{64}))\Z')
+_CLAIM = re.compile(rb'(?:(?:,"seq":([0-9]{1,12}))?,"prev":"([0-9a-f]{64})"\}|^Prev: +([0-9a-f]{64}))\Z')
+_ENTRY = re.compile(rb"## D([0-9]{1,12}) - ")
 
 
 class Place(NamedTuple):
@@ -66,14 +68,14 @@ def behind(place: Place, line: bytes) -> Place:
 
 
 def linked(place: Place, line: bytes) -> bytes:
-    """A line of JSON, an object with at least one member, with the `prev` of its place."""
-    return b'%s,"prev":"%s"}' % (line[:-1], place.head.encode())
+    """A line of JSON, an object with at least one member, with number (from 1) and `prev` of its place."""
+    return b'%s,"seq":%d,"prev":"%s"}' % (line[:-1], place.lines + 1, place.head.encode())
 
 
 def unlinked(line: bytes) -> bytes:
     """A line as it was before it was linked."""
     found = _CLAIM.search(line, max(0, len(line) - _TAIL))
-    return line[: found.start()] + b"}" if found and found[1] else line
+    return line[: found.start()] + b"}" if found and found[2] else line
 
 
 def head_path(path: Path) -> Path:
@@ -123,22 +125,28 @@ def known_head(path: Path, size: int) -> ChainHead:
 
 
 class _ChainLine(NamedTuple):
+    """`seq` is the number that a line of JSON says, `entry` that of the decision that begins there, or -1."""
+
     end: Place
     claim: str
     torn: bool
+    seq: int
+    entry: int
 
 
 def _walk(handle: IO[bytes], place: Place) -> Iterator[_ChainLine]:
     """The lines from here on, in constant memory; the last one is torn if it has no end."""
     while piece := handle.readline(_PIECE):
         digest, tail = hashlib.sha256(place.head.encode() + b"\n"), b""
+        begins = _ENTRY.match(piece)
         while piece and not piece.endswith(b"\n"):
             digest.update(piece)
             tail, piece = (tail + piece)[-_TAIL:], handle.readline(_PIECE)
         digest.update(piece[:-1])
         found = _CLAIM.search((tail + piece[:-1])[-_TAIL:])
         place = Place(place.lines + 1, digest.hexdigest())
-        yield _ChainLine(place, (found[1] or found[2]).decode() if found else "", torn=not piece)
+        claim, seq = ((found[2] or found[3]).decode(), int(found[1] or -1)) if found else ("", -1)
+        yield _ChainLine(place, claim, torn=not piece, seq=seq, entry=int(begins[1]) if begins else -1)
 
 
 def verify(path: Path, *, rotated: Path | None = None, sealed: Place | None = None) -> ChainVerdict:
@@ -170,7 +178,7 @@ def verify(path: Path, *, rotated: Path | None = None, sealed: Place | None = No
 
 def _verified(path: Path, place: Place, end: Place | None) -> ChainVerdict:
     """The lines of one file from its beginning on, which must pass through `end` if they reach it."""
-    first, chained, note = place.lines, 0, ""
+    first, chained, note, entry = place.lines, 0, "", -1
     with path.open("rb") as handle:
         for line in _walk(handle, place):
             number = line.end.lines - first
@@ -181,7 +189,10 @@ def _verified(path: Path, place: Place, end: Place | None) -> ChainVerdict:
             if line.claim and line.claim != place.head:
                 why = f"line {number} does not follow what stands before it: changed, missing or moved lines"
                 return ChainVerdict(number, chained, why, note, place)
-            place = line.end
+            if line.seq not in (-1, line.end.lines) or (0 < entry != line.entry - 1 >= 0):
+                why = f"line {number} has another number than its place: lines are missing or added before it"
+                return ChainVerdict(number, chained, why, note, place)
+            place, entry = line.end, max(entry, line.entry)
             if end is not None and place.lines == end.lines and place != end:
                 return ChainVerdict(
                     number, chained, f"line {number}, once the last, was changed", note, place

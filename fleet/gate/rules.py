@@ -116,8 +116,8 @@ def prefix(action: Action, facts: GateFacts) -> Verdict | None:
     if facts.effect is not Effect.ACT:
         return None
     where = action.args.get(facts.acts_at) if facts.acts_at else _called_at(action, facts)
-    if host := facts.scope.unchanged.match(where):
-        return _no("prefix", f'{action.tool}: criticality = "high" of {host}: nothing is changed there')
+    if why := facts.scope.care.bars(where):
+        return _no("prefix", f"{action.tool}: {why}")
     if facts.acts_at:
         listed = facts.scope.may_act(action.args.get(facts.acts_at))
         return None if listed else _no("prefix", f"{action.tool}: not under act_paths of the profile")

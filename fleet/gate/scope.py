@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
 from fleet.config import Platform
+from fleet.config.scope import NO_HOSTS, HostCare
 from fleet.config.url_list import NO_URLS, UrlList
 
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
@@ -64,8 +65,8 @@ class Scope:
     """Where pages may be acted on: an origin, and the path that an act's own path begins with."""
     never: UrlList = NO_URLS
     """Hosts and paths that no rung lifts."""
-    unchanged: UrlList = NO_URLS
-    """Hosts of high criticality: nothing acts on them."""
+    care: HostCare = NO_HOSTS
+    """How much hangs on each host."""
     proxy: str = ""
     """Where agents are called."""
     agents: Mapping[str, str] = field(default_factory=dict)
@@ -99,7 +100,7 @@ class Scope:
                 (origin, urlsplit(url).path) for url in web.acted_on if (origin := origin_of(url))
             ),
             never=web.never_places,
-            unchanged=platform.unchanged,
+            care=platform.care,
             proxy=web.proxy,
             agents=platform.agent_urls,
             mcp=frozenset(platform.mcp_urls),

@@ -31,8 +31,10 @@ from fleet.fix.fix_pass import Fixing
 from fleet.fix.remains import clear_remains
 from fleet.gate.budget import day_limits
 from fleet.gate.dial import DIAL, read_dial, set_by
+from fleet.gate.stop import stop as set_stop
 from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
+from fleet.runs.call.halt import Halt, journal_halt, note_halt
 from fleet.runs.call.sealed import TRAJECTORY
 from fleet.runs.context import FleetContext
 from fleet.runs.executor import Executor
@@ -61,6 +63,8 @@ LEAVE_S = services.SETTLE_S + SETTLE_S
 
 `TimeoutStopSec` of the unit must exceed this plus the default grace."""
 WEATHER_S = 1.0
+MAINTAINED = "the excluded time is over, and the platform may be tested again"
+"""What a person checks before tests go on after an excluded time."""
 HUNG_S = 120.0
 """Seconds without a turn of the work loop after which the daemon is said to be degraded."""
 
@@ -195,6 +199,7 @@ class Daemon:
             loaded=frozenset(self.personas),
             limits={**days, FLEET: day_limits(self.world.config.budget)},
             trouble=broken or self.world.signals.held or hung,
+            ending=self.world.platform.schedule.countdown(self.world.clock.now()),
             lost=in_words(self._lost) if self._lost else "",
         )
 
@@ -215,12 +220,27 @@ class Daemon:
                 signals.leftovers.set()
             if paused_now := stopped(self.world.state):
                 await self.world.jail.cool()
+            elif why := self._maintenance():
+                await self._pause("the schedule", why, MAINTAINED)
             if not self.readiness.draining:
                 paused = ", paused" if paused_now else ""
                 paused += f", degraded: {short}" if short else ""
                 runs, waiting = len(self.executor.live), sum(self.executor.waiting.values())
                 self.notifier.status(f"{self._rung}{paused}: {counted(runs, 'run')}, {waiting} waiting")
             await anyio.sleep(rest(WEATHER_S))
+
+    def _maintenance(self) -> str:
+        """Why a person must let the tests go on, in an excluded time; "" outside of one."""
+        schedule = self.world.platform.schedule
+        one = schedule.maintenance(self.world.clock.now()) if schedule.resume == "person" else ""
+        return f"schedule.excluded {one} begins, or goes on" if one else ""
+
+    async def _pause(self, who: str, why: str, check: str) -> None:
+        """Set STOP, and keep who did and why."""
+        set_stop(self.world.state, who, why, self.world.clock, check=check)
+        halt = Halt("stop", who, why)
+        note_halt(self.world.state, self.world.clock, halt)
+        await journal_halt(self.world.journal, self.world.clock, halt)
 
     def _announce(self) -> None:
         self._rung = str(read_dial(self.world.state / DIAL).rung)  # its fault is told by the first look

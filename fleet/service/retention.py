@@ -8,7 +8,7 @@ from fleet.errors import FleetError
 from fleet.events.daemon_events import Feed, RunsRemoved, RunUnsettled
 from fleet.gate.stop import stopped
 from fleet.runs.context import FleetContext
-from fleet.runs.retention import tidy
+from fleet.runs.retention import MEGABYTE, beyond, look, tidy
 
 FIRST_S = 5.0
 """Delay of the first pass: a start has other things to do."""
@@ -37,14 +37,22 @@ class FolderRetention:
         world = self._world
         if stopped(world.state):
             return
+        keep = world.config.keep
         try:
-            gone, stuck = await tidy(world.state, world.journal, world.config.keep, world.clock.now())
+            gone, stuck = await tidy(
+                world.state, world.journal, keep, world.clock.now(), world.platform.schedule.end
+            )
+            excess = beyond(await look(world.state, world.journal), keep)
         except (FleetError, OSError) as error:
             self._complain(str(error))
             return
         if gone:
             self._feed.publish(RunsRemoved(runs=len(gone), bytes=sum(one.bytes for one in gone)))
-        self._complain("; ".join(map(str, stuck)))
+        kept = (
+            f"records are kept for keep.record_days = {keep.record_days}, and what is owed: "
+            f"{excess / MEGABYTE:.0f} MB more than keep.megabytes = {keep.megabytes}"
+        )
+        self._complain("; ".join([*map(str, stuck), *([kept] if excess > MEGABYTE else [])]))
 
     def _complain(self, reason: str) -> None:
         if reason and reason != self._told:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fleet.app.discovery.profile import ProfileContext, profile_text
@@ -39,3 +41,17 @@ async def test_a_profile_says_of_each_key_how_it_was_found_and_what_another_woul
         read = parse(Platform, acting, file="x")
         assert (read.web.act_paths, read.web.requests_per_second) == (("{site}/",), 5.0)
         assert read.authorisation == WORD
+        assert read.hosts == {}  # this machine's own need no word
+        away = replace(
+            told, sites=tuple(replace(one, origin="https://example.org:8443") for one in told.sites)
+        )
+        context = ProfileContext("x", "fleet look x", "2026-11-27", WORD, gentle=True, exercise=True)
+        read = parse(Platform, profile_text(away, context), file="x")
+        [(host, one)] = read.hosts.items()
+        assert (host, one.criticality, one.approved) == (
+            "example.org:8443",
+            "production",
+            "ada@office, --exercise on 2026-11-27",
+        )
+        assert read.care.bars("https://example.org:8443/a") == ""
+        assert read.care.bars("https://example.org/a")

@@ -123,6 +123,21 @@ def test_a_schedule_that_cannot_be_read_is_an_error(text: str) -> None:
         schedule(text)
 
 
+def test_an_excluded_time_is_noticed_a_minute_before_it() -> None:
+    made = schedule('zone = "Europe/Berlin"\nexcluded = ["Sun 02:00-04:00", "2026-12-20/2027-01-02"]')
+    for at, found in (
+        ("2026-11-29T00:58:59+00:00", ""),
+        ("2026-11-29T00:59:00+00:00", "Sun 02:00-04:00"),
+        ("2026-11-29T02:59:59+00:00", "Sun 02:00-04:00"),
+        ("2026-11-29T03:00:00+00:00", ""),
+        ("2026-12-19T22:58:59+00:00", ""),
+        ("2026-12-19T22:59:00+00:00", "2026-12-20/2027-01-02"),
+        ("2027-01-02T23:00:00+00:00", ""),
+    ):
+        assert made.maintenance(datetime.fromisoformat(at)) == found, at
+    assert (made.resume, schedule('resume = "itself"').resume) == ("person", "itself")
+
+
 def test_who_answers_for_the_tests_stands_in_a_comment_of_a_user_agent() -> None:
     profile = PROFILE + '[authorisation]\ncontact = "qa@x.test"\n'
     made = parse(
@@ -135,18 +150,27 @@ def test_who_answers_for_the_tests_stands_in_a_comment_of_a_user_agent() -> None
             parse(Platform, profile + f'reference = "{bad}"\n', file="x.toml")
 
 
-def test_hosts_that_need_care() -> None:
-    text = (
-        PROFILE + '[hosts."api.x.test"]\ncriticality = "high"\n[hosts."*.y.test"]\nrequests_per_second = 3\n'
-    )
+def test_what_hangs_on_a_host_says_whether_it_is_changed_and_how_fast_it_is_asked() -> None:
+    tables = {
+        "api.x.test": 'criticality = "critical"\napproved = "ada, QA-7"',
+        "*.y.test": 'criticality = "non-production"\nrequests_per_second = 3',
+        "shop.test": 'criticality = "production"',
+        "till.test": 'criticality = "production"\napproved = "ada, QA-8"',
+    }
+    text = PROFILE + "".join(f'[hosts."{name}"]\n{table}\n' for name, table in tables.items())
     made = parse(Platform, text, file="x.toml")
-    assert [made.unchanged.match(f"https://{host}/") for host in ("API.x.test.", "a.y.test")] == [
-        "api.x.test",
-        "",
-    ]
-    assert made.careful.match("https://a.y.test/") == "*.y.test"
-    assert [host.rate(10) for host in made.hosts.values()] == [1.0, 3.0]
-    assert HostSection(criticality="high", requests_per_second=5).rate(10) == 5.0
-    assert HostSection().rate(10) == 10.0
+    barred = {host: made.care.bars(f"https://{host}/a") for host in ("API.x.test.", "a.y.test", "shop.test")}
+    assert barred["API.x.test."] == "api.x.test is critical: nothing is changed there"
+    assert barred["a.y.test"] == made.care.bars("https://till.test/") == made.care.bars("no URL") == ""
+    assert barred["shop.test"].startswith("shop.test is in production: nothing is changed there without")
+    assert made.care.bars("https://10.0.0.7/").startswith("10.0.0.7 is unknown, so as if in production")
+    assert [made.care.bars(f"http://{own}:8080/") for own in ("127.0.0.1", "[::1]", "localhost")] == [""] * 3
+    assert made.care.untouched == ("api.x.test", "shop.test")
+    assert made.care.listed.match("https://a.y.test/") == "*.y.test"
+    assert [host.rate(10) for host in made.hosts.values()] == [1.0, 3.0, 10.0, 10.0]
+    fast = HostSection(criticality="critical", approved="ada", requests_per_second=5)
+    assert (fast.rate(10), HostSection().rate(10), HostSection().criticality) == (5.0, 10.0, "unknown")
+    with pytest.raises(ConfigError, match='needs approved = "who'):
+        parse(Platform, PROFILE + '[hosts."x.test"]\ncriticality = "critical"\n', file="x.toml")
     with pytest.raises(ConfigError, match="hosts"):
         parse(Platform, PROFILE + '[hosts."x.test/a"]\n', file="x.toml")

@@ -60,7 +60,7 @@ def run(told: Said) -> str:
 def trajectory(state: Path, run: str) -> str:
     """The record of a run, without the link of each line to the one before it."""
     text = (state / "runs" / run / "trajectory.jsonl").read_text("utf-8")
-    return re.sub(r',"prev":"[0-9a-f]{64}"\}$', "}", text, flags=re.MULTILINE)
+    return re.sub(r',"seq":[0-9]+,"prev":"[0-9a-f]{64}"\}$', "}", text, flags=re.MULTILINE)
 
 
 def kind(line: str) -> str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from fleet.clock import SystemClock
-from fleet.events.chain import GENESIS, Place, behind, head_path, read_head, verify
+from fleet.events.chain import GENESIS, ChainHead, Place, behind, head_path, read_head, verify
 from fleet.events.daemon_events import DaemonStopped, Feed
 from fleet.events.model import Footer, Header, ToolRequested, ToolResponded
 from fleet.events.record import RecordFile
@@ -187,7 +189,7 @@ def test_a_file_and_its_head_made_anew_do_not_fit_the_journal(tmp_path: Path) ->
 def test_the_chain_goes_on_over_a_rotation(tmp_path: Path, kind: str) -> None:
     path = tmp_path / ("events.jsonl" if kind == "events" else NAME)
     older = tmp_path / ("events.1.jsonl" if kind == "events" else OLDER)
-    for number in range(40):
+    for number in range(41):
         if kind == "events":
             events = Feed(path, clock=SystemClock(), largest=1_500)
             events.publish(DaemonStopped(reason=str(number)))
@@ -209,7 +211,7 @@ def test_the_chain_goes_on_over_a_rotation(tmp_path: Path, kind: str) -> None:
 
 def test_lines_of_an_older_version_are_read_and_what_follows_vouches_for_them(tmp_path: Path) -> None:
     path = trajectory(tmp_path)
-    new = [line.rpartition(b',"prev"')[0] + b"}\n" for line in path.read_bytes().splitlines()]
+    new = [line.rpartition(b',"seq"')[0] + b"}\n" for line in path.read_bytes().splitlines()]
     path.write_bytes(b"".join(new[:-1]))
     head_path(path).unlink()
     assert verify(path).chained == 0
@@ -222,6 +224,37 @@ def test_lines_of_an_older_version_are_read_and_what_follows_vouches_for_them(tm
     assert (verify(path).fault, verify(path).chained) == ("", 1)
     path.write_bytes(path.read_bytes().replace(b"http://h/3", b"http://h/4"))
     assert verify(path).fault
+
+
+def renumbered(path: Path) -> None:
+    """The file without its third line, and its chain and head made anew, as who can write both could."""
+    place, new = Place(), list[bytes]()
+    for line in [one for at, one in enumerate(path.read_bytes().splitlines()) if at != 2]:
+        new.append(re.sub(rb'"prev":"[0-9a-f]{64}"', b'"prev":"%s"' % place.head.encode(), line))
+        place = behind(place, new[-1])
+    path.write_bytes(b"".join(line + b"\n" for line in new))
+    head = ChainHead(end=place, size=path.stat().st_size)
+    head_path(path).write_text(json.dumps(head._asdict()))
+
+
+@pytest.mark.parametrize("kind", ["trajectory", "events", "egress"])
+def test_a_gap_in_the_numbers_is_found_also_where_the_hashes_fit(tmp_path: Path, kind: str) -> None:
+    path = KINDS[kind](tmp_path)
+    said = [int(re.findall(rb'"seq":([0-9]+),"prev"', line)[0]) for line in path.read_bytes().splitlines()]
+    assert said == list(range(1, len(said) + 1))
+    renumbered(path)
+    assert verify(path).fault.startswith("line 3 has another number than its place")
+
+
+def test_a_decision_that_is_missing_is_found_also_where_the_hashes_fit(tmp_path: Path) -> None:
+    path, place, new = decisions(tmp_path), Place(), list[bytes]()
+    third = path.read_bytes().split(b"## D3 - ")[1].partition(b"## D4 - ")[0]
+    for line in path.read_bytes().replace(b"## D3 - " + third, b"").splitlines():
+        new.append(re.sub(rb"^(Prev: +)[0-9a-f]{64}$", rb"\g<1>" + place.head.encode(), line))
+        place = behind(place, new[-1])
+    path.write_bytes(b"".join(line + b"\n" for line in new))
+    head_path(path).write_text(json.dumps(ChainHead(end=place, size=path.stat().st_size)._asdict()))
+    assert "has another number than its place" in verify(path).fault
 
 
 def test_a_long_line_is_chained_in_constant_memory(tmp_path: Path) -> None:

@@ -207,9 +207,9 @@ async def test_writes_that_a_page_refused_cost_a_quarter_of_one(
     make: Make, journal: Journal, state: Path, clock: HandClock, together: bool
 ) -> None:
     ledger = Ledger(journal, "r1", Budget(calls=100, writes=3, reports=0, wall_s=60.0, acts=True))
-    page = {"url": "http://site/a", "method": "POST"}
+    page = {"url": "http://127.0.0.1:80/a", "method": "POST"}
     act = Action(run="r1", persona="qa-x", tool="qa_fetch", effect=Effect.ACT, args=page)
-    site = ("http", "site", 80)
+    site = ("http", "127.0.0.1", 80)
     scope = Scope(origins=frozenset({site}), act_paths=frozenset({(site, "/")}))
     gate = make(ledger=ledger, scope=scope)
     _turn(state, Rung.EXERCISE, clock)

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fleet.chain.signing.never import NEVER
+from fleet.config.scope import HostCare, HostSection
 from fleet.config.url_list import UrlList
 from fleet.gate import rules
 from fleet.gate.model import Action, Rung
@@ -27,12 +28,14 @@ SCOPE = Scope(
     mcp=frozenset({f"{PAGE}mcp"}),
     mcp_never=frozenset({"clear"}),
 )
+CRITICAL = HostSection(criticality="critical", approved="ada")
 BARRED = replace(SCOPE, never=UrlList.of(["{site}/logout"], site=PAGE, proxy=""))
-CAREFUL = replace(SCOPE, proxy=PAGE, unchanged=UrlList.of(["127.0.0.1:9000"], site="", proxy=""))
+CAREFUL = replace(SCOPE, proxy=PAGE, care=HostCare.of({"127.0.0.1:9000": CRITICAL}))
 KEEPER = replace(
     SCOPE,
     call_targets=frozenset({"claude", "keeper"}),
     agents={"keeper": "http://keeper.test/a2a"},
+    care=HostCare.of({"keeper.test": HostSection(criticality="non-production")}),
 )
 ARGS: dict[str, dict[str, Any]] = {
     "qa_create": {"name": OWN},
@@ -117,7 +120,7 @@ CASES: list[Case] = [
         rules.prefix,
         "qa_call",
         {"args": {"target": "keeper"}},
-        {"scope": replace(KEEPER, unchanged=UrlList.of(["keeper.test"], site="", proxy=""))},
+        {"scope": replace(KEEPER, care=HostCare.of({"keeper.test": CRITICAL}))},
         False,
     ),
     (

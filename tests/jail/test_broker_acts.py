@@ -108,17 +108,20 @@ def test_a_place_that_no_rung_lifts_is_asked_by_no_method(method: str, rung: str
     assert decision(made, method, f"https://site.test{path}") == "never"
 
 
-def test_a_host_of_high_criticality_is_read_and_never_changed() -> None:
-    careful = {"proxy.test": HostSection(criticality="high"), "cdn.test": HostSection()}
+def test_a_host_that_is_critical_is_read_and_never_changed() -> None:
+    careful = {
+        "proxy.test": HostSection(criticality="critical", approved="ada, QA-7"),
+        "cdn.test": HostSection(),
+    }
     made = EgressPolicy.of(profile(hosts=("cdn.test:443",)).model_copy(update={"hosts": careful}))
     call = "https://proxy.test/base/v1/x"
     assert [decision(made, method, call) for method in ("GET", "POST")] == ["permit", "criticality"]
 
 
 @anyio
-async def test_a_host_of_high_criticality_is_asked_at_a_pace_of_its_own() -> None:
+async def test_a_host_that_is_critical_is_asked_at_a_pace_of_its_own() -> None:
     given = profile(requests_per_second=20.0).model_copy(
-        update={"hosts": {"docs.site.test": HostSection(criticality="high")}}
+        update={"hosts": {"docs.site.test": HostSection(criticality="critical", approved="ada, QA-7")}}
     )
     policy, slept = EgressPolicy.of(given), list[float]()
 

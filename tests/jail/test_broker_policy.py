@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from fleet.broker.egress_policy import (
 )
 from fleet.broker.rpc_policy import METHODS, Denied, rewrite
 from fleet.config import ChainSection, Platform, WebSection
+from fleet.config.scope import HostSection
 from fleet.errors import ConfigError
 
 
@@ -248,6 +250,10 @@ def profile(**web: Any) -> Platform:
         name="x",
         chain=ChainSection(rpc="http://127.0.0.1:8545", id=1, diamond="0x" + "00" * 20),
         web=WebSection(**(given | web)),
+        hosts={
+            name: HostSection(criticality="non-production")
+            for name in ("site.test", "name.site.test", "proxy.test", "cdn.test")
+        },
     )
 
 
@@ -312,6 +318,49 @@ def test_loopback_only_where_the_profile_spells_it() -> None:
 def test_a_profile_that_serves_the_node_as_a_site_is_refused() -> None:
     with pytest.raises(ConfigError, match="node's own host and port"):
         EgressPolicy.of(profile(hosts=("127.0.0.1:8545",)))
+
+
+RANGES = ("203.0.113.0/24", "10.7.0.0/16", "fc00::/7", "93.184.216.0/24", "2606:2800::/32")
+AT = {
+    "in": ("93.184.216.34", "2606:2800::1"),
+    "private": ("10.7.1.2",),
+    "mapped": ("::ffff:93.184.216.34",),
+    "outside": ("93.184.216.34", "1.1.1.1"),
+    "outside v6": ("2001:4860:4860::8888",),
+    "other private": ("10.8.0.1",),
+    "loopback": ("127.0.0.1",),
+    "metadata": ("fd00:ec2::254",),
+}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("where", AT)
+async def test_with_ranges_only_what_resolves_into_one_is_dialled(where: str) -> None:
+    async def resolve(_: Origin) -> tuple[str, ...]:
+        return AT[where]
+
+    policy = replace(EgressPolicy.of(profile(ranges=RANGES)), resolve=resolve)
+    origin = parse_target("https://site.test/").origin
+    if where in ("in", "private", "mapped"):
+        assert await policy.addresses(origin) == AT[where]
+    else:
+        with pytest.raises(Denied) as caught:
+            await policy.addresses(origin)
+        assert caught.value.rule == "address"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("host", "dialled"), [("10.7.0.9", True), ("10.8.0.9", False), ("127.0.0.1", True)])
+async def test_an_address_in_the_profile_must_be_in_the_ranges_but_for_this_machine(
+    host: str, dialled: bool
+) -> None:
+    policy = EgressPolicy.of(profile(site=f"http://{host}", ranges=RANGES))
+    origin = parse_target(f"http://{host}/").origin
+    if dialled:
+        assert await policy.addresses(origin) == (host,)
+    else:
+        with pytest.raises(Denied, match=r"outside of web\.ranges"):
+            await policy.addresses(origin)
 
 
 A, B = "0x" + "aa" * 20, "0x" + "bb" * 20

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import shutil
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from fleet.broker.egress_read import by_host, read_egress
 from fleet.broker.egress_record import EGRESS, OPEN, CallEgress, Calls, EgressEntry, EgressLog
 from fleet.broker.rpc_policy import Denied
 from fleet.clock import SystemClock
+from fleet.config.scope import HostCare, HostSection
 from fleet.events.chain import verify
 from tests.jail.test_broker_fences import BODIES
 from tests.jail.test_broker_rpc import node, post, read_answer
@@ -100,6 +103,21 @@ async def test_each_request_is_one_line_with_what_an_officer_asks(tmp_path: Path
     assert "token" not in (tmp_path / EGRESS).read_text()
 
 
+async def test_what_hangs_on_a_host_and_how_long_it_was_judged_stands_in_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks = itertools.count()
+    clock = SimpleNamespace(perf_counter=lambda: 0.15 * next(ticks))
+    monkeypatch.setattr("fleet.broker.broker.time", clock)
+    care = HostCare.of({"shop.test": HostSection(criticality="production")})
+    async with rig(tmp_path, care=care) as it:
+        assert (await it.page("/a"))[0] == 200
+        assert (await it.page("/", base="http://shop.test"))[0] == 403
+        assert (await it.page("/", base="http://other.test"))[0] == 403
+        said = [(row["criticality"], row["judged_ms"]) for row in it.rows]
+    assert said == [("non-production", 150.0), ("production", 150.0), ("unknown", 150.0)]
+
+
 @pytest.mark.parametrize(
     ("ask", "rule"),
     [
@@ -164,7 +182,7 @@ async def test_what_cannot_be_recorded_does_not_leave(
 
 
 async def test_a_record_that_is_full_lets_nothing_leave_and_is_no_broken_fence(tmp_path: Path) -> None:
-    async with rig(tmp_path, largest=300) as it:
+    async with rig(tmp_path, largest=400) as it:
         found = [(await it.page("/"))[0] for _ in range(4)]
         assert found == [200, 200, 503, 503]
         assert len(it.site.got) == 2

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from fleet.clock import iso
 from fleet.config import EVENTS, NotifySection
+from fleet.config.scope import ScheduleSection
 from fleet.findings.outage import Outage, OutageBook, OutageEnd
 from fleet.retry import NOTICE
-from fleet.service.notify.news import inert, of_budgets, of_host, of_items, of_lost, of_outages
+from fleet.service.notify.news import inert, of_budgets, of_ending, of_host, of_items, of_lost, of_outages
 from fleet.service.notify.state import (
     GROUPS,
     Notice,
@@ -79,6 +80,18 @@ def test_what_was_there_at_the_first_look_is_not_news_and_its_fix_is() -> None:
     assert texts(notices) == []
     notices = of_items(notices, [item("verified-fixed")], NOW)
     assert texts(notices) == [("fixed", "fixed: high, ux: the page is empty (aaaaaaaaaaaa)")]
+
+
+def test_the_end_of_the_tests_is_said_at_60_30_and_5_minutes_and_in_quiet_hours() -> None:
+    schedule, state = ScheduleSection.model_validate({"not_after": NOON}), NoticeState()
+    for minutes in (61, 60, 59, 31, 30, 29.5, 6, 5, 1, 0, -1):
+        state = of_ending(state, schedule.countdown(NOON - timedelta(minutes=minutes)), "paper", NOW)
+        state = read_state(state.model_dump_json())  # a restart
+    assert [one.text[-21:] for one in state.waiting] == [
+        f"in less than {mark} minutes"[-21:] for mark in (60, 30, 5)
+    ]
+    assert {(one.event, one.critical) for one in state.waiting} == {("schedule", True)}
+    assert ScheduleSection().countdown(NOON) == ""
 
 
 def test_a_list_that_is_made_anew_and_a_merged_item_say_nothing_twice() -> None:

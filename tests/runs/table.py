@@ -17,6 +17,7 @@ from fleet.chain.ports import Role
 from fleet.chain.signing.judge import SigningLimits
 from fleet.clock import SystemClock
 from fleet.config import ChainSection, FleetConfig, LiveConfig, Platform, WebSection
+from fleet.config.scope import HostSection
 from fleet.events.model import Event, Header
 from fleet.events.stream import Stream
 from fleet.events.trajectory import TrajectoryFile
@@ -55,6 +56,7 @@ PLATFORM = Platform(
     name="paper",
     chain=ChainSection(rpc="http://127.0.0.1:9", id=7, diamond="0x" + "11" * 20),
     web=WebSection(site="http://site", face="http://{name}.face/", proxy="http://proxy", **CALLS),
+    hosts={name: HostSection(criticality="non-production") for name in ("site", "proxy", "*.face")},
     call_targets=("claude",),
 )
 

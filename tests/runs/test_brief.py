@@ -47,7 +47,7 @@ def test_the_three_texts_say_what_a_driver_needs() -> None:
 
 def test_who_answers_for_it_and_what_is_never_asked_stand_in_it() -> None:
     told: dict[str, Any] = {"authorisation": AuthorisationSection(contact="qa@x.test", reference="QA-7")}
-    told |= {"hosts": {"api.site": HostSection(criticality="high")}}
+    told |= {"hosts": {"api.site": HostSection(criticality="production")}}
     platform = PLATFORM.model_copy(
         update={**told, "web": PLATFORM.web.model_copy(update={"never": ("/logout",)})}
     )

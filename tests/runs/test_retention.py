@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from fleet.clock import SystemClock, iso
 from fleet.config import KeepSection
@@ -53,8 +55,33 @@ def test_the_oldest_go_first_until_it_fits(days: int, megabytes: int, gone: list
         kept("old", 10 * DAY + timedelta(seconds=1), 4),
         kept("week", 7 * DAY, 4),
     ]
-    chosen = choose(folders, KeepSection(days=days, megabytes=megabytes), NOW)
+    chosen = choose(folders, KeepSection(days=days, megabytes=megabytes, record_days=0), NOW)
     assert [one.run for one in chosen] == gone
+
+
+def test_for_size_alone_the_records_of_a_run_stay() -> None:
+    def one(run: str, days: int) -> RunFolder:
+        return replace(kept(run, days * DAY, 10), bulk=8 * MEGABYTE)
+
+    folders = [one("quarter", 90), one("older", 91), one("month", 30), replace(one("slim", 40), bulk=0)]
+
+    def chosen(megabytes: int, engaged: datetime | None = None) -> list[tuple[str, bool, int]]:
+        gone = choose(folders, KeepSection(days=400, megabytes=megabytes), NOW, engaged)
+        return [(one.run, one.records_stay, one.bytes // MEGABYTE) for one in gone]
+
+    assert chosen(40) == []
+    assert chosen(39) == [("older", False, 10)]
+    assert chosen(29) == [("older", False, 10), ("quarter", True, 8)]
+    assert chosen(1) == [("older", False, 10), ("quarter", True, 8), ("month", True, 8)]
+    # the tests go on, or ended less than 90 days ago: the whole time of the tests and 90 days are kept
+    assert chosen(29, NOW + DAY) == chosen(29, NOW - 89 * DAY) == [("older", True, 8), ("quarter", True, 8)]
+    assert chosen(29, NOW - 90 * DAY) == chosen(29)
+
+
+def test_a_shorter_time_than_that_of_the_records_is_an_error_that_names_both() -> None:
+    with pytest.raises(ValidationError, match=r"days = 30 would remove records before record_days = 90"):
+        KeepSection(days=30)
+    assert (KeepSection(days=30, record_days=30).days, KeepSection(days=0).days) == (30, 0)
 
 
 _FOLDERS = st.lists(
@@ -72,7 +99,7 @@ _FOLDERS = st.lists(
 def test_what_must_stay_stays_and_the_rest_is_within_its_limits(
     folders: list[RunFolder], days: int, megabytes: int
 ) -> None:
-    gone = choose(folders, KeepSection(days=days, megabytes=megabytes), NOW)
+    gone = choose(folders, KeepSection(days=days, megabytes=megabytes, record_days=0), NOW)
     left = [one for one in folders if one not in gone]
     assert all(one.ended for one in gone)
     assert max((one.ended for one in gone), default="") <= min(
@@ -157,6 +184,20 @@ async def test_the_folder_of_a_run_that_is_over_goes_and_no_other(tmp_path: Path
     assert await journal.effects("over") == []
     assert len(await journal.effects("held")) == 2
     assert await tidy(tmp_path, journal, KeepSection(), NOW) == ([], [])
+
+
+async def test_the_records_of_a_young_run_stay_when_its_evidence_goes(
+    tmp_path: Path, journal: Journal
+) -> None:
+    over = folder(tmp_path, "over")
+    (over / "evidence" / "picture.png").write_bytes(bytes(3 * MEGABYTE))
+    (over / "link").symlink_to(tmp_path)
+    keep = KeepSection(days=400, record_days=365, megabytes=1)
+    ((one,), stuck) = await tidy(tmp_path, journal, keep, NOW)
+    assert (one.run, one.records_stay, one.bytes > 3 * MEGABYTE, stuck) == ("over", True, True, [])
+    assert sorted(path.name for path in over.iterdir()) == ["link", "trajectory.jsonl"]
+    assert len(await journal.effects("over")) == 1
+    assert await tidy(tmp_path, journal, keep, NOW) == ([], [])
 
 
 async def test_a_crash_between_journal_and_folder_is_made_good(tmp_path: Path, journal: Journal) -> None:

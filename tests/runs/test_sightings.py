@@ -51,6 +51,22 @@ async def test_what_is_out_of_scope_is_kept_by_rule_and_place(tmp_path: Path) ->
         ]
 
 
+def test_a_slow_judgement_and_a_critical_host_are_told_once() -> None:
+    seen = Sightings()
+    for ms, level, rule in ((99, "production", ""), (101, "", ""), (102, "", ""), (1, "critical", "host")):
+        seen.requested(
+            EgressRecord(
+                verb="GET", host=f"h{rule}", what="/", status=200, rule=rule, judged_ms=ms, criticality=level
+            )
+        )
+    seen.requested(EgressRecord(verb="GET", host="h", what="/", status=200, criticality="critical"))
+    assert seen.found == {
+        ("fence", "slow h"): "whether it is in scope took 101 ms to judge, more than 100",
+        ("fence", "host hhost"): "a request of a jail to hhost",
+        ("fence", "critical h"): "a critical host is tested, as its profile permits",
+    }
+
+
 def test_a_hostile_page_names_no_more_places_than_are_kept() -> None:
     seen = Sightings()
     for number in range(3 * MOST):

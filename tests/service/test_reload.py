@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import anyio
 import pytest
 
 from fleet.app.bootstrap import Options
@@ -19,13 +20,16 @@ from fleet.chain.node.abi import FUNCTIONS
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import Role, TxRequest
 from fleet.clock import SystemClock
+from fleet.config.scope import ScheduleSection
 from fleet.errors import BudgetExceeded, Refused
 from fleet.events.daemon_events import Feed
 from fleet.gate.budget import Budget
 from fleet.gate.model import Action
+from fleet.gate.stop import resume, stopped
+from fleet.runs.call.halt import HALTS
 from fleet.runs.context import FleetContext
 from fleet.runs.run import opened
-from fleet.service.daemon import Daemon
+from fleet.service.daemon import WEATHER_S, Daemon
 from fleet.service.metrics import Tally
 from fleet.service.readiness import Notifier
 from fleet.service.retention import FolderRetention
@@ -221,7 +225,7 @@ async def test_what_is_kept_follows_the_configuration(stand: Stand) -> None:
     keeper = FolderRetention(world, stand.daemon.feed)
     await keeper.look()
     assert folder.is_dir()
-    told = await stand.reload("concurrency = 7\n[keep]\ndays = 5\n")
+    told = await stand.reload("concurrency = 7\n[keep]\ndays = 5\nrecord_days = 0\n")
     assert (told.changed, told.waiting) == (("concurrency", "keep"), ())
     await keeper.look()
     assert not folder.exists()
@@ -232,3 +236,30 @@ async def test_what_waits_for_a_restart_stays_as_it_was(stand: Stand) -> None:
     assert (told.changed, told.waiting) == (("trusted",), ("identity",))
     assert stand.world.config.identity == "keys/identity"
     assert stand.world.config.trusted == ("0x" + "ab" * 20,)
+
+
+async def test_tests_go_on_after_an_excluded_time_when_a_person_says_so(stand: Stand) -> None:
+    daemon, state = stand.daemon, stand.up.state
+
+    async def weather(**schedule: Any) -> str:
+        """What STOP says after a look at the schedule."""
+        section = ScheduleSection.model_validate(schedule)
+        platform = stand.world.platform.model_copy(update={"schedule": section})
+        daemon.world = replace(stand.world, platform=platform)
+        with anyio.move_on_after(WEATHER_S / 2):
+            await daemon._weather()
+        pause = stopped(state)
+        return pause.why if pause else ""
+
+    today = datetime.now(UTC).date().isoformat()
+    assert await weather() == ""
+    assert await weather(excluded=[today], resume="itself") == ""
+    assert f"schedule.excluded {today} begins, or goes on (the schedule" in await weather(excluded=[today])
+    assert "the platform may be tested again" in await weather()  # the time is over: it stays
+    with pytest.raises(Refused):
+        resume(state)
+    assert resume(state, "maintenance is done, says ops")
+    assert await weather() == ""
+    assert await weather(excluded=[today])
+    halts = [json.loads(text) for text in (await stand.world.journal.facts(HALTS)).values()]
+    assert [(one["act"], one["who"]) for one in halts] == [("stop", "the schedule")] * 2

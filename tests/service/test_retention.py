@@ -16,7 +16,7 @@ import anyio
 import pytest
 
 from fleet.clock import SystemClock
-from fleet.config import FleetConfig, KeepSection
+from fleet.config import FleetConfig, KeepSection, Platform
 from fleet.events.daemon_events import Feed
 from fleet.runs.context import FleetContext
 from fleet.service.retention import FolderRetention
@@ -65,7 +65,13 @@ async def world(state: Path) -> AsyncIterator[FleetContext]:
     async with await Journal.open(state / "fleet.db") as journal:
         yield cast(
             FleetContext,
-            SimpleNamespace(state=state, journal=journal, clock=SystemClock(), config=FleetConfig()),
+            SimpleNamespace(
+                state=state,
+                journal=journal,
+                clock=SystemClock(),
+                config=FleetConfig(),
+                platform=Platform(name="d"),
+            ),
         )
 
 

@@ -15,6 +15,7 @@ from fleet.app.discovery.discover import Discovery
 from fleet.config import Platform, parse
 from fleet.config.authorisation import AuthorisationSection
 from fleet.config.erc8004 import Erc8004Section
+from fleet.config.section import is_loopback
 from fleet.text import line
 
 GENTLE = 5.0
@@ -76,6 +77,7 @@ def profile_text(found: Discovery, context: ProfileContext) -> str:
         **({"erc8004": list(_registry(agent))} if (agent := context.agent) else {}),
         "accounts": list(_accounts(found)),
         "authorisation": list(_authorisation(context)),
+        **_hosts(found, context),
         "compiler": [
             ProfileLine(
                 "command", ["/opt/tc/bin/compiler"], "its inputs are searched for crashes", found=False
@@ -205,6 +207,22 @@ def _role(role: str, taken: set[str]) -> str:
     name = next(one for one in (role, *(f"{role}-{n}" for n in range(2, 99))) if one not in taken)
     taken.add(name)
     return name
+
+
+def _hosts(found: Discovery, context: ProfileContext) -> dict[str, list[ProfileLine]]:
+    """Whose word permits acts on each host that is not of this machine, where acts were asked for."""
+    hosts = [urlsplit(one.origin) for one in found.sites] if context.exercise else []
+    by = f"{context.authorisation.by or context.command}, --exercise on {context.day}"
+    return {
+        f"hosts.{_toml(host.netloc)}": [
+            ProfileLine(
+                "criticality", "production", "nothing is known of it, so as if it were in production"
+            ),
+            ProfileLine("approved", by[:200], "permitted acts there"),
+        ]
+        for host in hosts
+        if not is_loopback(host.hostname or "")
+    }
 
 
 def _authorisation(context: ProfileContext) -> Iterator[ProfileLine]:

@@ -17,7 +17,6 @@ from urllib.parse import urljoin, urlsplit
 import anyio
 
 from fleet.broker.egress_policy import (
-    METADATA_SERVICES,
     Origin,
     addresses,
     is_own,
@@ -26,6 +25,7 @@ from fleet.broker.egress_policy import (
     system_resolver,
 )
 from fleet.broker.rpc_policy import Denied
+from fleet.config.ranges import METADATA
 from fleet.http_client import AnswerTooLarge, HttpFailure, open_client, send
 from fleet.text import line
 from fleet.unanswered import TIMED_OUT, unanswered
@@ -97,7 +97,7 @@ async def is_ours(origin: Origin) -> bool:
 
 def _is_private(address: str) -> bool:
     ip = ip_address(address.partition("%")[0])
-    if ip.is_link_local or ip.is_unspecified or ip in METADATA_SERVICES:
+    if ip.is_link_local or ip.is_unspecified or ip in METADATA:
         return False
     return is_own(address) or ip.is_loopback or (ip.is_private and not is_public(address))
 

@@ -59,6 +59,8 @@ def configuration(platform: str | None) -> tuple[dict[str, Any], str]:
     for persona in found.values():
         for skip in unfired(persona.persona, config.hooks):
             note(f"{skip.persona}: {skip.reason}")
+    for remark in profile.web.addresses.remarks():
+        note(f"web.ranges: {remark}")
     model_driver(config, state())
     dial = read_dial(state() / DIAL)
     if not dial.trusted and os.path.lexists(state() / DIAL):

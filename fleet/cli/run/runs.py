@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +18,7 @@ from fleet.app.run_records import asked_by, latest, recorded
 from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table, who
 from fleet.cli.run import records
 from fleet.cli.run.follow import tail
-from fleet.config import load_fleet
+from fleet.config import FleetConfig, load_fleet, load_platform
 from fleet.errors import UsageError
 from fleet.events.model import TurnUsage
 from fleet.events.recorded import LOOK_S, Recording, UnknownRecord
@@ -223,26 +224,44 @@ def prune(
 
     Keeps what is still owed, and the evidence of findings on the log."""
     asked = {key: value for key, value in (("days", days), ("megabytes", megabytes)) if value is not None}
-    keep = load_fleet().keep.model_copy(update=asked)
+    config = load_fleet()
+    keep = config.keep.model_copy(update=asked)
+    if 0 < keep.days < keep.record_days:
+        raise UsageError(
+            f"--days {keep.days} would remove records before keep.record_days = {keep.record_days}",
+            remedy="lower keep.record_days in fleet.toml, or keep more days",
+        )
 
     async def remove() -> list[dict[str, Any]]:
         async with await _journal() as journal:
+            now, engaged = datetime.now(UTC), _engaged(config)
             if dry_run:
-                gone = choose(await look(state(), journal), keep, datetime.now(UTC))
+                gone = choose(await look(state(), journal), keep, now, engaged)
             else:
-                gone, stuck = await tidy(state(), journal, keep, datetime.now(UTC))
+                gone, stuck = await tidy(state(), journal, keep, now, engaged)
                 if stuck:
                     raise stuck[0]
         return [asdict(one) for one in gone]
 
     def text() -> None:
         if rows:
-            table(("run", "ended", "bytes"), ([row["run"], row["ended"], row["bytes"]] for row in rows))
+            cells = (
+                [row["run"], row["ended"], row["bytes"], "records stay" if row["records_stay"] else ""]
+                for row in rows
+            )
+            table(("run", "ended", "bytes", ""), cells)
         words = "would be removed" if dry_run else "removed"
         print(f"{counted(len(rows), 'run')} {words}, {sum(row['bytes'] for row in rows) / 1e6:.1f} MB")
 
     rows = run(remove)
     put({"dry_run": dry_run, **keep.model_dump(), "runs": rows}, as_json=as_json, text=text)
+
+
+def _engaged(config: FleetConfig) -> datetime | None:
+    """The end of the tests that the profile states; None without one, or without a profile."""
+    with suppress(UsageError):
+        return load_platform(config.platform, state())[0].schedule.end
+    return None
 
 
 async def _journal() -> Journal:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from fleet.broker.egress_read import OUT_OF_SCOPE
+from fleet.broker.egress_read import OUT_OF_SCOPE, refused
 from fleet.broker.egress_record import EgressRecord
 from fleet.clock import iso
 from fleet.events.model import InstructionSeen
@@ -17,6 +17,8 @@ from fleet.text import line
 
 SIGHTED = "sighted:"
 """Prefix of the journal's facts, by platform, kind of notice and place: each is told once."""
+SLOW_MS = 100.0
+"""Longest judgement of one request's scope that is not told."""
 MOST = 20
 """Places of one kind that a run keeps: a hostile page can name any number of them."""
 Kind = Literal["instruction", "fence"]
@@ -49,9 +51,14 @@ class Sightings:
             self.note("fence", f"{rule} {place}", why)
 
     def requested(self, record: EgressRecord) -> None:
-        """A request that the broker refused."""
+        """A request that the broker refused, that took long to judge, or that met a critical host."""
         if record.rule in OUT_OF_SCOPE:
             self.note("fence", f"{record.rule} {record.host}", f"a request of a jail to {record.host}")
+        if record.judged_ms > SLOW_MS:
+            slow = f"whether it is in scope took {record.judged_ms:.0f} ms to judge, more than {SLOW_MS:.0f}"
+            self.note("fence", f"slow {record.host}", slow)
+        if record.criticality == "critical" and not refused(record.rule):
+            self.note("fence", f"critical {record.host}", "a critical host is tested, as its profile permits")
 
     def note(self, kind: Kind, place: str, what: str) -> bool:
         """Keep one, unless it is known or there are too many."""

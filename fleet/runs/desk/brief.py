@@ -126,7 +126,7 @@ def _guardrails(scope: Scope, never: Iterable[str]) -> str:
     lines = ["# Guardrails", "", *(f"- {rule}" for rule in _RULES), "", "## Never, at any rung", ""]
     lines += [f"- {name} ({selector})" for name, selector in NEVER.items()]
     lines += [f"- {_line(word)}" for word in sorted({*never, *scope.never.entries})]
-    lines += [f"- any change at {_line(host)}" for host in sorted(scope.unchanged.entries)]
+    lines += [f"- any change at {_line(host)}" for host in sorted(scope.care.untouched)]
     lines += ["", "## Scope", ""]
     lines += [f"- {scheme}://{host}:{port}" for scheme, host, port in sorted(scope.origins)]
     lines += [

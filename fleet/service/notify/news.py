@@ -109,6 +109,14 @@ def of_outages(state: NoticeState, outages: OutageBook, platform: str, now: str)
     return state.noting(found, outage=outages.open.fp if outages.open else "", ended=ended)
 
 
+def of_ending(state: NoticeState, ending: str, platform: str, now: str) -> NoticeState:
+    """The time of the tests ends soon: once for each warning, also in quiet hours."""
+    if not ending or ending == state.ending:
+        return state
+    notice = Notice(event="schedule", text=inert(f"{platform}: {ending}"), at=now, critical=True)
+    return state.noting([notice], ending=ending)
+
+
 def of_lock_outs(state: NoticeState, lock_outs: Mapping[str, str], platform: str, now: str) -> NoticeState:
     """Lock-outs of the last runs, by persona, each once: bans of ours, or crashes that nothing else shows."""
     found = [

@@ -38,6 +38,7 @@ GROUPS: Mapping[NoticeEvent, str] = MappingProxyType(
         "proposal": "proposals",
         "instruction": "notices",
         "fence": "notices",
+        "schedule": "notices",
     }
 )
 """Events that share a message."""
@@ -92,10 +93,10 @@ class NoticeState(_NoticePart):
 
     `items` is what was last reported of each item, `proposals` of each proposal, None before the first look:
     what was there before is not news. `outage` is the open outage (fingerprint) and `ended` those known to be
-    over; `lock_outs` are their reasons by persona, `unaccounted` the parts without
-    accounts, `sighted` the places of what was seen, `spent` the day and the budgets reported as spent. `sent`
-    is when each group had its last message. `sender` holds the turn to send until `until`, where several
-    daemons share the journal.
+    over; `lock_outs` are their reasons by persona, `unaccounted` the parts without accounts, `sighted` the
+    places of what was seen, `spent` the day and the budgets reported as spent, `ending` the last warning of
+    the tests' end. `sent` is when each group had its last message. `sender` holds the turn to send until
+    `until`, where several daemons share the journal.
     """
 
     items: dict[str, str] | None = None
@@ -106,6 +107,7 @@ class NoticeState(_NoticePart):
     unaccounted: tuple[str, ...] = ()
     sighted: tuple[str, ...] = ()
     spent: tuple[str, ...] = ()
+    ending: str = ""
     hosts: dict[str, HostState] = {}
     waiting: tuple[Notice, ...] = ()
     messages: tuple[NoticeMessage, ...] = ()

@@ -29,6 +29,7 @@ from fleet.runs.outage.book import book_of
 from fleet.service.notify.news import (
     of_accounts,
     of_budgets,
+    of_ending,
     of_host,
     of_items,
     of_lock_outs,
@@ -70,6 +71,8 @@ class HostNews:
     loaded: frozenset[str] = frozenset()
     limits: Mapping[str, Mapping[Unit, int]] = field(default_factory=dict)
     trouble: str = ""
+    ending: str = ""
+    """That the time of the tests ends soon, with the warnings of a schedule."""
     lost: str = ""
     """How the daemon before this one was lost; "" if it was stopped."""
 
@@ -148,6 +151,7 @@ class NoticeWatch:
             state = of_lock_outs(state, lock_outs, self._platform, at)
             state = of_accounts(state, unaccounted, self._platform, at)
             state = of_sightings(state, sighted, self._platform, at)
+            state = of_ending(state, news.ending, self._platform, at)
             state = of_budgets(state, left, news.limits, at)
             state = wanted(state, before, section.events, silenced, now)
             return due(state, section, receivers, self._platform, now)

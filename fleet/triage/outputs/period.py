@@ -57,6 +57,8 @@ class PeriodFacts:
     audit: Mapping[str, int] = field(default_factory=dict)
     scope: Sequence[str] = ()
     """Hosts of the profile."""
+    scope_audit: Mapping[str, Any] = field(default_factory=dict)
+    """What left in the period against the profile (fleet/app/scope_audit.py)."""
     rung: str = ""
     left_behind: int = 0
 
@@ -75,6 +77,7 @@ def period(facts: PeriodFacts) -> dict[str, Any]:
         "since": facts.since,
         "until": facts.until,
         "scope": list(facts.scope),
+        "scope_audit": dict(facts.scope_audit) | {"says": _kept_to(facts.scope_audit)},
         "autonomy": f"L3 at {facts.rung or 'observe'}",
         "methodology": METHODOLOGY,
         "posture": _posture(len(open_now), grave) + beyond,
@@ -99,6 +102,21 @@ def period(facts: PeriodFacts) -> dict[str, Any]:
         "left_on_the_platform": facts.left_behind,
         "spent": dict(facts.spent),
     }
+
+
+def _kept_to(audit: Mapping[str, Any]) -> str:
+    """Whether the tests kept to the profile, in one sentence."""
+    if not audit:
+        return "no record of requests was read"
+    many = counted(audit["requests"], "request")
+    if audit["unproven"]:
+        return f"{many} on record, but the records of {counted(len(audit['unproven']), 'run')} do not hold"
+    not_sent = f"{counted(sum(audit['refused'].values()), 'other was', 'others were')} refused"
+    if audit["outside"]:
+        return f"{audit['outside']} of {many} were OUT OF SCOPE ({audit['score']} % in scope); {not_sent}"
+    return (
+        f"{many} left, {'all in scope (100 %)' if audit['requests'] else 'so none out of scope'}; {not_sent}"
+    )
 
 
 def _was_open(item: WorklistItem, at: str) -> bool:
@@ -218,6 +236,7 @@ def period_text(data: Mapping[str, Any]) -> Iterator[str]:
         )
     outcomes = ", ".join(f"{many} {name}" for name, many in sorted(data["runs"]["outcomes"].items()))
     yield f"runs      {data['runs']['count']}: {outcomes or 'none'}"
+    yield f"scope     {data['scope_audit']['says']}"
     statuses = Counter(one["status"] for one in data["coverage"])
     yield f"coverage  {', '.join(f'{many} kinds {name}' for name, many in sorted(statuses.items()))}"
     yield from (f"untested  {one['part']}: {one['reason']}" for one in data["untested"])
