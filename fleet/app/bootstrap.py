@@ -18,6 +18,7 @@ from fleet.app.lock import only_one
 from fleet.clock import Clock, SystemClock
 from fleet.config import FleetConfig, Platform, load_fleet, load_platform
 from fleet.config.files import beside, fetched
+from fleet.errors import ConfigError
 from fleet.gate.stop import LOOKS, fence_failed
 from fleet.jail.choice import open_jail, reap
 from fleet.jail.locate import browser_rules
@@ -100,7 +101,14 @@ async def fenced(home: Path, platform: str | None = None, *, apart: bool = False
     `apart`: that of the folder for trials instead, beside a daemon. Raises ConfigError, JailError, TryAgain.
     """
     config = load_fleet()
-    profile, path = load_platform(platform or config.platform, home)
+    try:
+        profile, path = load_platform(platform or config.platform, home)
+    except ConfigError as error:
+        from fleet.runs.signed_scope import note_refused  # no start needs it
+
+        if home.is_dir():
+            note_refused(home, platform or config.platform, error)
+        raise
     state = trial_folder(home) if apart else home
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
     with only_one(state):

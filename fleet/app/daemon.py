@@ -15,7 +15,7 @@ from fleet.app.persona_sets import load, roster
 from fleet.app.wiring import wired
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import Role
-from fleet.config import FleetConfig, Platform
+from fleet.config import FleetConfig, Platform, load_platform
 from fleet.drivers.expect_check import ExpectationCache
 from fleet.events.daemon_events import FEED, DaemonEvent, Feed, FeedReader
 from fleet.events.live import Hub
@@ -30,6 +30,7 @@ from fleet.runs.driver_choice import drivers
 from fleet.runs.executor import Executor
 from fleet.runs.janitor import Janitor
 from fleet.runs.queue import Queue
+from fleet.runs.signed_scope import require_persona
 from fleet.runs.survey import why_idle
 from fleet.service.daemon import Daemon, see_through
 from fleet.service.follow import Followers
@@ -125,7 +126,12 @@ def make(  # noqa: PLR0913  the composition root
     readiness = Readiness(notifier, world.clock)
     run = partial(see_through, world, fixing)
     executor = Executor(world, personas, run, feed, ended=triggers.ended, beat=readiness.beat)
-    check = partial(load, bad_expectation=_compiled(options).check)
+    loaded = partial(load, bad_expectation=_compiled(options).check)
+
+    def check(path: Path) -> LoadedPersona:
+        _, profile = load_platform(world.platform.name, options.state)
+        return require_persona(world.config, world.platform, profile, loaded(path))
+
     more = (*more, ("proposals", ProposalWatch(fixing.upkeep).run))
     roll = PersonaWatcher(options.folders, personas, check, triggers, feed)
     standing = PersonaStanding(personas, roll.refused, triggers.upcoming)

@@ -30,7 +30,7 @@ from fleet.clock import Clock, SystemClock
 from fleet.config import FleetConfig, LiveConfig, Platform, SinkSection, key_file
 from fleet.config.files import beside
 from fleet.drivers.model.factory import model_key
-from fleet.errors import Unreachable
+from fleet.errors import ConfigError, Unreachable
 from fleet.events.sinks import sinking
 from fleet.events.stream import Reader
 from fleet.events.tracing import tracing
@@ -44,6 +44,7 @@ from fleet.runs.context import ChainSide, FleetContext, way_out
 from fleet.runs.driver_choice import configured_model
 from fleet.runs.fuzz_start import read_start
 from fleet.runs.signals import Signals
+from fleet.runs.signed_scope import note_refused, require_signed
 from fleet.store.dispatch.source import Embedded, Owner, Source
 from fleet.store.journal import Journal
 from fleet.store.location import store_place
@@ -110,6 +111,11 @@ async def wired(  # noqa: PLR0913  the composition root
     state, home, config, profile = fence.state, fence.home, fence.config, fence.platform
     signs = home == state
     live, signals, clock = LiveConfig(config), Signals(), clock or SystemClock()
+    try:
+        require_signed(config, profile, fence.profile, personas)
+    except ConfigError as error:
+        note_refused(home, profile.name, error)
+        raise
     async with AsyncExitStack() as stack:
         keys = Keys(
             identity=load_key(key_file(config, "identity", state)) if signs and profile.signs else None,

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from fleet.broker.pace import HostPace, SharedTurns
 from fleet.broker.rpc_policy import METHODS, Denied
 from fleet.config import Platform
+from fleet.config.never_hosts import everybodys
 from fleet.config.platform import FOREIGN_RATE
 from fleet.config.ranges import METADATA, NO_RANGES, AddressRanges
 from fleet.config.scope import NO_HOSTS, HostCare
@@ -95,6 +96,8 @@ class EgressPolicy:
     request_s: float = 30.0
     resolve: Resolver | None = None
     """Instead of the machine's resolver."""
+    names: Resolver | None = None
+    """Instead of the names that the machine's resolver knows."""
     act_paths: tuple[EgressTarget, ...] = ()
     """Where pages may be changed: each path, and all below it."""
     mcp: tuple[EgressTarget, ...] = ()
@@ -167,6 +170,8 @@ class EgressPolicy:
         url = f"{target.origin.scheme}://{target.origin.authority}{target.path}"
         if entry := self.never_places.match(url):
             raise Denied("never", f"{entry} is on web.never of the profile, which no rung lifts")
+        if why := everybodys(url, target.origin.port):
+            raise Denied("never", f"{why}: no profile and no rung lifts that")
         if not self.lists(target.origin):
             raise Denied("host", f"egress denied by broker: {target.origin.host}:{target.origin.port}")
         reading = method in SAFE or self._reads(method, target, body)
@@ -214,7 +219,17 @@ class EgressPolicy:
             raise Denied("address", f"{origin.host} has an address outside of web.ranges of the profile")
         if any(map(self.never_places.has_address, found)):
             raise Denied("never", f"{origin.host} has an address that is on web.never of the profile")
+        for name in await self._other_names(origin):
+            alias = f"{origin.scheme}://{name}/"
+            if self.never_places.match(alias) or everybodys(alias):
+                raise Denied("never", f"{origin.host} is another name of {name}, which nothing asks")
         return found
+
+    async def _other_names(self, origin: Origin) -> tuple[str, ...]:
+        """What a host is called in the end, by the aliases (CNAME) of its name."""
+        if _is_localhost(origin.host) or _literal(origin.host) is not None:
+            return ()
+        return await (self.names or (system_names if self.resolve is None else _no_names))(origin)
 
     async def turn(self, origin: Origin) -> float:
         """Wait for a request's turn at this host, all faces being one; the seconds. Denied without one."""
@@ -366,6 +381,23 @@ async def system_resolver(origin: Origin) -> tuple[str, ...]:
     except OSError:
         raise Denied("unreachable", f"{origin.host}: {NO_NAME}", status=502) from None
     return tuple(dict.fromkeys(str(info[4][0]) for info in infos))
+
+
+async def system_names(origin: Origin) -> tuple[str, ...]:
+    """The last of a name's aliases, as the system's resolver says; none without one."""
+    loop = asyncio.get_running_loop()
+    try:
+        infos = await loop.getaddrinfo(
+            origin.host, origin.port, type=socket.SOCK_STREAM, flags=socket.AI_CANONNAME
+        )
+    except OSError:
+        return ()
+    found = dict.fromkeys(str(info[3]).lower().rstrip(".") for info in infos if info[3])
+    return tuple(name for name in found if name != origin.host)
+
+
+async def _no_names(_: Origin) -> tuple[str, ...]:
+    return ()
 
 
 def _literal(host: str) -> str | None:

@@ -85,6 +85,19 @@ def personal_sign(key: Secret, message: str) -> str:
     return "0x" + signature[:64].hex() + bytes([signature[64] + 27]).hex()
 
 
+def personal_signer(message: str, signature: str) -> str:
+    """The address whose key made an EIP-191 signature of this text, lower-case; "" for no signature."""
+    text = message.encode("utf-8")
+    digest = keccak256(b"\x19Ethereum Signed Message:\n%d" % len(text) + text)
+    try:
+        raw = bytes.fromhex(signature.removeprefix("0x"))
+        rid = raw[64] - 27 if raw[64] >= 27 else raw[64]
+        public = PublicKey.from_signature_and_message(raw[:64] + bytes([rid]), digest, hasher=None)
+    except (ValueError, IndexError):
+        return ""
+    return public_address(public)
+
+
 def auth_token(scope: str, key: Secret, ts: int, route: str = "") -> str:
     """A call token `<addr>:<ts>:<0xsig>` over `<scope>:<addr>:<ts>[:<route>]` (platform-facts 1.7)."""
     address = address_of(key)

@@ -112,6 +112,14 @@ class KeepSection(Section):
         return self
 
 
+class AuthoritySection(Section):
+    """Who signs what the fleet may do: profile, and personas of the operator's own (`fleet check scope`)."""
+
+    signers: tuple[Address, ...] = ()
+    """Addresses of their keys. Each must have signed the scope as it is, else nothing runs; a change of it
+    while the service runs sets STOP. Without any, nothing need be signed."""
+
+
 class HookSection(Section):
     """A webhook: senders that know its secret may deliver to `POST /hooks/<name>` (`triggers/hooks`)."""
 
@@ -259,6 +267,8 @@ class FleetConfig(Section):
     """Limits of all runs together on one day."""
     keep: KeepSection = KeepSection()
     """How long ended runs are kept."""
+    authority: AuthoritySection = AuthoritySection()
+    """Who signs what the fleet may do."""
     triage: TriageSection = TriageSection()
     """How triage keeps the log up to date."""
     hooks: dict[HookName, HookSection] = Field({}, json_schema_extra={"additionalProperties": False})

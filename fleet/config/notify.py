@@ -25,6 +25,7 @@ NoticeEvent = Literal[
     "instruction",
     "fence",
     "schedule",
+    "credential",
 ]
 EVENTS: tuple[NoticeEvent, ...] = get_args(NoticeEvent)
 SECRETS: Mapping[str, str] = {"urls_file": "notify", "secret_file": "notify-webhook"}

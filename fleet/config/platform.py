@@ -23,6 +23,7 @@ from fleet.config.agents import AgentName, AgentSection
 from fleet.config.authorisation import AuthorisationSection
 from fleet.config.compiler import CompilerSection
 from fleet.config.erc8004 import Erc8004Section
+from fleet.config.never_hosts import everybodys
 from fleet.config.ranges import METADATA, METADATA_NAMES, AddressRanges
 from fleet.config.scope import HostCare, HostSection, ScheduleSection
 from fleet.config.section import ActPath, Address, HttpUrl, Section, UrlPath, is_loopback
@@ -244,8 +245,11 @@ class WebSection(Section):
         return path
 
     @model_validator(mode="after")
-    def _no_metadata(self) -> Self:
+    def _never_asked(self) -> Self:
         for url in (self.site, self.face, self.proxy, *(f"http://{host}" for host in self.hosts)):
+            parts = urlsplit(url.replace("{name}", "x"))
+            if why := everybodys(parts.geturl(), parts.port or 0):
+                raise ValueError(f"{why}: no profile puts it in scope")
             if (host := host_of(url.replace("{name}", "x"))) in METADATA_HOSTS:
                 raise ValueError(f"{host} is a cloud's metadata service, which is never asked")
         return self

@@ -65,6 +65,9 @@ LEAVE_S = services.SETTLE_S + SETTLE_S
 WEATHER_S = 1.0
 MAINTAINED = "the excluded time is over, and the platform may be tested again"
 """What a person checks before tests go on after an excluded time."""
+SIGNED = "profile and personas are what the authority means, and signed: `fleet check scope`"
+"""What a person checks after the signed scope was changed under a running service."""
+SCOPE_EVERY_S = 60.0
 HUNG_S = 120.0
 """Seconds without a turn of the work loop after which the daemon is said to be degraded."""
 
@@ -99,6 +102,7 @@ class Daemon:
     again: bool = False
     _rung: str = ""
     _fault: str = ""
+    _scope_due: float = float("-inf")
     _lost: DaemonLost | None = None
 
     async def serve(self) -> None:
@@ -222,6 +226,8 @@ class Daemon:
                 await self.world.jail.cool()
             elif why := self._maintenance():
                 await self._pause("the schedule", why, MAINTAINED)
+            elif why := await self._tampered():
+                await self._pause("the fleet, whose signed scope was changed", why, SIGNED)
             if not self.readiness.draining:
                 paused = ", paused" if paused_now else ""
                 paused += f", degraded: {short}" if short else ""
@@ -234,6 +240,19 @@ class Daemon:
         schedule = self.world.platform.schedule
         one = schedule.maintenance(self.world.clock.now()) if schedule.resume == "person" else ""
         return f"schedule.excluded {one} begins, or goes on" if one else ""
+
+    async def _tampered(self) -> str:
+        """Why the scope on disk is not as it was signed, by a look each minute; "" while it is."""
+        now = self.world.clock.monotonic()
+        if not self.world.config.authority.signers or now < self._scope_due:
+            return ""
+        self._scope_due = now + SCOPE_EVERY_S
+        try:
+            await self.load_config()
+        except FleetError as error:
+            self.feed.publish(ConfigRefused(reason=str(error)))
+            return str(error)
+        return ""
 
     async def _pause(self, who: str, why: str, check: str) -> None:
         """Set STOP, and keep who did and why."""

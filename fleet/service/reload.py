@@ -6,6 +6,7 @@ from pathlib import Path
 
 from fleet.chain.node.rpc import Rpc
 from fleet.config import FleetConfig, Platform, load_fleet, load_platform
+from fleet.runs.signed_scope import require_signed
 from fleet.triggers.hooks.secret import hook_secrets
 
 
@@ -16,7 +17,8 @@ async def load_config(platform: str | None, state: Path, known: Platform) -> tup
     differs from the `known` one and whose chain does not answer or is another.
     """
     config = load_fleet()
-    profile, _ = load_platform(platform or config.platform, state)
+    profile, path = load_platform(platform or config.platform, state)
+    require_signed(config, profile, path)
     check_secrets(config, state)
     if profile != known:
         async with Rpc(profile.chain.rpc) as rpc:

@@ -350,6 +350,40 @@ async def test_with_ranges_only_what_resolves_into_one_is_dialled(where: str) ->
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("tenant.okta.com", "never"),
+        ("ADMIN.site.test.", "never"),
+        ("cdn.other.test", ""),
+    ],
+)
+async def test_a_host_that_is_another_name_of_what_nothing_asks_is_not_dialled(name: str, rule: str) -> None:
+    async def resolve(_: Origin) -> tuple[str, ...]:
+        return ("93.184.216.34",)
+
+    async def names(_: Origin) -> tuple[str, ...]:
+        return (name,)
+
+    policy = replace(EgressPolicy.of(profile(never=("admin.site.test",))), resolve=resolve, names=names)
+    origin = parse_target("https://site.test/").origin
+    if not rule:
+        assert await policy.addresses(origin) == ("93.184.216.34",)
+        return
+    with pytest.raises(Denied, match="is another name of") as caught:
+        await policy.addresses(origin)
+    assert caught.value.rule == rule
+
+
+def test_what_no_profile_puts_in_scope_is_refused_at_the_broker_before_anything_else() -> None:
+    policy = EgressPolicy.of(profile())
+    for url in ("https://api.stripe.com/", "https://site.test:5432/"):
+        with pytest.raises(Denied, match="no profile and no rung") as caught:
+            policy.check("GET", parse_target(url))
+        assert caught.value.rule == "never"
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize(("host", "dialled"), [("10.7.0.9", True), ("10.8.0.9", False), ("127.0.0.1", True)])
 async def test_an_address_in_the_profile_must_be_in_the_ranges_but_for_this_machine(
     host: str, dialled: bool

@@ -20,6 +20,8 @@ from fleet.chain.node.abi import FUNCTIONS
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import Role, TxRequest
 from fleet.clock import SystemClock
+from fleet.config import load_fleet
+from fleet.config.fleet import AuthoritySection
 from fleet.config.scope import ScheduleSection
 from fleet.errors import BudgetExceeded, Refused
 from fleet.events.daemon_events import Feed
@@ -263,3 +265,29 @@ async def test_tests_go_on_after_an_excluded_time_when_a_person_says_so(stand: S
     assert await weather(excluded=[today])
     halts = [json.loads(text) for text in (await stand.world.journal.facts(HALTS)).values()]
     assert [(one["act"], one["who"]) for one in halts] == [("stop", "the schedule")] * 2
+
+
+async def test_a_signed_scope_that_is_changed_stops_the_fleet(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon, state = stand.daemon, stand.up.state
+    signer = AuthoritySection(signers=("0x" + "ab" * 20,))
+
+    async def weather() -> str:
+        daemon._scope_due = float("-inf")
+        with anyio.move_on_after(WEATHER_S / 2):
+            await daemon._weather()
+        pause = stopped(state)
+        return pause.why if pause else ""
+
+    assert await weather() == ""
+    config = stand.up.state.parent / "config" / "fleet.toml"
+    config.write_text(f'[authority]\nsigners = ["{signer.signers[0]}"]\n')
+    assert await weather() == ""  # what is not in force yet is not watched
+    monkeypatch.setattr(stand.world.live, "_config", load_fleet().model_copy(update={"authority": signer}))
+    assert "there is no devnet.sig (the fleet, whose signed scope was changed" in await weather()
+    assert "and signed: `fleet check scope`" in await weather()
+    refused = [event for event in stand.up.events() if event.type == "config.refused"]
+    assert "the scope is not as it was signed" in refused[-1].reason
+    with pytest.raises(Refused):
+        resume(state)

@@ -380,16 +380,18 @@ class RunSession:
         """Record what a call answered, and what was heard meanwhile: a jail cannot say that itself."""
         if "heard" in result:
             result["heard"] = self._world.listener.heard(asked.args, asked.started)
+        masked = self._world.redactor.answer(asked.tool, result)
         self._stream.emit(
             ToolResponded(
                 call=asked.number,
                 call_id=asked.how.call_id,
                 tool=asked.tool,
                 is_error=not result["ok"],
-                result=self._world.redactor.answer(asked.tool, result),
+                result=masked,
                 seconds=round(seconds, 4),
             )
         )
+        self.sightings.shown(asked.tool, asked.args, result, masked)
         if (seen := self.sightings.answered(asked.number, asked.tool, asked.args, result)) is not None:
             self._stream.emit(seen)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -19,9 +21,12 @@ SIGHTED = "sighted:"
 """Prefix of the journal's facts, by platform, kind of notice and place: each is told once."""
 SLOW_MS = 100.0
 """Longest judgement of one request's scope that is not told."""
+STRANGERS = frozenset({"qa_fetch", "qa_browse", "qa_call", "qa_mcp"})
+"""Tools whose answers are another's words alone: those of `qa_account` have our own sessions."""
+_MASKED = re.compile(r"\[redacted:([a-z-]+)\]")
 MOST = 20
 """Places of one kind that a run keeps: a hostile page can name any number of them."""
-Kind = Literal["instruction", "fence"]
+Kind = Literal["instruction", "fence", "credential"]
 FENCES = frozenset({"scope", "never"})
 """Rules of the gate that a call breaks only by asking for what is not in scope."""
 
@@ -44,6 +49,15 @@ class Sightings:
         if not self.note("instruction", place, f"reads like an order to a machine ({signs}): {quote}"):
             return None
         return InstructionSeen(call=call, tool=tool, place=place, signs=sighting.signs, quote=quote)
+
+    def shown(self, tool: str, args: Mapping[str, Any], result: object, masked: object) -> None:
+        """What an answer shows that looks like a credential: a leak, or a bait. Masked, and never used."""
+        if tool not in STRANGERS or result == masked:
+            return
+        kinds = Counter(_MASKED.findall(json.dumps(masked))) - Counter(_MASKED.findall(json.dumps(result)))
+        if kinds:
+            what = f"shows what looks like a credential ({', '.join(sorted(kinds))}): masked, and never used"
+            self.note("credential", target_of(tool, args), what)
 
     def refused(self, rule: str, place: str, why: str) -> None:
         """A call that the gate refused."""

@@ -137,11 +137,18 @@ def of_accounts(state: NoticeState, missing: Mapping[str, str], platform: str, n
     return state.noting(found, unaccounted=tuple(sorted(missing)))
 
 
+_SIGHTINGS: Mapping[str, NoticeEvent] = {
+    "fence": "fence",
+    "instruction": "instruction",
+    "credential": "credential",
+}
+
+
 def of_sightings(state: NoticeState, found: Mapping[str, str], platform: str, now: str) -> NoticeState:
     """Orders to machines and requests out of scope, by `KIND:PLACE`, each once."""
     told = [
         Notice(
-            event="fence" if key.startswith("fence:") else "instruction",
+            event=_SIGHTINGS[key.partition(":")[0]],
             text=inert(f"{platform}, {what}"),
             at=now,
         )

@@ -39,6 +39,7 @@ GROUPS: Mapping[NoticeEvent, str] = MappingProxyType(
         "instruction": "notices",
         "fence": "notices",
         "schedule": "notices",
+        "credential": "notices",
     }
 )
 """Events that share a message."""
