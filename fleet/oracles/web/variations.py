@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
-from urllib.parse import quote, quote_plus, unquote, unquote_plus, urlsplit
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, unquote_plus, urlsplit
 
 from fleet.oracles.echoes import family, host
 from fleet.oracles.model import Exchange
@@ -16,6 +16,7 @@ from fleet.oracles.model import Exchange
 _UNSENT = frozenset({"canary", "repeat", "control", "alive"})
 """Arguments that no platform sees."""
 
+FORM = "application/x-www-form-urlencoded"
 _CLIMBS = re.compile(r"(?i)//|\.\.|%(?:25)?(?:2e|2f|5c)")
 """What the path of a link does not have: an empty segment, dots that go up, separators that are encoded."""
 
@@ -126,12 +127,16 @@ def inputs(args: Mapping[str, Any]) -> dict[Place, str]:
     """Every input of a call with its value, decoded."""
     scheme, netloc, path, query, _ = urlsplit(str(args.get("url", "")))
     found: dict[Place, str] = {("host", ""): f"{scheme}://{netloc}"}
-    found |= {("path", str(at)): unquote(part) for at, part in enumerate(path.split("/"))}
+    for at, part in enumerate(path.split("/")):
+        name, named, text = unquote(part).partition("=")
+        found |= {("path", f"{at}"): text, ("name", f"{at}"): name} if named else {("path", f"{at}"): name}
     for pair in query.split("&"):
         name, _, text = pair.partition("=")
         found["parameter", unquote_plus(name)] = unquote_plus(text)
+    form = args.get("body_type") == FORM
+    found |= {("field", name): text for name, text in parse_qsl(args["body"], True)} if form else {}
     for name, value in args.items():
-        if name == "url" or name in _UNSENT:
+        if name == "url" or name in _UNSENT or (form and name == "body"):
             continue
         kind = {"headers": "header", "fields": "field"}.get(name)
         if kind and isinstance(value, Mapping):

@@ -237,6 +237,7 @@ ATTACKS: tuple[Attack, ...] = (
 """In order of worth."""
 NAMED: tuple[tuple[re.Pattern[str], tuple[Attack, ...]], ...] = (
     (_ORDERS, (_condition, _quote)),
+    (re.compile(r"(?i)next|redirect|return|continue|dest|callback|forward|goto|ur[il]\Z"), (_redirect,)),
     (
         re.compile(
             r"(?i)ur[il]\Z|href|link|src|hook|feed|proxy|remote|fetch|target|endpoint|server|host|image|avatar"
@@ -244,7 +245,6 @@ NAMED: tuple[tuple[re.Pattern[str], tuple[Attack, ...]], ...] = (
         ),
         (_listened,),
     ),
-    (re.compile(r"(?i)next|redirect|return|continue|dest|callback|forward|goto|ur[il]\Z"), (_redirect,)),
     (re.compile(r"(?i)file|path|folder|dir\Z|page|template|document|include|attachment"), (_climb,)),
     (re.compile(r"(?i)\A(?:q|query|search|term|filter|where|keyword)\Z"), (_script, _quote, _condition)),
     (

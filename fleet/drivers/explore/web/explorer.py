@@ -77,14 +77,14 @@ class WebExplorer:
 
     def __init__(self, context: ExplorerContext, chance: Random, state: Mapping[str, Any]) -> None:
         seed = f"{chance.getrandbits(64):016x}"
-        self.map, self._compared = SiteMap.of(context.platform, seed), ""
+        self.map, self._compared = SiteMap.of(context.platform, seed, acts=context.acts), ""
         try:
             if state.get("version") == VERSION:
                 self.map.restore(state)
                 self._compared = str(state["compared"])
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             _LOG.warning("the web explorer begins again: its state cannot be read: %r", error)
-            self.map, self._compared = SiteMap.of(context.platform, seed), ""
+            self.map, self._compared = SiteMap.of(context.platform, seed, acts=context.acts), ""
         self._next: deque[Question] = deque(self._remembered(chance))
         """Questions that an answer led to, and those for which a batch had no room."""
         self._flying: set[str] = set()

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, fields
 from itertools import islice
 from random import Random
 from typing import Any, get_args
-from urllib.parse import unquote_plus
+from urllib.parse import quote, unquote_plus
 
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.documents.routes import Examples
 from fleet.drivers.explore.web import attacks
-from fleet.drivers.explore.web.points import Kind, Point
+from fleet.drivers.explore.web.points import Kind, Point, encoded
+from fleet.oracles.web.variations import FORM
 from fleet.personas.model import Step
 from fleet.personas.needs import step_needs
 from sandbox import strict_json
@@ -22,7 +23,23 @@ TOOL = "qa_fetch"
 MAX_INPUTS = 400
 MAX_PLAIN = 80
 """Pages whose own questions are asked."""
-GUESSED = ("q", "name", "id", "page", "lang", "redirect", "next", "url", "file")
+GUESSED = (
+    *("q", "name", "id", "page", "lang", "redirect", "next", "url", "file"),
+    *(
+        "path",
+        "location",
+        "target",
+        "host",
+        "src",
+        "view",
+        "template",
+        "callback",
+        "cmd",
+        "text",
+        "sort",
+        "user",
+    ),
+)
 """Parameters that a page may read without a link or a document that says so."""
 HEADERS = ("x-forwarded-host", "referer", "accept-language", "user-agent")
 UNKNOWN = "qa-unknown-name"
@@ -49,6 +66,18 @@ class BodyField(Point):
 
     def step(self, value: str, **more: object) -> Step:
         return Point.step(self, value, **more, fields={name: parsed(text, "") for name, text in self.others})
+
+
+@dataclass(frozen=True, slots=True)
+class FormField(Point):
+    """A field of a form that is sent by POST, beside the `others`, as a browser encodes them."""
+
+    others: tuple[tuple[str, str], ...] = ()
+
+    def step(self, value: str, **more: object) -> Step:
+        pairs = (*self.others, (self.name, value))
+        body = "&".join(f"{quote(name, safe='')}={encoded(text)}" for name, text in pairs)
+        return Point.step(self, value, **more, body=body, body_type=FORM)
 
 
 @dataclass(slots=True)
@@ -160,7 +189,7 @@ class Inputs:
         for one in self.all.values():
             rows.append([one.url, one.template, one.depth, one.good, one.fresh])
             if point := one.point:
-                others = point.others if isinstance(point, BodyField) else ()
+                others = point.others if isinstance(point, BodyField | FormField) else ()
                 pairs = [list(pair) for pair in others]
                 rows[-1] += [point.kind, point.name, point.value, point.method, pairs]
         return rows
@@ -173,9 +202,12 @@ class Inputs:
                 if kind not in get_args(Kind):
                     raise ValueError(f"{kind!r} is not a kind of input")
                 given: tuple[str, Any, str, str, str] = (str(url), kind, name, value, method)
+                others = tuple((str(a), str(b)) for a, b in rest[4])
                 made = (
-                    BodyField(*given, tuple((str(a), str(b)) for a, b in rest[4]))
-                    if rest[4]
+                    FormField(*given, others)
+                    if kind == "form"
+                    else BodyField(*given, others)
+                    if others
                     else Point(*given)
                 )
                 self.point(made, str(template), good=bool(good))

@@ -8,17 +8,17 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 from fleet.personas.model import Step
 
-Kind = Literal["query", "path", "tail", "header", "field"]
+Kind = Literal["query", "path", "tail", "header", "field", "form"]
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One input: a query parameter, a path segment, what stands below a folder (a tail), a header, or a field
-    of a JSON body.
+    """One input: a query parameter, a path segment, what stands below a folder (a tail), a header, a field
+    of a JSON body, or one of a form.
 
     `url` is spelled with placeholders as in a repro (`{site}/search?q=moss`); `name` is the parameter, the
-    header or the field, for a path the number of the segment; `value` is what a benign caller sends there. A
-    tail is sent as it is written.
+    header or the field, for a path the number of the segment: of one like `file=moss` what stands behind the
+    sign is the value. `value` is what a benign caller sends there. A tail is sent as it is written.
     """
 
     url: str
@@ -47,16 +47,17 @@ class Point:
         scheme, netloc, path, query, fragment = urlsplit(self.url)
         if self.kind == "path":
             parts = path.split("/")
-            parts[int(self.name)] = _encoded(value)
+            name, named, _ = parts[int(self.name)].partition("=")
+            parts[int(self.name)] = f"{name}=" * bool(named) + encoded(value)
             return urlunsplit((scheme, netloc, "/".join(parts), query, fragment))
         pairs = [pair.partition("=") for pair in query.split("&") if pair]
         name = quote(self.name, safe="")
         kept = [(key, text) for key, _, text in pairs if key not in (name, self.name)]
-        query = "&".join(f"{key}={text}" for key, text in [*kept, (name, _encoded(value))])
+        query = "&".join(f"{key}={text}" for key, text in [*kept, (name, encoded(value))])
         return urlunsplit((scheme, netloc, path, query, fragment))
 
 
-def _encoded(value: str) -> str:
+def encoded(value: str) -> str:
     """A value percent-encoded, but for the platform's own site and the fleet's listener, which a repro spells
     as placeholders."""
     return quote(value, safe="").replace("%7Bsite%7D", "{site}").replace("%7Blistener%7D", "{listener}")

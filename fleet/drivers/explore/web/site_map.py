@@ -11,15 +11,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from fleet.config import Platform
 from fleet.drivers.explore.documents.routes import Examples, filled, holes, strings_of
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.pages import body_template
 from fleet.drivers.explore.port import Results
+from fleet.drivers.explore.state_changes import ends_or_spends
 from fleet.drivers.explore.web.frontier import Frontier, Page
-from fleet.drivers.explore.web.inputs import HEADERS, BodyField, Guess, Inputs, parsed
+from fleet.drivers.explore.web.inputs import HEADERS, BodyField, FormField, Guess, Inputs, parsed
 from fleet.drivers.explore.web.points import Kind, Point
 
 MISSING = "/qa-no-such-page"
@@ -34,6 +35,9 @@ COMMON = (
 MAX_ROUTES = 200
 MAX_FOLDERS = 12
 MAX_OLDER = 12
+_TOKEN = re.compile(r"(?=[^0-9]*[0-9])[\w+/=.:~-]{16,}")
+_SESSION = re.compile(r"(?i)csrf|xsrf|nonce|authenticity|viewstate|\btoken")
+_SECRET = re.compile(r"(?i)pass|pwd|secret|pin\b")
 _VERSION = re.compile(r"/v(\d{1,2})(?=/)")
 MAX_PARAMETERS = 12
 """Parameters taken from one URL or form."""
@@ -71,15 +75,19 @@ class SiteMap:
     asked: dict[str, int]
     bodies: dict[str, dict[str, str]] = field(default_factory=dict)
     folders: set[str] = field(default_factory=set)
+    acts: bool = False
+    """Whether forms may be sent."""
     older: set[str] = field(default_factory=set)
     """Documented paths as the version before would have them (OWASP API9:2023)."""
 
     @classmethod
-    def of(cls, platform: Platform, seed: str) -> Self:
+    def of(cls, platform: Platform, seed: str, *, acts: bool = False) -> Self:
         """That of a platform of which only the profile is known."""
         urls, known = OwnUrls(platform), Examples.of(platform)
         frontier = Frontier(names=set(known.names))
-        return cls(urls, known, frontier, Inputs(known, urls.origins, seed, platform.web.listens), {}, {})
+        return cls(
+            urls, known, frontier, Inputs(known, urls.origins, seed, platform.web.listens), {}, {}, acts=acts
+        )
 
     def path(self, url: str) -> str:
         """The template of a page without its query: what its inputs belong to."""
@@ -151,6 +159,9 @@ class SiteMap:
             self.known.name(url[6:].partition("}")[0])
         pairs = parse_qsl(url.partition("?")[2], keep_blank_values=True)
         self.points(url, tuple(("query", name, value) for name, value in pairs), good=True)
+        parts = urlsplit(url).path.split("/")
+        named = ((at - len(parts), part.partition("=")[2]) for at, part in enumerate(parts) if "=" in part)
+        self.points(url, tuple(("path", str(at), unquote(value) or "moss") for at, value in named), good=True)
         self._folder(url.partition("?")[0])
 
     def _folder(self, url: str) -> None:
@@ -180,6 +191,8 @@ class SiteMap:
                 body = {str(name)[:60]: str(said) for name, said in list(fields.items())[:MAX_PARAMETERS]}
                 key = f"{form.get('method')} {url}"
                 self.bodies[key] = body | self.bodies.get(key, {})  # documents may name other fields
+            elif url and form.get("method") == "POST" and not form.get("json"):
+                self._posted(url, {str(name)[:60]: str(value)[:60] for name, value in fields.items()})
             return
         given = {str(name)[:60]: str(value)[:60] for name, value in list(fields.items())[:MAX_PARAMETERS]}
         values = {name: value or self.known.choices(name)[0] for name, value in given.items()}
@@ -189,6 +202,20 @@ class SiteMap:
             )
             self.frontier.found(url)
             self.points(url, tuple(("query", name, value) for name, value in values.items()), good=False)
+
+    def _posted(self, url: str, given: Mapping[str, str]) -> None:
+        """A form that anybody may send: each field an input, but for what is a secret. One with a token of a
+        session is for an account's rows."""
+        tokens = any(_TOKEN.fullmatch(value) or _SESSION.search(name) for name, value in given.items())
+        if not self.acts or tokens or not self.urls.may_act(url) or ends_or_spends(urlsplit(url).path):
+            return
+        values = {
+            name: value or self.known.choices(name)[0] for name, value in list(given.items())[:MAX_PARAMETERS]
+        }
+        for name, value in values.items():
+            others = tuple((one, text) for one, text in values.items() if one != name)
+            if not _SECRET.search(name):
+                self.inputs.point(FormField(url, "form", name, value, "POST", others), self.path(url))
 
     def points(self, url: str, places: Places, *, good: bool) -> None:
         """Learn the inputs of a URL; `good`: it answers to these values."""
