@@ -19,12 +19,16 @@ _FOLDS = (
 )
 _UNDECODED = re.compile(r"%(?![0-9a-fA-F]{2})")
 """A `%` that stands for no byte (RFC 3986, 2.1)."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _KEY = re.compile(r"[0-9a-fA-F]{64}|PRIVATE")
 
 
 def gave(args: Mapping[str, Any], words: str) -> bool:
-    """Whether the call's arguments contain these words: an echo of them is not the platform's."""
-    return any(words in unquote(given) for given in strings(args))
+    """Whether the call's arguments contain these words: an echo of them is not the platform's, nor is one
+    without the control characters that a page leaves out."""
+    return any(
+        words in told for one in strings(args) for told in (unquote(one), _CONTROL.sub("", unquote(one)))
+    )
 
 
 def gave_key(args: Mapping[str, Any]) -> bool:

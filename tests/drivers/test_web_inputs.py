@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from fleet.config import Platform
-from fleet.drivers.explore.web.inputs import FORM, FormField
+from fleet.drivers.explore.web.inputs import FormField
 from fleet.drivers.explore.web.points import Point
 from fleet.drivers.explore.web.site_map import SiteMap
 from fleet.oracles.model import Exchange
-from fleet.oracles.web.variations import varied
+from fleet.oracles.web.variations import FORM, varied
 
 SITE = Platform.model_validate(
     {"name": "x", "web": {"site": "http://moss.example", "act_paths": ["{site}/open"]}}

@@ -310,3 +310,12 @@ def test_one_way_through_libraries_is_one_defect_whatever_page_shows_it() -> Non
     assert len({place(f"{{site}}/js/{at}x", _through(1, 2, 3)) for at in range(3)}) == 1
     assert place("{site}/a", _through(1, 2, 3)) != place("{site}/a", _through(1, 2, 4))
     assert place("{site}/a", _through(1, 2)) != place("{site}/b", _through(1, 2))
+
+
+@pytest.mark.parametrize(("shown", "leaks"), [("moss.woff", False), ("other.woff", True)])
+def test_a_path_that_was_sent_is_no_leak_without_its_null_byte_either(shown: str, leaks: bool) -> None:
+    """A page says which file it does not have, and leaves control characters out."""
+    url = "{site}/static/..%2F..%2Fetc%2Fmoss%00.woff"
+    result = {"status": 404, "text": f"no such file: /static/../../etc/{shown}"}
+    found = table.judge([Exchange("qa_fetch", {"url": url}, result)], Facts(site="http://h.test"))
+    assert ("trace" in [one.oracle for one in found]) is leaks
