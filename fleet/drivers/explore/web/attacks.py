@@ -238,18 +238,18 @@ ATTACKS: tuple[Attack, ...] = (
 NAMED: tuple[tuple[re.Pattern[str], tuple[Attack, ...]], ...] = (
     (_ORDERS, (_condition, _quote)),
     (re.compile(r"(?i)next|redirect|return|continue|dest|callback|forward|goto|ur[il]\Z"), (_redirect,)),
+    (re.compile(r"(?i)file|path|folder|dir\Z|page|template|document|include|attachment"), (_climb,)),
+    (re.compile(r"(?i)\A(?:q|query|search|term|filter|where|keyword)\Z"), (_script, _quote, _condition)),
+    (
+        re.compile(r"(?i)\A(?:cmd|command|exec|host|ip|domain|ping|expr|formula|calc)"),
+        (_command, _listened_command, _expression),
+    ),
     (
         re.compile(
             r"(?i)ur[il]\Z|href|link|src|hook|feed|proxy|remote|fetch|target|endpoint|server|host|image|avatar"
             r"|source|location|address"
         ),
         (_listened,),
-    ),
-    (re.compile(r"(?i)file|path|folder|dir\Z|page|template|document|include|attachment"), (_climb,)),
-    (re.compile(r"(?i)\A(?:q|query|search|term|filter|where|keyword)\Z"), (_script, _quote, _condition)),
-    (
-        re.compile(r"(?i)\A(?:cmd|command|exec|host|ip|domain|ping|expr|formula|calc)"),
-        (_command, _listened_command, _expression),
     ),
 )
 """What is asked first of inputs with such names: what people call an input says where its value goes."""
