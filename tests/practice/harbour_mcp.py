@@ -340,7 +340,8 @@ class Desk(BaseHTTPRequestHandler):
                 described = self._described({"supportedVersions": [NEW], "resultType": "complete"}) | named
                 return {key: one for key, one in described.items() if key != "serverInfo"}, {}
             found = self._done(method, params, "")
-            return found | {"resultType": "complete"}, {}
+            kept = {"ttlMs": 0, "cacheScope": "private"} if method.endswith(("/list", "/read")) else {}
+            return found | {"resultType": "complete"} | kept, {}
         if self.server.wire == "new":
             raise Wrong(-32022, "UnsupportedProtocolVersion", 400)
         if method == "initialize":
