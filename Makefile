@@ -13,7 +13,7 @@ JOBS   ?= 4
 # Version of the two images: the package's.
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
-.PHONY: apts practice setup jail-check image image-test wheel wheel-test targets demo picture test systemd docker safety-table soak crash race arc e2e fix night year platforms weather pythons model check format bench bench-findings bench-released bench-known bench-wild bench-first bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink lock clean
+.PHONY: apts practice setup jail-check image image-test wheel wheel-test targets demo picture test systemd docker safety-table soak crash race arc e2e fix night year platforms weather pythons model check format bench bench-findings bench-pages bench-released bench-known bench-wild bench-first bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink lock clean
 
 HELPER := sandbox/_build/forkserver.so
 
@@ -62,11 +62,12 @@ jail-check:
 demo: jail-check setup
 	@$(BIN)/fleet demo $(if $(KEEP),--open)
 
-# docs/worklist.png, which README shows: the page of a demo's worklist in the browser that is here.
+# docs/worklist.png and docs/pages/, which README and docs show: a demo's worklist and rooms in the browser that is here.
 picture: demo
 	@$(BIN)/fleet --demo items --html --offline >$(VENV)/worklist.html
 	@chromium-headless-shell --no-sandbox --hide-scrollbars --window-size=1000,620 --screenshot=docs/worklist.png \
 	  file://$(CURDIR)/$(VENV)/worklist.html
+	@DEMO_PICTURES=1 $(BIN)/python -m pytest -q tests/web/test_pictures.py
 
 test: jail-check setup
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
@@ -190,6 +191,10 @@ bench: setup
 	@missed=; for b in compile daemon events explore fetch fuzz_rate latency mirror posting runs scheduler startup triage; do \
 	  echo "== $$b"; $(BIN)/python -m bench.$$b || missed="$$missed $$b"; done; \
 	  test -z "$$missed" || { echo "bench: beyond a mark:$$missed" >&2; exit 1; }
+
+# The pages over 100 runs, 10,000 items and 1,000,000 entries, with 1,000 followers: minutes, most of them to fill it.
+bench-pages: setup
+	@$(BIN)/python -m bench.pages $(ARGS)
 
 # What the fleet finds on platforms made from templates, beside its peers: minutes for each seed.
 # ARGS="--seeds 1-3 --rounds 2 --peers none --write"; `--help` names the others.

@@ -159,13 +159,13 @@ def libraries(place: Place) -> list[str]:
     return [name for name in told if name.partition(".")[0] not in others]
 
 
-def daemon(place: Place, *options: str) -> Started:
-    """`fleet up`, ready once it says so."""
+def daemon(place: Place, *options: str, words: Sequence[str] = ()) -> Started:
+    """`fleet up` with these words, ready once it says so."""
     folder = place.state.parent
     with manager(folder) as line, (folder / "up.log").open("wb") as log:
         started = time.perf_counter()
         process = subprocess.Popen(
-            [sys.executable, *options, "-m", "fleet.cli", "up", "--personas", str(place.personas)],
+            [sys.executable, *options, "-m", "fleet.cli", "up", "--personas", str(place.personas), *words],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

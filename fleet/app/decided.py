@@ -75,8 +75,7 @@ class Board:
             aliases = tuple(sorted(names.get(item, {name})))
             on_list = None if item in by_item else found
             subjects.append(Subject(item, name, aliases, row.surface, row.title, on_list))
-        decisions = known(await journal.decisions(platform), await _published(journal, state))
-        return cls(platform, tuple(subjects), decisions)
+        return cls(platform, tuple(subjects), await decisions_of(journal, platform, state))
 
     def subject(self, digits: str) -> Subject:
         """The item or finding whose fingerprint begins so; UsageError for none, and for several."""
@@ -187,6 +186,11 @@ async def record(state: Path, made: DecisionRow, title: str) -> None:
 
 def _same(one: DecisionRow) -> tuple[str, ...]:
     return one.kind, one.reason, one.severity, one.other, one.link
+
+
+async def decisions_of(journal: Journal, platform: str, state: Path) -> tuple[DecisionRow, ...]:
+    """Every decision about a platform, of the journal and of the log."""
+    return known(await journal.decisions(platform), await _published(journal, state))
 
 
 async def _published(journal: Journal, state: Path) -> Sequence[ItemRecord]:

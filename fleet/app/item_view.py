@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fleet.app import item_pages
-from fleet.app.decided import Board, words_of
+from fleet.app.decided import decisions_of, words_of
 from fleet.app.journal import known_journal
 from fleet.clock import minute
 from fleet.config import load_fleet
@@ -117,8 +117,8 @@ async def viewed(state: Path, item: WorklistItem, *, untrusted: bool) -> ItemVie
     platform = load_fleet().platform
     if (known := await known_journal(state)) is not None:
         async with known as journal:
-            runs = [row for row in await journal.findings() if not names.isdisjoint(row.names)]
-            decided = (await Board.read(journal, platform, state)).decisions
+            runs = await journal.findings_named(sorted(names))
+            decided = await decisions_of(journal, platform, state)
             if untrusted and not item.trusted and item.entry >= 0:
                 entries = await journal.entries(item.epoch)
                 planted = next((_planted(one.text) for one in entries if one.index == item.entry), "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,8 @@ from fleet.triage.outputs.document import WorklistDocument
 from fleet.triage.outputs.files import written
 from fleet.triage.outputs.period import PeriodFacts
 
+MOST_LATEST = 1_000
+"""Runs that coverage looks at."""
 MOST_RUNS = 100_000
 """Of a period."""
 
@@ -89,6 +91,27 @@ async def _audited(state: Path, journal: Journal, platform: str, runs: Sequence[
         return await audit_scope(state, journal, profile, [row.run_id for row in runs])
     except FleetError:
         return {}
+
+
+async def coverage_facts(
+    state: Path, platform: str, since: str, document: WorklistDocument, tools: Mapping[str, Collection[str]]
+) -> PeriodFacts:
+    """Of `period_facts` what the coverage by kind is made from; quicker."""
+    untested, runs = _of_profile(platform, state)[0], list[RunRow]()
+    if (opened := await known_journal(state)) is not None:
+        async with opened as journal:
+            runs = [row for row in await journal.runs(MOST_LATEST) if row.platform == platform]
+            untested += await _not_tested(journal, platform)
+    return PeriodFacts(
+        platform=platform,
+        version=__version__,
+        since=since,
+        until="",
+        items=(*document.items, *document.closed),
+        tools=tools,
+        runs=[row for row in runs if (row.ended or row.created) >= since],
+        untested=untested,
+    )
 
 
 async def _interventions(journal: Journal, since: str) -> list[dict[str, str]]:

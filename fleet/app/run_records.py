@@ -31,11 +31,12 @@ async def latest(folder: Path, limit: int) -> list[dict[str, Any]]:
     if (known := await known_journal(folder)) is None:
         return []
     async with known as journal:
-        found = []
-        for row in await journal.runs(limit):
-            states = [one.state for one in await journal.findings(row.run_id)]
-            seen = sum(one in FOUND for one in states)
-            unproven = sum(one not in FOUND and one != "dropped" for one in states)
+        found, rows = [], await journal.runs(limit)
+        by_run = await journal.states_of([row.run_id for row in rows])
+        for row in rows:
+            states = by_run[row.run_id]
+            seen = sum(count for state, count in states.items() if state in FOUND)
+            unproven = states.total() - seen - states["dropped"]
             groups = coverage(folder / "runs" / row.run_id, row.run_id, row.outcome)
             others = ("not_applicable", *NOT_PROBES)
             applicable = sum(len(rows) for group, rows in groups.items() if group not in others)

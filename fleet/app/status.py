@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -33,7 +32,7 @@ from fleet.store.location import shown, store_place
 from fleet.store.rows import MISSING, fields_of
 from fleet.store.tables.units import FLEET
 from fleet.text import clean
-from fleet.triage.items.unproven import beside, proving, unproven
+from fleet.triage.items.unproven import BACK, beside, proving, unproven
 from fleet.triage.outputs.digest import GROUPS, STRANGERS, daily_digest
 from fleet.triage.outputs.document import WorklistDocument, WorklistHeader
 
@@ -149,7 +148,6 @@ async def _of_journal(
     journal: Journal, snapshot: JournalSnapshot, since: str, names: Collection[str]
 ) -> dict[str, Any]:
     """The fields of NO_JOURNAL; `names` are the personas in use."""
-    rows = await journal.findings()
     return {
         "reachable": asdict(snapshot.reachable),
         "waiting": snapshot.waiting,
@@ -162,7 +160,7 @@ async def _of_journal(
         "runs": [fields_of(row) for row in await journal.runs(limit=10)],
         "outcomes": await journal.outcomes(since),
         "skips": [asdict(row) for row in await journal.skips(limit=5)],
-        "findings": Counter(row.state for row in rows),
+        "findings": (await journal.states_of())[""],
         "outages": await open_outages(journal),
         "missing": await missing_entries(journal),
         "failing": [
@@ -187,8 +185,8 @@ async def _on_their_way(
     journal: Journal, platform: str, document: WorklistDocument
 ) -> dict[str, list[dict[str, Any]]]:
     """The fields of ON_THEIR_WAY: what the list as it is written does not have."""
-    rows, decisions = await journal.findings(), await journal.decisions(platform)
     now, items, entries = datetime.now(UTC), document.items, document.as_of.entries
+    rows, decisions = await journal.on_their_way(iso(now - BACK)), await journal.decisions(platform)
     return {
         field: [asdict(one) for one in beside(of(rows, decisions, now), items, entries)]
         for field, of in ON_THEIR_WAY.items()

@@ -4,7 +4,8 @@ uvicorn counts the connections of all its sockets together and waits without lim
 client on the port would close the unix socket too. Here each listener has its own limit, and a head has a
 deadline. At the limit the address with most connections makes room: by the one that has been silent longest,
 else by the oldest that does not read its answers, else, for a caller with fewer, by its oldest one at work. A
-connection has a limited number of requests, so that pipelining keeps no place.
+connection has a limited number of requests, so that pipelining keeps no place. A follower of the pages takes
+none of these places: the page limits how many there are, and the connection closes with its stream.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from fleet.service.follow import CHANGES
 
 CONNECTIONS = 64
 """Most connections at a time, per listener."""
@@ -76,6 +79,7 @@ class PageConnection(H11Protocol):
         self._life: asyncio.TimerHandle | None = None
         self._head: asyncio.TimerHandle | None = None
         self._answered = 0
+        self._follows = False
 
     @property
     def address(self) -> str:
@@ -86,6 +90,11 @@ class PageConnection(H11Protocol):
     def is_unread(self) -> bool:
         """Whether its client leaves answers unread, so that no more can be written."""
         return self.flow is not None and self.flow.write_paused
+
+    @property
+    def _is_asked(self) -> bool:
+        """Whether a request is being handled."""
+        return self.cycle is not None and not self.cycle.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -106,10 +115,13 @@ class PageConnection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
+        if self._is_asked and self.scope["path"] == CHANGES and not self._follows:
+            self._follows = True
+            self._listener.leave(self)
         self._watch()
 
     def on_response_complete(self) -> None:
-        self._answered += 1
+        self._answered = REQUESTS if self._follows else self._answered + 1
         if self._answered >= REQUESTS and not self.transport.is_closing():
             self.transport.close()  # what is written still goes out
         super().on_response_complete()
@@ -117,7 +129,7 @@ class PageConnection(H11Protocol):
 
     def _watch(self) -> None:
         """The head's deadline runs while no request is handled; half a head does not reset it."""
-        waits = self.cycle is None or self.cycle.response_complete
+        waits = not self._is_asked
         if waits and self._head is None and not self.transport.is_closing():
             self._listener.silent[self] = None
             self._head = self.loop.call_later(self._limits.head_s, self.transport.abort)

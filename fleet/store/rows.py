@@ -27,6 +27,9 @@ TRIAL = "trial"
 NEWS: tuple[FindingState, ...] = ("posted", "confirmed", "flaky", "unverified")
 """States of findings that count as new. `repeated` and `dropped` do not."""
 
+MOVING: tuple[FindingState, ...] = ("raised", "unverified", "confirmed", "posting")
+"""States of findings that something is still to be done about."""
+
 MISSING = "entries.missing."
 """Fact by platform: posted entries that are not on the chain now (`count`, `since`, `fate`); "" for none."""
 READ_BLOCKS = "triage.read."

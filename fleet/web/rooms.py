@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from fleet.app.decided import own_addresses
 from fleet.app.item_view import find, viewed
 from fleet.app.journal import from_journal, known_journal
 from fleet.app.outages import days_down
+from fleet.app.period_facts import coverage_facts
 from fleet.app.run_records import asked_by, latest
 from fleet.app.status_words import COSTS, cost, details, health
 from fleet.broker.egress_read import refused
@@ -42,6 +43,7 @@ from fleet.triage.items.decisions import fold
 from fleet.triage.items.rank import SURFACES
 from fleet.triage.items.unproven import WAITS
 from fleet.triage.items.worklist import WorklistItem
+from fleet.triage.outputs import period
 from fleet.triage.outputs.digest import GROUPS
 from fleet.triage.outputs.document import WorklistDocument, sentence
 from fleet.triage.outputs.selection import STATES, Selection, moment
@@ -55,6 +57,9 @@ OWN_WORDS = "In the words of a probe"
 """Heading of the items that have no kind."""
 GROUP_WORDS = {"new": "new", "fixed": "fixed", "regressed": "back", "still": "still open"}
 
+COVERED = timedelta(days=30)
+"""What is covered: by runs of this time."""
+
 Data = dict[str, Any]
 
 
@@ -64,6 +69,13 @@ async def now_page(sources: Sources) -> Data:
     severities = Counter(item.severity for item in document.items)
     waits = sources.waits
     words = f"the daemon waits for {waits}." if waits else health(data)
+    yesterday = iso(datetime.fromisoformat(data["at"]) - timedelta(days=1))[:10]
+
+    async def spent(journal: Journal) -> dict[str, int]:
+        return (await journal.spent_today(yesterday))[FLEET]
+
+    nothing: dict[str, int] = {}
+    before = await from_journal(sources.state, spent, nothing)
     return {
         "data": data,
         "state": _state(data, waits),
@@ -74,6 +86,7 @@ async def now_page(sources: Sources) -> Data:
         "news": [(GROUP_WORDS[name], data["digest"][name]) for name in GROUPS if name != "still"],
         "held": [one for one in data["proving"] if one["why"] == WAITS],
         "costs": [cost(data["today"][FLEET], unit) for unit in COSTS],
+        "yesterday": [amount(unit, before[unit]) for unit in COSTS if before.get(unit)],
         "lines": list(sources.live.lines)[::-1],
         "list_words": sentence(document.as_of),
     }
@@ -300,8 +313,19 @@ async def platform_page(sources: Sources) -> Data:
         )
         if any(groups.values()):
             rows.append({"row": row, "groups": groups})
+    tools = {name: one.persona.tools for name, one in sources.personas.items()}
+    since = iso(datetime.now(UTC) - COVERED)
+    facts = await coverage_facts(sources.state, data["platform"], since, document, tools)
+    by_status: dict[str, list[Data]] = {name: [] for name in ("shown", "healthy", "partial", "not asked")}
+    for one in await to_thread.run_sync(
+        list, period.coverage(facts, [i for i in document.items if i.trusted])
+    ):
+        by_status[one["status"]].append(one)
+    open_ = Counter(item.severity for item in document.items if item.trusted)
+    grave = sum(open_[name] for name in period.GRAVE)
     told = {"data": data, "parts": parts, "coverage": rows, "kinds": _by_kind(document), "days": days}
-    return told | {"plots": plots(past)}
+    told |= {"by_status": by_status, "posture": period.posture(sum(open_.values()), grave)}
+    return told | {"plots": plots(past), "covered_days": COVERED.days}
 
 
 def _by_kind(document: WorklistDocument) -> list[tuple[Kind, int, int]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
@@ -27,7 +28,7 @@ from fleet.events.daemon_events import DaemonEvent
 from fleet.events.model import Event
 from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
-from fleet.service.follow import EventStream
+from fleet.service.follow import CHANGES, EventStream
 from fleet.service.http_server import LOCAL, host_of
 from fleet.service.ingress import AskForRun
 from fleet.text import line
@@ -38,8 +39,8 @@ from fleet.web.sources import Sources
 
 STAY_S = 20.0
 """Seconds that a follower stays before it connects again: shorter than the longest life of a connection."""
-CROWD = 24
-"""Followers at a time; the other connections are for pages."""
+CROWD = 1_000
+"""Most followers at a time; fewer where a quarter of the files that this process may open is fewer."""
 AGAIN_MS = 1_000
 FORM = 8_192
 """Most bytes of a form."""
@@ -136,7 +137,7 @@ class _Site:
         return [
             *(Route(path, partial(self._room, name, gather), methods=["GET"]) for path, name, gather in told),
             Route("/static/{name}", self._static, methods=["GET"]),
-            Route("/changes", self._changes, methods=["GET"]),
+            Route(CHANGES, self._changes, methods=["GET"]),
             *(
                 Route(path, partial(self._form, act), methods=["POST"])
                 for path, act in (
@@ -268,11 +269,17 @@ class _Site:
         if refusal := self._stranger(request):
             return refusal
         followers = self._sources.live.followers
-        if len(followers) >= CROWD:
+        if len(followers) >= _places():
             return PlainTextResponse("too many followers already\n", status_code=429, headers=dict(HEADERS))
         follower = Follower()
         followers.add(follower)
         return EventStream(_messages(follower), partial(followers.discard, follower), HEADERS)
+
+
+def _places() -> int:
+    """How many may follow: they must not use up what the runs need."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return CROWD if files == resource.RLIM_INFINITY else min(CROWD, files // 4)
 
 
 async def _messages(follower: Follower) -> AsyncGenerator[str, None]:

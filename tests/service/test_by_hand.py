@@ -8,6 +8,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx
 import pytest
 import typer
@@ -225,7 +226,10 @@ async def test_a_probe_is_tried_and_a_run_is_replayed_by_the_page_and_by_command
         first = await send("/personas", "/personas/qa-looks/start")
         tried = await send("/personas", "/personas/qa-looks/start", probe="look-1")
         again = await send(f"/runs/{first}", f"/runs/{first}/replay")
-        page = (await client.get(f"/runs/{again}")).text
+        page = ""
+        with anyio.fail_after(30):
+            while "to compare" not in page:  # the row ends after its footer
+                page = (await client.get(f"/runs/{again}")).text
         assert f'Compared with run <a href="/runs/{first}">' in page
         assert "<b>0 different</b>, 0 not to compare" in page
         told = up.fleet("runs", "replay", first, "--json")

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from fleet.errors import UsageError
 from fleet.store.journal import Journal
-from fleet.store.rows import FindingRow, FindingState
+from fleet.store.rows import TRIAL, FindingRow, FindingState
+from tests.doubles.journal import new_run
 
 pytestmark = pytest.mark.anyio
 Queue = Callable[..., Awaitable[bool]]
 FP = "0123456789ab"
+OLD, NEW = "2026-11-20T00:00:00Z", "2026-11-28T00:00:00Z"
 
 
 def _finding(run_id: str = "r1", **fields: object) -> FindingRow:
@@ -90,3 +94,28 @@ async def test_mistakes_are_named(journal: Journal, queue: Queue) -> None:
         await journal.set_finding("r1", FP, probe="x", surface="y")
     with pytest.raises(UsageError, match="no such run"):
         await journal.add_finding(_finding("nope"))
+
+
+async def test_what_a_page_reads_is_part_of_what_there_is(journal: Journal, queue: Queue) -> None:
+    await journal.trigger(
+        new_run("tried", "qa-smoke", key="t", platform="devnet", trigger=TRIAL, budget={"calls": 5})
+    )
+    rows: tuple[tuple[str, str, FindingState, str, dict[str, Any]], ...] = (
+        ("r1", "aa" * 6, "raised", OLD, {}),
+        ("r2", "aa" * 6, "posted", OLD, {"known_as": ["ee" * 6]}),
+        ("r2", "bb" * 6, "posted", OLD, {"why": "ee" * 6}),
+        ("r3", "cc" * 6, "dropped", NEW, {}),
+        ("tried", "dd" * 6, "raised", NEW, {"known_as": ["ee" * 6]}),
+    )
+    for run, name, state, at, data in rows:
+        await queue(run)
+        row = FindingRow(run_id=run, fingerprint=name, title="t", at=at, data=data)
+        await journal.add_finding(replace(row, state=state))
+    assert await journal.states_of() == {"": {"raised": 1, "posted": 2, "dropped": 1}}
+    by_run = await journal.states_of(["r2", "tried", "none"])
+    assert by_run == {"r2": {"posted": 2}, "tried": {"raised": 1}, "none": {}}
+    moving = [(row.run_id, row.fingerprint[:2]) for row in await journal.on_their_way(NEW)]
+    assert moving == [("r1", "aa"), ("r2", "aa"), ("r3", "cc")]
+    named = [row.run_id for row in await journal.findings_named(["ee" * 6, "cc" * 6])]
+    assert named == ["r2", "r3"]  # a word of `why` is no name
+    assert await journal.findings_named([]) == []

@@ -111,11 +111,14 @@ class Tab:
             code = {"Enter": 13, "Tab": 9}.get(key, 0)
             self.ask("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **text)
 
-    def picture(self, path: Path) -> None:
-        """The whole page as PNG."""
+    def picture(self, path: Path, most: int = 6_000) -> None:
+        """The page from its top, as PNG or WebP; `most` pixels high."""
         size = self.ask("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 6_000), "scale": 1}
-        shot = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], most), "scale": 1}
+        form: dict[str, Any] = (
+            {"format": "webp", "quality": 75} if path.suffix == ".webp" else {"format": "png"}
+        )
+        shot = self.ask("Page.captureScreenshot", captureBeyondViewport=True, clip=clip, **form)
         path.write_bytes(base64.b64decode(shot["data"]))
 
 

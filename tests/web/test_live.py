@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import resource
+from contextlib import AsyncExitStack
+
 import anyio
 import anyio.lowlevel
+import httpx
 import pytest
 
 from fleet.events.daemon_events import PersonaAdded
 from fleet.events.model import Footer, Header, ToolRequested
+from fleet.service.connections import CONNECTIONS
+from fleet.service.http_server import listen
+from fleet.service.listeners import loopback
 from fleet.web import site
 from fleet.web.live import LATEST, Follower, LiveState
 from tests.web.conftest import AT, Served
@@ -76,3 +84,40 @@ async def test_changes_are_events_and_a_place_is_given_back(
     assert "event: change\ndata: " in answer.text
     assert "persona qa-1 added" in answer.text
     assert live.followers == set()
+
+
+async def test_followers_take_no_place_of_the_pages_and_leave_with_their_stream(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site, "STAY_S", 600.0)
+    line, live = loopback(0), served.pages._live
+    line.listen()
+    port = line.getsockname()[1]
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(listen, served.app, [line])
+        async with AsyncExitStack() as stack:
+            crowd = []
+            for _ in range(CONNECTIONS + 6):  # each follows before the next one connects
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                stack.callback(writer.close)
+                writer.write(b"GET /changes HTTP/1.1\r\nhost: localhost\r\n\r\n")
+                await reader.readuntil(b"retry: ")
+                crowd.append(reader)
+            assert len(live.followers) == CONNECTIONS + 6
+            async with httpx.AsyncClient() as client:
+                assert (await client.get(f"http://127.0.0.1:{port}/log")).status_code == 200
+            told(live, 1)
+            for reader in crowd:
+                await reader.readuntil(b"persona qa-1 added")
+            monkeypatch.setattr(site, "STAY_S", 0.2)
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            stack.callback(writer.close)
+            writer.write(b"GET /changes HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            assert (await reader.read()).endswith(b"0\r\n\r\n")  # and the connection ends with it
+        tasks.cancel_scope.cancel()
+
+
+def test_few_files_mean_few_followers(monkeypatch: pytest.MonkeyPatch) -> None:
+    for files, places in ((1_024, 256), (65_536, site.CROWD), (resource.RLIM_INFINITY, site.CROWD)):
+        monkeypatch.setattr(resource, "getrlimit", lambda _, files=files: (files, files))
+        assert site._places() == places

@@ -18,12 +18,13 @@ from fleet.app.outages import line_of, open_outages
 from fleet.cli.completion import completed_from
 from fleet.cli.console import DryRun, Json, few_digits, note, put, run, state, table
 from fleet.cli.items import fresh
+from fleet.clock import iso
 from fleet.errors import Unreachable, UsageError
 from fleet.severity import WEIGHTS
 from fleet.store.journal import Journal
 from fleet.text import clean, counted
 from fleet.triage.items.rank import SURFACES
-from fleet.triage.items.unproven import beside, proving, unproven
+from fleet.triage.items.unproven import BACK, beside, proving, unproven
 from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.document import ListedOutage, WorklistDocument, as_of, audited, standing
 from fleet.triage.outputs.files import written
@@ -206,7 +207,8 @@ async def _known(document: WorklistDocument, journal: Journal) -> WorklistDocume
         ListedOutage(**one | {"targets": tuple(one["targets"])}) for one in await open_outages(journal)
     )
     decisions = await journal.decisions(document.platform)
-    rows, now = await journal.findings(), datetime.now(UTC)
+    now = datetime.now(UTC)
+    rows = await journal.on_their_way(iso(now - BACK))
     items, entries = document.items, document.as_of.entries
     left, seen = (beside(of(rows, decisions, now), items, entries) for of in (unproven, proving))
     return replace(document, outages=outages, unproven=left, proving=seen)

@@ -48,7 +48,11 @@ class TableGroup:
 
     async def _all(self, kind: type[T], statement: Select[*tuple[Any, ...]]) -> list[T]:
         """The rows of a query as dataclasses."""
-        return [row_of(kind, row) for row in await self._db.rows(statement)]
+        if not (rows := await self._db.rows(statement)):
+            return []
+        columns, own = list(map(str, rows[0]._mapping)), names_of(kind)
+        places = [(name, at) for at, name in enumerate(columns) if name in own]  # once, not for each row
+        return [kind(**{name: row[at] for name, at in places}) for row in rows]
 
     def _now(self) -> str:
         return iso(self._clock.now())

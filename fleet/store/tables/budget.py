@@ -133,10 +133,11 @@ class Spending(TableGroup):
             found[_scope(owner)][unit] = spent
         return found
 
-    async def spent_today(self) -> dict[str, dict[str, int]]:
-        """What was spent on this day (UTC): by persona and unit; "" is the whole fleet."""
+    async def spent_today(self, day: str = "") -> dict[str, dict[str, int]]:
+        """What was spent on this day (UTC), or on another one (ISO): by persona and unit; "" is the whole
+        fleet."""
         found: dict[str, dict[str, int]] = {FLEET: {}}
-        statement = select(DAYS.c.owner, DAYS.c.unit, DAYS.c.spent).where(DAYS.c.day == self._day())
+        statement = select(DAYS.c.owner, DAYS.c.unit, DAYS.c.spent).where(DAYS.c.day == (day or self._day()))
         for owner, unit, spent in await self._db.rows(statement):
             found.setdefault(owner, {})[unit] = spent
         return found

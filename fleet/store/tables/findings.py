@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import and_, or_, select, update
+from sqlalchemy import Text, and_, cast, func, literal, or_, select, update
 
 from fleet.errors import UsageError
-from fleet.store.rows import FINDING_MOVES, TRIAL, FindingRow, FindingState
+from fleet.store.rows import FINDING_MOVES, MOVING, TRIAL, FindingRow, FindingState
 from fleet.store.sql.database import Connection
 from fleet.store.sql.schema import FINDINGS, RUNS
 from fleet.store.tables.base import TableGroup, plain, row_of
@@ -96,6 +97,34 @@ class Findings(TableGroup):
             .values(index=index)
         )
         await self._db.write("finding.move", lambda c: c.execute(statement))
+
+    async def states_of(self, runs: Collection[str] | None = None) -> dict[str, Counter[str]]:
+        """How many findings each of these runs has, by state; "" is all runs but trials, without `runs`."""
+        run = FINDINGS.c.run_id if runs is not None else literal("")
+        statement = select(run.label("of"), FINDINGS.c.state, func.count()).group_by("of", FINDINGS.c.state)
+        statement = statement.where(FINDINGS.c.run_id.in_(runs) if runs is not None else _COUNTED)
+        found: dict[str, Counter[str]] = {one: Counter() for one in (runs if runs is not None else ("",))}
+        for of, state, count in await self._db.rows(statement):
+            found[of][state] = count
+        return found
+
+    async def on_their_way(self, since: str) -> list[FindingRow]:
+        """Findings with a fingerprint that has one which is neither posted nor dropped, or one since then
+        (ISO); in the order they were found, trials left out."""
+        other = FINDINGS.alias()
+        moving = select(other.c.fingerprint).where(
+            or_(other.c.state.in_(MOVING), other.c.at >= plain(since)), other.c.run_id.not_in(_TRIALS)
+        )
+        statement = select(FINDINGS).where(_COUNTED, FINDINGS.c.fingerprint.in_(moving))
+        return await self._all(FindingRow, statement.order_by(FINDINGS.c.finding_id))
+
+    async def findings_named(self, names: Collection[str]) -> list[FindingRow]:
+        """Findings of all runs but trials that have one of these names, in the order they were found."""
+        known = cast(FINDINGS.c.data, Text)
+        like = [known.contains(f'"{plain(name)}"', autoescape=True) for name in names]  # `known_as` is there
+        statement = select(FINDINGS).where(_COUNTED, or_(FINDINGS.c.fingerprint.in_(names), *like))
+        rows = await self._all(FindingRow, statement.order_by(FINDINGS.c.finding_id))
+        return [row for row in rows if not set(names).isdisjoint(row.names)]
 
     async def findings(
         self, run_id: str | None = None, states: Collection[FindingState] = ()

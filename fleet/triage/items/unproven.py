@@ -89,6 +89,8 @@ def beside(
 ) -> tuple[UnprovenCandidate, ...]:
     """Those that the list does not have, which was read up to so many entries of the log: an open item that
     is proven needs no second line."""
+    if not (left := tuple(left)):
+        return ()
     proven = (one for one in items if one.rank and one.proof == "confirmed")
     known = {name for one in proven for name in (one.fingerprint, *one.names)}
     return tuple(one for one in left if one.fingerprint not in known and not 0 <= one.entry < entries)

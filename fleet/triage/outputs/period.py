@@ -80,7 +80,7 @@ def period(facts: PeriodFacts) -> dict[str, Any]:
         "scope_audit": dict(facts.scope_audit) | {"says": _kept_to(facts.scope_audit)},
         "autonomy": f"L3 at {facts.rung or 'observe'}",
         "methodology": METHODOLOGY,
-        "posture": _posture(len(open_now), grave) + beyond,
+        "posture": posture(len(open_now), grave) + beyond,
         "trend": {"open_before": len(before), "open_now": len(open_now), "is": _trend(before, open_now)},
         "open": {name: sum(one.severity == name for one in open_now) for name in WEIGHTS},
         "new": [_item(one) for one in open_now if one.first_seen >= facts.since],
@@ -90,7 +90,7 @@ def period(facts: PeriodFacts) -> dict[str, Any]:
             _item(one) | _impact(one) | {"evidence": one.evidence, "repro": one.repro, "proof": one.proof}
             for one in sorted(open_now, key=lambda one: -weight(one.severity))
         ],
-        "coverage": list(_coverage(facts, open_now)),
+        "coverage": list(coverage(facts, open_now)),
         "untested": [dict(one) for one in facts.untested],
         "runs": {
             "count": len(facts.runs),
@@ -123,7 +123,8 @@ def _was_open(item: WorklistItem, at: str) -> bool:
     return item.first_seen < at and (item.state in OPEN or (item.state in FIXED and item.since >= at))
 
 
-def _posture(count: int, grave: int) -> str:
+def posture(count: int, grave: int) -> str:
+    """How it stands, in words: what is open, and how much of it is grave."""
     if grave:
         return f"at risk: {counted(grave, 'grave finding')} open of {count}"
     return f"{counted(count, 'finding')} open, none of them grave" if count else "nothing proven is open"
@@ -152,7 +153,7 @@ def _impact(item: WorklistItem) -> dict[str, str]:
     return {"impact": kind.why if kind else "", "remedy": kind.fix if kind else ""}
 
 
-def _coverage(facts: PeriodFacts, open_now: Sequence[WorklistItem]) -> Iterator[dict[str, Any]]:
+def coverage(facts: PeriodFacts, open_now: Sequence[WorklistItem]) -> Iterator[dict[str, Any]]:
     """Each kind: `shown` by open items, `healthy` if a run that left nothing out asked it, else why not."""
     asked = {tool for row in facts.runs if row.outcome == "done" for tool in facts.tools.get(row.persona, ())}
     left_out = {one["persona"] for one in facts.untested}
