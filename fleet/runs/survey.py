@@ -18,6 +18,7 @@ from fleet.chain.node.rpc import Rpc
 from fleet.chain.signing.sponsor import in_force
 from fleet.config import Platform
 from fleet.config.parts import not_configured
+from fleet.drivers.explore.table import chosen
 from fleet.errors import FleetError, RpcError, WrongTarget
 from fleet.http_client import HttpFailure, look, open_client
 from fleet.personas.load import LoadedPersona
@@ -213,7 +214,8 @@ def why_idle(persona: Persona, capabilities: Capabilities) -> str:
     if lacks and all(lacks):
         parts = dict.fromkeys(part for why in lacks for part in why.split("; "))
         return f"none of its tools can be used here: {'; '.join(parts)}"
-    looks = persona.explore or persona.outages or persona.driver == RETEST.name
+    usable = frozenset(one.name for one, why in zip(specs, lacks, strict=True) if not why)
+    looks = chosen(persona.explore, usable) or persona.outages or persona.driver == RETEST.name
     if persona.probe and not looks and all(capabilities.missing(needs_of(one)) for one in persona.probe):
         return "none of its probes is applicable here: fleet check platform says why"
     return ""

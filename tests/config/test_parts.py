@@ -131,7 +131,7 @@ def test_what_cannot_be_is_refused_with_its_key(text: str, why: str) -> None:
     ("text", "idle"),
     [
         (SITE, {"qa-fuzz", "qa-mcp"}),
-        (AGENTS, {"qa-mcp"}),
+        (AGENTS, {"qa-fuzz", "qa-mcp"}),
         (COMPILER, {"qa-mcp", "qa-perf", "qa-security", "qa-ux"}),
         (DIAMOND, {"qa-mcp", "qa-ux"}),
         ("", {"qa-fuzz", "qa-mcp", "qa-perf", "qa-retest", "qa-security", "qa-smoke", "qa-ux"}),
