@@ -169,6 +169,7 @@ class Executor:
         if why and not self._paused:
             self._feed.publish(QueuePaused(reason=why))
         elif self._paused and not why:
+            self._stopping = 0
             known = await resume_after(self._world.journal, self._stop.since) if self._stop else None
             self._feed.publish(QueueResumed(who=known.who, why=known.why) if known else QueueResumed())
         if pause is not None:
@@ -178,9 +179,7 @@ class Executor:
 
     def _measure(self, pause: StopReading) -> None:
         """Publish how long the flights took to end after STOP, once they have."""
-        if self._flights:
-            self._stopping = max(self._stopping, len(self._flights))
-        elif self._stopping:
+        if self._stopping and not self._flights:
             began = datetime.fromisoformat(pause.since) if pause.since else self._world.clock.now()
             seconds = max(0.0, (self._world.clock.now() - began).total_seconds())
             self._feed.publish(FlightsEnded(runs=self._stopping, seconds=round(seconds, 3)))
@@ -227,6 +226,7 @@ class Executor:
         finally:
             with anyio.CancelScope(shield=True):
                 del self._flights[row.run_id]
+                self._stopping += stopped(self._world.state) is not None
                 self._world.in_flight.forget(row.run_id)  # from a run that was cancelled before it was opened
                 try:
                     await self._tell_ended(row.run_id)

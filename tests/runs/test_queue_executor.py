@@ -124,6 +124,20 @@ async def test_stop_pauses_claiming_and_its_end_goes_on(shop: Shop) -> None:
     assert "because" in shop.told("queue.paused")[0].reason
 
 
+async def test_a_run_that_ends_before_the_stop_is_polled_is_told_as_well(shop: Shop) -> None:
+    shop.work = crowd = Crowd()
+    await shop.queue.fire(firing("qa-a"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(shop.executor.run)
+        await until(lambda: len(shop.began) == 1)
+        stop(shop.state, "test", "because", SystemClock())
+        crowd.gate.set()
+        await until(lambda: bool(shop.told("flights.ended")))
+        shop.executor.drain(0)
+    (ended,) = shop.told("flights.ended")
+    assert ended.runs == 1
+
+
 async def test_who_resumed_is_told_and_how_long_the_flights_took_to_end(shop: Shop) -> None:
     shop.work = crowd = Crowd()
     await shop.queue.fire(firing("qa-a"))
