@@ -68,8 +68,8 @@ SITE = {"page": "the profile names no site"}
 CONTRACT = {"contract": "the profile names no chain"}
 PROGRAM = {"program": "the profile names no compiler"}
 AGENT = {
-    "agent": "the profile has no target for 'agent'; the profile names no proxy;"
-    " the profile states no web.model, web.auth_scope, web.route"
+    "agent": "the profile has no target for 'agent'; the profile states neither [agents] nor web.proxy,"
+    " web.model, web.auth_scope, web.route"
 }
 COMPILER = """[compiler]
 command = ["{python}", "-c", "import sys; sys.exit('ok' not in sys.stdin.read())"]

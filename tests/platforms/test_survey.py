@@ -181,7 +181,7 @@ async def test_the_bare_platform_is_told_apart_part_by_part(bare_stand: Stand, t
         "qa_fuzz": "the profile names no loader; the profile names no compiler",
         "qa_publish": "the profile names no compiler; the profile names no metadata key 'app'; "
         "the profile names no metadata key 'face'",
-        "qa_call": "the profile names no proxy; the profile states no web.model, web.auth_scope, web.route",
+        "qa_call": "the profile states neither [agents] nor web.proxy, web.model, web.auth_scope, web.route",
         "qa_mcp": MCP,
         "qa_fetch": "",
         "qa_account": "",
@@ -199,14 +199,14 @@ async def test_the_bare_platform_is_told_apart_part_by_part(bare_stand: Stand, t
 @pytest.mark.parametrize(
     ("part", "tool", "why"),
     [
-        ("calls", "qa_call", "the profile states no web.model, web.auth_scope, web.route"),
+        ("calls", "qa_call", "the profile states neither [agents] nor web.model, web.auth_scope, web.route"),
         (
             "metadata",
             "qa_publish",
             "the profile names no metadata key 'app'; the profile names no metadata key 'face'",
         ),
         ("codes", "", ""),
-        ("proxy", "qa_call", "the profile names no proxy"),
+        ("proxy", "qa_call", "the profile states neither [agents] nor web.proxy"),
     ],
 )
 async def test_what_is_left_out_makes_its_probes_not_applicable_and_is_no_failure(

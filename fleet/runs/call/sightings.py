@@ -16,13 +16,14 @@ from fleet.findings.instructions import in_result
 from fleet.runs.call.targets import target_of
 from fleet.runs.context import FleetContext
 from fleet.text import line
+from sandbox.tools import TOOLS
 
 SIGHTED = "sighted:"
 """Prefix of the journal's facts, by platform, kind of notice and place: each is told once."""
 SLOW_MS = 100.0
 """Longest judgement of one request's scope that is not told."""
-STRANGERS = frozenset({"qa_fetch", "qa_browse", "qa_call", "qa_mcp"})
-"""Tools whose answers are another's words alone: those of `qa_account` have our own sessions."""
+STRANGERS = frozenset({"page", "view", "reply", "mcp"})
+"""What answers are judged as that are another's words alone: those of accounts have our own sessions."""
 _MASKED = re.compile(r"\[redacted:([a-z-]+)\]")
 MOST = 20
 """Places of one kind that a run keeps: a hostile page can name any number of them."""
@@ -52,7 +53,8 @@ class Sightings:
 
     def shown(self, tool: str, args: Mapping[str, Any], result: object, masked: object) -> None:
         """What an answer shows that looks like a credential: a leak, or a bait. Masked, and never used."""
-        if tool not in STRANGERS or result == masked:
+        spec = TOOLS.get(tool)
+        if spec is None or STRANGERS.isdisjoint(spec.judged_as) or result == masked:
             return
         kinds = Counter(_MASKED.findall(json.dumps(masked))) - Counter(_MASKED.findall(json.dumps(result)))
         if kinds:
