@@ -14,7 +14,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from fleet.broker.egress_policy import is_own
 from fleet.clock import Clock
 from fleet.config import Platform
 
@@ -70,8 +69,9 @@ class Listener:
 
 @asynccontextmanager
 async def listening(platform: Platform, clock: Clock) -> AsyncIterator[Listener]:
-    """The listener of a platform, by its profile, while the context lasts; one without a URL where there is
-    none, or its port is taken: then nothing is asked that needs it."""
+    """The listener of a platform, by its profile, while the context lasts: at that very address, or nowhere.
+    One without a URL where there is none, its port is taken, or its address is not this machine's: nothing is
+    heard then."""
     wanted = platform.web.listener
     if not platform.web.listens:
         yield Listener("", clock)
@@ -80,11 +80,9 @@ async def listening(platform: Platform, clock: Clock) -> AsyncIterator[Listener]
     host, port = parts.hostname or "", parts.port if parts.port is not None else 80
     listener = Listener(wanted.rstrip("/"), clock)
     try:
-        server = await asyncio.start_server(
-            listener.serve, host if is_own(host) else None, port, limit=MAX_REQUEST
-        )
+        server = await asyncio.start_server(listener.serve, host, port, limit=MAX_REQUEST)
     except OSError as error:
-        _LOG.warning("web.listener: %s: %s; what needs it is not asked", wanted, error)
+        _LOG.warning("web.listener: %s: %s; nothing is heard there", wanted, error)
         yield Listener("", clock)
         return
     listener.url = listener.url or f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"

@@ -223,8 +223,8 @@ class WebSection(Section):
     def _inside(cls, url: str) -> str:
         """A public address that a server asks for shows nothing: anybody may read it."""
         host, inside = urlsplit(url).hostname or "", False
-        with suppress(ValueError):
-            inside = ip_address(host).is_private
+        with suppress(ValueError):  # the address of no interface would open the port on each
+            inside = ip_address(host).is_private and not ip_address(host).is_unspecified
         if url in ("", "off") or is_loopback(host) or inside:
             return url
         raise ValueError(f"{url} is not an address of this machine in a private network")

@@ -1,6 +1,6 @@
 """Ranges of addresses in CIDR: where the hosts of a platform may be, `[web] ranges`.
 
-Pure. Loopback, links, multicast and cloud metadata are no ranges of a platform, whatever an operator writes.
+Pure. Loopback, links, multicast and cloud metadata cannot be ranges of a platform, whatever is written.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class AddressRanges:
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> AddressRanges:
-        """From CIDR, such as `203.0.113.0/24` or `2001:db8::/32`; ValueError for one that is none, or that no
+        """From CIDR, such as `203.0.113.0/24` or `2001:db8::/32`; ValueError for what is not CIDR, or that no
         platform can be in."""
         found = [_network(text) for text in texts]
         pairs = [(one, other) for at, one in enumerate(found) for other in found[:at] if _overlap(one, other)]

@@ -18,7 +18,7 @@ AROUND = ("persona_sha256", "platform", "chain_id", "rung", "jail", "build")
 
 def again(path: Path, persona: LoadedPersona) -> tuple[LoadedPersona, DriverChoice]:
     """The persona with its grant and budget, without probes, one turn per call of this trajectory; and its
-    driver. UsageError for a file that is no trajectory."""
+    driver. UsageError for a file that is not a trajectory."""
     was = recorded(path)
     policy = PolicySection(max_turns_per_run=len(repeatable(was.calls)) + 1)
     plan = persona.persona.model_copy(update={"probe": (), "policy": policy})
@@ -28,7 +28,7 @@ def again(path: Path, persona: LoadedPersona) -> tuple[LoadedPersona, DriverChoi
 
 def compared(before: Path, after: Path) -> dict[str, Any]:
     """Two trajectories, call by call: `changed` around them, `calls`, and how many are `different` or
-    `unseen`. UsageError for a file that is no trajectory."""
+    `unseen`. UsageError for a file that is not a trajectory."""
     was, now = recorded(before), recorded(after)
     calls = [asdict(row) for row in compare(was, now)]
     return {

@@ -83,8 +83,10 @@ def test_where_there_is_a_listener(web: dict[str, object], listens: bool) -> Non
     assert _platform(**web).web.listens is listens
 
 
-@pytest.mark.parametrize("url", ["http://8.8.8.8:80", "http://example.org:8899"])
-def test_a_public_listener_would_show_nothing(url: str) -> None:
+@pytest.mark.parametrize(
+    "url", ["http://8.8.8.8:80", "http://example.org:8899", "http://0.0.0.0:8899", "http://[::]:8899"]
+)
+def test_a_listener_is_at_an_address_of_a_private_network(url: str) -> None:
     with pytest.raises(ValidationError, match="not an address of this machine in a private network"):
         _platform(listener=url)
 
@@ -97,3 +99,14 @@ async def test_a_port_that_is_taken_costs_the_listener_alone(caplog: pytest.LogC
             assert isinstance(one, Listener)
             assert one.url == ""
     assert f"web.listener: {url}: " in caplog.text
+
+
+@pytest.mark.anyio
+async def test_an_address_of_another_machine_opens_no_port_here(caplog: pytest.LogCaptureFixture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    async with listening(_platform(listener=f"http://10.255.255.254:{port}"), HandClock()) as one:
+        assert one.url == ""
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", port)
+    assert "nothing is heard there" in caplog.text

@@ -290,6 +290,16 @@ async def test_a_single_act_on_a_page_is_not_repeated_either(tmp_path: Path) -> 
         assert not await session.wait_for("qa_fetch", {"url": "http://site/cart", "method": "PUT"}, 0)
 
 
+async def test_what_a_jail_says_that_the_listener_heard_is_not_believed(tmp_path: Path) -> None:
+    word = "qah0123456789ab"
+    jail = ScriptedJail(lambda args: ([page(one) | {"heard": [word]} for one in args], 0))
+    async with seated(tmp_path, persona(), real=jail) as table:
+        single = await table.drive.runner.session.call("qa_fetch", {"url": f"http://site/{word}"})
+        await pose(table, ask(word))
+        told = [event.result["heard"] for event in table.said("tool.responded")]
+        assert (single.result["heard"], told) == ([], [[], []])
+
+
 async def test_acts_are_left_out_below_their_rung(tmp_path: Path) -> None:
     jail = ScriptedJail(well)
     async with seated(tmp_path, persona(), real=jail, platform=ACTING, rung=Rung.OBSERVE) as table:

@@ -117,18 +117,20 @@ class Stipends:
 
     async def void(self, scope: RunScope, label: str) -> Receipt:
         """Authorise the zero address: the key has no delegate then, and its earlier words are used up."""
-        request = TxRequest(
+        return await self._signer.submit(replace(self._empty(scope, label, "clear"), sponsored=True))
+
+    def _empty(self, scope: RunScope, label: str, verb: str) -> TxRequest:
+        """A call of a key that does nothing but use up its number."""
+        return TxRequest(
             role=Role.THROWAWAY,
             to=self._signer.address(Role.SPONSOR),
             gas=CLEAR_GAS,
             charge="none",
             run=scope.run,
             key=label,
-            purpose=f"clear {label}",
+            purpose=f"{verb} {label}",
             cleanup=True,
-            sponsored=True,
         )
-        return await self._signer.submit(request)
 
     async def delegated(self, addresses: Sequence[str]) -> list[str]:
         """Those whose code is the designation of a delegate: no other can stand at a key's address."""
@@ -195,18 +197,7 @@ class SponsoredKeys(Stipends):
         """Where a key sends its own calls, an empty one, to the sponsor."""
         if not await self._is_tempo():
             return await super().void(scope, label)
-        request = TxRequest(
-            role=Role.THROWAWAY,
-            to=self._signer.address(Role.SPONSOR),
-            gas=CLEAR_GAS,
-            charge="none",
-            run=scope.run,
-            key=label,
-            purpose=f"void {label}",
-            cleanup=True,
-            fee_paid=True,
-        )
-        return await self._signer.submit(request)
+        return await self._signer.submit(replace(self._empty(scope, label, "void"), fee_paid=True))
 
     async def _is_tempo(self) -> bool:
         if self._tempo is None:

@@ -25,7 +25,7 @@ TOKENS: Mapping[str, tuple[str, ...]] = {"": GeminiWire.TOKENS} | {
     name: wire.TOKENS for name, wire in KEYED.items()
 }
 TAKEN: Mapping[str, frozenset[str]] = {"chat": MEANT}
-"""Fields of a request that are no place for a false sender."""
+"""Fields of a request that cannot hold a false sender."""
 
 
 def wire_of(target: str, caller: str, ctx: Context, deadline: Deadline) -> AgentWire:

@@ -39,7 +39,7 @@ class AgentWay:
 
     @property
     def taken(self) -> frozenset[str]:
-        """Fields of a request that are no place for a false sender."""
+        """Fields of a request that cannot hold a false sender."""
         return TAKEN.get(self.wire, frozenset())
 
     def learn(self, one: Exchange) -> None:
