@@ -49,9 +49,10 @@ from fleet.oracles.statistics import ranks
 from fleet.personas.load import LoadedPersona
 from fleet.runs.call.targets import Capabilities
 from fleet.runs.context import FleetContext
-from fleet.runs.desk.exit_codes import BLIND, exit_code
+from fleet.runs.desk.exit_codes import exit_code
 from fleet.runs.run import fire, recover
 from fleet.runs.survey import applicable_probes
+from fleet.store.rows import BLIND
 from fleet.text import clean, counted
 from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.document import WorklistDocument, standing

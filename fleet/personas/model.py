@@ -70,7 +70,7 @@ class Trigger(Section):
     continuous: str | None = None
     """Pause between the end of a run and the next one."""
     backoff: str | None = None
-    """The longest pause of a continuous trigger: the pause doubles while runs find nothing new."""
+    """The longest pause of a continuous trigger: it doubles while runs find nothing, or look at nothing."""
     on: str | None = None
     """An event of EVENTS, `file:<path>` when it changes, or `hook:<name>` when a signed delivery arrives."""
 

@@ -31,7 +31,7 @@ from fleet.runs.call.targets import granted
 from fleet.runs.context import FleetContext
 from fleet.runs.desk import brief
 from fleet.runs.desk.desk import EXPLORING, RunDesk
-from fleet.runs.desk.exit_codes import BLIND, LOCK_OUT
+from fleet.runs.desk.exit_codes import LOCK_OUT
 from fleet.runs.desk.state import StateFile
 from fleet.runs.desk.stop_conditions import HANDED_OVER, PROVABLE, fails_fast, limit_of, summary
 from fleet.runs.driver_choice import EXPLORER_PATIENCE, PLAYBOOK, RETEST, DriverChoice
@@ -42,6 +42,7 @@ from fleet.runs.proof.probe_runner import ProbeRunner
 from fleet.runs.proof.retest import RetestTally, retest, retest_all, retest_one
 from fleet.runs.proof.verify import BUDGET, OF_ONE_PROOF
 from fleet.runs.settlement.outbox import record_fixed
+from fleet.store.rows import BLIND
 from fleet.store.tables.units import key_named
 from fleet.text import counted, line
 from sandbox.tools import TOOLS

@@ -24,7 +24,7 @@ from fleet.runs.call.targets import Capabilities
 from fleet.runs.desk.stop_conditions import ENDED_WELL
 from fleet.runs.survey import why_idle
 from fleet.store.journal import Journal
-from fleet.store.rows import TRIAL, ItemRow, RunRow
+from fleet.store.rows import BLIND, TRIAL, ItemRow, RunRow
 from fleet.triggers.build import BuildWatch
 from fleet.triggers.chain.read import ChainNode
 from fleet.triggers.chain.subscription import HeadSubscription
@@ -45,6 +45,10 @@ SEEN = "service.seen"
 """Journal key of each persona's first start, from which its intervals count, so that restarts change none."""
 FIRST_S, GAP_S, SPREAD_S = 15.0, 45.0, 600.0
 """Seconds from the first start of a fleet to that of its first persona, between two, and of all at most."""
+PARTS = "service.parts."
+"""Journal key, by platform: the digest of the profile, and since when (ISO) it has been that."""
+CHANGES = frozenset({"facets-changed", "build-changed", "outage-over"})
+"""Events after which a persona whose runs looked at nothing may have something to look at."""
 FILE = "file:"
 
 ROUNDS_S = 5.0
@@ -79,6 +83,7 @@ class Triggers:
     ) -> None:
         self._sink, self._hooks = sink, hooks
         self._journal, self._clock = journal, clock
+        self._platform, self._parts_since = platform, ""
         self._on: dict[str, set[str]] = {}
         self._seen: dict[str, str] = {}
         self._due: dict[str, str] = {}
@@ -144,7 +149,10 @@ class Triggers:
         if self._journal.shared:
             self._ended.set()
         else:
-            self.continuous.ended(row.persona, found=found, well=row.outcome in ENDED_WELL)
+            blind = row.detail or BLIND if row.outcome == BLIND else ""
+            self.continuous.ended(
+                row.persona, found=found, well=row.outcome in ENDED_WELL, blind="" if found else blind
+            )
 
     async def _count(self) -> None:
         """Pass runs that ended on any daemon to the continuous triggers."""
@@ -157,8 +165,8 @@ class Triggers:
                     self.continuous.know(name, await self._rounds(name))
 
     async def _rounds(self, name: str) -> Rounds:
-        rounds = await self._journal.rounds(name)
-        return Rounds(rounds.ended, rounds.quiet, _moment(rounds.last))
+        rounds = await self._journal.rounds(name, self._parts_since)
+        return Rounds(rounds.ended, rounds.quiet, _moment(rounds.last), rounds.blind, rounds.why)
 
     def upcoming(self) -> dict[str, datetime]:
         """The next start of each persona that the clock or its own pace starts."""
@@ -167,11 +175,19 @@ class Triggers:
         return ticks | rounds | {name: min(ticks[name], rounds[name]) for name in both}
 
     def subscribers(self, event: str) -> Collection[str]:
-        """Personas with a trigger `on` this event."""
-        return sorted(self._on.get(event, ()))
+        """Personas with a trigger `on` this event; after a change of the platform's parts also those whose
+        runs looked at nothing."""
+        return sorted({*self._on.get(event, ()), *(self.continuous.blind() if event in CHANGES else ())})
 
     async def start(self, personas: Collection[LoadedPersona]) -> None:
-        """Plan all personas from their state in the journal."""
+        """Plan all personas from their state in the journal. What looked at nothing with another profile may
+        look at something now, so that is forgotten."""
+        key, parts = PARTS + self._platform.name, self._platform.model_dump_json()
+        digest, known = hashlib.sha256(parts.encode()).hexdigest(), await self._journal.get(key)
+        if known is None or not known.startswith(digest):
+            now = f"{digest} {iso(self._clock.now())}"
+            known = now if await self._journal.swap(key, known, now) else await self._journal.get(key) or now
+        self._parts_since = known.partition(" ")[2]
         self._seen = _table(await self._journal.get(SEEN))
         self._due = await self._journal.last_due()
         await self._first_seen(sorted((one.persona for one in personas), key=_urgency))

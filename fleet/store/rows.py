@@ -37,6 +37,9 @@ READ_BLOCKS = "triage.read."
 CLOSING = "budget-exceeded"
 """Stands for the probe in the closing entry of a run that spent its budget, which is no finding."""
 
+BLIND = "blind"
+"""The outcome of a run that did all it could but looked at nothing."""
+
 HOLD = "hold"
 """Key of a finding's data: it is proven, and waits until a person releases it."""
 
@@ -129,12 +132,14 @@ def is_news(row: FindingRow) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RoundsRow:
-    """Summary of a persona's ended runs: their number, the last end, and how many were `quiet` since
-    one found something new."""
+    """Summary of a persona's ended runs: their number, the last end, how many were `quiet` since one found
+    something new, how many of the last in a row looked at nothing, and `why` (of the very last)."""
 
     ended: int
     last: str
     quiet: int
+    blind: int
+    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,8 @@ from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Persona, Trigger
 from fleet.service.triggers import FIRST_S, SPREAD_S, Triggers
 from fleet.store.journal import Journal
-from fleet.store.rows import NewRun
+from fleet.store.rows import BLIND, NewRun
+from tests.doubles.journal import new_run
 from tests.doubles.triggers import FiringRecorder
 from tests.runs.table import PLATFORM
 from tests.triggers.conftest import START, FakeClock
@@ -42,13 +43,16 @@ SHIPPED_LIKE = [
 
 @asynccontextmanager
 async def started(
-    tmp_path: Path, clock: FakeClock, personas: Sequence[LoadedPersona]
+    tmp_path: Path,
+    clock: FakeClock,
+    personas: Sequence[LoadedPersona],
+    *,
+    platform: Platform = PLATFORM,
+    sink: FiringRecorder | None = None,
 ) -> AsyncIterator[tuple[Triggers, Journal]]:
     async with await Journal.open(tmp_path / "fleet.db", clock=clock) as journal:
-        platform: Platform = PLATFORM
-        made = Triggers(
-            FiringRecorder(), journal, cast(Any, None), platform, "", tmp_path, clock, emit=lambda _: None
-        )
+        sink = sink or FiringRecorder()
+        made = Triggers(sink, journal, cast(Any, None), platform, "", tmp_path, clock, emit=lambda _: None)
         await made.start(personas)
         yield made, journal
 
@@ -125,6 +129,58 @@ async def test_many_personas_are_spread_over_ten_minutes(tmp_path: Path) -> None
         waits = sorted(after(triggers.upcoming(), clock).values())
     assert (waits[0], waits[-1] <= SPREAD_S) == (15, True)
     assert max(waits.count(wait) for wait in set(waits)) <= 5
+
+
+ROUND = named("qa-round", continuous="30s", backoff="2h")
+
+
+async def looked_at_nothing(journal: Journal, triggers: Triggers, number: int) -> None:
+    """A run of qa-round that ends as it does on a platform that has nothing for it."""
+    assert await journal.trigger(new_run(f"r{number}", "qa-round"))
+    assert await journal.claim(f"r{number}", pid=1, pid_start=1)
+    assert await journal.finish(f"r{number}", BLIND, "0 of 9 probes looked at, 9 not applicable")
+    (row,) = [one for one in await journal.runs() if one.run_id == f"r{number}"]
+    triggers.ended(row, found=False)
+
+
+async def test_what_looks_at_nothing_backs_off_over_restarts_until_the_profile_changes(
+    tmp_path: Path,
+) -> None:
+    clock, sink = FakeClock(START), FiringRecorder()
+    async with started(tmp_path, clock, [ROUND], sink=sink) as (triggers, journal):
+        for number in range(6):
+            await looked_at_nothing(journal, triggers, number)
+            await triggers.continuous.fire_due()
+        assert after(triggers.upcoming(), clock) == {"qa-round": 30 * 2**6}
+        assert [(one.key, one.reason[:81]) for one in sink.skips] == [
+            (
+                "qa-round@blind",
+                "its runs look at nothing (0 of 9 probes looked at, 9 not applicable), so they sta",
+            )
+        ]
+    async with started(tmp_path, clock, [ROUND]) as (triggers, journal):
+        assert after(triggers.upcoming(), clock) == {"qa-round": 30 * 2**6}
+        await looked_at_nothing(journal, triggers, 6)
+        assert after(triggers.upcoming(), clock) == {"qa-round": 30 * 2**7}
+    other = PLATFORM.model_copy(update={"call_targets": ("another",)})
+    clock.advance(30)
+    for _ in range(2):
+        async with started(tmp_path, clock, [ROUND], platform=other) as (triggers, _):
+            assert after(triggers.upcoming(), clock) == {"qa-round": 0}
+
+
+async def test_what_looks_at_nothing_starts_when_a_part_changes(tmp_path: Path) -> None:
+    clock = FakeClock(START)
+    cut = named("qa-cut", on="facets-changed")
+    async with started(tmp_path, clock, [ROUND, cut]) as (triggers, journal):
+        assert triggers.subscribers("facets-changed") == ["qa-cut"]
+        await looked_at_nothing(journal, triggers, 0)
+        for event in ("facets-changed", "build-changed", "outage-over", "log-changed"):
+            others = ["qa-cut"] if event == "facets-changed" else []
+            woken = ["qa-round"] if event != "log-changed" else []
+            assert triggers.subscribers(event) == others + woken, event
+        triggers.continuous.ended("qa-round", found=False)
+        assert triggers.subscribers("facets-changed") == ["qa-cut"]
 
 
 async def ran(journal: Journal, name: str, due: datetime) -> None:

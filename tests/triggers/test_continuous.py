@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from fleet.clock import SystemClock
 from fleet.errors import UsageError
 from fleet.personas.model import Trigger
-from fleet.triggers.clock.continuous import AGAIN_S, Continuous, Pace, Rounds
+from fleet.triggers.clock.continuous import AGAIN_S, BLIND_S, Continuous, Pace, Rounds
 from tests.doubles.triggers import FiringRecorder
 from tests.triggers.conftest import START, FakeClock, Refusing, running, until
 
@@ -157,3 +158,40 @@ async def test_what_the_journal_counts_is_what_it_goes_on_from(
     loop.know("qa-b", Rounds(1))  # dropped meanwhile
     assert sink.keys == ["qa-a@round:4"]
     assert list(loop.upcoming()) == ["qa-a"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("backoff", ["2h", None])
+async def test_runs_that_look_at_nothing_come_ever_less_often_and_that_is_told_once(
+    clock: FakeClock, sink: FiringRecorder, backoff: str | None
+) -> None:
+    """An hour of them was 92 starts: each ended blind, which is not quiet."""
+    loop = Continuous(sink, clock=clock)
+    loop.plan("qa-a", Trigger(continuous="30s", backoff=backoff), Rounds())
+    clock.advance(30)
+    starts = []
+    for _ in range(12):
+        await loop.fire_due()
+        starts.append(len(sink.fired))
+        loop.ended("qa-a", found=False, well=False, blind="0 of 9 probes looked at")
+        clock.advance((loop.upcoming()["qa-a"] - clock.now()).total_seconds())
+    assert starts == list(range(1, 13))
+    assert [one.why.removeprefix("continuous, pause ") for one in sink.fired[:3]] == ["30 s", "60 s", "120 s"]
+    gaps = [(after.due - before.due).total_seconds() for before, after in pairwise(sink.fired)]
+    assert gaps == [min(60 * 2**n, BLIND_S) for n in range(11)]
+    assert [(one.persona, one.key, one.reason) for one in sink.skips] == [
+        (
+            "qa-a",
+            "qa-a@blind",
+            "its runs look at nothing (0 of 9 probes looked at), so they start less often, down to every 2 h,"
+            " until a part of the platform changes: fleet check platform says why",
+        )
+    ]
+    assert loop.blind() == ["qa-a"]
+    loop.ended("qa-a", found=False)  # it looked at something
+    await loop.fire_due()
+    assert loop.blind() == []
+    assert loop.upcoming()["qa-a"] == clock.now() + timedelta(seconds=60 if backoff else 30)
+    loop.ended("qa-a", found=False, well=False, blind="nothing")
+    await loop.fire_due()
+    assert len(sink.skips) == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fleet.store.rows import CLOSING
+from fleet.store.rows import BLIND, CLOSING
 
 FOUND = frozenset({"posted", "posting", "repeated", "confirmed"})
 """States of findings that count as defects of the platform."""
@@ -19,8 +19,6 @@ LOCK_OUT = "lock-out"
 """The part that names a lock-out there."""
 MODEL_ENDED = "model-ended:"
 """The same of what ended the model."""
-BLIND = "blind"
-"""The outcome of a run that did all it could but looked at nothing."""
 
 _GONE = (": unreachable: ", ": timeout: ", "no whole answer within", "All connection attempts failed")
 """Wording of reasons for a target that did not answer."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import cache
+from itertools import takewhile
 from typing import Any
 
 from sqlalchemy import (
@@ -23,7 +24,18 @@ from sqlalchemy import (
 from sqlalchemy import insert as plain_insert
 
 from fleet.errors import UsageError
-from fleet.store.rows import CLOSING, NEWS, OPEN_RUNS, TRIAL, NewRun, RoundsRow, RunRow, RunState, SkipRow
+from fleet.store.rows import (
+    BLIND,
+    CLOSING,
+    NEWS,
+    OPEN_RUNS,
+    TRIAL,
+    NewRun,
+    RoundsRow,
+    RunRow,
+    RunState,
+    SkipRow,
+)
 from fleet.store.sql.database import AnyRow, Connection
 from fleet.store.sql.schema import FINDINGS, RUNS, SKIPS, pack
 from fleet.store.tables.base import TableGroup, names_of, plain, row_of
@@ -254,26 +266,25 @@ class Runs(TableGroup):
         )
         return {row[0]: row[1] for row in await self._db.rows(statement)}
 
-    async def rounds(self, persona: str) -> RoundsRow:
-        """The state that a continuous trigger resumes from."""
+    async def rounds(self, persona: str, since: str = "") -> RoundsRow:
+        """The state that a continuous trigger resumes from; `blind`: of those that ended since `since`."""
         ended = (RUNS.c.persona == persona, RUNS.c.state == "ended", RUNS.c.trigger != TRIAL)
         count = (await self._db.rows(select(func.count()).select_from(RUNS).where(*ended)))[0][0]
         found = exists().where(
             FINDINGS.c.run_id == RUNS.c.run_id, FINDINGS.c.state.in_(NEWS), FINDINGS.c.probe != CLOSING
         )
         statement = (
-            select(RUNS.c.ended, cast(found, Integer) + RUNS.c.discovered, RUNS.c.outcome)
+            select(RUNS.c.ended, cast(found, Integer) + RUNS.c.discovered, RUNS.c.outcome, RUNS.c.detail)
             .where(*ended)
             .order_by(RUNS.c.ended.desc(), RUNS.c.due.desc())
             .limit(LOOK_BACK)
         )
-        last, quiet = "", 0
-        for at, news, outcome in await self._db.rows(statement):
-            last = last or at
-            if news:
-                break
-            quiet += outcome == "done"  # any other outcome looked at too little to count as quiet
-        return RoundsRow(count, last, quiet)
+        rows = [tuple(row) for row in await self._db.rows(statement)]
+        dull = list(takewhile(lambda row: not row[1], rows))
+        quiet = sum(outcome == "done" for _, _, outcome, _ in dull)
+        blind = len(list(takewhile(lambda row: row[2] == BLIND and row[0] >= since, dull)))
+        last, why = (rows[0][0], rows[0][3]) if rows else ("", "")
+        return RoundsRow(count, last, quiet, blind, why)
 
     async def ages(self, platform: str) -> dict[str, str]:
         """When the oldest run in each state entered it: queued, running, settling; ISO."""

@@ -1,4 +1,4 @@
-"""Continuous personas: start again after each run, with back-off while nothing new is found."""
+"""Continuous personas: start again after each run, with back-off while nothing new is found, or looked at."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from fleet.triggers.model import Firing, FiringSink, Skip, round_key
 AGAIN_S = 300.0
 """Seconds until a firing without a result is repeated. Its key is the same, so no run starts twice."""
 WAKE_S = 30.0
+BLIND_S = 7200.0
+"""The pause that runs which look at nothing come to, also where the persona has no back-off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +28,20 @@ class Rounds:
     """A persona's runs in the journal: `count` ended, the last `quiet` of them without anything new.
 
     `count` is part of the key, so daemons that share a journal agree on it; `ended` is the last run's end.
+    The last `blind` in a row looked at nothing, and `why` says the last one's reason.
     """
 
     count: int = 0
     quiet: int = 0
     ended: datetime | None = None
+    blind: int = 0
+    why: str = ""
 
-    def after(self, *, found: bool, well: bool, ended: datetime) -> Rounds:
-        """Add one run; a run that did not end well looked at too little to count as quiet."""
-        return Rounds(self.count + 1, 0 if found else self.quiet + well, ended)
+    def after(self, *, found: bool, well: bool, ended: datetime, blind: str = "") -> Rounds:
+        """Add one run; a run that did not end well looked at too little to count as quiet. `blind`: why it
+        looked at nothing."""
+        quiet = 0 if found else self.quiet + well
+        return Rounds(self.count + 1, quiet, ended, self.blind + 1 if blind else 0, blind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +57,17 @@ class Pace:
         shortest = parse_duration(trigger.continuous or "")
         return cls(shortest, parse_duration(trigger.backoff) if trigger.backoff else shortest)
 
-    def pause(self, quiet: int) -> float:
-        """The pause, doubled for each consecutive run without anything new."""
-        return Retry(self.shortest, self.longest).pause(quiet)
+    def pause(self, quiet: int, blind: int = 0) -> float:
+        """The pause, doubled for each consecutive run without anything new, or that looked at nothing."""
+        dull = Retry(self.shortest, self.longest).pause(quiet)
+        return max(dull, Retry(self.shortest, max(self.longest, BLIND_S)).pause(blind))
 
     def wait(self, rounds: Rounds, now: datetime) -> float:
         """Seconds from now to the next start; a first run waits the shortest pause.
 
         Never more than the pause, even if the clock was set since the last run.
         """
-        pause = self.pause(rounds.quiet)
+        pause = self.pause(rounds.quiet, rounds.blind)
         if rounds.ended is None:
             return pause
         return min(max(pause - (now - rounds.ended).total_seconds(), 0.0), pause)
@@ -70,6 +78,10 @@ class _Turn:
     pace: Pace
     rounds: Rounds
     at: float  # monotonic
+
+    @property
+    def pause(self) -> float:
+        return self.pace.pause(self.rounds.quiet, self.rounds.blind)
 
 
 class Continuous:
@@ -82,6 +94,7 @@ class Continuous:
         self._sink = sink
         self._clock = clock or SystemClock()
         self._turns: dict[str, _Turn] = {}
+        self._told: set[str] = set()
         self._changed = asyncio.Event()
         self._running = False
 
@@ -99,10 +112,16 @@ class Continuous:
     def drop(self, persona: str) -> None:
         self._turns.pop(persona, None)
 
-    def ended(self, persona: str, *, found: bool, well: bool = True) -> None:
-        """Note that a run of this persona ended, whatever started it; `found`: it found something new."""
+    def ended(self, persona: str, *, found: bool, well: bool = True, blind: str = "") -> None:
+        """Note that a run of this persona ended, whatever started it; `found`: it found something new,
+        `blind`: why it looked at nothing."""
         if turn := self._turns.get(persona):
-            self._wait(persona, turn.pace, turn.rounds.after(found=found, well=well, ended=self._clock.now()))
+            rounds = turn.rounds.after(found=found, well=well, ended=self._clock.now(), blind=blind)
+            self._wait(persona, turn.pace, rounds)
+
+    def blind(self) -> list[str]:
+        """The personas whose last run looked at nothing."""
+        return [persona for persona, turn in self._turns.items() if turn.rounds.blind]
 
     def know(self, persona: str, rounds: Rounds) -> None:
         """Set the rounds from a journal that daemons share; replaces calls of `ended`."""
@@ -130,17 +149,28 @@ class Continuous:
             self._running = False
 
     async def fire_due(self) -> float:
-        """Fire what is due now; return the seconds until the next firing."""
+        """Fire what is due now; return the seconds until the next firing. Of a persona whose runs look at
+        nothing it tells so, once."""
+        await self._tell_blind()
         here = self._clock.monotonic()
         for persona, turn in [(name, turn) for name, turn in self._turns.items() if turn.at <= here]:
             turn.at = here + max(turn.pace.longest, AGAIN_S)
-            rounds = turn.rounds
-            why = f"continuous, pause {turn.pace.pause(rounds.quiet):g} s"
-            firing = Firing(round_key(persona, rounds.count), persona, why, self._clock.now())
+            why = f"continuous, pause {turn.pause:g} s"
+            firing = Firing(round_key(persona, turn.rounds.count), persona, why, self._clock.now())
             if problem := await deliver(self._sink, firing):
-                turn.at = self._clock.monotonic() + turn.pace.pause(rounds.quiet)
+                turn.at = self._clock.monotonic() + turn.pause
                 await tell(self._sink, Skip(persona, firing.key, problem))
         return max(min((turn.at for turn in self._turns.values()), default=here + WAKE_S) - here, 0.0)
+
+    async def _tell_blind(self) -> None:
+        blind = self.blind()
+        for persona in [one for one in blind if one not in self._told]:
+            turn = self._turns[persona]
+            hours = max(turn.pace.longest, BLIND_S) / 3600
+            reason = f"its runs look at nothing ({turn.rounds.why}), so they start less often, down to every"
+            reason += f" {hours:g} h, until a part of the platform changes: fleet check platform says why"
+            await tell(self._sink, Skip(persona, f"{persona}@blind", reason))
+        self._told = set(blind)
 
     def _wait(self, persona: str, pace: Pace, rounds: Rounds) -> None:
         at = self._clock.monotonic() + pace.wait(rounds, self._clock.now())
