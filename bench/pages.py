@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -155,7 +155,7 @@ async def serve(state: Path) -> None:
 
     line.listen()
     print(line.getsockname()[1], flush=True)
-    async with anyio.create_task_group() as tasks:
+    async with aclosing(pages), anyio.create_task_group() as tasks:
         tasks.start_soon(events)
         await listen(Starlette(routes=pages.routes(facts, {})), [line])
 

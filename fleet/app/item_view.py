@@ -100,14 +100,15 @@ def find(document: WorklistDocument, fingerprint: str) -> WorklistItem | None:
     begin = fingerprint.lower()
     if not begin:
         return None
-    items = (*document.items, *document.closed)
-    found = [one for one in items if any(name.startswith(begin) for name in (one.fingerprint, *one.names))]
-    exact = [one for one in found if begin in (one.fingerprint, *one.names)]
-    if len(exact or found) > 1:
-        names = ", ".join(sorted({one.fingerprint for one in exact or found})[:8])
+    found = list(document.by_name.get(begin, ()))
+    if not found:
+        named = (items for name, items in document.by_name.items() if name.startswith(begin))
+        found = list({one.fingerprint: one for items in named for one in items}.values())
+    if len(found) > 1:
+        names = ", ".join(sorted({one.fingerprint for one in found})[:8])
         what = f"{clean(fingerprint, 40)!r} begins several items: {names}"
         raise UsageError(what, remedy="give more digits")
-    return next(iter(exact or found), None)
+    return next(iter(found), None)
 
 
 async def viewed(state: Path, item: WorklistItem, *, untrusted: bool) -> ItemView:

@@ -87,6 +87,10 @@ class Journal(
         """Faults of the database: damage, missing tables and columns. Reads all of it."""
         return await self._db.faults()
 
+    def lent(self) -> LentJournal:
+        """The same journal for a reader that closes it: it stays open."""
+        return LentJournal(self._db, self._clock, self._keeper)
+
     async def aclose(self) -> None:
         await self._db.aclose()
 
@@ -97,3 +101,10 @@ class Journal(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+
+class LentJournal(Journal):
+    """A journal that its owner keeps open."""
+
+    async def aclose(self) -> None:
+        """Leave it to its owner."""

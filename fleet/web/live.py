@@ -1,16 +1,17 @@
 """What happens now, for the pages: the runs in flight, the latest lines, and followers of changes.
 
-A follower has a bounded queue. What does not fit is dropped and counted, so that a slow reader costs no other
-one anything.
+What happens in a moment is one message, written once for all followers. A follower has no queue: one that
+reads slowly gets the latest lines, and how many it missed, so it costs no other one anything.
 """
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections import deque
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass, field
-
-import anyio
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 
 from fleet.events import daemon_words, timeline
 from fleet.events.daemon_events import DaemonEvent
@@ -26,11 +27,13 @@ from fleet.events.model import (
 )
 
 ROOM = 64
-"""Lines that wait for a slow follower."""
+"""Most lines of a message."""
 LATEST = 20
 """Lines that a page shows."""
+JOIN_S = 0.05
+"""From what happens to its message: what comes together is told together."""
 PAUSE_S = 0.2
-"""Pause between two messages to a follower: what happens meanwhile is in one."""
+"""Least time between two messages."""
 
 
 @dataclass(slots=True)
@@ -52,38 +55,33 @@ class LiveLine:
     words: str
 
 
-@dataclass(frozen=True, slots=True)
-class PageUpdate:
-    """Something changed since the last one; `dropped` lines did not fit."""
-
-    lines: tuple[LiveLine, ...]
-    dropped: int = 0
-
-
 class Follower:
-    """The changes for one reader, until it closes."""
+    """The messages for one reader, until `stay_s` are over."""
 
-    def __init__(self, room: int = ROOM) -> None:
-        self._lines: deque[LiveLine] = deque()
-        self._room, self._dropped, self._wake = room, 0, anyio.Event()
+    def __init__(self, live: LiveState) -> None:
+        self._live, self._seen = live, live.seen
+        self._woken, self._over = asyncio.Event(), False
 
-    def take(self, one: LiveLine | None) -> None:
-        if one is not None and len(self._lines) < self._room:
-            self._lines.append(one)
-        elif one is not None:
-            self._dropped += 1
-        self._wake.set()
+    def wake(self) -> None:
+        self._woken.set()
 
-    async def changes(self, pause_s: float = PAUSE_S) -> AsyncGenerator[PageUpdate, None]:
-        """A message for all that happened in a pause; it never ends by itself."""
-        while True:
-            await self._wake.wait()
-            await anyio.sleep(pause_s)
-            self._wake = anyio.Event()
-            made = PageUpdate(tuple(self._lines), self._dropped)
-            self._lines.clear()
-            self._dropped = 0
-            yield made
+    async def messages(self, stay_s: float) -> AsyncGenerator[str, None]:
+        """JSON: `lines` with `at` (ISO) and `words`, and how many `dropped` ones did not fit."""
+        end = asyncio.get_running_loop().call_later(stay_s, self._leave)
+        try:
+            while True:
+                await self._woken.wait()
+                self._woken.clear()
+                if self._over:
+                    return
+                since, self._seen = self._seen, self._live.seen
+                yield self._live.message(since)
+        finally:
+            end.cancel()
+
+    def _leave(self) -> None:
+        self._over = True
+        self.wake()
 
 
 class LiveState:
@@ -91,10 +89,31 @@ class LiveState:
 
     def __init__(self) -> None:
         self.runs: dict[str, RunInFlight] = {}
-        self.lines: deque[LiveLine] = deque(maxlen=LATEST)
+        self.lines: deque[LiveLine] = deque(maxlen=ROOM)
         self.followers: set[Follower] = set()
         self.seen = 0
         """Lines so far: what was read before another one is old."""
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._due, self._sent = False, float("-inf")
+        self._written: tuple[int, dict[int, str]] = (-1, {})
+
+    def follow(self) -> Follower:
+        """One more follower; it is in the set until it is taken out."""
+        self._loop = asyncio.get_running_loop()
+        follower = Follower(self)
+        self.followers.add(follower)
+        return follower
+
+    def message(self, since: int) -> str:
+        """What happened after the line `since`; most followers need the same one."""
+        if self._written[0] != self.seen:
+            self._written = (self.seen, {})
+        texts = self._written[1]
+        if since not in texts:
+            lines = list(self.lines)[max(0, len(self.lines) - (self.seen - since)) :]
+            told = {"lines": [asdict(one) for one in lines], "dropped": self.seen - since - len(lines)}
+            texts[since] = json.dumps(told)
+        return texts[since]
 
     def daemon(self, event: DaemonEvent) -> None:
         self._tell(LiveLine(event.at, daemon_words.words(event)))
@@ -122,5 +141,15 @@ class LiveState:
         if one is not None:
             self.lines.append(one)
             self.seen += 1
+        if self.followers and self._loop is not None and not self._due:
+            self._due = True
+            with suppress(RuntimeError):  # the pages are closed: a run goes on
+                self._loop.call_soon_threadsafe(self._soon, self._loop)
+
+    def _soon(self, loop: asyncio.AbstractEventLoop) -> None:
+        loop.call_at(max(loop.time() + JOIN_S, self._sent + PAUSE_S), self._send, loop)
+
+    def _send(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._due, self._sent = False, loop.time()
         for follower in self.followers:
-            follower.take(one)
+            follower.wake()

@@ -48,6 +48,7 @@ from fleet.triage.outputs.digest import GROUPS
 from fleet.triage.outputs.document import WorklistDocument, sentence
 from fleet.triage.outputs.selection import STATES, Selection, moment
 from fleet.triggers.model import asked_for
+from fleet.web.live import LATEST
 from fleet.web.plots import plots
 from fleet.web.sources import Sources
 
@@ -87,7 +88,7 @@ async def now_page(sources: Sources) -> Data:
         "held": [one for one in data["proving"] if one["why"] == WAITS],
         "costs": [cost(data["today"][FLEET], unit) for unit in COSTS],
         "yesterday": [amount(unit, before[unit]) for unit in COSTS if before.get(unit)],
-        "lines": list(sources.live.lines)[::-1],
+        "lines": list(sources.live.lines)[: -LATEST - 1 : -1],
         "list_words": sentence(document.as_of),
     }
 

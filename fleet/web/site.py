@@ -6,14 +6,14 @@ has another one. Changing something needs a session besides (session.py).
 
 from __future__ import annotations
 
-import json
 import re
 import resource
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import asdict
+from contextlib import aclosing
 from functools import partial
 from pathlib import Path
+from random import SystemRandom
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
@@ -23,6 +23,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from fleet.app.journal import SharedJournal
 from fleet.errors import FleetError, Refused, UsageError
 from fleet.events.daemon_events import DaemonEvent
 from fleet.events.model import Event
@@ -38,7 +39,7 @@ from fleet.web.render import HEADERS, asset, page
 from fleet.web.sources import Sources
 
 STAY_S = 20.0
-"""Seconds that a follower stays before it connects again: shorter than the longest life of a connection."""
+"""Most seconds that a follower stays before it connects again: shorter than the longest life of a connection."""
 CROWD = 1_000
 """Most followers at a time; fewer where a quarter of the files that this process may open is fewer."""
 AGAIN_MS = 1_000
@@ -84,6 +85,7 @@ class WebPages:
 
     def __init__(self, state: Path, hosts: Collection[str] = (), waits: str = "") -> None:
         self._state, self._hosts, self._waits, self._live = state, frozenset(hosts), waits, LiveState()
+        self._journal = SharedJournal()
 
     @property
     def followed(self) -> int:
@@ -103,8 +105,13 @@ class WebPages:
         ask: AskForRun | None = None,
     ) -> list[Route]:
         """Every address of the pages; `facts` is what /readyz says, `ask` queues a run."""
-        sources = Sources(self._state, self._live, facts, personas, ask, self._waits)
+        sources = Sources(self._state, self._live, self._journal, facts, personas, ask, self._waits)
         return _Site(sources, self._hosts).routes()
+
+    async def aclose(self) -> None:
+        """Once nothing answers any more."""
+        with anyio.CancelScope(shield=True):
+            await self._journal.aclose()
 
 
 class _Site:
@@ -170,7 +177,8 @@ class _Site:
         if refusal := self._stranger(request):
             return refusal
         try:
-            context = self._around(name, request) | await gather(request)
+            async with self._sources.journal.reading():
+                context = self._around(name, request) | await gather(request)
             return await to_thread.run_sync(page, f"room_{name}.jinja", context)
         except FleetError as error:
             return self._failed(request, error)
@@ -271,8 +279,7 @@ class _Site:
         followers = self._sources.live.followers
         if len(followers) >= _places():
             return PlainTextResponse("too many followers already\n", status_code=429, headers=dict(HEADERS))
-        follower = Follower()
-        followers.add(follower)
+        follower = self._sources.live.follow()
         return EventStream(_messages(follower), partial(followers.discard, follower), HEADERS)
 
 
@@ -284,17 +291,10 @@ def _places() -> int:
 
 async def _messages(follower: Follower) -> AsyncGenerator[str, None]:
     yield f"retry: {AGAIN_MS}\n\n"
-    changes, until = follower.changes(), anyio.current_time() + STAY_S
-    try:
-        while True:
-            change = None
-            with anyio.move_on_at(until):
-                change = await anext(changes)
-            if change is None:
-                return
-            yield f"event: change\ndata: {json.dumps(asdict(change))}\n\n"
-    finally:
-        await changes.aclose()
+    stay = STAY_S * SystemRandom().uniform(0.5, 1)  # those that came together do not come back together
+    async with aclosing(follower.messages(stay)) as messages:
+        async for text in messages:
+            yield f"event: change\ndata: {text}\n\n"
 
 
 def _query(request: Request) -> dict[str, list[str]]:

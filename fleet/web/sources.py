@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
+from fleet.app.journal import SharedJournal
 from fleet.app.status import gather
 from fleet.personas.load import LoadedPersona
 from fleet.service.ingress import AskForRun
@@ -31,6 +32,7 @@ class Sources:
 
     state: Path
     live: LiveState
+    journal: SharedJournal
     facts: Callable[[], Awaitable[Mapping[str, Any]]]
     personas: Mapping[str, LoadedPersona]
     ask: AskForRun | None = None

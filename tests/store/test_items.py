@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from sqlalchemy.dialects import sqlite
 
+from fleet.chain.node.codec import Entry
 from fleet.store.journal import Journal
 from fleet.store.rows import ItemRow
+from fleet.store.tables.items import said_by
 
 pytestmark = pytest.mark.anyio
 
@@ -33,3 +39,24 @@ async def test_only_what_differs_is_written(journal: Journal) -> None:
 async def test_a_strangers_repro_is_left_out(journal: Journal) -> None:
     await journal.put_items("p", [replace(item("a", "one", "1"), trusted=False)])
     assert [one.repro for one in await journal.items("p")] == [""]
+
+
+async def test_the_records_of_a_log_are_found_by_its_index(journal: Journal) -> None:
+    texts = [
+        "qa/v1 source=qa-triage sev=info",
+        "qa/v1 source=qa-triagen sev=info",
+        "qa/v1 source=qa-ux",
+        "\0",
+    ]
+    await journal.mirror(0, 0, [Entry("0xa", 1, text) for text in texts])
+    assert [one.index for one in await journal.record_entries("qa-triage")] == [0]
+    assert [one.index for one in await journal.record_entries("qa-triagen")] == [1]
+
+
+async def test_records_are_found_without_reading_the_log(tmp_path: Path) -> None:
+    async with await Journal.open(tmp_path / "fleet.db"):
+        pass
+    plan = str(said_by("qa-triage").compile(dialect=sqlite.dialect()))
+    with closing(sqlite3.connect(tmp_path / "fleet.db")) as db:
+        steps = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {plan}", [b"", b"", b"", b""])]
+    assert steps[0].startswith("SEARCH log USING INDEX log_by_head")

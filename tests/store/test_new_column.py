@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 CHANGES = {
     "store/rows.py": {'    due: str = ""\n': '    due: str = ""\n    mood: str = "calm"\n'},
     "store/sql/migrations.py": {
-        "    9: _proposals,\n": "    9: _proposals,\n    10: lambda one: _add(one, RUNS.c.mood),\n",
+        "    10: _heads,\n": "    10: _heads,\n    11: lambda one: _add(one, RUNS.c.mood),\n",
     },
 }
 """By file of the copy: the lines that are replaced."""

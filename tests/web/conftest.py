@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx
 import pytest
 from starlette.applications import Starlette
@@ -126,7 +127,7 @@ def personas() -> Mapping[str, LoadedPersona]:
 
 
 @pytest.fixture
-def served(after_a_night: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Served:
+def served(after_a_night: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     state = tmp_path / "state"
     shutil.copytree(after_a_night, state)
     monkeypatch.setenv("STATE_DIRECTORY", str(state))
@@ -142,4 +143,5 @@ def served(after_a_night: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     async def facts() -> Mapping[str, Any]:
         return FACTS
 
-    return Served(state, pages, Starlette(routes=pages.routes(facts, personas())))
+    yield Served(state, pages, Starlette(routes=pages.routes(facts, personas())))
+    anyio.run(pages.aclose)

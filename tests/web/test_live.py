@@ -1,8 +1,9 @@
-"""Followers of changes: each has a bounded queue, and a slow one costs no other one anything."""
+"""Followers of changes: what they get is bounded, and a slow one costs no other one anything."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import resource
 from contextlib import AsyncExitStack
 
@@ -17,7 +18,7 @@ from fleet.service.connections import CONNECTIONS
 from fleet.service.http_server import listen
 from fleet.service.listeners import loopback
 from fleet.web import site
-from fleet.web.live import LATEST, Follower, LiveState
+from fleet.web.live import ROOM, LiveState
 from tests.web.conftest import AT, Served
 
 pytestmark = pytest.mark.anyio
@@ -27,27 +28,40 @@ def told(live: LiveState, number: int) -> None:
     live.daemon(PersonaAdded(at=AT, persona=f"qa-{number}", sha256="0"))
 
 
-async def test_what_a_slow_follower_cannot_take_is_dropped_and_said() -> None:
+async def test_what_a_slow_follower_missed_is_counted_and_the_latest_is_there() -> None:
     live = LiveState()
-    slow, quick = Follower(room=3), Follower(room=3)
-    live.followers |= {slow, quick}
-    mine = quick.changes(pause_s=0)
+    slow, quick = live.follow(), live.follow()
+    late, mine = slow.messages(600), quick.messages(600)
     got = 0
-    for number in range(50):
-        told(live, number)
-        got += len((await anext(mine)).lines)
-    late = await anext(slow.changes(pause_s=0))
-    assert got == 50
-    assert [one.words for one in late.lines] == [f"persona qa-{n} added" for n in range(3)]
-    assert late.dropped == 47
-    assert len(live.lines) == LATEST
+    for number in range(0, ROOM + 6, 10):
+        for one in range(number, number + 10):
+            told(live, one)
+        got += len(json.loads(await anext(mine))["lines"])
+    message = json.loads(await anext(late))
+    assert got == ROOM + 6
+    assert [one["words"] for one in message["lines"]] == [f"persona qa-{n} added" for n in range(6, ROOM + 6)]
+    assert message["dropped"] == 6
     await mine.aclose()
+    await late.aclose()
+
+
+async def test_what_comes_together_is_one_message_written_once() -> None:
+    live = LiveState()
+    crowd = [live.follow().messages(600) for _ in range(3)]
+    for number in range(3):
+        told(live, number)
+    texts = [await anext(one) for one in crowd]
+    assert [one["words"] for one in json.loads(texts[0])["lines"]] == [
+        f"persona qa-{n} added" for n in range(3)
+    ]
+    assert all(one is texts[0] for one in texts)
+    for one in crowd:
+        await one.aclose()
 
 
 async def test_a_run_is_counted_while_it_is_in_flight() -> None:
     live = LiveState()
-    follower = Follower()
-    live.followers.add(follower)
+    messages = live.follow().messages(600)
     head = Header(
         run="r", at=AT, persona="qa-a", persona_sha256="0", driver="playbook", platform="p", chain_id=1,
         rung="observe", jail="bwrap", budget={}, trigger="t",
@@ -57,8 +71,9 @@ async def test_a_run_is_counted_while_it_is_in_flight() -> None:
         live.run(ToolRequested(run="r", at=AT, call=call, tool="qa_fetch", args={"url": "x"}))
     known = live.runs["r"]
     assert (known.calls, known.question) == (7, 'qa_fetch {"url": "x"}')
-    change = await anext(follower.changes(pause_s=0))
-    assert [one.words for one in change.lines] == ["qa-a r: qa-a by playbook on p at observe"]
+    change = json.loads(await anext(messages))
+    await messages.aclose()
+    assert [one["words"] for one in change["lines"]] == ["qa-a r: qa-a by playbook on p at observe"]
     live.run(Footer(run="r", at=AT, outcome="done", calls=7))
     assert live.runs == {}
 

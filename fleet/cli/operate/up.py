@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -147,7 +148,8 @@ async def shown_waiting(options: Options, waits: str) -> None:
 
     pages = WebPages(options.state, load_fleet().page_hosts, waits)
     routes = pages.routes(nothing, roster(*options.folders)[0])
-    await listen(Starlette(routes=routes), [loopback(options.port or 0)])
+    async with aclosing(pages):
+        await listen(Starlette(routes=routes), [loopback(options.port or 0)])
 
 
 def _resident(pages: bool) -> Resident:
@@ -162,8 +164,8 @@ def _resident(pages: bool) -> Resident:
     async def resident(
         options: Options, fence: Bootstrap, notifier: Notifier, opened: Callable[[], None]
     ) -> bool:
-        shown = WebPages(options.state, fence.config.page_hosts)
-        return await reside(options, fence, notifier, opened, shown)
+        async with aclosing(WebPages(options.state, fence.config.page_hosts)) as shown:
+            return await reside(options, fence, notifier, opened, shown)
 
     return resident
 

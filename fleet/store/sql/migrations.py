@@ -17,6 +17,7 @@ from fleet.store.sql.schema import (
     EFFECTS,
     EPOCHS,
     ITEMS,
+    LOG,
     META,
     METADATA,
     PROPOSALS,
@@ -130,6 +131,12 @@ def _proposals(connection: Connection) -> None:
     PROPOSALS.create(connection)
 
 
+def _heads(connection: Connection) -> None:
+    """Version 10: an index of the entries' sources."""
+    for index in LOG.indexes:
+        index.create(connection, checkfirst=True)
+
+
 def _add(connection: Connection, column: Column[Any]) -> None:
     words = CreateColumn(column).compile(dialect=connection.dialect)
     connection.exec_driver_sql(f"ALTER TABLE {column.table.name} ADD COLUMN {words}")
@@ -144,6 +151,7 @@ _MIGRATIONS: dict[int, Callable[[Connection], None]] = {
     7: _discovered,
     8: _items,
     9: _proposals,
+    10: _heads,
 }
 """The steps that migrate a journal from the previous version."""
 

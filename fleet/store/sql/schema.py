@@ -27,6 +27,8 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    func,
+    literal_column,
 )
 from sqlalchemy.engine import Dialect
 
@@ -200,6 +202,12 @@ LOG = Table(
     PrimaryKeyConstraint("epoch", "index"),
     sqlite_strict=True,
 )
+
+HEAD = 24
+"""Bytes of an entry by which it is found: they name its source."""
+LOG_HEAD = func.substr(LOG.c.text, literal_column("1"), literal_column(str(HEAD)))
+"""Of an entry, as the index has it: an index is not used for an expression with parameters."""
+Index("log_by_head", LOG_HEAD)
 
 EPOCHS = Table(
     "epochs",

@@ -6,11 +6,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy import Select, bindparam, delete, insert, select, update
 
 from fleet.store.rows import QUEUED, DecisionRow, ItemRow, MirroredEntry
 from fleet.store.sql.database import Connection
-from fleet.store.sql.schema import DECISIONS, ITEMS, LOG
+from fleet.store.sql.schema import DECISIONS, HEAD, ITEMS, LOG, LOG_HEAD
 from fleet.store.tables.base import TableGroup, names_of, plain, row_of
 
 _IN_DATA = names_of(DecisionRow) - set(DECISIONS.c.keys())
@@ -52,13 +52,7 @@ class Items(TableGroup):
 
     async def record_entries(self, source: str) -> list[MirroredEntry]:
         """The mirrored entries, of any sender and epoch, that say they are from this source."""
-        head = f"qa/v1 source={source} ".encode()
-        statement = (
-            select(LOG)
-            .where(LOG.c.text >= head, LOG.c.text < head + b"\xff")
-            .order_by(LOG.c.epoch, LOG.c.index)
-        )
-        found = [dict(row._mapping) for row in await self._db.rows(statement)]
+        found = [dict(row._mapping) for row in await self._db.rows(said_by(source))]
         return [MirroredEntry(**row | {"text": row["text"].decode("utf-8", "replace")}) for row in found]
 
     async def put_items(self, platform: str, items: Sequence[ItemRow]) -> None:
@@ -93,6 +87,14 @@ class Items(TableGroup):
             statement = statement.where(ITEMS.c.state.in_(states))
         rows = await self._db.rows(statement)
         return [row_of(ItemRow, row, **row.data | {"names": tuple(row.data["names"])}) for row in rows]
+
+
+def said_by(source: str) -> Select[*tuple[Any, ...]]:
+    """The entries that say they are from this source; the first condition has an index."""
+    head = f"qa/v1 source={source} ".encode()
+    found = select(LOG).where(head[:HEAD] <= LOG_HEAD, head[:HEAD] + b"\xff" > LOG_HEAD)
+    found = found.where(LOG.c.text >= head, LOG.c.text < head + b"\xff")
+    return found.order_by(LOG.c.epoch, LOG.c.index)
 
 
 def _item(platform: str, item: ItemRow, at: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 
 from fleet.clock import minute, minutes
@@ -60,11 +60,13 @@ def regressed(item: WorklistItem, since: str) -> bool:
     return item.state in OPEN and back and (item.since or item.first_seen) >= since
 
 
-def daily_digest(items: Sequence[WorklistItem], header: WorklistHeader, since: str) -> DailyDigest:
-    """The digest of all items, open and closed, in the order given."""
+def daily_digest(
+    items: Iterable[WorklistItem], header: WorklistHeader, since: str, left_out: Collection[str] = ()
+) -> DailyDigest:
+    """The digest of all items, open and closed, in the order given; groups that are `left_out` are empty."""
     groups: dict[str, list[DigestLine]] = {name: [] for name in (*GROUPS, STRANGERS)}
     for item in items:
-        if (name := _group(item, since)) is not None:
+        if (name := _group(item, since)) is not None and name not in left_out:
             at = item.since if name in ("fixed", "regressed") and item.since else item.first_seen
             one = DigestLine(item.fingerprint, item.severity, item.surface, item.title, at)
             groups[name].append(one)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 from fleet.text import counted
 from fleet.triage.items.life import OPEN
@@ -76,6 +77,15 @@ class WorklistDocument(WorklistHeader):
     digest: str = ""
     items: tuple[WorklistItem, ...] = ()
     closed: tuple[WorklistItem, ...] = ()
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Sequence[WorklistItem]]:
+        """All items by each of their fingerprints."""
+        found: dict[str, list[WorklistItem]] = {}
+        for item in (*self.items, *self.closed):
+            for name in {item.fingerprint, *item.names}:
+                found.setdefault(name, []).append(item)
+        return found
 
 
 def document(items: Sequence[WorklistItem], header: WorklistHeader, known: str = "") -> WorklistDocument:
