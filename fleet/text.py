@@ -171,3 +171,11 @@ def csv_cell(text: str, limit: int = LIMIT) -> str:
     which stands for nothing, is none."""
     shown = clean(text, limit)
     return "'" + shown if shown.lstrip().startswith(_FORMULA) and shown != "-" else shown
+
+
+def spoken(text: str) -> str:
+    """How a run or a model ended, without the underscores of its names in the source."""
+    return _NAMES.sub(lambda found: found[0].replace("_", " "), text)
+
+
+_NAMES = re.compile(r"\b(?!qa_)[a-z]+(?:_[a-z]+)+\b")

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fleet.clock import iso
+from fleet.clock import iso, minute
 from fleet.errors import ConfigError, TryAgain
 from fleet.files import FULL, disk_errors, disk_refused
 from fleet.text import line
@@ -49,11 +49,11 @@ def held(state: Path) -> str:
     path = state / "fleet.lock"
     with suppress(OSError, ValueError):  # without /proc, when it has just ended, or for a lock without a pid
         pid = holder(state) or int(path.read_text("ascii", "replace").strip() or 0)
-        since = iso(datetime.fromtimestamp(path.stat().st_mtime, UTC))
+        since = minute(iso(datetime.fromtimestamp(path.stat().st_mtime, UTC)))
         words = Path(f"/proc/{pid}/cmdline").read_text("utf-8", "replace").split("\0")
         own = [at for at, word in enumerate(words) if Path(word).name in ("fleet", "__main__.py")]
         command = " ".join(["fleet", *words[own[0] + 1 :]] if own else words)
-        return f"another fleet (pid {pid}) is using {state}: {line(command, 120)}, since {since}"
+        return f"another fleet (pid {pid}) is using {state}: {line(command, 120)}, since {since} UTC"
     return f"another fleet is using {state}"
 
 

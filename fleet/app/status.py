@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -60,6 +60,7 @@ NO_JOURNAL: Mapping[str, Any] = {
     "waiting": {},
     "left_today": {},
     "today": {FLEET: {unit: {"spent": 0, "limit": None} for unit in COSTS}},
+    "yesterday": {},
     "findings": {},
     "outcomes": {},
     **{
@@ -148,11 +149,13 @@ async def _of_journal(
     journal: Journal, snapshot: JournalSnapshot, since: str, names: Collection[str]
 ) -> dict[str, Any]:
     """The fields of NO_JOURNAL; `names` are the personas in use."""
+    before = (await journal.spent_today(iso(datetime.now(UTC) - timedelta(days=1))[:10]))[FLEET]
     return {
         "reachable": asdict(snapshot.reachable),
         "waiting": snapshot.waiting,
         "left_today": snapshot.left,
         "today": _costs(await journal.spent_today(), snapshot.limits),
+        "yesterday": {unit: before[unit] for unit in COSTS if before.get(unit)},
         "running": [
             {"run": row.run_id, "persona": row.persona, "state": row.state, "since": row.started}
             for row in await journal.open_runs()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from fleet.clock import clock_time, iso, minute, minutes
 from fleet.gate.budget import Unit
 from fleet.store.tables.units import amount, number, word
-from fleet.text import counted, line
+from fleet.text import counted, line, spoken
 from fleet.triage.items.unproven import POSTED, WAITS
 
 NEXT_SHOWN = 3
@@ -73,11 +72,6 @@ def details(data: Mapping[str, Any]) -> list[str]:
     return [minutes(why) for why in data["wrong"] if not why.startswith(tuple(said))]
 
 
-def ending(text: str) -> str:
-    """How a run or a model ended, without the underscores of its names in the source."""
-    return re.sub(r"\b(?!qa_)[a-z]+(?:_[a-z]+)+\b", lambda found: found[0].replace("_", " "), text)
-
-
 def stuck(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Findings on their way to proof or log for too long, but for those that wait for a person."""
     late = iso(datetime.fromisoformat(data["at"]) - STUCK)
@@ -124,11 +118,11 @@ def wrong(data: Mapping[str, Any]) -> list[str]:
         *(f"undecided: {one['persona']} {one['probe']}: {one['reason']}" for one in data["undecided"]),
         *(f"unexplored: {one['persona']} {one['probe']}: {one['reason']}" for one in data["unexplored"]),
         *(
-            f"model ended: {one['persona']} run {one['run']}: {ending(one['reason'])}; the playbook went on"
+            f"model ended: {one['persona']} run {one['run']}: {spoken(one['reason'])}; the playbook went on"
             for one in data["models"]
         ),
         *(
-            f"run failed: {one['persona']} {ending(one['outcome'])} {minute(one['ended'])},"
+            f"run failed: {one['persona']} {spoken(one['outcome'])} {minute(one['ended'])},"
             f" run {one['run']}: {one['detail']}"
             for one in crew["failing"]
             if one["run"] not in with_a_daemon

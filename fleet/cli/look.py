@@ -53,7 +53,7 @@ from fleet.runs.desk.exit_codes import exit_code
 from fleet.runs.run import fire, recover
 from fleet.runs.survey import applicable_probes
 from fleet.store.rows import BLIND
-from fleet.text import clean, counted
+from fleet.text import clean, counted, spoken
 from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.document import WorklistDocument, standing
 from fleet.triage.outputs.files import written
@@ -226,7 +226,7 @@ class LookProgress:
                 title = self._titles.get(event.fingerprint, event.fingerprint)
                 self._tell(f"proven {event.confirmed}/{event.tries}  {title}", now)
             case Footer():
-                end = event.outcome if event.outcome == "done" else f"{event.outcome}: {event.detail}"
+                end = event.outcome if event.outcome == "done" else f"{spoken(event.outcome)}: {event.detail}"
                 self._tell(f"{self._persona.get(event.run, event.run)}: {end}", now)
         if now - self._last >= BEAT_S:
             seen = f"{len(self._titles)} seen, {self._proven} proven"

@@ -31,7 +31,7 @@ from fleet.events.daemon_events import (
     TriggerFired,
     TriggerSkipped,
 )
-from fleet.text import counted, line
+from fleet.text import counted, line, spoken
 
 LONGEST = 400
 NEXT_SHOWN = 4
@@ -122,7 +122,7 @@ def _of_upkeep(event: DaemonEvent) -> str:
         case RunUnsettled():
             return f"run {event.run} is not cleaned up yet: {event.reason}"
         case RunSettled():
-            return f"run {event.run} of {event.persona} is cleaned up: {event.outcome}"
+            return f"run {event.run} of {event.persona} is cleaned up: {spoken(event.outcome)}"
         case NameReleased():
             return f"name {event.name} of run {event.run} released"
         case RunsRemoved():

@@ -33,7 +33,7 @@ from fleet.events.model import (
     TurnUsage,
 )
 from fleet.events.recorded import UnknownRecord
-from fleet.text import counted, line
+from fleet.text import counted, line, spoken
 
 Record = Event | UnknownRecord | Lagged
 WIDE = 160
@@ -70,7 +70,7 @@ def _words(record: Record) -> str:
         case Footer():
             usage = f"; {used(record.usage)}" if record.usage else ""
             took = f"{counted(record.turns, 'turn')}, {counted(record.calls, 'call')}, {record.seconds:.1f} s"
-            return f"end: {record.outcome} {record.detail}".rstrip() + f" ({took}{usage})"
+            return f"end: {spoken(record.outcome)} {record.detail}".rstrip() + f" ({took}{usage})"
         case TurnStarted() | TurnEnded() | MessageSaid() | ToolRequested() | ToolResponded() | GateDenied():
             return _work(record)
     return _facts(record)

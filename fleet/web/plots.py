@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from fleet.store.rows import SampleRow
-from fleet.text import line
+from fleet.text import line, spoken
 
 WIDTH, HEIGHT, EDGE = 320, 72, 6
 """Of a plot, in pixels."""
@@ -49,7 +49,7 @@ def _plot(name: str, rows: Sequence[SampleRow]) -> MeasurePlot:
         )
 
     return MeasurePlot(
-        name=line(name.rpartition(" #")[0] or name, 160),
+        name=line(spoken(name.rpartition(" #")[0] or name), 160),
         unit=unit,
         points=points(own),
         control=points(control) if len(control) == len(own) else (),

@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, Response
 from fleet.clock import minute, span
 from fleet.events.daemon_words import soon
 from fleet.severity import UNKNOWN, WEIGHTS
-from fleet.text import clean, counted, line
+from fleet.text import clean, counted, line, spoken
 from fleet.triage.outputs.html_page import FILTERS, TEMPLATES
 
 HERE = Path(__file__).parent
@@ -73,6 +73,7 @@ def _environment() -> Environment:
         "block": lambda text: Markup(escape(clean(str(text), BLOCK, newlines=True))),
         "life": _life,
         "minute": minute,
+        "spoken": spoken,
         "ago": lambda at, now: span(at, now) if at and at <= now else "",
         "soon": lambda at, now: soon(now, at),
         "severity": lambda word: word if word in WEIGHTS else UNKNOWN,

@@ -70,13 +70,6 @@ async def now_page(sources: Sources) -> Data:
     severities = Counter(item.severity for item in document.items)
     waits = sources.waits
     words = f"the daemon waits for {waits}." if waits else health(data)
-    yesterday = iso(datetime.fromisoformat(data["at"]) - timedelta(days=1))[:10]
-
-    async def spent(journal: Journal) -> dict[str, int]:
-        return (await journal.spent_today(yesterday))[FLEET]
-
-    nothing: dict[str, int] = {}
-    before = await from_journal(sources.state, spent, nothing)
     return {
         "data": data,
         "state": _state(data, waits),
@@ -87,7 +80,7 @@ async def now_page(sources: Sources) -> Data:
         "news": [(GROUP_WORDS[name], data["digest"][name]) for name in GROUPS if name != "still"],
         "held": [one for one in data["proving"] if one["why"] == WAITS],
         "costs": [cost(data["today"][FLEET], unit) for unit in COSTS],
-        "yesterday": [amount(unit, before[unit]) for unit in COSTS if before.get(unit)],
+        "yesterday": [amount(unit, count) for unit, count in data["yesterday"].items()],
         "lines": list(sources.live.lines)[: -LATEST - 1 : -1],
         "list_words": sentence(document.as_of),
     }

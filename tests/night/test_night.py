@@ -6,20 +6,10 @@ back, a persona file is broken, and a person turns the dial by hand. The morning
 
 from __future__ import annotations
 
-import html
 import json
 import os
 import re
-import signal
-import socket
-import sqlite3
-import subprocess
-import sys
-import time
-import urllib.request
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,11 +18,8 @@ import anyio
 import pytest
 
 from fleet.clock import iso
-from fleet.files import ROOT
-from tests.notices.stand import SECRET, Inbox, private, receiving_inbox
-from tests.platforms.bare import bare
-from tests.platforms.firing import Home, home
-from tests.platforms.stand import Stand
+from tests.night.evening import BROKEN, EVENING, Night, evening
+from tests.notices.stand import receiving_inbox
 
 pytestmark = [
     pytest.mark.anyio,
@@ -42,23 +29,11 @@ pytestmark = [
     pytest.mark.skipif("NIGHT" not in os.environ, reason="takes minutes: make night"),
 ]
 
-LEAK = "<script>const OWNER_PRIVATE_KEY = '0x" + "5e31c4a9" * 8 + "'</script></html>"
-PAGES = {"targets": {"manual": "{site}/letters.html", "settings": "{site}/names.html"}}
-EVENING = "Secret is public: GET / shows a private key"
 SECOND = "Secret is public: GET /letters.html shows a private key"
 THIRD = "Secret is public: GET /names.html shows a private key"
 OUTAGE = "Platform does not answer: outage of site"
 NEWS = {"new": [SECOND, THIRD], "regressed": [], "fixed": sorted([EVENING, OUTAGE]), "still": []}
 """The digest of this night: an outage that is over is one of the things that were mended."""
-PACE = {"qa-security": 'every = "4s"', "qa-retest": 'every = "5s"', "qa-triage": 'every = "3s"'}
-"""The personas of this night, and how often each starts: hours become seconds."""
-CONFIG = """
-concurrency = 1
-[notify]
-webhook = "{url}/hook"
-every = "1s"
-"""
-BROKEN = '+++\nname = "qa-broken"\nsurface = "sea"\n+++\nA file that somebody saved half way.\n'
 _NUMBERS = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?Z?"), "TIME"),
     (re.compile(r"\([0-9a-f]{12}\)"), "(ID)"),
@@ -78,104 +53,6 @@ def plain(text: str) -> str:
     for pattern, word in _NUMBERS:
         text = pattern.sub(word, text)
     return text
-
-
-@dataclass(slots=True)
-class Night:
-    """The platform, the fleet's daemon over it, and the operator's inbox."""
-
-    stand: Stand
-    at: Home
-    site: Path
-    personas: Path
-    inbox: Inbox
-    url: str
-    daemon: subprocess.Popen[bytes]
-
-    def defect(self, page: str, *, on: bool) -> None:
-        path = self.site / page
-        whole = path.read_text().replace(LEAK, "</html>\n")
-        path.write_text(whole.replace("</html>\n", LEAK) if on else whole)
-
-    def says(self, *words: str) -> str:
-        command = [sys.executable, "-m", "fleet.cli", *words]
-        done = subprocess.run(command, capture_output=True, text=True, env=self.at.environment(), timeout=120)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def items(self) -> dict[str, str]:
-        """State by title, as the last triage left them."""
-        try:
-            told = json.loads((self.at.state / "worklist.json").read_text())
-        except FileNotFoundError:
-            return {}
-        return {one["title"]: one["state"] for one in (*told["items"], *told["closed"])}
-
-    def is_evening(self) -> bool:
-        """The first item is on the list, and the watch of notices knows it: it is not news in the morning."""
-        if self.items().get(EVENING) != "confirmed":
-            return False
-        with closing(sqlite3.connect(self.at.state / "fleet.db")) as db:
-            row = db.execute("SELECT value FROM meta WHERE key = 'notify.bare'").fetchone()
-        return bool(row and json.loads(row[0])["items"])
-
-    def notices(self) -> list[str]:
-        """Every line of every message, in the order in which they came."""
-        return [line for body in self.inbox.bodies("/hook") for line in body["text"].splitlines()]
-
-    def room(self, path: str) -> str:
-        """The words of a page, without its markup."""
-        with urllib.request.urlopen(self.url + path, timeout=20) as answer:
-            return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", answer.read().decode())).split())
-
-    def status(self, since: str) -> Any:
-        return json.loads(self.says("status", "--since", since, "--json"))
-
-    async def until(self, check: Callable[[], Any], seconds: float = 240) -> Any:
-        """What `check` says once it says something."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            assert self.daemon.poll() is None, "the daemon ended"
-            if found := check():
-                return found
-            await anyio.sleep(0.3)
-        raise AssertionError(f"nothing happened within {seconds} s: {self.items()}; {self.notices()}")
-
-
-@asynccontextmanager
-async def evening(folder: Path, inbox: Inbox) -> AsyncIterator[Night]:
-    """One known defect, and a daemon at `observe` that has told of nothing yet."""
-    async with bare(folder / "bare", more=PAGES) as stand:
-        text = stand.profile.read_text().replace("[web]\n", "[web]\npatience_s = 0.35\n")
-        stand.profile.write_text(text)
-        at = await home(folder / "fleet", stand, CONFIG.format(url=inbox.url))
-        private(at.state / "keys" / "notify-webhook", SECRET)
-        personas = folder / "personas"
-        personas.mkdir()
-        for name, pace in PACE.items():
-            text = (ROOT / "personas" / f"{name}.md").read_text()
-            text = re.sub(r"^triggers = .*$", f"triggers = [{{ {pace} }}]", text, count=1, flags=re.MULTILINE)
-            (personas / f"{name}.md").write_text(text)
-        with socket.create_server(("127.0.0.1", 0)) as line:
-            port = line.getsockname()[1]
-        command = [sys.executable, "-m", "fleet.cli", "up", "--personas", str(personas), "--port", str(port)]
-        with (folder / "up.log").open("wb") as log:
-            daemon = await anyio.to_thread.run_sync(
-                lambda: subprocess.Popen(command, stdout=log, stderr=log, env=at.environment())
-            )
-        try:
-            night = Night(
-                stand, at, folder / "bare" / "site", personas, inbox, f"http://127.0.0.1:{port}", daemon
-            )
-            night.defect("index.html", on=True)
-            await night.until(night.is_evening)
-            yield night
-        finally:
-            daemon.send_signal(signal.SIGTERM)
-            try:
-                await anyio.to_thread.run_sync(daemon.wait, 60)
-            finally:
-                daemon.kill()
 
 
 @pytest.fixture

@@ -115,7 +115,7 @@ def test_the_digest_is_of_the_list_alone() -> None:
 
 def test_the_first_line_says_what_the_list_is_as_of() -> None:
     first = to_markdown(items("mixed"), HEADER).decode().splitlines()[0]
-    assert first == "As of log entry 41 (2026-11-21T22:51:10Z), epoch 0: 8 open, 4 proven, 0 closed."
+    assert first == "As of log entry 41 (2026-11-21 22:51 UTC), epoch 0: 8 open, 4 proven, 0 closed."
 
 
 def test_a_long_list_is_cut_in_markdown_only() -> None:

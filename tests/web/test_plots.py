@@ -36,7 +36,7 @@ def test_a_measure_of_one_look_has_no_plot_and_the_latest_come_first() -> None:
     assert (turns.name, turns.unit, gas.name, gas.unit) == (
         "turns of reply",
         "",
-        "gas_used of publish",
+        "gas used of publish",
         "gas",
     )
     assert (gas.lowest, gas.highest, len(set(gas.points))) == ("300,000", "300,000", 2)

@@ -185,7 +185,7 @@ def _say(found: dict[str, Any]) -> None:
     for row in found["rewinds"]:
         gone = counted(row["gone"], "entry", "entries")
         what = "a clear was undone" if row["back"] else f"{gone} from {row['index']} on replaced"
-        print(clean(f"{row['at']} reorganisation in epoch {row['epoch']}: {what}"))
+        print(clean(f"{minute(row['at'])} UTC reorganisation in epoch {row['epoch']}: {what}"))
     if (seen := found["compared"]) is None:
         print("not compared with the log")
     elif seen["differs"] is not None:

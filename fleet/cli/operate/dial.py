@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, who
-from fleet.clock import SystemClock, iso
+from fleet.clock import SystemClock, iso, minute
 from fleet.errors import UsageError
 from fleet.gate.dial import DIAL, read_dial, shown, write_dial
 from fleet.gate.model import Rung
@@ -46,7 +46,8 @@ def dial(
             asked = f"{chosen} --for {term}" if term else str(chosen)
             raise UsageError(f"{change} needs a reason", remedy=f'fleet dial {asked} --reason "…"')
         if dry_run:
-            note(f"would turn the dial from {before.rung} to {chosen}{f' until {until}' if until else ''}")
+            end = f" until {minute(until)} UTC" if until else ""
+            note(f"would turn the dial from {before.rung} to {chosen}{end}")
         else:
             write_dial(folder, chosen, reason, who(), SystemClock(), term_s)
             from fleet.app.halts import record_dial  # SQLAlchemy: only a move needs it
@@ -57,9 +58,9 @@ def dial(
     elif term:
         raise UsageError("--for needs a rung", remedy=f'fleet dial exercise --for {term} --reason "…"')
     now = shown(folder)
-    by = f" (by {now['who']} at {now['when']})" if now["who"] else ""
+    by = f" (by {now['who']} at {minute(now['when'])} UTC)" if now["who"] else ""
     why = f": {now['why']}" if now["why"] else ""
-    until = f" until {now['until']}" if now["until"] else ""
+    until = f" until {minute(now['until'])} UTC" if now["until"] else ""
     put(now, as_json=as_json, text=lambda: print(f"{now['rung']}{until}{by}{why}"))
 
 

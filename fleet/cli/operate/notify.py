@@ -12,7 +12,7 @@ import typer
 
 from fleet.app.journal import from_journal, open_journal
 from fleet.cli.console import DryRun, Json, make_app, put, run, state, table
-from fleet.clock import SystemClock, iso
+from fleet.clock import SystemClock, iso, minute
 from fleet.config import EVENTS, load_fleet
 from fleet.errors import ConfigError, Unreachable, UsageError
 from fleet.service.notify.receivers import ping as fetch
@@ -85,7 +85,7 @@ def silence(
     put(
         {"event": event, "until": until, "written": not dry_run},
         as_json=as_json,
-        text=lambda: print(f"{event} is silent until {until}"),
+        text=lambda: print(f"{event} is silent until {minute(until)} UTC"),
     )
 
 
@@ -107,7 +107,7 @@ def silences(as_json: Json = False) -> None:
     found = run(lambda: from_journal(state(), stored, none))
     now = iso(SystemClock().now())
     rows = [{"event": event, "until": until} for event, until in found.items() if until > now]
-    lines = ([row["event"], row["until"]] for row in rows)
+    lines = ([row["event"], f"{minute(row['until'])} UTC"] for row in rows)
     put(rows, as_json=as_json, text=lambda: table(("event", "until"), lines, empty="no silences"))
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 
-from fleet.app.status_words import COSTS, NEXT_SHOWN, cost, details, ending, health, stuck
+from fleet.app.status_words import COSTS, NEXT_SHOWN, cost, details, health, stuck
 from fleet.clock import clock_time, minute
-from fleet.store.tables.units import FLEET
-from fleet.text import clean, line
+from fleet.store.tables.units import FLEET, amount
+from fleet.text import clean, line, spoken
 from fleet.triage.outputs.digest import GROUPS, STRANGERS
 
 WRONG_SHOWN = 6
@@ -101,8 +101,9 @@ def _digest(data: Mapping[str, Any], room: int) -> Iterator[PageLine]:
 
 def _costs(data: Mapping[str, Any]) -> Iterator[str]:
     spent = [cost(data["today"][FLEET], unit) for unit in COSTS]
-    yield f"today     {', '.join(spent)}"
-    ends = ", ".join(f"{count} {ending(name)}" for name, count in sorted(data["outcomes"].items()))
+    before = ", ".join(amount(unit, count) for unit, count in data["yesterday"].items())
+    yield f"today     {', '.join(spent)}{f'; yesterday {before}' if before else ''}"
+    ends = ", ".join(f"{count} {spoken(name)}" for name, count in sorted(data["outcomes"].items()))
     waiting = sum(data["waiting"].values())
     runs = f"{ends or 'none'} in that time" + (f", {waiting} waiting" if waiting else "")
     of = data["worklist"]

@@ -24,7 +24,7 @@ from fleet.gate.model import Rung
 from fleet.personas.check import Surroundings
 from fleet.personas.learned import LearnedProbes
 from fleet.personas.model import Persona
-from fleet.text import clean
+from fleet.text import clean, spoken
 
 app = make_app(
     group=True,
@@ -114,7 +114,9 @@ def list_personas(as_json: Json = False) -> None:
     columns = ("name", "from", "surface", "probes", "last", "next", "summary")
     now = iso(datetime.now(UTC))
     starts = [clock_time(one["next"], now) if one["next"] else one["starts"] or "by hand" for one in data]
-    shown = [one | {"next": start} for one, start in zip(data, starts, strict=True)]
+    shown = [
+        one | {"next": start, "last": spoken(one["last"])} for one, start in zip(data, starts, strict=True)
+    ]
     put_rows(data if as_json else shown, columns, as_json=as_json)
 
 

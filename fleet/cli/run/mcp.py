@@ -16,7 +16,7 @@ from fleet.errors import ConfigError, Refused, UsageError
 from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
 from fleet.runs.driver_choice import DriverChoice
-from fleet.text import clean, counted
+from fleet.text import clean, counted, spoken
 
 app = make_app()
 
@@ -73,8 +73,8 @@ async def _fired(persona: LoadedPersona, platform: str | None, choice: DriverCho
     personas, _ = await to_thread.run_sync(roster)
     async with open_world(state(), personas=personas, platform=platform, watch=(Progress(),)) as world:
         for old in await recover(world):
-            note(f"{'recovered' if old.settled else 'could not settle'} run {old.run}: {old.outcome}")
+            note(f"{'recovered' if old.settled else 'could not settle'} run {old.run}: {spoken(old.outcome)}")
         report = await fire(world, persona, trigger="mcp", driver=choice)
-    ended = f"{report.outcome} {report.detail}"
+    ended = f"{spoken(report.outcome)} {report.detail}"
     note(f"{ended}: {counted(len(report.findings), 'finding')}, run {report.run}")
     return ended, any(row.state in ("posted", "repeated", "confirmed") for row in report.findings)

@@ -17,7 +17,7 @@ from fleet.events.model import Header
 from fleet.runs.call.sealed import TRAJECTORY
 from fleet.runs.replay import again, compared
 from fleet.runs.run import fire, recover
-from fleet.text import clean, line
+from fleet.text import clean, line, spoken
 
 
 def planned(path: Path) -> dict[str, Any]:
@@ -60,7 +60,7 @@ async def _own(folder: Path, path: Path, was: Header, platform: str | None) -> d
         folder, personas=personas, platform=platform or was.platform, watch=(Progress(),)
     ) as world:
         for old in await recover(world):
-            note(f"recovered run {old.run} of {old.persona}: {old.outcome}, {old.detail}")
+            note(f"recovered run {old.run} of {old.persona}: {spoken(old.outcome)}, {old.detail}")
         return asdict(await fire(world, persona, trigger=f"replay:{was.run}", driver=driver))
 
 
@@ -78,7 +78,7 @@ def show_plan(data: dict[str, Any]) -> None:
 
 def show(data: dict[str, Any]) -> None:
     """The outcome, then every call, then every difference."""
-    print(clean(f"run {data['run']}: {data['outcome']} {data['detail']}"))
+    print(clean(f"run {data['run']}: {spoken(data['outcome'])} {data['detail']}"))
     for what, (before, after) in data["changed"].items():
         print(clean(f"{what}: {before} then, {after} now"))
     columns = ("call", "probe", "tool", "state", "reason")

@@ -54,7 +54,7 @@ from fleet.runs.run import RunReport, fire, recover
 from fleet.runs.survey import why_idle
 from fleet.severity import weight
 from fleet.store.rows import TRIAL, fields_of
-from fleet.text import clean, counted
+from fleet.text import clean, counted, spoken
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
 
@@ -297,7 +297,7 @@ async def recovered(world: FleetContext) -> None:
     try:
         for old in await recover(world):
             word = "recovered" if old.settled else "could not settle"
-            note(f"{word} run {old.run} of {old.persona}: {old.outcome}, {old.detail}")
+            note(f"{word} run {old.run} of {old.persona}: {spoken(old.outcome)}, {old.detail}")
         for line in await Fixing.of(world, fix_parts).upkeep.settle():
             note(line)
     except Unreachable as error:
@@ -324,7 +324,7 @@ def show_report(data: dict[str, Any]) -> None:
     if data.get("queued"):
         print(f"queued run {data['run']} of {data['persona']}")
         return
-    print(clean(f"{data['outcome']} {data['detail']}".rstrip()))
+    print(clean(f"{spoken(data['outcome'])} {data['detail']}".rstrip()))
     show_left_out(data.get("coverage", {}))
     if there := data.get("left", ()):
         print(f"left on the platform by {counted(len(there), 'act')}: fleet runs left {data['run']}")

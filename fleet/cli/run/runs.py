@@ -27,7 +27,7 @@ from fleet.runs.retention import choose, look, tidy
 from fleet.runs.settlement.left import LEFT, left_there
 from fleet.store.journal import Journal
 from fleet.store.tables.units import USD, number
-from fleet.text import clean, counted
+from fleet.text import clean, counted, spoken
 
 app = make_app(group=True)
 PIPED = ("run", "persona", "state", "outcome", "trigger", "created", "ended", "detail")
@@ -277,7 +277,7 @@ def _trajectory(run_id: str) -> Path:
 
 def _print(data: dict[str, Any]) -> None:
     row = data["run"]
-    said = f"{row['run']}  {row['persona']}  {row['state']}  {row['outcome']}  {row['detail']}"
+    said = f"{row['run']}  {row['persona']}  {row['state']}  {spoken(row['outcome'])}  {row['detail']}"
     print(clean(said.rstrip()))
     print(clean(f"trigger {row['trigger']}  key {row['key']}"))
     print("spent " + (", ".join(f"{amount} {unit}" for unit, amount in data["spent"].items()) or "nothing"))
@@ -339,7 +339,7 @@ def show_left_out(coverage: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
 
 def _short(row: dict[str, Any]) -> list[object]:
     at = row["created"][5:16].replace("T", " ")
-    outcome = row["outcome"] or row["state"]
+    outcome = spoken(row["outcome"] or row["state"])
     detail = f": {row['detail']}" if row["detail"] else ""
     found = f"{row['findings']}+{row['unproven']}" if row["unproven"] else row["findings"]
     return [row["run"], clean(row["persona"], NARROW), at, found, *_cost(row), f"{outcome}{detail}"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 
-from fleet.clock import minute, minutes
+from fleet.clock import minute
 from fleet.text import clean, markdown, markdown_code
 from fleet.triage.items.life import OPEN
 from fleet.triage.items.worklist import WorklistItem
@@ -95,14 +95,14 @@ def digest_markdown(digest: DailyDigest, *, terminal: bool = False) -> bytes:
     """The digest for people: counts in the first lines, then the titles of each group; without any mark of
     Markdown for a terminal."""
     said, code = (clean, clean) if terminal else (markdown, markdown_code)
-    head, since = ("", f"{minute(digest.since)} UTC") if terminal else ("#", digest.since)
+    head = "" if terminal else "#"
     groups = {name: getattr(digest, name) for name in GROUPS}
     counts = ", ".join(f"{len(lines)} {name}" for name, lines in groups.items())
     if digest.strangers:
         groups |= {"new from strangers": digest.strangers}
         counts += f", {len(digest.strangers)} new from strangers"
-    read = minutes(sentence(digest.as_of)) if terminal else sentence(digest.as_of)
-    text = [f"{head} Since {since}: {counts}".lstrip(), "", f"{read}."]
+    since = f"{head} Since {minute(digest.since)} UTC: {counts}".lstrip()
+    text = [since, "", f"{sentence(digest.as_of)}."]
     for name, lines in groups.items():
         if not lines:
             continue

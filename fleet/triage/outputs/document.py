@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 
+from fleet.clock import minute
 from fleet.text import counted
 from fleet.triage.items.life import OPEN
 from fleet.triage.items.unproven import UnprovenCandidate
@@ -137,7 +138,7 @@ def as_of(position: LogPosition) -> str:
     """The age of a list in words: which entry of the log it ends with."""
     if not position.entries:
         return f"as of an empty log, epoch {position.epoch}"
-    return f"as of log entry {position.entries - 1} ({position.at}), epoch {position.epoch}"
+    return f"as of log entry {position.entries - 1} ({minute(position.at)} UTC), epoch {position.epoch}"
 
 
 def sentence(position: LogPosition) -> str:

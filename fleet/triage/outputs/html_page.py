@@ -12,8 +12,9 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from fleet.clock import minute
 from fleet.severity import UNKNOWN, WEIGHTS, weight
-from fleet.text import clean
+from fleet.text import clean, spoken
 from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.document import WorklistHeader, audited, closed, opened, proven, sentence, standing
 from fleet.triage.outputs.item_page import NO_PAGES, ItemPage, also_seen, item_page, life, waits
@@ -29,6 +30,8 @@ FILTERS: Mapping[str, Callable[[Any], object]] = MappingProxyType(
         "standing": standing,
         "also": also_seen,
         "life": life,
+        "minute": minute,
+        "spoken": spoken,
         "waits": waits,
         "colour": lambda item: item.severity if item.severity in WEIGHTS else UNKNOWN,
         "grave": lambda item: f"{100 - weight(item.severity):.2f}",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fleet.clock import minutes
 from fleet.text import markdown, markdown_code
 from fleet.triage.items.unproven import SEEN, UnprovenCandidate
 from fleet.triage.items.worklist import WorklistItem
@@ -38,7 +39,7 @@ def to_markdown(items: Sequence[WorklistItem], header: WorklistHeader) -> bytes:
 def _beside(header: WorklistHeader) -> list[str]:
     """What is not in the ranked list: outages, grave findings not proven, strangers' surplus, the audit."""
     lines = [
-        f"- outage since {markdown(one.since)}: {markdown(one.platform)}, {markdown(one.title)}"
+        f"- outage since {minutes(markdown(one.since))}: {markdown(one.platform)}, {markdown(one.title)}"
         + ("" if one.posted else " (not on the log yet)")
         for one in header.outages
     ]
@@ -73,13 +74,13 @@ def _section(item: WorklistItem) -> list[str]:
     lines = [
         f"## {item.rank}. {markdown(item.title)}",
         "",
-        f"- why: {markdown(item.why)}",
+        f"- why: {minutes(markdown(item.why))}",
         f"- fingerprint: {markdown_code(item.fingerprint)}",
-        f"- seen: {markdown(item.first_seen)} to {markdown(item.last_seen)}, by {senders}",
-        f"- state: {standing(item)}" + (f" since {markdown(item.since)}" if item.since else ""),
+        f"- seen: {minutes(markdown(item.first_seen))} to {minutes(markdown(item.last_seen))}, by {senders}",
+        f"- state: {standing(item)}" + (f" since {minutes(markdown(item.since))}" if item.since else ""),
     ]
     if item.stuck:
-        lines.append(f"- now: {markdown(item.stuck)}")
+        lines.append(f"- now: {minutes(markdown(item.stuck))}")
     if item.stale:
         lines.append("- stale: nothing has looked at it for long")
     lines += [

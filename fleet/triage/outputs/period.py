@@ -10,11 +10,12 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from fleet.clock import minute
 from fleet.findings.kinds import Kind, kind_titled, kinds
 from fleet.oracles.table import ORACLES
 from fleet.severity import WEIGHTS, Severity, weight
 from fleet.store.rows import DecisionRow, FindingRow, RunRow
-from fleet.text import clean, counted
+from fleet.text import clean, counted, spoken
 from fleet.triage.items.life import OPEN
 from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.digest import FIXED, regressed
@@ -225,7 +226,8 @@ def _kind(row: FindingRow) -> str:
 
 def period_text(data: Mapping[str, Any]) -> Iterator[str]:
     """The report for a terminal."""
-    yield f"{data['platform']} from {data['since']} to {data['until']}, fleet {data['version']}"
+    begin, end = (minute(data[name]) for name in ("since", "until"))
+    yield f"{data['platform']} from {begin} to {end} UTC, fleet {data['version']}"
     yield f"posture   {data['posture']}; {data['trend']['is']}: {data['trend']['open_before']} open before"
     yield "open      " + (
         ", ".join(f"{many} {name}" for name, many in data["open"].items() if many) or "nothing"
@@ -235,16 +237,22 @@ def period_text(data: Mapping[str, Any]) -> Iterator[str]:
         yield from (
             f"          {one['severity']:8} {one['title']} ({one['fingerprint']})" for one in data[name][:20]
         )
-    outcomes = ", ".join(f"{many} {name}" for name, many in sorted(data["runs"]["outcomes"].items()))
+    outcomes = ", ".join(f"{many} {spoken(name)}" for name, many in sorted(data["runs"]["outcomes"].items()))
     yield f"runs      {data['runs']['count']}: {outcomes or 'none'}"
     yield f"scope     {data['scope_audit']['says']}"
     statuses = Counter(one["status"] for one in data["coverage"])
     yield f"coverage  {', '.join(f'{many} kinds {name}' for name, many in sorted(statuses.items()))}"
+    unasked = (one for one in data["coverage"] if one["status"] == "not asked")
+    yield from (f"not asked {one['name']}: {one['why']}" for one in unasked)
     yield from (f"untested  {one['part']}: {one['reason']}" for one in data["untested"])
     yield from (
-        f"outage    {one['since']} to {one['until'] or 'now'}: {one['targets']}" for one in data["outages"]
+        f"outage    {minute(one['since'])} to {minute(one['until']) or 'now'}: {one['targets']}"
+        for one in data["outages"]
     )
-    yield from (f"{one['act']:9} {one['at']} by {one['who']}: {one['why']}" for one in data["interventions"])
+    yield from (
+        f"{one['act']:9} {minute(one['at'])} UTC by {one['who']}: {one['why']}"
+        for one in data["interventions"]
+    )
     wrong = data["false_positives"]
     yield f"false     {wrong['dismissed']} of {wrong['posted']} ({wrong['method']})"
     yield f"left      {counted(data['left_on_the_platform'], 'act')} on the platform: fleet runs left"
@@ -257,5 +265,6 @@ def period_html(data: Mapping[str, Any]) -> bytes:
     """One static page, escaped; it asks for nothing."""
     folder = Path(__file__).parent
     environment = Environment(loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined)
+    environment.filters |= {"minute": minute, "spoken": spoken}
     style = (folder / "page.css").read_text("utf-8")
     return environment.get_template("period.html.jinja").render(data=data, style=style).encode()

@@ -154,9 +154,9 @@ def test_the_audit_has_its_rate() -> None:
 def test_the_digest_for_people() -> None:
     lines = digest_markdown(daily_digest(ITEMS[:2], HEADER, DAY)).decode().splitlines()
     assert lines == [
-        "# Since 2026-11-20T12:00:00Z: 1 new, 0 regressed, 0 fixed, 1 still",
+        "# Since 2026-11-20 12:00 UTC: 1 new, 0 regressed, 0 fixed, 1 still",
         "",
-        "As of log entry 6 (2026-11-21T11:00:00Z), epoch 0.",
+        "As of log entry 6 (2026-11-21 11:00 UTC), epoch 0.",
         "",
         "## New: 1",
         "",
