@@ -108,7 +108,7 @@ class Devnet:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         async with AsyncExitStack() as stack:
             self.chain = await stack.enter_async_context(
-                Anvil(self.folder / "chain.json", port=self._ports[0])
+                self._anvil(self.folder / "chain.json", self._ports[0])
             )
             rpc = await stack.enter_async_context(Rpc(self.chain.url))
             deployment = await self._deploy(rpc)
@@ -127,6 +127,10 @@ class Devnet:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._stack.aclose()
+
+    def _anvil(self, state: Path, port: int) -> Anvil:
+        """The chain; a devnet of the tests has one with other rules."""
+        return Anvil(state, port=port)
 
     async def _deploy(self, rpc: Rpc) -> Deployment:
         """Deploy or load the contracts; a devnet of the tests leaves parts out."""

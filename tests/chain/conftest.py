@@ -12,7 +12,7 @@ import pytest
 from fleet.chain.keys import Secret, address_of, fresh
 from fleet.chain.log.feedback import FeedbackLog
 from fleet.chain.names import Names
-from fleet.chain.node import abi, codec
+from fleet.chain.node import abi
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import Charge, Paid, Role, RunScope, TxRequest
 from fleet.chain.run_keys import RunKeys
@@ -23,15 +23,14 @@ from fleet.clock import SystemClock
 from fleet.config import ChainSection, GasSection
 from fleet.devnet import node
 from fleet.devnet.anvil import Anvil
-from fleet.devnet.deploy import DEPLOYER, Deployment, deploy
+from fleet.devnet.deploy import Deployment, deploy
 from fleet.errors import BudgetExceeded
 from tests.chain.hands import RunWallet
 from tests.doubles.chain_memory import MemoryJournal
+from tests.tempo import TempoAnvil, fund
 
 ETHER = 10**18
 GAS = GasSection()
-FEE_TOKEN = "0x20c0000000000000000000000000000000000000"
-"""What an account of Tempo pays with that has not chosen another token."""
 
 
 @dataclass
@@ -151,22 +150,11 @@ async def chain(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) ->
         yield Chain(rpc, await deploy(rpc))
 
 
-class TempoAnvil(Anvil):
-    """The pinned chain with the rules of Tempo: fees in tokens, no coin."""
-
-    def _command(self, binary: Path) -> list[str]:
-        words = super()._command(binary)
-        at = words.index("--hardfork")
-        return [*words[:at], *words[at + 2 :], "--network", "tempo"]
-
-
 class TempoChain(Chain):
-    """A chain whose fees are paid in a token. Anvil wants a coin as well, for an ordinary transaction."""
+    """A chain whose fees are paid in a token."""
 
     async def fund(self, key: Secret, amount: int) -> None:
-        await super().fund(key, amount)
-        inputs = codec.encode(["address", "uint256"], [address_of(key), amount // 10**12])  # six decimals
-        await node.transact(self.rpc, DEPLOYER, FEE_TOKEN, bytes.fromhex("a9059cbb") + inputs)
+        await fund(self.rpc, address_of(key), amount)
 
 
 @pytest.fixture(scope="session")

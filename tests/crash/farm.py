@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -155,7 +155,9 @@ class Farm:
     registry: Registries | None = None
     """The log of its homes, where it is not the diamond's."""
     sponsored: bool = False
-    """Whether its keys never hold anything (EIP-7702)."""
+    """Whether its keys never hold anything (EIP-7702, or Tempo's payer of fees)."""
+    fund: Callable[[Rpc, str, int], Awaitable[None]] = fund
+    """Gives a standing key what it pays with on this chain."""
 
     async def home(self) -> Home:
         """A fresh state directory whose profile points at the shared devnet."""
@@ -172,7 +174,7 @@ class Farm:
                 path = state / "keys" / name
                 path.write_text(os.urandom(32).hex())
                 path.chmod(0o600)
-                await fund(rpc, address_of(load_key(path)), 10**21)
+                await self.fund(rpc, address_of(load_key(path)), 10**21)
         if at := self.registry:
             post_to_a_registry(state, at)
         if self.sponsored:

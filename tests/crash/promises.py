@@ -7,12 +7,15 @@ from pathlib import Path
 
 from fleet.chain.log.choice import log_of
 from fleet.chain.names import Names
+from fleet.chain.node.abi import REGISTERED
 from fleet.chain.node.rpc import Rpc
+from fleet.chain.signing.sponsor import is_tempo
 from fleet.config import Platform, parse
 from fleet.events.model import Event, Footer, Header, TurnStarted
 from fleet.events.trajectory import read
 from fleet.store.journal import Journal
 from tests.crash.farm import CALLS, PROBES, WRITES, Home
+from tests.tempo import tokens
 
 Spending = dict[str, dict[str, int]]
 
@@ -30,9 +33,15 @@ async def check(homes: Sequence[Home], where: str) -> None:
         for effect in minted:
             assert await Names(rpc, profile.chain.diamond).owner_of_name(effect.ref) == "", where
             key = effect.data["owner"]
+            made = {"address": profile.chain.diamond, "fromBlock": "0x0"}
+            mints = [REGISTERED, None, "0x" + key[2:].rjust(64, "0")]
+            mined = await rpc.call("eth_getLogs", [made | {"topics": mints}])
+            assert len(mined) <= 1, (where, "made twice", mined)
+            assert mined or effect.state == "failed", (where, "released, and never made")
             assert await rpc.call("eth_getCode", [key, "latest"]) == "0x", (where, "it has a delegate")
             if profile.sponsor.mode == "sponsored":
                 assert await rpc.balance(key) == 0, (where, "a key holds something")
+                assert not await is_tempo(rpc) or await tokens(rpc, key) == 0, (where, "a key holds tokens")
                 sent = await journal.effects(None, kinds=["tx"])
                 assert not [one for one in sent if one.data["purpose"].startswith("stipend")], where
         for effect in await journal.effects(None, kinds=["key"]):

@@ -32,10 +32,11 @@ async def test_a_run_that_posts_to_a_registry_survives_sigkill(farm: Farm) -> No
     await course.a_run_survives(farm, 1_000, ("effect.resolve", "effect.intend.tx", "finding.set"))
 
 
+@course.LONG
 async def test_a_run_with_sponsored_keys_survives_sigkill(farm: Farm) -> None:
-    """Nothing is left delegated, and no key ever holds anything (EIP-7702)."""
+    """All its steps; those of its keys, and what is left of them, are in test_kill_zero_fund.py."""
     farm.sponsored = True
-    await course.a_run_survives(farm, 60, ("effect.intend.tx", "effect.resolve"))
+    await course.a_run_survives(farm)
 
 
 @course.LONG
