@@ -6,10 +6,11 @@
 `bench/first.toml` has the targets. Each is started as its manual says; the fleet is this tree's wheel, in an
 environment of its own, and each look has an empty home directory. The first form is one command, `fleet
 look`: the second of its first line, of its first proven finding and of its end, and the items. The second is
-`fleet init --yes`, the dial at `exercise` and `fleet up` for so many minutes, all targets side by side: items
-and their state, and the log read back. There is no list of what is there to be found: a person judges every
-item, and docs/bench/first.md has the judgements. What is not yet installed is installed into .wild/ and
-.first/. Exit status 1 when one could not be looked at.
+`fleet init --yes`, writes permitted where the list says so, the dial at `exercise` and `fleet up` for so many
+minutes, all targets side by side; half-way the operator mends what the first look had shown, where the list
+has a mended start: items and their state, and the log read back. There is no list of what is there to be
+found: a person judges every item, and docs/bench/first.md has the judgements. What is not yet installed is
+installed into .wild/ and .first/. Exit status 1 when one could not be looked at.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -24,7 +26,7 @@ import time
 import tomllib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -59,15 +61,30 @@ class Target(Package):
     types: tuple[str, ...] = ()
     """Of the constructor's arguments."""
     arguments: tuple[Any, ...] = ()
+    permit: tuple[str, ...] = ()
+    """`act_paths` that its operator writes into the profile, where a daemon watches it."""
+    mended: str = ""
+    """Its `start` once its operator has mended what the first look showed."""
 
     @asynccontextmanager
-    async def served(self, folder: Path) -> AsyncIterator[tuple[str, ...]]:
+    async def served(self, folder: Path, mend_after_s: float | None = None) -> AsyncIterator[tuple[str, ...]]:
         """While it answers: the words that name it to `fleet look` and `fleet init`."""
         folder.mkdir(parents=True)
         if not self.artifact:
             port = free_port()
-            async with Served(self.words(folder, port), port, folder / "served.log"):
+            served = Served(self.words(folder, port), port, folder / "served.log")
+
+            async def mend() -> None:
+                if self.mended and mend_after_s is not None:
+                    await anyio.sleep(mend_after_s)
+                    served.end()
+                    served.words = replace(self, start=self.mended).words(folder, port)
+                    await served.start()
+
+            async with served, anyio.create_task_group() as tasks:
+                tasks.start_soon(mend)
                 yield tuple(Template(word).substitute(port=port) for word in self.look)
+                tasks.cancel_scope.cancel()
             return
         artifact = self.home / self.artifact
         code = bytes.fromhex(json.loads(artifact.read_text())["bytecode"].removeprefix("0x"))
@@ -181,10 +198,13 @@ async def looked(one: Target, folder: Path) -> dict[str, Any]:
 
 
 async def watched(one: Target, folder: Path, minutes: float) -> dict[str, Any]:
-    """`init`, the dial and a daemon for some minutes."""
+    """`init`, the dial and a daemon for some minutes; half-way its operator mends the target."""
     user = User(folder / "home")
-    async with one.served(folder / "target") as words:
+    async with one.served(folder / "target", minutes * 60 / 2) as words:
         init = await user.types(["init", "--yes", *words], log="init.txt")
+        for profile in user.home.glob(".config/qa-fleet/platforms/*.toml") if one.permit else ():
+            line = f"act_paths = {json.dumps(one.permit)}"
+            profile.write_text(re.sub(r"(?m)^# act_paths = .*$", line, profile.read_text("utf-8")))
         dial = await user.types(["dial", "exercise", "--reason", "a target of our own"], log="dial.txt")
         up = await user.types(["up"], log="up.txt", stop_s=minutes * 60)
         said = {
