@@ -271,14 +271,15 @@ class Drive:
     async def _explore(self, desk: RunDesk) -> str:
         """New questions after the probes, with what is left of the run's budget; the detail for its end."""
         one, world = self.persona.persona, self.world
-        makers = chosen(one.explore, await self._usable()) if one.explore and world.config.explore else {}
+        usable = await self._usable() if one.explore and world.config.explore else frozenset()
+        makers = chosen(one.explore, usable)
         if not makers or not self._plans:
             return ""
         acts = self.budget.acts and read_dial(world.state / DIAL).rung.height >= Rung.EXERCISE.height
         now = world.clock.monotonic()
         context = ExplorerContext(
             platform=world.platform,
-            tools=frozenset(one.tools),
+            tools=usable,
             acts=acts,
             functions=world.functions,
             seconds=max(self.started + self.budget.wall_s * EXPLORING - now, 1.0),

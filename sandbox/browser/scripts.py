@@ -52,6 +52,30 @@ FACTS = """((canary) => {
 })(%(canary)s)"""
 """Title, links, forms, where the bare canary is, and the elements that a keyboard should reach."""
 
+PRESS = """(async () => {
+  const all = (what) => [...Document.prototype.querySelectorAll.call(document, what)];
+  const seen = new Set();
+  const value = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value');
+  for (let pressed = 0; pressed < %(most)d; pressed++) {
+    for (const one of all('input')) {
+      if (seen.has(one) || !['text', 'search', 'url', 'email', 'tel'].includes(one.type)) continue;
+      seen.add(one);
+      if (one.value) continue;
+      value.set.call(one, 'moss');
+      for (const name of ['input', 'change']) one.dispatchEvent(new Event(name, {bubbles: true}));
+    }
+    const next = all('button, [role=button], [role=tab], [role=menuitem], [onclick], input[type=submit],'
+      + ' input[type=button], summary, a:not([href]), a[href^="#"], a[href^="javascript:"]')
+      .find(one => !seen.has(one) && !one.disabled && one.getClientRects().length);
+    if (!next) break;
+    seen.add(next);
+    try { next.click(); } catch {}
+    await new Promise(done => setTimeout(done, %(pause)d));
+  }
+  return JSON.stringify(seen.size);
+})()"""
+"""Fill the empty fields of the page and press what can be pressed, each thing once."""
+
 FOCUS = """((canary) => {
   const one = document.activeElement, at = globalThis.qaOrder.indexOf(one);
   if (at >= 0) globalThis.qaReached.add(at);

@@ -13,7 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sandbox import http
@@ -28,7 +28,7 @@ AT_ONCE = 4
 REQUEST_S = 10.0
 MAX_REQUESTS = 200
 MAX_BYTES = 24 << 20
-MAX_URL = 500
+MAX_URL, MAX_BODY = 500, 2_000
 KEPT = 100
 """Most requests that are reported, of each kind."""
 
@@ -61,6 +61,14 @@ class Request:
     status: int = 0
     error: str = ""
     ours: bool = False
+    body: str = ""
+    body_type: str = ""
+    """Its Content-Type."""
+
+    @property
+    def is_call(self) -> bool:
+        """Whether a script made it, or a form that sends something: not what loads a page."""
+        return self.kind in ("XHR", "Fetch") or self.method not in _SAFE
 
 
 @dataclass(slots=True)
@@ -77,7 +85,7 @@ class Document:
 @dataclass(slots=True)
 class Traffic:
     """Answers the requests of one browser. `main` is the frame whose documents are the page's; `cookies`
-    gives the Cookie field of a session for a URL, "" for none."""
+    gives the Cookie field of a session for a URL, "" for none. `held`: nothing more is sent."""
 
     deadline: Deadline
     main: str = ""
@@ -87,6 +95,7 @@ class Traffic:
     broken: JailBroken | None = None
     done: deque[Request] = field(default_factory=lambda: deque(maxlen=2 * MAX_REQUESTS))
     tools: DevTools | None = None
+    held: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(AT_ONCE))
     _asked: int = 0
@@ -124,10 +133,17 @@ class Traffic:
         request, paused = params["request"], str(params["requestId"])
         kind, method = str(params.get("resourceType", "")), str(request["method"]).upper()
         url = str(request["url"]).partition("#")[0]
-        seen = Request(clean(url, MAX_URL), clean(kind, 20), clean(method, 10))
+        sent = {str(name).lower(): str(value) for name, value in (request.get("headers") or {}).items()}
+        seen = Request(
+            clean(url, MAX_URL),
+            clean(kind, 20),
+            clean(method, 10),
+            body=clean(str(request.get("postData") or ""), MAX_BODY),
+            body_type=clean(sent.get("content-type", ""), 100),
+        )
         page = kind == "Document" and params.get("frameId") == self.main
         try:
-            reply = self._fetched(method, url, request.get("headers") or {})
+            reply = self._fetched(method, url, sent)
         except (Failure, Mistake) as failure:
             return self._failed(seen, paused, page, failure)
         with self._lock:
@@ -150,12 +166,13 @@ class Traffic:
             body=base64.b64encode(reply.body).decode(),
         )
 
-    def _fetched(self, method: str, url: str, headers: Mapping[str, Any]) -> http.HttpReply:
+    def _fetched(self, method: str, url: str, given: Mapping[str, str]) -> http.HttpReply:
+        if self.held:
+            raise Failure("refused", "nothing is sent while its buttons are pressed")
         if method not in _SAFE:
             raise Failure("refused", f"{method[:10]} is not a look: a page may only read")
         if self._asked > MAX_REQUESTS or self._bytes > MAX_BYTES:
             raise Failure("refused", f"more than {MAX_REQUESTS} requests or {MAX_BYTES} bytes of one page")
-        given = {str(name).lower(): str(value) for name, value in headers.items()}
         kept = {name: given[name] for name in _PASSED_ON if given.get(name, "\n").isprintable()}
         if self.cookies and (sent := self.cookies(url)):
             kept["cookie"] = sent
@@ -182,4 +199,4 @@ class Traffic:
 
 
 def _with(seen: Request, *, status: int = 0, error: str = "", ours: bool = False) -> Request:
-    return Request(seen.url, seen.kind, seen.method, status, error, ours)
+    return replace(seen, status=status, error=error, ours=ours)

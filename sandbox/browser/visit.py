@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.browser.devtools import DevTools, NoReply, ProtocolError
-from sandbox.browser.scripts import AXE, FACTS, FOCUS, WCAG
+from sandbox.browser.scripts import AXE, FACTS, FOCUS, PRESS, WCAG
 from sandbox.browser.traffic import Traffic
 from sandbox.errors import Deadline, DeadlinePassed, Failure
 from sandbox.text import clean
@@ -26,6 +26,7 @@ MAX_PICTURE = 192 << 10
 MAX_SAID = 30
 """Console lines and exceptions that are kept, of each."""
 TABS = 40
+PRESSES, PRESS_MS = 24, 80
 AXE_FILE = Path("/opt/axe-core/axe.min.js")
 
 _HTML = ("text/html", "application/xhtml+xml")
@@ -55,6 +56,7 @@ class Visit:
     picture: bytes = b""
     unjudged: list[str] = field(default_factory=list)
     session: str = ""
+    presses: bool = False
     _origins: dict[Any, Any] = field(default_factory=dict)
     _tools: DevTools | None = None
 
@@ -236,6 +238,29 @@ class Visit:
         if self.crashed:
             raise Failure("internal", "the page ended its part of the browser")
 
+    def press(self, tools: DevTools, traffic: Traffic, deadline: Deadline) -> None:
+        """What its scripts ask when something is pressed is seen, and none of it is sent."""
+        said = (
+            list(self.console),
+            list(self.exceptions),
+        )  # what breaks for want of an answer is not the page's
+        script, within = PRESS % {"most": PRESSES, "pause": PRESS_MS}, min(8.0, deadline.left() * 0.5)
+        self.unjudged += ["violations", "keyboard", "screenshot"]
+        try:
+            self._facts(tools)
+            traffic.held = True
+            self._run(tools, self._world(tools), script, within)
+            tools.listen(SETTLE_S)
+        except (
+            NoReply,
+            ProtocolError,
+            KeyError,
+            TypeError,
+            ValueError,
+        ):  # it left, or one of them is endless
+            self.unjudged.append("press")
+        self.console, self.exceptions = said
+
 
 def visited(url: str, visit: Visit, traffic: Traffic, width: int, deadline: Deadline) -> float:
     """Open and read one page in a browser of its own; when the browser was ready. Failure: it was not."""
@@ -255,7 +280,10 @@ def visited(url: str, visit: Visit, traffic: Traffic, width: int, deadline: Dead
         visit.leave(traffic)
         if not traffic.refused_document:
             kind = traffic.document.content_type
-            visit.look(tools, deadline, html=kind.partition(";")[0].strip().lower() in _HTML)
+            if visit.presses:  # for what it asks only: its accessibility is looked at without that
+                visit.press(tools, traffic, deadline)
+            else:
+                visit.look(tools, deadline, html=kind.partition(";")[0].strip().lower() in _HTML)
             visit.leave(traffic)
     except (DeadlinePassed, NoReply, ProtocolError, KeyError, TypeError) as error:
         raise Failure("busy", f"could not tell: the browser did not do its part ({error})") from None

@@ -6,12 +6,12 @@ import base64
 import hashlib
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from sandbox import http
-from sandbox.browser.traffic import KEPT, Traffic
+from sandbox.browser.traffic import KEPT, Request, Traffic
 from sandbox.browser.visit import Visit, visited
 from sandbox.errors import Deadline
 from sandbox.spec import Context, Cost, Effect, Mistake, OneOf, Points, ToolSpec
@@ -31,6 +31,9 @@ class Args:
     that script ran. Such a page's violations are not looked for."""
     width: int = 1280
     """[CSS px] Width of the window, 320 to 1920."""
+    press: bool = False
+    """Whether its fields are filled and its buttons pressed, for what its scripts would ask: none of that is
+    sent, and nothing else of the page is looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +78,8 @@ class Result(ToolAnswer):
     """Forms of the page."""
     requests: int = 0
     """Requests that the page made."""
+    calls: tuple[dict[str, Any], ...] = ()
+    """What its scripts and forms asked, or would have: method, url, body, body_type."""
     screenshot: str = ""
     """PNG in base64, kept in the run's evidence."""
     sha256: str = ""
@@ -93,7 +98,7 @@ def run(args: Args, ctx: Context) -> Result:
     if not WIDTHS[0] <= args.width <= WIDTHS[1]:
         raise Mistake(f"/args/width: expected {WIDTHS[0]} to {WIDTHS[1]}")
     url, deadline, started = http.absolute(args.url), Deadline(ctx.deadline_s * 0.9), time.monotonic()
-    traffic, visit = Traffic(deadline), Visit(args.script_canary)
+    traffic, visit = Traffic(deadline), Visit(args.script_canary, presses=args.press)
     began = visited(url, visit, traffic, args.width, deadline)
     return _result(visit, traffic, (began - started) * 1000, (time.monotonic() - began) * 1000)
 
@@ -131,11 +136,21 @@ def _result(visit: Visit, traffic: Traffic, start_ms: float, took_ms: float) -> 
         links=tuple(clean(str(one), 300) for one in links[:80]) if isinstance(links, list) else (),
         forms=tuple(_form(one) for one in forms[:10]) if isinstance(forms, list) else (),
         requests=len(done),
+        calls=_calls(done),
         screenshot=base64.b64encode(visit.picture).decode(),
         sha256=hashlib.sha256(visit.picture).hexdigest() if visit.picture else "",
         screenshot_bytes=len(visit.picture),
         start_ms=round(start_ms, 3),
         unjudged=tuple(dict.fromkeys(visit.unjudged)),
+    )
+
+
+def _calls(done: Iterable[Request]) -> tuple[dict[str, Any], ...]:
+    """Each once."""
+    found = {(one.method, one.url, one.body): one for one in done if one.is_call}
+    return tuple(
+        {"method": one.method, "url": one.url, "body": one.body, "body_type": one.body_type}
+        for one in list(found.values())[:KEPT]
     )
 
 
@@ -163,7 +178,7 @@ SPEC = ToolSpec(
     needs=("browser",),
     group="browser",
     points_at={"url": Points.PAGE},
-    asks=("a browser at {url}", " with the canary {script_canary}"),
+    asks=("a browser at {url}", " with the canary {script_canary}", " {press:with its buttons pressed}"),
     ends_in="status",
     judged_as=("view",),
     resources="browser",
@@ -174,7 +189,7 @@ SPEC = ToolSpec(
     public=PUBLIC
     | {"url", "script_canary", "width", "status", "final_url", "content_type", "title", "fragment"}
     | {"canary_ran", "canary_by", "canary_at", "console", "exceptions", "failed", "refused"}
-    | {"violations", "focusable", "reached", "trap", "links", "forms", "requests", "sha256"}
+    | {"press", "calls", "violations", "focusable", "reached", "trap", "links", "forms", "requests", "sha256"}
     | {"screenshot_bytes", "start_ms", "unjudged"},
-    volatile=VOLATILE | {"start_ms", "screenshot", "sha256", "screenshot_bytes", "requests"},
+    volatile=VOLATILE | {"start_ms", "screenshot", "sha256", "screenshot_bytes", "requests", "calls"},
 )

@@ -14,6 +14,7 @@ from fleet.drivers.desk import Question
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import ExplorerContext
 from fleet.drivers.explore.web.explorer import WebExplorer
+from fleet.personas.model import Step
 from sandbox.pages.html import read
 from sandbox.pages.links import find, of_markup
 
@@ -78,6 +79,8 @@ class Rookery:
     ground: ExplorerContext = GROUND
     asked: list[Question] = field(default_factory=list)
     urls: OwnUrls = field(default_factory=lambda: OwnUrls(PLATFORM))
+    scripts: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
+    """By page: what its scripts ask in a browser."""
 
     @property
     def fetched(self) -> list[str]:
@@ -89,6 +92,14 @@ class Rookery:
     @property
     def calls(self) -> int:
         return sum(len(one.steps) for one in self.asked)
+
+    def answered(self, step: Step) -> dict[str, Any]:
+        """One result."""
+        if step.tool == "qa_browse":
+            assert step.args["press"] is True
+            calls = self.scripts.get(step.args["url"], ())
+            return {"calls": [{**one, "url": SITE + one["url"]} for one in calls]}
+        return self.fetch(step.args)
 
     def fetch(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """One result, as qa_fetch gives it."""
@@ -114,7 +125,7 @@ class Rookery:
                 break
             for question in questions:
                 self.asked.append(question)
-                explorer.learn(question, [self.fetch(step.args) for step in question.steps])
+                explorer.learn(question, [self.answered(step) for step in question.steps])
                 calls -= len(question.steps)
             assert calls >= 0
         return explorer

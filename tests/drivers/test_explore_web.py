@@ -24,6 +24,7 @@ from fleet.drivers.explore.web.explorer import (
     REVISITS,
     Comparison,
     DeadLink,
+    PageOpened,
     PageVisit,
     RouteCheck,
     WebExplorer,
@@ -34,6 +35,9 @@ from fleet.drivers.explore.web.points import Point
 from fleet.drivers.explore.web.site_map import SiteMap
 from fleet.personas.model import Step
 from tests.drivers.rookery import GROUND, PAGES, PLATFORM, Page, Rookery, served
+
+
+TEXT: Page = ("text/plain", "moss")
 
 
 def paths(asked: list[str]) -> set[str]:
@@ -82,6 +86,50 @@ def test_a_documented_act_is_asked_only_where_run_and_profile_permit_acts() -> N
     assert {frozenset(one["fields"]) for one in sent} == {frozenset(("nest", "eggs"))}
     kept = json.loads(json.dumps(explorer.state()))
     assert WebExplorer(site.ground, Random("t"), kept).state() == kept
+
+
+SCRIPTED = {
+    "{site}/": [
+        {"method": "GET", "url": "/unlinked/nests?near=skua"},
+        {"method": "POST", "url": "/lay", "body": '{"nest": "skua", "of": {"eggs": 2}}'},
+        {
+            "method": "POST",
+            "url": "/ring",
+            "body": "band=7",
+            "body_type": "application/x-www-form-urlencoded",
+        },
+        {"method": "POST", "url": "/nests/delete", "body": '{"nest": "skua"}'},
+        {"method": "POST", "url": "/enter", "body": '{"name": "skua", "password": "x"}'},
+        {"method": "DELETE", "url": "/lay", "body": '{"nest": "skua"}'},
+    ]
+}
+"""What the scripts of a page ask: a page that nothing names, bodies, what ends something, what is a secret."""
+
+
+@pytest.mark.parametrize("acts", [False, True])
+def test_what_a_page_asks_by_script_is_an_input_and_sent_only_where_acts_are_permitted(acts: bool) -> None:
+    web = PLATFORM.web.model_copy(update={"act_paths": ("{site}/",)})
+    platform = PLATFORM.model_copy(update={"web": web})
+    ground = ExplorerContext(platform=platform, tools=GROUND.tools | {"qa_browse"}, acts=acts)
+    pages = {"/": ("text/html", "<html><script src=/flock.js></script></html>"), "/unlinked/nests": TEXT}
+    pages["/flock.js"] = TEXT
+
+    def answer(path: str, _query: Mapping[str, str]) -> Page | int:
+        return pages.get(path, 404)
+
+    site = Rookery(answer, ground, scripts=SCRIPTED)
+    explorer = site.explore(calls=4_000)
+    opened = [one for one in site.asked if isinstance(one, PageOpened)]
+    assert [one.url for one in opened] == ["{site}/"]
+    assert any(url.startswith("/unlinked/nests?near=%3Cscript") for url in site.fetched)
+    sent = [step.args for one in site.asked for step in one.steps if step.args.get("method") == "POST"]
+    assert {one["url"] for one in sent} == ({"{site}/lay", "{site}/ring"} if acts else set())
+    tried = {json.dumps(one["fields"]) for one in sent if "fields" in one}
+    assert ('{"of": {"eggs": 2}, "nest": "skua\'"}' in tried) is acts
+    assert any("band=7%27" in one.get("body", "") for one in sent) is acts
+    again = Rookery(answer, ground, scripts=SCRIPTED)
+    again.explore(json.loads(json.dumps(explorer.state())))
+    assert not any(isinstance(one, PageOpened) for one in again.asked)
 
 
 def test_every_input_gets_its_first_question_before_any_gets_its_second() -> None:

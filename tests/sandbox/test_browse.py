@@ -174,3 +174,38 @@ async def test_bad_arguments_are_named(stand: Stand, args: dict[str, Any]) -> No
     seen = await stand.look("/clean", **args)
     assert seen["error_class"] == "bad_request"
     assert next(iter(args)) in seen["error"]
+
+
+SHOP = """<!doctype html><html lang=en><head><title>shop</title></head><body>
+<input id=q><button id=find>find</button><button id=buy>buy</button><a href="/clean">elsewhere</a>
+<form method=post action=/send><input name=to value=moss><button>send</button></form>
+<script>
+fetch('/shelf?page=1');
+document.getElementById('find').onclick = () => fetch('/find?q=' + document.getElementById('q').value);
+document.getElementById('buy').onclick = async () => {
+  await fetch('/basket', {method: 'POST', headers: {'content-type': 'application/json'},
+    body: JSON.stringify({fern: 2})});
+  throw new Error('nothing came');
+};
+</script></body></html>"""
+
+
+async def test_pressed_buttons_show_what_scripts_would_ask_and_nothing_of_it_is_sent(stand: Stand) -> None:
+    stand.pages |= {"/shop": SHOP, "/shelf": "moss", "/find": "moss", "/basket": "moss", "/send": "moss"}
+    before = len(stand.server.got)
+    seen = await stand.look("/shop", press=True)
+    calls = {(one["method"], one["url"].removeprefix(stand.server.url), one["body"]) for one in seen["calls"]}
+    assert calls == {
+        ("GET", "/shelf?page=1", ""),
+        ("GET", "/find?q=moss", ""),
+        ("POST", "/basket", '{"fern":2}'),
+        ("POST", "/send", "to=moss"),
+    }
+    assert {one["body_type"] for one in seen["calls"] if one["method"] == "POST"} == {
+        "application/json",
+        "application/x-www-form-urlencoded",
+    }
+    asked = {got.path.partition("?")[0] for got in stand.server.got[before:]} - {"/favicon.ico"}
+    assert asked == {"/shop", "/shelf"}
+    assert (seen["exceptions"], seen["failed"], seen["status"], seen["title"]) == ([], [], 200, "shop")
+    assert {"violations", "keyboard"} <= set(seen["unjudged"])

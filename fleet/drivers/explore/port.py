@@ -23,7 +23,8 @@ Results = Sequence[Mapping[str, Any]]
 class ExplorerContext:
     """The platform as an explorer starts from it, and what this run may do.
 
-    `tools` are those that the persona is granted; `acts`: the dial and the budget permit acts.
+    `tools` are those that the persona is granted and that can be called here; `acts`: the dial and the
+    budget permit acts.
     """
 
     platform: Platform

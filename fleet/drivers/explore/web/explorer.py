@@ -1,7 +1,7 @@
 """The explorer of a platform's pages: it reads them all, then asks each of their inputs, breadth first.
 
-First each page, each route beside its document, dead links beside their page, all documents together (so that
-facts can be compared), then input by input.
+First each page, each route beside its document, in a browser what pages with scripts ask their server, dead
+links beside their page, all documents together (so that facts can be compared), then input by input.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from fleet.personas.model import Step
 from sandbox.spec import SAFE
 
 TOOLS = (TOOL,)
+BROWSER = "qa_browse"
+"""Used where it is granted and can be."""
 VERSION = 1
 FACTS = 12
 """Documents compared in one question."""
@@ -36,6 +38,8 @@ REVISITS = 24
 """Pages looked at again at the beginning of a run."""
 FURTHER = 20
 """Pages of known templates or crowded folders read each time that all inputs were asked once more."""
+OPENED = 4
+"""Pages with scripts that a run opens in a browser, for what they ask their server: seconds each."""
 FILLINGS = 3
 """Fillings asked of a documented route: the first at once, the others after each input was asked once."""
 WRITES = frozenset({"POST", "PUT", "PATCH"})
@@ -46,6 +50,13 @@ _LOG = logging.getLogger("fleet.explore")
 @dataclass(frozen=True, slots=True)
 class PageVisit(Question):
     """One page, read for what it refers to."""
+
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PageOpened(Question):
+    """One page in a browser, its buttons pressed."""
 
     url: str = ""
 
@@ -99,6 +110,7 @@ class WebExplorer:
         """What the documented routes of this run answered, with their documents."""
         self._acts, self._chance, self._comparing = context.acts, chance, ""
         self._allowance, self._level = QUIET, 0
+        self._opens = OPENED if BROWSER in context.tools else 0
         urls = self.map.urls
         common = (place + path for place in urls.places for path in COMMON)
         faces, hosts = map(urls.face, self.map.known.names), map(urls.spelled, urls.hosts)
@@ -118,7 +130,7 @@ class WebExplorer:
 
     def ask(self, most: int) -> Sequence[Question]:
         """The next questions of the first kind that has any; of the inputs, as many as there is room for."""
-        for source in (self._led, self._reads, self._checks, self._nowhere, self._facts):
+        for source in (self._led, self._reads, self._checks, self._opening, self._nowhere, self._facts):
             if chosen := self._fit(source(), most):
                 return chosen
         return self._fit(self._deeper(most), most)
@@ -173,6 +185,15 @@ class WebExplorer:
             else:
                 step = Step(tool=TOOL, args={"url": url, **args})
                 yield RouteCheck((_page(document), step), url, ways[turn].inputs)
+
+    def _opening(self) -> Iterator[Question]:
+        """Pages whose scripts may ask what no link and no document names, one of each template."""
+        for page in [] if self._flying else list(self.map.frontier.pages.values()):
+            if self._opens and page.url in self.map.scripted and page.template not in self.map.opened:
+                self.map.opened.add(page.template)
+                self._opens -= 1
+                step = Step(tool=BROWSER, args={"url": page.url, "press": True})
+                yield PageOpened((step,), page.url)
 
     def _nowhere(self) -> Iterator[Question]:
         """A document, a route of it that is there, and one beside that which is at none of its places; or a
@@ -231,6 +252,9 @@ class WebExplorer:
     def learn(self, question: Question, results: Results) -> None:
         """Learn what the pages refer to, and which inputs answer in a new way."""
         pages = self.map.frontier.pages
+        if isinstance(question, PageOpened):
+            self.map.called(question.url, results[0] if results else {})
+            return
         for step, result in zip(question.steps, results, strict=False):
             url = str(step.args.get("url", ""))
             if result.get("status") in REFUSED:

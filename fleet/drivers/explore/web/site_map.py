@@ -22,6 +22,7 @@ from fleet.drivers.explore.state_changes import ends_or_spends
 from fleet.drivers.explore.web.frontier import Frontier, Page
 from fleet.drivers.explore.web.inputs import HEADERS, BodyField, FormField, Guess, Inputs, parsed
 from fleet.drivers.explore.web.points import Kind, Point
+from fleet.oracles.web.variations import FORM
 
 MISSING = "/qa-no-such-page"
 """A page that no platform has: what a site answers for every page that is not there."""
@@ -39,6 +40,8 @@ _TOKEN = re.compile(r"(?=[^0-9]*[0-9])[\w+/=.:~-]{16,}")
 _SESSION = re.compile(r"(?i)csrf|xsrf|nonce|authenticity|viewstate|\btoken")
 _SECRET = re.compile(r"(?i)pass|pwd|secret|pin\b")
 _VERSION = re.compile(r"/v(\d{1,2})(?=/)")
+MAX_CALLS = 60
+"""Calls taken from one page's scripts."""
 MAX_PARAMETERS = 12
 """Parameters taken from one URL or form."""
 
@@ -77,6 +80,10 @@ class SiteMap:
     folders: set[str] = field(default_factory=set)
     acts: bool = False
     """Whether forms may be sent."""
+    scripted: set[str] = field(default_factory=set)
+    """Pages with scripts."""
+    opened: set[str] = field(default_factory=set)
+    """Templates of pages that were opened in a browser."""
     older: set[str] = field(default_factory=set)
     """Documented paths as the version before would have them (OWASP API9:2023)."""
 
@@ -117,6 +124,9 @@ class SiteMap:
         absent = missing is not None and (missing.status, missing.body) == (page.status, page.body)
         if page.status < 400 and not absent:
             self.inputs.page(url, self.path(url))
+            links = (link.partition("?")[0] for link in strings_of(result.get("links")))
+            if page.kind.startswith("text/html") and any(link.endswith((".js", ".mjs")) for link in links):
+                self.scripted.add(url)
         for place in self.urls.places:  # files may be there though the first page is not
             if url.startswith(f"{place}/"):
                 self._below(f"{place}/")
@@ -203,11 +213,28 @@ class SiteMap:
             self.frontier.found(url)
             self.points(url, tuple(("query", name, value) for name, value in values.items()), good=False)
 
+    def called(self, page: str, result: Mapping[str, Any]) -> None:
+        """Learn what a page's scripts ask, or would at the press of a button: pages, and bodies."""
+        calls = result.get("calls")
+        for call in calls[:MAX_CALLS] if isinstance(calls, list | tuple) else ():
+            method, target, body = (str(call.get(name, "")) for name in ("method", "url", "body"))
+            if not (url := self.urls.spelled(target, page, faces=False)):
+                continue
+            if method == "GET":
+                self.frontier.found(url, start=True)
+                pairs = parse_qsl(url.partition("?")[2], keep_blank_values=True)
+                self.points(url, tuple(("query", name, value) for name, value in pairs), good=True)
+            elif method in ("POST", "PUT", "PATCH") and isinstance(given := parsed(body, ""), Mapping):
+                if self._may_send(url) and not any(map(_SECRET.search, given)):
+                    self.body_fields(method, url, dict(list(given.items())[:MAX_PARAMETERS]))
+            elif method == "POST" and str(call.get("body_type", "")).startswith(FORM):
+                self._posted(url, dict(parse_qsl(body, keep_blank_values=True)[:MAX_PARAMETERS]))
+
     def _posted(self, url: str, given: Mapping[str, str]) -> None:
         """A form that anybody may send: each field an input, but for what is a secret. One with a token of a
         session is for an account's rows."""
         tokens = any(_TOKEN.fullmatch(value) or _SESSION.search(name) for name, value in given.items())
-        if not self.acts or tokens or not self.urls.may_act(url) or ends_or_spends(urlsplit(url).path):
+        if tokens or not self._may_send(url):
             return
         values = {
             name: value or self.known.choices(name)[0] for name, value in list(given.items())[:MAX_PARAMETERS]
@@ -216,6 +243,9 @@ class SiteMap:
             others = tuple((one, text) for one, text in values.items() if one != name)
             if not _SECRET.search(name):
                 self.inputs.point(FormField(url, "form", name, value, "POST", others), self.path(url))
+
+    def _may_send(self, url: str) -> bool:
+        return self.acts and self.urls.may_act(url) and not ends_or_spends(urlsplit(url).path)
 
     def points(self, url: str, places: Places, *, good: bool) -> None:
         """Learn the inputs of a URL; `good`: it answers to these values."""
@@ -273,6 +303,7 @@ class SiteMap:
             "routes": [[one.method, one.target, one.document] for one in self.routes.values()],
             "asked": self.asked,
             "known": self.known.as_data(),
+            "opened": sorted(self.opened),
         }
 
     def restore(self, data: Mapping[str, Any]) -> None:
@@ -285,6 +316,7 @@ class SiteMap:
         for method, target, document in data["routes"][:MAX_ROUTES]:
             one = DocumentedRoute(str(method), str(target), str(document))
             self.routes[one.key] = one
+        self.opened = {str(one) for one in data.get("opened", ())}
         self.asked = {str(key): int(times) for key, times in data["asked"].items()}
 
 
