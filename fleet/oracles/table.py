@@ -44,6 +44,7 @@ NAMES = (
     "web.injections",
     "web.redirects",
     "web.origins",
+    "web.access",
     "web.responses",
     "web.crashes",
     "documents.graphql_bounds",

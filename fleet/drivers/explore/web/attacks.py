@@ -8,18 +8,49 @@ system lets everybody read. Canaries and factors come from `chance`, so that a r
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
-from urllib.parse import quote, urlsplit
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
 
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.listened import asking, heard
 from fleet.drivers.explore.web.points import Point
+from fleet.oracles.web.access import FROM_HERE, INSTEAD, PASSWORDS, basic, encoded_first, missing, path_of
+from fleet.oracles.web.variations import FORM
 from fleet.personas.model import Step
 
 FOREIGN = "evil.test"
 """A host that belongs to no platform (RFC 6761): where an attacker's page would be."""
 READ = frozenset({"GET", "HEAD"})
+ODD_HEADERS = (
+    ("range", "bytes=-"),
+    ("range", "bytes=9-1,,0-"),
+    ("accept", ";q=x,,*/"),
+    ("accept-language", "*;q=,;-"),
+    ("accept-encoding", ";q=1,,"),
+    ("if-modified-since", "moss"),
+    ("if-none-match", 'W/"'),
+    ("cookie", "=; a; b=%; ="),
+    ("authorization", "Basic ="),
+    ("authorization", "Bearer ..."),
+    ("authorization", "Digest a=,"),
+    ("content-type", "multipart/form-data; boundary="),
+    ("content-type", ";charset="),
+    ("content-encoding", "gzip"),
+    ("forwarded", "for=;,"),
+    ("x-forwarded-for", "moss, ,["),
+    ("x-forwarded-proto", "://"),
+    ("x-forwarded-port", "-1"),
+    ("origin", "://"),
+    ("referer", "http://[/%"),
+    ("user-agent", "("),
+    ("if-range", "("),
+    ("te", ";q"),
+    ("sec-websocket-key", "="),
+    ("x-requested-with", "moss"),
+)
+"""Values that break what reads them carelessly (RFC 9110, 5 to 14; RFC 7239)."""
 UP = 12
 """Folders that a path climbs out of: more than there are, since above the last one is only itself."""
 
@@ -65,6 +96,72 @@ def below(folder: Point, chance: Random, *, root: bool) -> Iterator[Question]:
         yield _beside(folder, f"/{host}/", f"/{host}/%2f..", f"/{host}/..%2f", f"%5c{host}/%2f..")
         yield _beside(folder, f"/{host}//{host}/%2e%2e%2f%2e%2e", f"/{host}")
         yield from (_beside(folder, way) for way in ("/x@x", "/^/..", "/[", "/:x", "%E0%A4%A", "/%ff"))
+
+
+def respelled(url: str, first: str) -> Iterator[Question]:
+    """A page that is refused, asked for as other servers would read its path, and with what a proxy says of a
+    caller; before each the same for a page that is not there. `first` is the first page of its host."""
+    path = path_of(url)
+    before, name = url[: -len(path)], path.rpartition("/")[2]
+    folder = path[: -len(name)] if name else path
+    ways = [f"/{path}", f"{folder}./{name}", f"{path}/", f"{path};x=1", f"/qa/..{path}", f"/qa/..;{path}"]
+    ways += [f"{folder}{encoded_first(name)}", f"{folder}{name.upper()}", f"{path}.json", f"{path}/."]
+    sent: list[dict[str, Any]] = [{"url": before + way} for way in ways]
+    sent += [{"url": first, "headers": {header: path}} for header in INSTEAD]
+    sent += [{"url": url, "headers": {header: _here(header)}} for header in FROM_HERE]
+    controls = [{"url": first}, {"url": url}]
+    for at in range(0, len(sent) if name else 0, 4):
+        pairs = [each for one in sent[at : at + 4] for each in (missing(url, one), one)]
+        yield Question(tuple(Step(tool="qa_fetch", args=args) for args in (*controls, *pairs)))
+
+
+def _here(header: str) -> str:
+    return "for=127.0.0.1" if header == "forwarded" else "127.0.0.1"
+
+
+def passwords(url: str, chance: Random) -> Question:
+    """Default passwords of a page that asks for one, each name with a wrong password before."""
+    users = dict.fromkeys(user for user, _ in PASSWORDS)
+    pairs = [*((user, _word(chance)) for user in users), *PASSWORDS]
+    headers = ({}, *({"headers": basic(*pair)} for pair in pairs))
+    return Question(tuple(Step(tool="qa_fetch", args={"url": url, **more}) for more in headers))
+
+
+def log_ins(url: str, user: str, password: str, others: Mapping[str, str], chance: Random) -> Question:
+    """The same by a form; `user` and `password` are the names of its fields."""
+    pairs = [("admin", _word(chance)), *(one for one in PASSWORDS if one[0] == "admin")]
+    bodies = [urlencode({**others, user: one[0], password: one[1]}) for one in pairs]
+    sent = {"url": url, "method": "POST", "body_type": FORM}
+    return Question(tuple(Step(tool="qa_fetch", args={**sent, "body": body}) for body in bodies))
+
+
+def headers(url: str) -> Iterator[Question]:
+    """Headers that a careful server reads or leaves aside: each is well formed for HTTP, and odd for its
+    reader."""
+    for at in range(0, len(ODD_HEADERS), 9):
+        more = ({}, *({"headers": {name: value}} for name, value in ODD_HEADERS[at : at + 9]))
+        yield Question(tuple(Step(tool="qa_fetch", args={"url": url, **one}) for one in more))
+
+
+def bodies(point: Point) -> Iterator[Question]:
+    """Bodies that are not what their type says, beside the one that a client sends."""
+    plain = {"body": point.value, "body_type": point.name}
+    ways: list[dict[str, Any]] = [
+        {"body": body, "body_type": "application/json"} for body in ("{", "[]", "null", '"moss"', "[" * 5_000)
+    ]
+    ways += [
+        {**plain, "body": ""},
+        {**plain, "body_type": f"{point.name}; charset=moss"},
+        {**plain, "body_type": "multipart/form-data"},
+        {**plain, "headers": {"content-encoding": "gzip"}},
+        {"body": "%&[=&a[]=1&a[b]=2&=", "body_type": FORM},
+        {"body": "<a", "body_type": "application/xml"},
+        {**plain, "body_type": "/;="},
+    ]
+    url = {"url": point.url, "method": point.method}
+    for at in range(0, len(ways), 6):
+        steps = ({**url, **one} for one in (plain, *ways[at : at + 6]))
+        yield Question(tuple(Step(tool="qa_fetch", args=args) for args in steps))
 
 
 def origins(url: str, own: Sequence[str], chance: Random) -> Iterator[Question]:
@@ -163,6 +260,7 @@ def _climb(point: Point, _chance: Random) -> Iterator[Question]:
     ways = [
         up + file,
         f"/{file}",
+        f"file:///{file}",
         quote(up + file, safe=""),
         "....//" * 8 + file,
         (up + file).replace("/", "\\"),

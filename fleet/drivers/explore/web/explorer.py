@@ -19,10 +19,12 @@ from urllib.parse import parse_qsl
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.documents.routes import absent_beside, filled
 from fleet.drivers.explore.port import ExplorerContext, Results
+from fleet.drivers.explore.web import attacks
 from fleet.drivers.explore.web.frontier import MAX_PAGES, Page
 from fleet.drivers.explore.web.inputs import DONE, TOOL, Guess, guess
 from fleet.drivers.explore.web.site_map import COMMON, DocumentedRoute, Places, SiteMap
 from fleet.oracles.documents.refusals import REFUSED, ranges
+from fleet.oracles.web.access import path_of
 from fleet.personas.model import Step
 from sandbox.spec import SAFE
 
@@ -40,6 +42,8 @@ FURTHER = 20
 """Pages of known templates or crowded folders read each time that all inputs were asked once more."""
 OPENED = 4
 """Pages with scripts that a run opens in a browser, for what they ask their server: seconds each."""
+LOCKED = 4
+"""Refused pages of one run that are asked for in other spellings."""
 FILLINGS = 3
 """Fillings asked of a documented route: the first at once, the others after each input was asked once."""
 WRITES = frozenset({"POST", "PUT", "PATCH"})
@@ -110,6 +114,7 @@ class WebExplorer:
         """What the documented routes of this run answered, with their documents."""
         self._acts, self._chance, self._comparing = context.acts, chance, ""
         self._allowance, self._level = QUIET, 0
+        self._locks = LOCKED
         self._opens = OPENED if BROWSER in context.tools else 0
         urls = self.map.urls
         common = (place + path for place in urls.places for path in COMMON)
@@ -130,7 +135,8 @@ class WebExplorer:
 
     def ask(self, most: int) -> Sequence[Question]:
         """The next questions of the first kind that has any; of the inputs, as many as there is room for."""
-        for source in (self._led, self._reads, self._checks, self._opening, self._nowhere, self._facts):
+        sources = (self._led, self._reads, self._checks, self._refused, self._opening)
+        for source in (*sources, self._nowhere, self._facts):
             if chosen := self._fit(source(), most):
                 return chosen
         return self._fit(self._deeper(most), most)
@@ -185,6 +191,25 @@ class WebExplorer:
             else:
                 step = Step(tool=TOOL, args={"url": url, **args})
                 yield RouteCheck((_page(document), step), url, ways[turn].inputs)
+
+    def _refused(self) -> Iterator[Question]:
+        """Refused pages in other spellings, and default passwords, each once."""
+        if self._flying:
+            return
+        for url, asks in list(self.map.locked.items()):
+            if self.map.asked.setdefault(f"refused {url}", 0) or self._locks <= 0:
+                continue
+            self.map.asked[f"refused {url}"], self._locks = 1, self._locks - 1
+            first = f"{url[: -len(path_of(url))]}/"
+            self._next.extend(attacks.respelled(url, first))
+            if asks and self._acts:
+                self._next.append(attacks.passwords(url, self._chance))
+        for url, form in list(self.map.entries.items()):
+            if not self.map.asked.setdefault(f"log-in {url}", 0):
+                self.map.asked[f"log-in {url}"] = 1
+                entering = attacks.log_ins(url, form.user, form.password, form.others, self._chance)
+                self._next.append(entering)
+        yield from self._led()
 
     def _opening(self) -> Iterator[Question]:
         """Pages whose scripts may ask what no link and no document names, one of each template."""

@@ -13,6 +13,7 @@ from fleet.drivers.desk import Question
 from fleet.drivers.explore.documents.routes import Examples
 from fleet.drivers.explore.web import attacks
 from fleet.drivers.explore.web.points import Kind, Point, encoded
+from fleet.oracles.web.access import path_of
 from fleet.oracles.web.variations import FORM
 from fleet.personas.model import Step
 from fleet.personas.needs import step_needs
@@ -174,6 +175,9 @@ class Inputs:
         if point.kind == "tail":
             yield from attacks.below(point, chance, root=point.url.count("/") == 1)
             return
+        if point.kind == "body":
+            yield from attacks.bodies(point)
+            return
         if point.kind == "query":
             path, _, query = point.url.partition("?")
             pairs = [(pair, unquote_plus(pair.partition("=")[0])) for pair in query.split("&") if pair]
@@ -233,6 +237,8 @@ def _of_page(url: str, origins: tuple[str, ...], chance: Random) -> Iterator[Que
     yield Question((plain, *other))
     crossed = attacks.origins(url, origins, chance)
     yield from islice(crossed, 2)
+    if path_of(url) == "/":  # what reads headers is mostly before all pages
+        yield from attacks.headers(url)
     path, _, query = url.partition("?")
     for tail in ("%00", "%2e%2e%2f", "%", ";x=1", "~"):
         odd = path + "/" * path.endswith("}") + tail + ("?" + query if query else "")

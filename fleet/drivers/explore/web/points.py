@@ -8,17 +8,18 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 from fleet.personas.model import Step
 
-Kind = Literal["query", "path", "tail", "header", "field", "form"]
+Kind = Literal["query", "path", "tail", "header", "field", "form", "body"]
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
     """One input: a query parameter, a path segment, what stands below a folder (a tail), a header, a field
-    of a JSON body, or one of a form.
+    of a JSON body, one of a form, or a body whole.
 
     `url` is spelled with placeholders as in a repro (`{site}/search?q=moss`); `name` is the parameter, the
     header or the field, for a path the number of the segment: of one like `file=moss` what stands behind the
-    sign is the value. `value` is what a benign caller sends there. A tail is sent as it is written.
+    sign is the value, for a body its Content-Type. `value` is what a benign caller sends there. A tail is
+    sent as it is written.
     """
 
     url: str

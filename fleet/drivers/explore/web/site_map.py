@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from fleet.config import Platform
 from fleet.drivers.explore.documents.routes import Examples, filled, holes, strings_of
@@ -22,6 +22,7 @@ from fleet.drivers.explore.state_changes import ends_or_spends
 from fleet.drivers.explore.web.frontier import Frontier, Page
 from fleet.drivers.explore.web.inputs import HEADERS, BodyField, FormField, Guess, Inputs, parsed
 from fleet.drivers.explore.web.points import Kind, Point
+from fleet.oracles.web.access import PASSWORD, REFUSED, USER
 from fleet.oracles.web.variations import FORM
 
 MISSING = "/qa-no-such-page"
@@ -62,6 +63,15 @@ class DocumentedRoute:
         return f"{self.method} {self.target}"
 
 
+@dataclass(frozen=True, slots=True)
+class LogInForm:
+    """A form that asks for a name and a password: the names of these fields, and the other fields."""
+
+    user: str
+    password: str
+    others: Mapping[str, str]
+
+
 @dataclass(slots=True)
 class SiteMap:
     """Pages, inputs and routes of one platform; `asked` is the number of fillings asked, by route.
@@ -84,6 +94,10 @@ class SiteMap:
     """Pages with scripts."""
     opened: set[str] = field(default_factory=set)
     """Templates of pages that were opened in a browser."""
+    locked: dict[str, bool] = field(default_factory=dict)
+    """Pages that are refused, and whether they ask for a password."""
+    entries: dict[str, LogInForm] = field(default_factory=dict)
+    """Forms without a token of a session that log in, by where they are sent."""
     older: set[str] = field(default_factory=set)
     """Documented paths as the version before would have them (OWASP API9:2023)."""
 
@@ -108,6 +122,7 @@ class SiteMap:
         page = self.frontier.pages.get(url)
         if page is None or page.status <= 0:
             return
+        self._locked(page, result)
         if not page.asset:
             self.known.learn("", str(result.get("text", ""))[:8_000])
         for link in strings_of(result.get("links")):
@@ -130,6 +145,12 @@ class SiteMap:
         for place in self.urls.places:  # files may be there though the first page is not
             if url.startswith(f"{place}/"):
                 self._below(f"{place}/")
+
+    def _locked(self, page: Page, result: Mapping[str, Any]) -> None:
+        """A page that is refused."""
+        if page.status in REFUSED and "?" not in page.url and not page.asset:
+            asks = str(dict(result.get("headers", {})).get("www-authenticate", ""))
+            self.locked.setdefault(page.url, asks.lower().startswith("basic"))
 
     def _document(self, url: str, result: Mapping[str, Any]) -> None:
         """The routes that a page writes down, and the values of them that it names."""
@@ -233,16 +254,26 @@ class SiteMap:
     def _posted(self, url: str, given: Mapping[str, str]) -> None:
         """A form that anybody may send: each field an input, but for what is a secret. One with a token of a
         session is for an account's rows."""
+        users = [name for name in given if USER.search(name) and not _SECRET.search(name)]
+        secrets = [name for name in given if PASSWORD.search(name)]
         tokens = any(_TOKEN.fullmatch(value) or _SESSION.search(name) for name, value in given.items())
         if tokens or not self._may_send(url):
             return
+        if len(users) == len(secrets) == 1:
+            others = {name: value for name, value in given.items() if name not in (*users, *secrets)}
+            self.entries.setdefault(url, LogInForm(users[0], secrets[0], others))
         values = {
             name: value or self.known.choices(name)[0] for name, value in list(given.items())[:MAX_PARAMETERS]
         }
+        self._body(url, "POST", FORM, urlencode(values))
         for name, value in values.items():
-            others = tuple((one, text) for one, text in values.items() if one != name)
+            beside = tuple((one, text) for one, text in values.items() if one != name)
             if not _SECRET.search(name):
-                self.inputs.point(FormField(url, "form", name, value, "POST", others), self.path(url))
+                self.inputs.point(FormField(url, "form", name, value, "POST", beside), self.path(url))
+
+    def _body(self, url: str, method: str, kind: str, text: str) -> None:
+        """A body as a whole, once for each method and page."""
+        self.inputs.point(Point(url, "body", kind, text, method), self.path(url))
 
     def _may_send(self, url: str) -> bool:
         return self.acts and self.urls.may_act(url) and not ends_or_spends(urlsplit(url).path)
@@ -264,6 +295,8 @@ class SiteMap:
 
     def body_fields(self, method: str, url: str, body: Mapping[str, Any]) -> None:
         """Learn the fields of a body as inputs."""
+        whole = {name: value for name, value in body.items() if not _SECRET.search(name)}
+        self._body(url, method, "application/json", json.dumps(whole))
         for name, value in body.items():
             others = tuple((one, json.dumps(beside)) for one, beside in body.items() if one != name)
             plain = value if isinstance(value, str) else json.dumps(value)

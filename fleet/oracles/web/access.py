@@ -1,0 +1,207 @@
+"""Oracles of pages that are refused: not by another spelling, and not for a password of every list. Pure."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from fleet.oracles.echoes import family, host
+from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
+from fleet.oracles.web.variations import FORM
+from fleet.severity import Severity
+
+REFUSED = frozenset({401, 403})
+MISSING = "qa-no-such-page"
+"""The last segment of a page that is not there: the control of a spelling."""
+PASSWORDS = (
+    ("admin", "admin"),
+    ("admin", "password"),
+    ("root", "root"),
+    ("admin", "admin123"),
+    ("admin", "changeme"),
+    ("user", "user"),
+)
+"""The first of every published list of default passwords (CWE-1392)."""
+FROM_HERE = ("x-forwarded-for", "x-real-ip", "x-client-ip", "client-ip", "forwarded")
+"""Headers by which a proxy says who asks."""
+INSTEAD = ("x-original-url", "x-rewrite-url")
+"""Headers that some servers take for the path."""
+_LOGS_IN = re.compile(r"(?i)type=.?password|log ?in|sign ?in")
+USER = re.compile(r"(?i)user|login|e-?mail|account|name")
+PASSWORD = re.compile(r"(?i)pass|pwd")
+oracle = partial(Oracle, judges=("page",), surface="security")
+
+
+def _get(path: str, status: int, text: str = "", **args: object) -> Exchange:
+    return Exchange("qa_fetch", {"url": "{site}" + path, **args}, {"status": status, "text": text})
+
+
+_WALL = (_get("/", 200, "welcome"), _get("/keys", 403))
+
+
+@oracle(
+    id="refusal-bypassed",
+    says="what is refused at one spelling of its path is refused at all",
+    severity=Severity.HIGH,
+    example=(*_WALL, _get(f"//{MISSING}", 404), _get("//keys", 200, "fern: 7")),
+    control=(*_WALL, _get(f"//{MISSING}", 200, "fern: 7"), _get("//keys", 200, "fern: 7")),
+)
+def refusal_bypassed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """A page that is refused, and served for the same path in other letters or behind a header, where a page
+    that is not there is not served in that way, and the site's first page is another."""
+    last = seen[-1]
+    plain = next((one for one in seen[:-1] if one.result.get("status") in REFUSED and _plain(one)), None)
+    text = str(last.result.get("text", "")).strip()
+    if plain is None or last.result.get("status") != 200 or not text or _LOGS_IN.search(text):
+        return
+    page = urlsplit(str(plain.args["url"])).path
+    how, control = _respelled(page, last.args), _twin(page, last, seen[:-1])
+    same = [one for one in seen[:-1] if str(one.result.get("text", "")).strip() == text]
+    if not how or control is None or control.result.get("status") == 200 or same:
+        return
+    led = (seen.index(plain), seen.index(control))
+    title = f"{plain.asked} answers {plain.result['status']}, and is served {how}"
+    key = f"refusal-bypassed {host(plain.args)} {how.replace(page, '…')}"
+    yield observed(title, key, "status", led=led, where={"route": family(plain.args)})
+
+
+def _plain(call: Exchange) -> bool:
+    return set(call.args) == {"url"} and call.tool == "qa_fetch"
+
+
+def _respelled(page: str, args: Mapping[str, Any]) -> str:
+    """How a call asks for that path in another way, in words; "" if it asks for another one, or as usual."""
+    headers = args.get("headers", {})
+    path = urlsplit(str(args.get("url", ""))).path
+    if len(headers) == 1 and set(args) == {"url", "headers"}:
+        name, value = next(iter(headers.items()))
+        if (name in FROM_HERE and path == page) or (name in INSTEAD and value == path_of(page)):
+            return f"with the header {name}"
+        return ""
+    if set(args) != {"url"} or path == page:
+        return ""
+    return f"as {path_of(path)}" if _folded(path) == _folded(page) else ""
+
+
+def path_of(url: str) -> str:
+    """The path of a URL that may begin with a placeholder, which is a scheme and a host."""
+    path = urlsplit(url).path
+    return path[path.find("}") + 1 :]
+
+
+def _folded(path: str) -> str:
+    """The path as most servers read it in the end: decoded, without dots, parameters, case, extra slashes."""
+    parts = [part.partition(";")[0] for part in unquote(path).lower().split("/")]
+    kept: list[str] = []
+    for part in parts:
+        if part == "..":
+            kept = kept[:-1]
+        elif part not in ("", "."):
+            kept.append(part.removesuffix(".json"))
+    return "/".join(kept)
+
+
+def _twin(page: str, last: Exchange, before: Sequence[Exchange]) -> Exchange | None:
+    """The call that asks in the same way for a page that is not there."""
+    return next((one for one in before if dict(one.args) == missing(page, last.args)), None)
+
+
+def missing(page: str, args: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call that spells a page in some way, for one that is not there in its place; a page
+    may be spelled in letters of another case, or encoded."""
+    name = page.rpartition("/")[2]
+    spellings = (name, name.upper(), encoded_first(name))
+    headers = args.get("headers", {})
+
+    def other(text: str) -> str:
+        for one in spellings:
+            before, found, behind = text.rpartition(one)
+            if found:
+                return before + MISSING + behind
+        return text
+
+    if set(headers) & set(INSTEAD):
+        return {**args, "headers": {key: other(value) for key, value in headers.items()}}
+    return {**args, "url": other(str(args["url"]))}
+
+
+def encoded_first(name: str) -> str:
+    """A name whose first letter is percent-encoded, which means the same (RFC 3986, 6.2.2.2)."""
+    return f"%{ord(name[0]):02x}{name[1:]}" if name[:1].isascii() and name else name
+
+
+def basic(user: str, password: str) -> dict[str, str]:
+    """The header by which a name and a password are sent (RFC 7617)."""
+    return {"authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
+
+
+def _basic_of(args: Mapping[str, Any]) -> tuple[str, str] | None:
+    scheme, _, packed = str(args.get("headers", {}).get("authorization", "")).partition(" ")
+    if scheme.lower() != "basic":
+        return None
+    try:
+        user, _, password = base64.b64decode(packed, validate=True).decode().partition(":")
+    except (binascii.Error, ValueError):
+        return None
+    return user, password
+
+
+def _form_of(args: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Name and password of a form that logs in."""
+    if args.get("body_type") != FORM:
+        return None
+    fields = {name: values[0] for name, values in parse_qs(str(args.get("body", "")), True).items()}
+    password = next((text for name, text in fields.items() if PASSWORD.search(name)), None)
+    user = next(
+        (text for name, text in fields.items() if USER.search(name) and not PASSWORD.search(name)), None
+    )
+    return None if password is None or user is None else (user, password)
+
+
+def _enters(user: str, password: str, status: int) -> Exchange:
+    return _get("/keys", status, headers=basic(user, password))
+
+
+@oracle(
+    id="default-password",
+    says="no password of a published list logs in",
+    severity=Severity.CRITICAL,
+    example=(_get("/keys", 401), _enters("admin", "qa1f", 401), _enters("admin", "admin", 200)),
+    control=(_get("/keys", 401), _enters("admin", "qa1f", 200), _enters("admin", "admin", 200)),
+)
+def default_password(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """A pair of a list is served where the same name with another password is refused: by 401 where the
+    answer is a page, and by another answer than the pair's where a form is sent."""
+    last = seen[-1]
+    for sent in (_basic_of, _form_of):
+        pair = sent(last.args)
+        if pair not in PASSWORDS or pair is None:
+            continue
+        others = [one for one in seen[:-1] if (with_ := sent(one.args)) and with_[0] == pair[0]]
+        refused = [one for one in others if sent(one.args) not in PASSWORDS]
+        if not refused or not all(_entered(last, one) for one in refused):
+            return
+        title = f"{last.asked}: {pair[0]} with the password {pair[1]} is let in"
+        key = f"default-password {family(last.args)}"
+        yield observed(
+            title, key, "status", led=(seen.index(refused[-1]),), where={"route": family(last.args)}
+        )
+        return
+
+
+def _entered(last: Exchange, refused: Exchange) -> bool:
+    """Whether one answer lets in whom another one does not: served against refused, or sent on to another
+    page with a new session."""
+    status, before = (int(one.result.get("status", 0)) for one in (last, refused))
+    if status == 200 and before in REFUSED:
+        return not _LOGS_IN.search(str(last.result.get("text", ""))[:2_000])
+    if not 300 <= status < 400:
+        return False
+    there, back = (str(one.result.get("location", "")).partition("?")[0] for one in (last, refused))
+    cookie = "set-cookie" in {str(name).lower() for name in dict(last.result.get("headers", {}))}
+    return cookie and there != back and not _LOGS_IN.search(there) and "error" not in there.lower()

@@ -1,0 +1,132 @@
+"""What is refused and served in another spelling, and passwords of a list."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from fleet.drivers.explore.web import attacks
+from fleet.oracles.model import Exchange, Facts
+from fleet.oracles.table import judge
+from fleet.oracles.web.access import MISSING, basic, missing
+from fleet.oracles.web.variations import FORM
+from fleet.personas.model import Step
+
+FACTS = Facts()
+
+
+def answered(steps: tuple[Step, ...], served: dict[str, tuple[int, str]]) -> list[Exchange]:
+    """Calls with the answers of a server: 403 for `/keys`, 404 for all else but what it serves by URL or
+    header."""
+    told = []
+    for step in steps:
+        url, sent = str(step.args["url"]), dict(step.args.get("headers", {}))
+        named = next((f"{name}: {value} {url}" for name, value in sent.items()), url)
+        plain = {"{site}/": (200, "welcome"), "{site}/keys": (403, "no")}.get(url, (404, "no such page"))
+        if MISSING in named and any(one.startswith("x-original") for one in served):
+            plain = 404, "no such page"
+        status, text = served.get(named, plain)
+        told.append(Exchange("qa_fetch", step.args, {"status": status, "text": text}))
+    return told
+
+
+def kinds(calls: list[Exchange]) -> list[str]:
+    return [one.oracle for at in range(1, len(calls) + 1) for one in judge(calls[:at], FACTS)]
+
+
+@pytest.mark.parametrize(
+    ("served", "said"),
+    [
+        ("{site}//keys", "is served as //keys"),
+        ("{site}/KEYS", "is served as /KEYS"),
+        ("{site}/%6beys", "is served as /%6beys"),
+        ("{site}/keys/", "is served as /keys/"),
+        ("{site}/qa/../keys", "is served as /qa/../keys"),
+        ("{site}/keys.json", "is served as /keys.json"),
+        ("x-original-url: /keys {site}/", "is served with the header x-original-url"),
+        ("x-forwarded-for: 127.0.0.1 {site}/keys", "is served with the header x-forwarded-for"),
+    ],
+)
+def test_a_refused_page_that_is_served_in_another_spelling_is_seen(served: str, said: str) -> None:
+    found = []
+    for question in attacks.respelled("{site}/keys", "{site}/"):
+        calls = answered(question.steps, {served: (200, "fern: 7")})
+        found += [
+            one
+            for at in range(1, len(calls) + 1)
+            for one in judge(calls[:at], FACTS)
+            if one.oracle == "refusal-bypassed"
+        ]
+    assert len(found) == 1
+    assert said in found[0].sighting.title
+
+
+@pytest.mark.parametrize(
+    ("page", "control"),
+    [
+        ((200, "welcome"), (404, "")),
+        ((200, "fern: 7"), (200, "fern: 7")),
+        ((200, "fern: 7"), (200, "another")),
+        ((200, '<form><input type="password">'), (404, "")),
+        ((200, "please log in"), (404, "")),
+        ((302, ""), (404, "")),
+        ((403, "no"), (404, "")),
+    ],
+)
+def test_what_is_served_to_everybody_is_no_bypass(page: tuple[int, str], control: tuple[int, str]) -> None:
+    served = {"{site}//keys": page, f"{{site}}//{MISSING}": control}
+    for question in attacks.respelled("{site}/keys", "{site}/"):
+        assert "refusal-bypassed" not in kinds(answered(question.steps, served))
+
+
+def test_each_spelling_has_its_control_before_it() -> None:
+    for question in attacks.respelled("{site}/a/keys", "{site}/"):
+        steps = question.steps
+        assert [dict(one.args) for one in steps[:2]] == [{"url": "{site}/"}, {"url": "{site}/a/keys"}]
+        for control, asked in zip(steps[2::2], steps[3::2], strict=True):
+            assert dict(control.args) == missing("{site}/a/keys", asked.args)
+            assert MISSING in str(control.args)
+    assert not list(attacks.respelled("{site}/", "{site}/"))
+
+
+def basic_server(right: tuple[str, str] | None, anybody: bool = False) -> list[Exchange]:
+    """Answers of a page that asks for a password."""
+    question = attacks.passwords("{site}/keys", Random("a"))
+    told = []
+    for step in question.steps:
+        sent = step.args.get("headers")
+        status = 200 if sent and (anybody or (right and sent == basic(*right))) else 401
+        told.append(Exchange("qa_fetch", step.args, {"status": status, "text": "fern: 7"}))
+    return told
+
+
+def test_a_default_password_is_seen_beside_a_wrong_one() -> None:
+    assert kinds(basic_server(("admin", "password"))) == ["default-password"]
+    assert kinds(basic_server(None)) == []
+    assert kinds(basic_server(None, anybody=True)) == []
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "cookie", "expected"),
+    [
+        ((302, "/desk"), (302, "/enter?error=1"), True, True),
+        ((302, "/desk"), (200, ""), True, True),
+        ((302, "/desk"), (200, ""), False, False),
+        ((302, "/login"), (200, ""), True, False),
+        ((302, "/desk"), (302, "/desk"), True, False),
+        ((200, ""), (200, ""), True, False),
+        ((200, ""), (401, ""), True, True),
+    ],
+)
+def test_a_form_lets_in_by_another_answer(
+    right: tuple[int, str], wrong: tuple[int, str], cookie: bool, expected: bool
+) -> None:
+    question = attacks.log_ins("{site}/enter", "user", "password", {"next": ""}, Random("a"))
+    calls = []
+    for step in question.steps:
+        assert step.args["body_type"] == FORM
+        status, to = right if "password=admin&" in f"{step.args['body']}&" else wrong
+        headers = {"set-cookie": "id=a"} if cookie else {}
+        calls.append(Exchange("qa_fetch", step.args, {"status": status, "location": to, "headers": headers}))
+    assert ("default-password" in kinds(calls)) is expected
