@@ -69,6 +69,7 @@ FIELD_WORDS: Mapping[str, str | tuple[str, str]] = MappingProxyType(
         "reached": "{} reached by keyboard",
         "trap": ("traps the keyboard at {}", "no keyboard trap"),
         "requests": "{} requests",
+        "calls": ("its scripts ask: {}", "its scripts ask nothing"),
         "screenshot": ("with a screenshot", "no screenshot"),
         "screenshot_bytes": "screenshot of {} bytes",
         "start_ms": "browser started in {} ms",

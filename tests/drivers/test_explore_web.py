@@ -36,7 +36,6 @@ from fleet.drivers.explore.web.site_map import SiteMap
 from fleet.personas.model import Step
 from tests.drivers.rookery import GROUND, PAGES, PLATFORM, Page, Rookery, served
 
-
 TEXT: Page = ("text/plain", "moss")
 
 
@@ -105,7 +104,7 @@ SCRIPTED = {
         {"method": "DELETE", "url": "/lay", "body": '{"nest": "skua"}'},
     ]
 }
-"""What the scripts of a page ask: a page that nothing names, bodies, what ends something, what is a secret."""
+"""What scripts of a page ask: a page that nothing names, bodies, what ends something, what is a secret."""
 
 
 @pytest.mark.parametrize("acts", [False, True])

@@ -27,10 +27,8 @@ PASSWORDS = (
     ("user", "user"),
 )
 """The first of every published list of default passwords (CWE-1392)."""
-FROM_HERE = ("x-forwarded-for", "x-real-ip", "x-client-ip", "client-ip", "forwarded")
-"""Headers by which a proxy says who asks."""
-INSTEAD = ("x-original-url", "x-rewrite-url")
-"""Headers that some servers take for the path."""
+FROM_HERE = ("x-real-ip", "x-client-ip", "client-ip", "true-client-ip")
+"""Headers by which a proxy says who asks, but for `x-forwarded-for`, which is ours."""
 _LOGS_IN = re.compile(r"(?i)type=.?password|log ?in|sign ?in")
 USER = re.compile(r"(?i)user|login|e-?mail|account|name")
 PASSWORD = re.compile(r"(?i)pass|pwd")
@@ -76,13 +74,9 @@ def _plain(call: Exchange) -> bool:
 
 def _respelled(page: str, args: Mapping[str, Any]) -> str:
     """How a call asks for that path in another way, in words; "" if it asks for another one, or as usual."""
-    headers = args.get("headers", {})
-    path = urlsplit(str(args.get("url", ""))).path
-    if len(headers) == 1 and set(args) == {"url", "headers"}:
-        name, value = next(iter(headers.items()))
-        if (name in FROM_HERE and path == page) or (name in INSTEAD and value == path_of(page)):
-            return f"with the header {name}"
-        return ""
+    path, headers = urlsplit(str(args.get("url", ""))).path, list(args.get("headers", {}))
+    if set(args) == {"url", "headers"} and len(headers) == 1:
+        return f"with the header {headers[0]}" if headers[0] in FROM_HERE and path == page else ""
     if set(args) != {"url"} or path == page:
         return ""
     return f"as {path_of(path)}" if _folded(path) == _folded(page) else ""
@@ -114,20 +108,12 @@ def _twin(page: str, last: Exchange, before: Sequence[Exchange]) -> Exchange | N
 def missing(page: str, args: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a call that spells a page in some way, for one that is not there in its place; a page
     may be spelled in letters of another case, or encoded."""
-    name = page.rpartition("/")[2]
-    spellings = (name, name.upper(), encoded_first(name))
-    headers = args.get("headers", {})
-
-    def other(text: str) -> str:
-        for one in spellings:
-            before, found, behind = text.rpartition(one)
-            if found:
-                return before + MISSING + behind
-        return text
-
-    if set(headers) & set(INSTEAD):
-        return {**args, "headers": {key: other(value) for key, value in headers.items()}}
-    return {**args, "url": other(str(args["url"]))}
+    name, url = page.rpartition("/")[2], str(args["url"])
+    for one in (name, name.upper(), encoded_first(name)):
+        before, found, behind = url.rpartition(one)
+        if found:
+            return {**args, "url": before + MISSING + behind}
+    return dict(args)
 
 
 def encoded_first(name: str) -> str:

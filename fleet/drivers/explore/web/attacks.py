@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.listened import asking, heard
 from fleet.drivers.explore.web.points import Point
-from fleet.oracles.web.access import FROM_HERE, INSTEAD, PASSWORDS, basic, encoded_first, missing, path_of
+from fleet.oracles.web.access import FROM_HERE, PASSWORDS, basic, encoded_first, missing, path_of
 from fleet.oracles.web.variations import FORM
 from fleet.personas.model import Step
 
@@ -38,15 +38,12 @@ ODD_HEADERS = (
     ("content-type", "multipart/form-data; boundary="),
     ("content-type", ";charset="),
     ("content-encoding", "gzip"),
-    ("forwarded", "for=;,"),
-    ("x-forwarded-for", "moss, ,["),
     ("x-forwarded-proto", "://"),
     ("x-forwarded-port", "-1"),
     ("origin", "://"),
     ("referer", "http://[/%"),
     ("user-agent", "("),
     ("if-range", "("),
-    ("te", ";q"),
     ("sec-websocket-key", "="),
     ("x-requested-with", "moss"),
 )
@@ -107,16 +104,11 @@ def respelled(url: str, first: str) -> Iterator[Question]:
     ways = [f"/{path}", f"{folder}./{name}", f"{path}/", f"{path};x=1", f"/qa/..{path}", f"/qa/..;{path}"]
     ways += [f"{folder}{encoded_first(name)}", f"{folder}{name.upper()}", f"{path}.json", f"{path}/."]
     sent: list[dict[str, Any]] = [{"url": before + way} for way in ways]
-    sent += [{"url": first, "headers": {header: path}} for header in INSTEAD]
-    sent += [{"url": url, "headers": {header: _here(header)}} for header in FROM_HERE]
+    sent += [{"url": url, "headers": {header: "127.0.0.1"}} for header in FROM_HERE]
     controls = [{"url": first}, {"url": url}]
     for at in range(0, len(sent) if name else 0, 4):
         pairs = [each for one in sent[at : at + 4] for each in (missing(url, one), one)]
         yield Question(tuple(Step(tool="qa_fetch", args=args) for args in (*controls, *pairs)))
-
-
-def _here(header: str) -> str:
-    return "for=127.0.0.1" if header == "forwarded" else "127.0.0.1"
 
 
 def passwords(url: str, chance: Random) -> Question:
