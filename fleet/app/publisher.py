@@ -13,6 +13,7 @@ from fleet.app.log_copy import entries_of
 from fleet.app.wiring import fences
 from fleet.chain.keys import load_key
 from fleet.chain.log.choice import log_of
+from fleet.chain.log.reputation_log import withdraw_dismissed
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import FeedbackPort
 from fleet.chain.signing.never import NeverList
@@ -76,6 +77,8 @@ class Publisher:
                 surface, title = items.get(one.item, ("unknown", "unknown"))
                 text = write_record(record_of(one), surface=surface, title=title, redactor=self.redactor)
                 entry = (await self.log.post(text, charge="none")).index
+            else:
+                await withdraw_dismissed(self.log)
             done.append(replace(one, entry=entry))
             await self.journal.add_decision(done[-1])
         return done

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from anyio import to_thread
 
+from fleet.chain.log.reputation_log import withdraw_dismissed
 from fleet.chain.ports import FeedbackPort, PostedEntry, SignerPort
 from fleet.clock import Clock, iso
 from fleet.config import FleetConfig, Platform
@@ -157,6 +158,8 @@ async def _publish(world: TriageWorld, memory: TriageMemory) -> list[PostedEntry
             text = write_record(record_of(one), surface=surface, title=title)
             posted.append(await world.chain.log.post(text, charge="none"))
             index = posted[-1].index
+        else:
+            await withdraw_dismissed(world.chain.log)
         await world.journal.add_decision(replace(one, entry=index))
     return posted
 

@@ -13,7 +13,7 @@ import pytest
 from fleet.chain.log.feedback import FeedbackLog
 from fleet.chain.log.file_log import FileLog
 from fleet.chain.log.reputation_log import ReputationLog
-from fleet.chain.node import abi, reputation
+from fleet.chain.node import abi
 from fleet.chain.node.digest import ZERO_ADDRESS
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import FeedbackPort, Paid, PostedEntry, Role, RunScope, SignerPort
@@ -22,14 +22,14 @@ from fleet.chain.signing.signer import Keys, Signer
 from fleet.config.erc8004 import Erc8004Section
 from fleet.config.platform import NO_CHAIN
 from fleet.devnet import artifact, node
-from fleet.devnet.deploy import Registries, deploy_registries
+from fleet.devnet.deploy import deploy_registries
 from fleet.errors import BudgetExceeded, Refused
 from tests.chain.conftest import GAS, Chain, Dial, Purse, make_kit
 from tests.doubles.chain import MemoryChain
 from tests.doubles.chain_memory import MemoryJournal, MemoryKeys
+from tests.registry import STRANGER, give
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet]
-STRANGER = "0x90f79bf6eb2c4f870365e785982e1f101e93b906"
 
 
 @dataclass
@@ -148,13 +148,6 @@ async def _registry(chain: Chain, rpc: Rpc, never: frozenset[bytes], *, kept: Pa
 
     log = ReputationLog(rpc, at.reputation, agent, chain.section(diamond=""), GAS, kit.signer, kept=kept)
     return LogSide(log, kit.signer, kit.dial, chain.clear, foreign)
-
-
-async def give(rpc: Rpc, at: Registries, client: str, text: str) -> None:
-    """An entry of another client, as its fleet would post it."""
-    uri, digest = reputation.uri_of(text, {"agentId": at.agent})
-    data = reputation.GIVE.encode(at.agent, -50, 0, reputation.FINDING, "", "", uri, digest)
-    await node.transact(rpc, client, at.reputation, data)
 
 
 def scope(purse: Purse | None) -> RunScope:

@@ -33,8 +33,8 @@ from fleet.findings.envelope import Envelope, write
 from fleet.findings.records import ItemRecord, write_record
 from fleet.severity import Severity
 from tests.chain.conftest import Chain, Kit, LossyRpc, make_kit
-from tests.chain.test_log_conformance import STRANGER, give
 from tests.doubles.chain_memory import MemoryKeys
+from tests.registry import STRANGER, answer, give
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet]
 FP = "0123456789ab"
@@ -129,9 +129,7 @@ async def test_a_stranger_s_flood_moves_nothing(registry: Registry) -> None:
     await log.post("first")
     for number in range(20):
         await give(registry.kit.chain.rpc, registry.at, STRANGER, f"flood {number}")
-    uri, digest = reputation.uri_of(FIXED, {})
-    answer = reputation.RESPOND.encode(registry.at.agent, registry.me, 1, uri, digest)
-    await node.transact(registry.kit.chain.rpc, STRANGER, registry.at.reputation, answer)
+    await answer(registry.kit.chain.rpc, registry.at, STRANGER, registry.me, 1, FIXED)
     assert (await log.post("second")).index == 1
     for reader in (log, registry.log()):
         assert [entry.text for entry in await reader.range(0, 99)] == ["first", "second"]

@@ -24,6 +24,7 @@ from fleet.devnet.devnet import Devnet
 from fleet.devnet.node import fund
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
+from tests.registry import log_to
 from tests.store.cluster import Cluster
 
 CALLS = 20
@@ -66,10 +67,7 @@ STALLED_S = 2
 
 def post_to_a_registry(state: Path, at: Registries) -> None:
     """Change the profile of a state directory to one whose log is a Reputation registry."""
-    me = address_of(load_key(state / "keys" / "identity"))
-    profile = state / "devnet" / "devnet.toml"
-    agent = f'[erc8004]\nidentity = "{at.identity}"\nagent = {at.agent}\nclients = ["{me}"]\n'
-    profile.write_text(f'log = "erc8004:{at.reputation}"\n{profile.read_text()}\n{agent}')
+    log_to(state / "devnet" / "devnet.toml", at, address_of(load_key(state / "keys" / "identity")))
 
 
 @dataclass(slots=True)

@@ -1,9 +1,10 @@
 """A log in an ERC-8004 Reputation registry: entries are feedback about the platform's agent, read by events.
 
 A finding is `giveFeedback` under the tag `qaFinding` and its fingerprint; a record that resolves it is
-`appendResponse` to it; any other record is `giveFeedback` under `qaRecord`. A dismissal also withdraws the
-finding by `revokeFeedback`, so that the registry's summary leaves it out; its entry stays. Entries are those
-of the profile's clients, in the order of the chain: others' are neither asked for nor counted (decision 83).
+`appendResponse` to it; any other record, and a summary, is `giveFeedback` under `qaRecord`. A dismissal also
+withdraws the finding by `revokeFeedback`, so that the registry's summary leaves it out; its entry stays.
+Entries are those of the profile's clients, in the order of the chain: others' are neither asked for nor
+counted (decision 83).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from fleet.chain.node import codec, reputation
 from fleet.chain.node.codec import Entry
 from fleet.chain.node.hexes import as_bytes, as_dict, as_int
 from fleet.chain.node.rpc import Call, Rpc
-from fleet.chain.ports import Charge, Role, SignerPort, TxRequest
+from fleet.chain.ports import Charge, FeedbackPort, Role, SignerPort, TxRequest
 from fleet.chain.signing.policy import check_text
 from fleet.clock import Clock, SystemClock, iso_seconds
 from fleet.config import ChainSection, GasSection
@@ -31,6 +32,7 @@ from fleet.config.erc8004 import Erc8004Section
 from fleet.errors import FleetError, Refused, RpcError, Unreachable
 from fleet.findings.reader import read
 from fleet.findings.records import ItemRecord, read_record
+from fleet.severity import META
 
 SPAN = 1_000_000
 """Blocks that are asked for at once; halved for a node that takes less."""
@@ -129,7 +131,8 @@ class ReputationLog(FeedbackLog):
             data = reputation.RESPOND.encode(agent.agent, me, findings[-1], uri, digest)
         else:
             value = 0 if record else reputation.VALUES.get(entry.severity, 0)
-            tags = (reputation.RECORD if record else reputation.FINDING, entry.fp)
+            says = record or entry.severity == META
+            tags = (reputation.RECORD if says else reputation.FINDING, entry.fp)
             file |= {"value": value, "valueDecimals": 0, "tag1": tags[0], "tag2": tags[1]}
             uri, digest = reputation.uri_of(text, file | {"endpoint": entry.surface})
             data = reputation.GIVE.encode(agent.agent, value, 0, *tags, entry.surface, uri, digest)
@@ -154,7 +157,8 @@ class ReputationLog(FeedbackLog):
 
     async def withdraw_again(self) -> int:
         """Withdraw what our last entry about it dismisses for good and what still stands, as after a
-        reorganisation that dropped the withdrawal; return how many that are. FleetError of one that fails.
+        reorganisation that dropped the withdrawal, or a kill before it was signed; return how many that are.
+        FleetError of one that fails.
         """
         if self._signer is None:
             raise Refused("this log was opened without a signer", rule="key")
@@ -257,6 +261,12 @@ class ReputationLog(FeedbackLog):
             blocks = await self._blocks(part)
             times |= {number: as_int(one.get("timestamp")) for number, one in zip(part, blocks, strict=True)}
         return [replace(one, at=times[one.block]) for one in events]
+
+
+async def withdraw_dismissed(log: FeedbackPort) -> None:
+    """What a dismissal that is on the log may still lack; nothing where a log has no withdrawals."""
+    if isinstance(log, ReputationLog):
+        await log.withdraw_again()
 
 
 def _is_dismissal(record: ItemRecord | None) -> bool:
