@@ -6,7 +6,9 @@ import json
 import shlex
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,6 +54,7 @@ from fleet.runs.context import FleetContext
 from fleet.runs.desk.exit_codes import exit_code
 from fleet.runs.run import fire, recover
 from fleet.runs.survey import applicable_probes
+from fleet.service.listeners import loopback
 from fleet.store.rows import BLIND
 from fleet.text import clean, counted, spoken
 from fleet.triage.items.worklist import WorklistItem
@@ -59,6 +62,8 @@ from fleet.triage.outputs.document import WorklistDocument, standing
 from fleet.triage.outputs.files import written
 from fleet.triage.outputs.formats import FORMATS
 from fleet.triage.triage_pass import TRIAGE, pass_over
+from fleet.web.site import WebPages
+from fleet.web.site import shown as answering
 
 app = make_app()
 
@@ -103,6 +108,12 @@ def look(  # noqa: PLR0913  a command
         Path | None, typer.Option(metavar="FILE", help="Write the page there; default: the look's folder.")
     ] = None,
     sarif: Annotated[Path | None, typer.Option(metavar="FILE", help="Write SARIF 2.1.0 there.")] = None,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the live pages; default: any that is free.")
+    ] = 0,
+    keep: Annotated[
+        bool, typer.Option("--open", help="Keep the live pages after its end, until Ctrl-C.")
+    ] = False,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
@@ -125,9 +136,10 @@ def look(  # noqa: PLR0913  a command
     refuse_if_stopped(state())
     if why := why_no_jail(load_fleet().jail):  # now, and not after the questions
         raise JailError(why)
+    live = LivePages(folder, port)
     prepare(plan, yes=yes_i_may, contact=contact)
     refuse_if_stopped(folder)
-    shown = run(lambda: _look(plan, started))
+    shown = run(lambda: _look(plan, started, live))
     pages = run(lambda: item_pages.pages_of(folder, shown.items))
     page = html or folder / "worklist.html"
     for path, form in {page: "html", sarif: "sarif"}.items():
@@ -136,6 +148,10 @@ def look(  # noqa: PLR0913  a command
     data = shown.as_data(plan, page, time.monotonic() - started)
     put(data, as_json=as_json, text=lambda: _print(shown, plan, data["coverage"]))
     note(f"page: {near(page.absolute())}")
+    if keep:
+        note(f"look at it: {live.url} until Ctrl-C")
+        with suppress(KeyboardInterrupt):
+            run(live.stay)
     if code := shown.code:
         raise typer.Exit(code)
 
@@ -200,6 +216,26 @@ def prepare(plan: LookPlan, *, yes: bool, contact: str) -> None:
         keys(profile, plan.folder)
     write_dial(plan.folder, plan.rung, "one look", "fleet look", SystemClock())
     note(f"profile: {near(plan.profile)}")
+
+
+class LivePages:
+    """The pages of a look while it goes on, and at the same address afterwards."""
+
+    def __init__(self, folder: Path, port: int) -> None:
+        self._folder = folder
+        self._line = loopback(port)
+        self.url = f"http://127.0.0.1:{self._line.getsockname()[1]}/"
+        self._pages = WebPages(folder)
+
+    def __call__(self, event: Event) -> None:
+        self._pages.run(event)
+
+    def answering(self) -> AbstractAsyncContextManager[None]:
+        return answering(self._pages, roster()[0], self._line.dup())
+
+    async def stay(self) -> None:
+        async with self.answering():
+            await anyio.sleep_forever()
 
 
 class LookProgress:
@@ -280,18 +316,14 @@ class Shown:
         }
 
 
-async def _look(plan: LookPlan, started: float) -> Shown:
+async def _look(plan: LookPlan, started: float, live: LivePages) -> Shown:
     personas, errors = roster()
     if errors:
         raise errors[0]
-    async with open_world(
-        plan.folder,
-        personas=personas,
-        platform=plan.named.name,
-        watch=(LookProgress(started),),
-        alone=True,
-        patient=True,
-    ) as world:
+    note(f"live: {live.url}")
+    world_of = partial(open_world, plan.folder, personas=personas, platform=plan.named.name)
+    watch = (LookProgress(started), live)
+    async with live.answering(), world_of(watch=watch, alone=True, patient=True) as world:
         for old in await recover(world):
             note(f"  recovered run {old.run} of {old.persona}: {old.detail}")
         runs, left_out = await _fire_all(world, personas, plan, started + plan.minutes * 60)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 import resource
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import aclosing
+import socket
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from random import SystemRandom
@@ -19,6 +20,7 @@ from urllib.parse import parse_qs, urlencode
 
 import anyio
 from anyio import to_thread
+from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
@@ -30,7 +32,7 @@ from fleet.events.model import Event
 from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
 from fleet.service.follow import CHANGES, EventStream
-from fleet.service.http_server import LOCAL, host_of
+from fleet.service.http_server import LOCAL, host_of, listen
 from fleet.service.ingress import AskForRun
 from fleet.text import line
 from fleet.web import actions, rooms, session
@@ -112,6 +114,23 @@ class WebPages:
         """Once nothing answers any more."""
         with anyio.CancelScope(shield=True):
             await self._journal.aclose()
+
+
+@asynccontextmanager
+async def shown(
+    pages: WebPages, personas: Mapping[str, LoadedPersona], line: socket.socket
+) -> AsyncIterator[None]:
+    """Answer on a port with pages that no daemon stands behind, until the end of the block."""
+
+    async def nothing() -> Mapping[str, Any]:
+        return {}
+
+    async with aclosing(pages), anyio.create_task_group() as tasks:
+        tasks.start_soon(listen, Starlette(routes=pages.routes(nothing, personas)), [line])
+        try:
+            yield
+        finally:
+            tasks.cancel_scope.cancel()
 
 
 class _Site:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 import tomllib
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -57,6 +61,34 @@ def fleet(tmp_path: Path, *words: str, **env: str) -> tuple[int, Any, str]:
     state = {"PATH": "/usr/bin:/bin", "STATE_DIRECTORY": str(tmp_path / "state"), **env}
     done = run_fleet(*words, "--json", env=state)
     return done.returncode, json.loads(done.stdout or "null"), done.stderr
+
+
+def test_the_pages_are_live_and_stay_when_asked_to(tmp_path: Path) -> None:
+    env = {"PATH": "/usr/bin:/bin", "STATE_DIRECTORY": str(tmp_path / "state")}
+    words = ("--persona", "qa-security", "--minutes", "0.5", "--open", "--json")
+    with served(careless=True) as host:
+        command = [sys.executable, "-m", "fleet.cli", "look", host, *words]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
+        ) as process:
+            assert process.stderr is not None
+            lines = iter(process.stderr)
+            url = next(line.split()[1] for line in lines if line.startswith("live: "))
+            assert any("qa-security: asking" in line for line in lines)
+            while "<td>qa-security</td>" not in (page := room(url)):
+                assert process.poll() is None, page
+            assert any(f"look at it: {url} until Ctrl-C" in line for line in lines)
+            page = room(url)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 1
+    assert "Script injection: GET /search" in page
+    assert "Nothing runs." in page
+
+
+def room(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=20) as answer:
+        text: str = answer.read().decode()
+        return text
 
 
 LOOKS = [

@@ -45,21 +45,13 @@ BROKEN = '+++\nname = "qa-broken"\nsurface = "sea"\n+++\nA file that somebody sa
 
 
 @dataclass(slots=True)
-class Night:
-    """The platform, the fleet's daemon over it, and the operator's inbox."""
+class Watched:
+    """A fleet's daemon, and the operator's inbox."""
 
-    stand: Stand
     at: Home
-    site: Path
-    personas: Path
     inbox: Inbox
     url: str
     daemon: subprocess.Popen[bytes]
-
-    def defect(self, page: str, *, on: bool) -> None:
-        path = self.site / page
-        whole = path.read_text().replace(LEAK, "</html>\n")
-        path.write_text(whole.replace("</html>\n", LEAK) if on else whole)
 
     def says(self, *words: str) -> str:
         command = [sys.executable, "-m", "fleet.cli", *words]
@@ -67,21 +59,17 @@ class Night:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def items(self) -> dict[str, str]:
-        """State by title, as the last triage left them."""
+    def listed(self) -> list[dict[str, Any]]:
+        """The items, open and closed, as the last triage left them."""
         try:
             told = json.loads((self.at.state / "worklist.json").read_text())
         except FileNotFoundError:
-            return {}
-        return {one["title"]: one["state"] for one in (*told["items"], *told["closed"])}
+            return []
+        return [*told["items"], *told["closed"]]
 
-    def is_evening(self) -> bool:
-        """The first item is on the list, and the watch of notices knows it: it is not news in the morning."""
-        if self.items().get(EVENING) != "confirmed":
-            return False
-        with closing(sqlite3.connect(self.at.state / "fleet.db")) as db:
-            row = db.execute("SELECT value FROM meta WHERE key = 'notify.bare'").fetchone()
-        return bool(row and json.loads(row[0])["items"])
+    def items(self) -> dict[str, str]:
+        """State by title."""
+        return {one["title"]: one["state"] for one in self.listed()}
 
     def notices(self) -> list[str]:
         """Every line of every message, in the order in which they came."""
@@ -106,6 +94,48 @@ class Night:
         raise AssertionError(f"nothing happened within {seconds} s: {self.items()}; {self.notices()}")
 
 
+@dataclass(slots=True)
+class Night(Watched):
+    """The same over a platform whose defects come and go."""
+
+    stand: Stand
+    site: Path
+    personas: Path
+
+    def defect(self, page: str, *, on: bool) -> None:
+        path = self.site / page
+        whole = path.read_text().replace(LEAK, "</html>\n")
+        path.write_text(whole.replace("</html>\n", LEAK) if on else whole)
+
+    def is_evening(self) -> bool:
+        """The first item is on the list, and the watch of notices knows it: it is not news in the morning."""
+        if self.items().get(EVENING) != "confirmed":
+            return False
+        with closing(sqlite3.connect(self.at.state / "fleet.db")) as db:
+            row = db.execute("SELECT value FROM meta WHERE key = 'notify.bare'").fetchone()
+        return bool(row and json.loads(row[0])["items"])
+
+
+@asynccontextmanager
+async def resident(folder: Path, at: Home, inbox: Inbox, *words: str) -> AsyncIterator[Watched]:
+    """`fleet up` with its pages; its log is in `folder`."""
+    with socket.create_server(("127.0.0.1", 0)) as line:
+        port = line.getsockname()[1]
+    command = [sys.executable, "-m", "fleet.cli", "up", "--port", str(port), *words]
+    with (folder / "up.log").open("wb") as log:
+        daemon = await anyio.to_thread.run_sync(
+            lambda: subprocess.Popen(command, stdout=log, stderr=log, env=at.environment())
+        )
+    try:
+        yield Watched(at, inbox, f"http://127.0.0.1:{port}", daemon)
+    finally:
+        daemon.send_signal(signal.SIGTERM)
+        try:
+            await anyio.to_thread.run_sync(daemon.wait, 60)
+        finally:
+            daemon.kill()
+
+
 @asynccontextmanager
 async def evening(folder: Path, inbox: Inbox, paces: Mapping[str, str] = PACE) -> AsyncIterator[Night]:
     """One known defect, and a daemon at `observe` that has told of nothing yet; "" keeps a persona's own
@@ -124,23 +154,9 @@ async def evening(folder: Path, inbox: Inbox, paces: Mapping[str, str] = PACE) -
                     r"^triggers = .*$", f"triggers = [{{ {pace} }}]", text, count=1, flags=re.MULTILINE
                 )
             (personas / f"{name}.md").write_text(text)
-        with socket.create_server(("127.0.0.1", 0)) as line:
-            port = line.getsockname()[1]
-        command = [sys.executable, "-m", "fleet.cli", "up", "--personas", str(personas), "--port", str(port)]
-        with (folder / "up.log").open("wb") as log:
-            daemon = await anyio.to_thread.run_sync(
-                lambda: subprocess.Popen(command, stdout=log, stderr=log, env=at.environment())
-            )
-        try:
-            night = Night(
-                stand, at, folder / "bare" / "site", personas, inbox, f"http://127.0.0.1:{port}", daemon
-            )
+        async with resident(folder, at, inbox, "--personas", str(personas)) as watched:
+            made = (watched.at, watched.inbox, watched.url, watched.daemon)
+            night = Night(*made, stand, folder / "bare" / "site", personas)
             night.defect("index.html", on=True)
             await night.until(night.is_evening)
             yield night
-        finally:
-            daemon.send_signal(signal.SIGTERM)
-            try:
-                await anyio.to_thread.run_sync(daemon.wait, 60)
-            finally:
-                daemon.kill()

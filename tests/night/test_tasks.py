@@ -102,8 +102,7 @@ def take(tab: Tab, step: str) -> None:
 
 @needs_browser
 async def test_ten_tasks(night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
-    listed = json.loads((night.at.state / "worklist.json").read_text())["items"]
-    item = next(one["fingerprint"] for one in listed if one["title"] == EVENING)
+    item = next(one["fingerprint"] for one in night.listed() if one["title"] == EVENING)
     run = next(
         one["run"]
         for one in json.loads(night.says("runs", "list", "--all", "--json"))

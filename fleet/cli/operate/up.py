@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -136,20 +136,13 @@ async def stay(options: Options) -> bool:
 
 async def shown_waiting(options: Options, waits: str) -> None:
     """Show the pages while there is no daemon, with what it waits for, until cancelled."""
-    from starlette.applications import Starlette
-
     from fleet.app.persona_sets import roster
-    from fleet.service.http_server import listen
     from fleet.service.listeners import loopback
-    from fleet.web.site import WebPages
-
-    async def nothing() -> Mapping[str, Any]:
-        return {}
+    from fleet.web.site import WebPages, shown
 
     pages = WebPages(options.state, load_fleet().page_hosts, waits)
-    routes = pages.routes(nothing, roster(*options.folders)[0])
-    async with aclosing(pages):
-        await listen(Starlette(routes=routes), [loopback(options.port or 0)])
+    async with shown(pages, roster(*options.folders)[0], loopback(options.port or 0)):
+        await anyio.sleep_forever()
 
 
 def _resident(pages: bool) -> Resident:
