@@ -256,8 +256,8 @@ def _spawn(argv: Sequence[str], streams: tuple[int, int, int], environment: Mapp
 
 
 def limit(pid: int, which: int, most: int) -> None:
-    """Lower one of a process's limits. After the fact, since nothing may run between fork and exec; the child
-    has done no work yet."""
+    """Lower one of a process's limits. After the fact, since nothing may run between fork and exec; what the
+    child works on, its input, comes later."""
     with contextlib.suppress(ProcessLookupError, PermissionError, ValueError):
         before = resource.prlimit(pid, which)[1]
         allowed = most if before == resource.RLIM_INFINITY else min(most, before)

@@ -40,7 +40,7 @@ class PythonProcess(ServerProcess):
     """A server whose executions say where they are before they are stopped."""
 
     def _stop_execution(self) -> None:
-        python_stack.ask(children(self.pid))
+        python_stack.ask(children(self.pid), self._streams.complained)
         super()._stop_execution()
 
 

@@ -87,6 +87,10 @@ class StandardStreams:
         stdout = os.pread(self._out, min(out, process.STDOUT), 0) if out else b""
         return stdout, os.pread(self._err, min(err, process.STDERR), 0) if err else b""
 
+    def complained(self) -> int:
+        """Bytes on standard error so far."""
+        return os.fstat(self._err).st_size
+
     def close(self) -> None:
         for fd in (self._in, self.stdin, self._out, self.stdout, self._err, self.stderr):
             os.close(fd)
@@ -113,6 +117,7 @@ class ServerProcess:
     ) -> None:
         order_r, self._order = os.pipe()
         self._said, said_w = os.pipe()
+        self._streams = streams
         try:
             self.pid = self._spawn(argv, environment, folder, (streams, order_r, said_w))
         except OSError as error:

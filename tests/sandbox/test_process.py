@@ -128,6 +128,7 @@ def test_the_child_sees_no_environment_and_no_descriptors() -> None:
 def test_a_profile_gives_environment_folder_and_memory(tmp_path: Path) -> None:
     code = (
         "import resource\n"
+        "sys.stdin.read()\n"  # a limit is there before the input
         "print(os.environ['WORD'], os.environ['LANG'], os.getcwd(), resource.getrlimit(resource.RLIMIT_DATA))"
     )
     here = os.getcwd()

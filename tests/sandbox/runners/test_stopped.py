@@ -13,15 +13,24 @@ from sandbox.runners import server
 from sandbox.runners.choice import runner
 from sandbox.runners.python_stack import split
 
-LAZY = """import os, sys
+LAZY = """import os, signal, sys, time
 def spin(word):
     while True:
         len(word)
+def late(word):
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])
+    while signal.SIGUSR2 not in signal.sigpending():
+        pass
+    time.sleep(0.3)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGUSR2])
+    spin(word)
 def main():
     import lazy_part
     word = sys.stdin.read()
     if word == "loop":
         spin(word)
+    elif word == "late":
+        late(word)
     elif word == "work":
         sum(range(6_000_000))
     print(word)
@@ -36,9 +45,16 @@ def test_it_says_the_innermost_function_that_is_in_every_stack() -> None:
     calls = FRAME.format("lib", "find") + FRAME.format("emit", "depth") + FRAME.format("cli", "main")
     plain = FRAME.format("emit", "depth") + FRAME.format("cli", "main")
     idle = '  File "/opt/sandbox/runners/python_warm.py", line 9 in _work\n'
-    said = f"warning: x\n{STACK}{calls}{STACK}{plain}{STACK}{idle}".encode()
+    said = f"warning: x\n{STACK}{calls}{STACK}{plain}{STACK}{idle}{STACK}".encode()
     assert split(said) == (b"warning: x\n", "emit.py:depth")
     assert split(b"no stack") == (b"no stack", "")
+    assert split(f"{STACK}{calls}".encode()) == (b"", "lib.py:find")
+
+
+def test_a_stack_that_was_cut_off_while_it_was_written_does_not_count() -> None:
+    whole = FRAME.format("emit", "depth") + FRAME.format("cli", "main")
+    cut = FRAME.format("lib", "find")
+    assert split(f"{STACK}{whole}{STACK}{whole}{STACK}{cut}".encode()) == (b"", "emit.py:depth")
 
 
 @pytest.fixture
@@ -76,6 +92,15 @@ def test_a_hang_has_a_place_and_the_next_execution_imports_nothing(lazy: Program
         assert (stopped.ending, stopped.where, stopped.stderr) == (Ending.HANG, "lazy_main.py:spin", b"")
         assert runs.run(b"hello", 5.0).stdout == b"hello\n"
         assert (tmp_path / "imports").stat().st_size == before
+    finally:
+        runs.close()
+
+
+def test_a_hang_that_answers_late_has_a_place(lazy: Program) -> None:
+    runs = runner(lazy, "compiler")
+    try:
+        stopped = runs.run(b"late", 0.1)
+        assert (stopped.ending, stopped.where, stopped.stderr) == (Ending.HANG, "lazy_main.py:late", b"")
     finally:
         runs.close()
 
