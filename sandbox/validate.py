@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import MISSING, fields, is_dataclass
 from types import GenericAlias
@@ -16,6 +17,9 @@ DEPTH = 16
 _WORDS: dict[Any, str] = {str: "a string", int: "an integer", float: "a number", bool: "true or false"}
 
 
+_hints = functools.cache(get_type_hints)
+
+
 def build(model: type[T], data: object, pointer: str = "") -> T:
     """One JSON object to one dataclass; raises Mistake naming the first wrong place."""
     if not isinstance(data, dict):
@@ -25,7 +29,7 @@ def build(model: type[T], data: object, pointer: str = "") -> T:
         if key not in known:
             where = f"{pointer}/{_escape(str(key))}"
             raise Mistake(f"{where}: unknown argument; valid here: {', '.join(sorted(known)) or 'none'}")
-    hints = get_type_hints(model)
+    hints = _hints(model)
     values: dict[str, Any] = {}
     for name, item in known.items():
         if name in data:

@@ -44,7 +44,9 @@ def split(stderr: bytes) -> tuple[bytes, str]:
     """What the program itself said, and the innermost function that is in every stack, as `file:name`; ""
     when there is none. Of several the last does not count: its process may have been ended while it wrote."""
     said, *answers = stderr.split(_HEADER)
-    found = [frames for one in answers[:-1] or answers if (frames := _FRAME.findall(one)) and not _ours(frames[0])]
+    found = [
+        frames for one in answers[:-1] or answers if (frames := _FRAME.findall(one)) and not _ours(frames[0])
+    ]
     common = set(found[0]).intersection(*found) if found else set()
     for frame in found[0] if found else ():
         if frame in common and not _ours(frame):

@@ -133,7 +133,7 @@ def ground() -> Iterator[Ground]:
             threads.append(Thread(target=watch, args=(listener, seen), daemon=True))
             stack.callback(listener.shutdown, socket.SHUT_RDWR)
         server = stack.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), Site))
-        threads.append(Thread(target=server.serve_forever, daemon=True))
+        threads.append(Thread(target=server.serve_forever, args=(0.02,), daemon=True))
         stack.callback(server.shutdown)
         for thread in threads:
             thread.start()

@@ -73,7 +73,7 @@ def place(site: float, block: float) -> Iterator[str]:
             """Quiet."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
-        thread = Thread(target=server.serve_forever)
+        thread = Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_address[1]}"

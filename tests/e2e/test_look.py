@@ -49,7 +49,7 @@ def served(*, careless: bool) -> Iterator[str]:
         def log_message(self, *_: object) -> None: ...
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Pages) as server:
-        thread = Thread(target=server.serve_forever)
+        thread = Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         yield f"127.0.0.1:{server.server_port}"
         server.shutdown()

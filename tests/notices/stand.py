@@ -132,7 +132,7 @@ def receiving_inbox() -> Iterator[Inbox]:
             """Quiet."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     box.url = f"http://127.0.0.1:{server.server_port}"
     yield box
     box.hang.set()

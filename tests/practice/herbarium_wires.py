@@ -302,7 +302,7 @@ def open_herbarium(
     handler = type("Handler", (_Handler,), {"office": office})
     with ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
         office.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         try:
             yield office

@@ -96,9 +96,10 @@ def overcharged(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]
 )
 def empty_reply(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
+    if not (last.result.get("empty") and served(last) and honest(last)):
+        return
     reason, words = str(last.result.get("finish_reason", "")), message_of(last)
-    asks = sum(char.isalnum() for char in words) > 1 and not vocabulary.SILENCE.search(words)
-    if not (last.result.get("empty") and served(last) and honest(last) and asks):
+    if sum(map(str.isalnum, words)) < 2 or vocabulary.SILENCE.search(words):
         return
     if reason.lower().replace("finish_reason_", "") in _ENDED:
         charged = number(last, "charged")
