@@ -18,7 +18,7 @@ SAMPLES = 6
 PAUSE_S = 0.006
 """Stacks that are asked for, and seconds between two: what the loop calls differs, the loop is in all."""
 ANSWER_S = 2.0
-"""Seconds that an answer may take on a busy machine. One that blocks the signal gives none: it is asked once."""
+"""Seconds that an answer may take on a busy machine. One that gives none is asked once."""
 LONGEST = 200
 """Characters of a place."""
 _HEADER = b"Stack (most recent call first):\n"
