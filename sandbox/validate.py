@@ -17,7 +17,9 @@ DEPTH = 16
 _WORDS: dict[Any, str] = {str: "a string", int: "an integer", float: "a number", bool: "true or false"}
 
 
-_hints = functools.cache(get_type_hints)
+@functools.cache
+def _hints(model: type[Any]) -> dict[str, Any]:
+    return get_type_hints(model)
 
 
 def build(model: type[T], data: object, pointer: str = "") -> T:
@@ -29,7 +31,7 @@ def build(model: type[T], data: object, pointer: str = "") -> T:
         if key not in known:
             where = f"{pointer}/{_escape(str(key))}"
             raise Mistake(f"{where}: unknown argument; valid here: {', '.join(sorted(known)) or 'none'}")
-    hints = _hints(model)
+    hints = _hints(model)  # type: ignore[arg-type]  # a class is hashable
     values: dict[str, Any] = {}
     for name, item in known.items():
         if name in data:
