@@ -1,6 +1,6 @@
 """Where the time of a look goes: wall and processor time by part, on three small targets.
 
-    python -m bench.look [--minutes 2] [--only marina] [--json FILE]
+    make bench-look [ARGS="--minutes 2 --only marina --json FILE"]
 
 `fleet look --exercise` of each target, by the command itself, in a process of its own. There a second thread
 looks at the main one 200 times a second: the innermost of our modules on its stack says which part the time
