@@ -7,6 +7,7 @@ import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 
 from fleet.config import Platform
 from fleet.drivers.desk import Allowance, Left, Question
-from fleet.drivers.explore.driver import explorer
+from fleet.drivers.explore.driver import BATCH, FIRST, explorer
 from fleet.drivers.explore.endings import Endings
 from fleet.drivers.explore.lockout import LOCKED_OUT, WHY
 from fleet.drivers.explore.notebook import Notebook
@@ -396,3 +397,29 @@ async def test_a_platform_that_locks_us_out_again_is_asked_nothing_more(
     assert len(checks) == min(locks, 2)
     if said == LOCKED_OUT:
         assert seen[-1] == checks[-1]
+
+
+async def test_every_explorer_has_short_turns_before_any_has_a_long_one(tmp_path: Path) -> None:
+    """On a slow site a turn of all the calls that one may have would take half a minute, and nothing that it
+    showed was proven before it ended."""
+
+    class Long(Counting):
+        name = ""
+
+        def ask(self, most: int) -> Sequence[Question]:
+            pages = range(self.at, min(self.at + most, 200))
+            self.at = pages.stop
+            url = f"{{site}}/{self.name}/"
+            return [Question((Step(tool="qa_fetch", args={"url": f"{url}{at}"}),)) for at in pages]
+
+    class Other(Long):
+        name = "other"
+
+    desk = MemoryDesk()
+    await explorer({"long": Long, "other": Other}, GROUND, Notebook(tmp_path / "p"), "s")(desk)
+    asked = ["other" in str(step.args["url"]) for step in desk.posed]
+    turns = [(who, len(list(calls))) for who, calls in groupby(asked)]
+    begins = (FIRST, 2 * FIRST, BATCH)
+    assert turns[:6] == [(who, calls) for calls in begins for who in (False, True)]
+    assert max(calls for _, calls in turns) == BATCH
+    assert asked.count(False) == asked.count(True) == 200

@@ -245,6 +245,18 @@ async def test_what_is_grave_is_posted_before_the_first_try_of_the_rest(tmp_path
     ]
 
 
+@pytest.mark.parametrize(("share", "state"), [(1.0, "raised"), (0.0, "confirmed")])
+async def test_what_is_not_grave_waits_for_a_share_of_a_short_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float, state: str
+) -> None:
+    monkeypatch.setattr("fleet.runs.proof.probe_runner.LESSER_SHARE", share)
+    async with seated(tmp_path, persona(), hand=ANY, answer=breaks) as table:
+        await raised(table, fetch("bad-a"))
+        async with table.desk.turn():
+            pass
+        assert await states(table) == {"bad-a": state}
+
+
 @pytest.mark.parametrize(("waits_s", "state"), [(60, "raised"), (0, "confirmed")])
 async def test_what_is_not_grave_waits_for_others_but_not_for_the_end_of_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits_s: int, state: str

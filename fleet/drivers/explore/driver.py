@@ -19,6 +19,9 @@ from fleet.text import counted
 
 BATCH = 48
 """Calls of one turn at most."""
+FIRST = 12
+"""Calls of an explorer's first turn; each may have twice as many as the one before, so that cheap questions
+of all of them come before a slow site is read to its end, and what they show is proven between."""
 COUNTED = 1_000
 """Questions up to which those are counted that an explorer would have asked next."""
 NO_ROOM = "its run had no room for more"
@@ -74,6 +77,7 @@ class ExplorerTurns:
     explorer: Explorer
     held: list[Question]
     asked: int = 0
+    turns: int = 0
     is_over: bool = False
     """Whether it has no other questions, those that are held aside."""
     why: str = ""
@@ -89,7 +93,9 @@ class ExplorerTurns:
 
     async def questions(self, room: Allowance) -> list[Question]:
         """The next questions that the room is for; none when there are no others in this run."""
-        calls, acts, chosen = min(BATCH, room.calls), max(0, room.acts), list[Question]()
+        self.turns += 1
+        most = min(BATCH, FIRST << min(self.turns - 1, 8))
+        calls, acts, chosen = min(most, room.calls), max(0, room.acts), list[Question]()
         before = {_spelled(one) for one in self.held}
         while not chosen:
             space = calls - sum(len(one.steps) for one in self.held)

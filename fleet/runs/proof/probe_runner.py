@@ -25,6 +25,7 @@ from fleet.findings.instances import noted
 from fleet.findings.proof import MOST_LOOKS, TRIES
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.findings.sighting import titled
+from fleet.gate.budget import Budget
 from fleet.oracles.measures import latency_of, measured, samples
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.place import met_at
@@ -59,6 +60,8 @@ NAMES = 8
 LESSER_WAITS = timedelta(seconds=60)
 """How long what is not grave, or is only confirmed again, waits at most for its proof while a run goes on: a
 proof pauses between its tries, so several are proven together, and something graver may cover it."""
+LESSER_SHARE = 0.05
+"""And the share of the run's time that this is at most: in a look of minutes a person waits for the first."""
 
 
 def draw(
@@ -180,7 +183,8 @@ class ProbeRunner:
     async def prove_seen(self) -> None:
         """Try once what was seen so far and is due, while the run goes on: between two tries it asks on.
 
-        What is grave and not on the list is begun at once, the rest when it has waited for `LESSER_WAITS`.
+        What is grave and not on the list is begun at once, the rest when it has waited for `LESSER_WAITS`, or
+        that share of a short run.
         What the budget refused, what could not be told, what a graver one may cover, and what a person
         reviews before it is posted, waits for the end of the run. RunOver as below.
         """
@@ -188,7 +192,8 @@ class ProbeRunner:
         begun = self._resumed(raised)
         rows = [one for one in raised.values() if not one.data.get("why") and not needs_review(one)]
         rows = [one for one in rows if one.fingerprint not in begun]
-        late = iso(self.world.clock.now() - LESSER_WAITS)
+        share = timedelta(seconds=LESSER_SHARE * Budget.of(self.persona.persona.budget).wall_s)
+        late = iso(self.world.clock.now() - min(LESSER_WAITS, share))
         if rows and not any(row.at <= late for row in rows):
             items = await self.world.journal.items(self.world.platform.name)
             listed = [one for one in items if one.trusted and one.state not in (FIXED, VERIFIED, *UNPROVEN)]

@@ -1,7 +1,8 @@
 """The explorer of a platform's pages: it reads them all, then asks each of their inputs, breadth first.
 
-First each page, each route beside its document, in a browser what pages with scripts ask their server, dead
-links beside their page, all documents together (so that facts can be compared), then input by input.
+First the hosts' own pages, and what is cheap to ask of them; then each page, each route beside its document,
+in a browser what pages with scripts ask their server, dead links beside their page, all documents together
+(so that facts can be compared), then input by input.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import logging
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from random import Random
 from typing import Any
@@ -118,7 +120,8 @@ class WebExplorer:
         self._opens = OPENED if BROWSER in context.tools else 0
         urls = self.map.urls
         common = (place + path for place in urls.places for path in COMMON)
-        faces, hosts = map(urls.face, self.map.known.names), map(urls.spelled, urls.hosts)
+        faces, hosts = map(urls.face, self.map.known.names), tuple(map(urls.spelled, urls.hosts))
+        self._roots = frozenset(("{site}/", *hosts))
         for url in (*urls.named(), *faces, *common, *hosts):
             self.map.frontier.found(url, start=True)
 
@@ -135,7 +138,8 @@ class WebExplorer:
 
     def ask(self, most: int) -> Sequence[Question]:
         """The next questions of the first kind that has any; of the inputs, as many as there is room for."""
-        sources = (self._led, self._reads, self._checks, self._refused, self._opening)
+        early = partial(self.map.inputs.early, self._roots, most)
+        sources = (self._led, early, self._reads, self._checks, self._refused, self._opening)
         for source in (*sources, self._nowhere, self._facts):
             if chosen := self._fit(source(), most):
                 return chosen

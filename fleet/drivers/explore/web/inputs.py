@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from itertools import islice
 from random import Random
@@ -42,6 +42,8 @@ GUESSED = (
     ),
 )
 """Parameters that a page may read without a link or a document that says so."""
+EARLY = 12
+"""Questions of a page itself up to its odd headers: what needs no input, and breaks many servers."""
 HEADERS = ("x-forwarded-host", "referer", "accept-language", "user-agent")
 UNKNOWN = "qa-unknown-name"
 """A name that no platform has."""
@@ -141,23 +143,36 @@ class Inputs:
         """The next question with at most this many calls: of the least asked input, the worthiest first."""
         ready = [one for one in self.all.values() if one.depth < DONE and (one.fresh or not fresh)]
         for one in sorted(ready, key=lambda one: (one.depth, -worth.get(one.template, 0), one.point is None)):
-            if one.left is None:
-                chance = Random(f"{self.seed}/{self.round}/{one.url}/{one.point}")
-                asked = (
-                    self._of_point(one.point, chance)
-                    if one.point
-                    else _of_page(one.url, self.origins, chance)
-                )
-                sent = (each for each in asked if self._can_be_sent(each))
-                one.left = islice(sent, one.depth, None)
-            question = next(one.left, None)
-            if question is None:
-                one.depth = DONE
-                continue
-            one.depth += 1
-            if len(question.steps) <= most:
+            if question := self._of(one, most):
                 return question
-            one.left, one.depth = None, one.depth - 1  # for a later batch with more room
+        return None
+
+    def early(self, urls: Collection[str], most: int) -> Iterator[Question]:
+        """The cheap questions of these pages themselves; in the first round, before any other input's."""
+        for one in self.all.values() if not self.round else ():
+            while one.point is None and one.url in urls and one.depth < EARLY and most > 0:
+                if (question := self._of(one, most)) is None:
+                    break
+                most -= len(question.steps)
+                yield question
+
+    def _of(self, one: Input, most: int) -> Question | None:
+        """The next question of an input, if it has one with at most this many calls."""
+        if one.left is None:
+            chance = Random(f"{self.seed}/{self.round}/{one.url}/{one.point}")
+            asked = (
+                self._of_point(one.point, chance) if one.point else _of_page(one.url, self.origins, chance)
+            )
+            sent = (each for each in asked if self._can_be_sent(each))
+            one.left = islice(sent, one.depth, None)
+        question = next(one.left, None)
+        if question is None:
+            one.depth = DONE
+            return None
+        one.depth += 1
+        if len(question.steps) <= most:
+            return question
+        one.left, one.depth = None, one.depth - 1  # for a later batch with more room
         return None
 
     def _can_be_sent(self, question: Question) -> bool:
@@ -237,12 +252,12 @@ def _of_page(url: str, origins: tuple[str, ...], chance: Random) -> Iterator[Que
     yield Question((plain, *other))
     crossed = attacks.origins(url, origins, chance)
     yield from islice(crossed, 2)
-    if path_of(url) == "/":  # what reads headers is mostly before all pages
-        yield from attacks.headers(url)
     path, _, query = url.partition("?")
     for tail in ("%00", "%2e%2e%2f", "%", ";x=1", "~"):
         odd = path + "/" * path.endswith("}") + tail + ("?" + query if query else "")
         yield Question((Step(tool=TOOL, args={"url": odd}),))
+    if path_of(url) == "/":  # what reads headers is mostly before all pages
+        yield from attacks.headers(url)
     yield from crossed
     words = tuple((name, f"qa{chance.getrandbits(32):08x}{at}.test") for at, name in enumerate(HEADERS))
     yield Guess((Step(tool=TOOL, args={"url": url, "headers": dict(words)}),), url, words)
