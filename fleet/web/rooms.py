@@ -32,6 +32,8 @@ from fleet.events.recorded import Recording, UnknownRecord
 from fleet.findings.kinds import Kind, kind_titled, kinds
 from fleet.findings.outage import FACTS, OutageBook, read_book
 from fleet.findings.reader import read
+from fleet.personas.duration import parse_duration
+from fleet.personas.model import Persona
 from fleet.runs.call.sealed import TRAJECTORY
 from fleet.runs.desk.coverage import NOT_PROBES, coverage
 from fleet.runs.replay import compared
@@ -58,6 +60,8 @@ OWN_WORDS = "In the words of a probe"
 """Heading of the items that have no kind."""
 GROUP_WORDS = {"new": "new", "fixed": "fixed", "regressed": "back", "still": "still open"}
 
+DAY_H = 24.0
+"""Hours of the strip of next starts."""
 COVERED = timedelta(days=30)
 """What is covered: by runs of this time."""
 
@@ -67,6 +71,7 @@ Data = dict[str, Any]
 async def now_page(sources: Sources) -> Data:
     """The first page: how it stands, what runs, what is next, what is new."""
     data, document = await sources.status(), await sources.document()
+    parts = _parts(sources, data["platform"])
     severities = Counter(item.severity for item in document.items)
     waits = sources.waits
     words = f"the daemon waits for {waits}." if waits else health(data)
@@ -75,6 +80,8 @@ async def now_page(sources: Sources) -> Data:
         "state": _state(data, waits),
         "sentence": words[:1].upper() + words[1:],
         "wrong": data["wrong"] if waits else details(data),
+        "named": [name for name, _, missing in parts if not missing],
+        "unnamed": [name for name, _, missing in parts if missing],
         "running": sorted(sources.live.runs.items(), key=lambda one: one[1].began),
         "severities": [(name, severities[name]) for name in WEIGHTS if severities[name]],
         "news": [(GROUP_WORDS[name], data["digest"][name]) for name in GROUPS if name != "still"],
@@ -254,6 +261,13 @@ async def personas_page(sources: Sources) -> Data:
     async def ended(journal: Journal) -> list[RunRow]:
         return await journal.last_ended(platform)
 
+    now = datetime.fromisoformat(data["at"])
+    day = []
+    for name, at in sorted(following.items(), key=lambda one: one[1]):
+        wait = (datetime.fromisoformat(at) - now).total_seconds() / 3_600
+        starts = _starts(sources.personas[name].persona) if name in sources.personas else [0.0]
+        hours = [wait + hour for hour in starts if 0 <= wait + hour <= DAY_H]
+        day.append({"persona": name, "at": at, "hours": hours})
     none: list[RunRow] = []
     last = {row.persona: row for row in await from_journal(sources.state, ended, none)}
     rows = [
@@ -269,7 +283,7 @@ async def personas_page(sources: Sources) -> Data:
     ]
     return {
         "personas": rows,
-        "strip": sorted(data["next"], key=lambda one: str(one["at"])),
+        "day": day,
         "refused": data["personas"]["refused"],
         "now": data["at"],
     }
@@ -278,12 +292,7 @@ async def personas_page(sources: Sources) -> Data:
 async def platform_page(sources: Sources) -> Data:
     """What the platform has, what was asked of it, what was shown, and what never was asked and why."""
     data, document = await sources.status(), await sources.document()
-    try:
-        profile, _ = load_platform(data["platform"], sources.state)
-        missing = not_configured(profile)
-        parts = [(name, part.brings, missing.get(name, "")) for name, part in PARTS.items()]
-    except FleetError as error:
-        parts = [("profile", "the platform", str(error))]
+    parts = _parts(sources, data["platform"])
 
     async def ended(journal: Journal) -> list[RunRow]:
         return await journal.last_ended(data["platform"])
@@ -320,6 +329,23 @@ async def platform_page(sources: Sources) -> Data:
     told = {"data": data, "parts": parts, "coverage": rows, "kinds": _by_kind(document), "days": days}
     told |= {"by_status": by_status, "posture": period.posture(sum(open_.values()), grave)}
     return told | {"plots": plots(past), "covered_days": COVERED.days}
+
+
+def _parts(sources: Sources, platform: str) -> list[tuple[str, str, str]]:
+    """Each part of a platform, what it brings, and why it is not looked at; "" for one that is."""
+    try:
+        profile, _ = load_platform(platform, sources.state)
+    except FleetError as error:
+        return [("profile", "the platform", str(error))]
+    missing = not_configured(profile)
+    return [(name, part.brings, missing.get(name, "")) for name, part in PARTS.items()]
+
+
+def _starts(persona: Persona) -> list[float]:
+    """When a persona starts within a day, in hours after its next start: what has no period counts once."""
+    every = next((one.every for one in persona.triggers if one.every), "")
+    period = parse_duration(every) / 3_600 if every else DAY_H
+    return [at * period for at in range(int(DAY_H / period) + 1)]
 
 
 def _by_kind(document: WorklistDocument) -> list[tuple[Kind, int, int]]:

@@ -8,7 +8,7 @@ import pytest
 
 from fleet.web import rooms
 from fleet.web.render import STATIC
-from tests.web.conftest import FIRST, HELD, Served
+from tests.web.conftest import FIRST, HELD, Served, personas
 
 ONE = (f"/items/{FIRST}", "/runs/run0")
 ROOMS = (*ONE, "/", "/worklist", "/runs", "/personas", "/platform", "/log", "/unlock")
@@ -42,7 +42,7 @@ async def test_a_room_is_private_strict_and_inert(served: Served, path: str) -> 
     assert answer.headers["x-frame-options"] == "DENY"
     found = Markup(answer.text)
     assert found.names.isdisjoint({"style", "iframe", "object", "embed", "base", "video", "audio"})
-    assert path == "/platform" or "svg" not in found.names
+    assert path in ("/platform", "/personas") or "svg" not in found.names
     assert found.acts == set()
     assert {one for one in found.targets if not one.startswith(("/", "#", "?", "https://"))} == set()
     assert {one for one in found.targets if "hostile.invalid" in one} == set()
@@ -148,3 +148,10 @@ async def test_more_items_than_a_page_has_are_on_the_next_one(
     assert text.count("data-row") == 10
     assert 'href="?surface=ux&amp;from=10"' in text
     assert (await served.ask("/worklist?surface=ux&from=10")).text.count("data-row") == 10
+
+
+def test_a_persona_with_a_period_starts_as_often_as_a_day_has_room() -> None:
+    loaded = personas()
+    assert rooms._starts(loaded["qa-smoke"].persona) == [half / 2 for half in range(49)]
+    assert rooms._starts(loaded["qa-perf"].persona) == [0.0, 24.0]
+    assert rooms._starts(loaded["qa-fuzz"].persona) == [0.0, 24.0]

@@ -13,14 +13,19 @@
     one.querySelector('[name="reason"]').focus();
     return true;
   };
+  const decide = (key) => {
+    const one = document.activeElement;
+    if (!unfold(key) && one.matches("[data-item]")) location.href = `${one.href}#${key}`;
+  };
+  if (/^#[dms]$/.test(location.hash)) unfold(location.hash[1]);
   const keys = {
     j: () => step(1),
     k: () => step(-1),
     o: () => document.activeElement.matches("[data-row]") && document.activeElement.click(),
     "/": () => document.getElementById("search")?.focus(),
-    d: () => unfold("d"),
-    m: () => unfold("m"),
-    s: () => unfold("s"),
+    d: () => decide("d"),
+    m: () => decide("m"),
+    s: () => decide("s"),
   };
   const typing = (one) => one.matches("input, select, textarea, [contenteditable]");
   document.addEventListener("keydown", (event) => {
