@@ -147,7 +147,7 @@ arc: setup
 e2e: setup
 	@E2E_FULL=1 QA_REAL_START=1 $(BIN)/python -m pytest tests/e2e -n $(JOBS) --dist loadfile -s
 
-# A night of a real daemon, compressed to minutes: what status, digest and notices say in the morning.
+# A night of a real daemon, compressed to minutes, and the first hour of a fresh one: what page, status, digest and notices say.
 night: setup
 	@NIGHT=1 $(BIN)/python -m pytest tests/night -s
 
