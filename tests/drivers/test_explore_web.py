@@ -120,6 +120,7 @@ SCRIPTED = {
         {"method": "POST", "url": "/nests/delete", "body": '{"nest": "skua"}'},
         {"method": "POST", "url": "/enter", "body": '{"name": "skua", "password": "x"}'},
         {"method": "DELETE", "url": "/lay", "body": '{"nest": "skua"}'},
+        {"method": "GET", "url": "/socket.io/?transport=polling"},
     ]
 }
 """What scripts of a page ask: a page that nothing names, bodies, what ends something, what is a secret."""
@@ -141,6 +142,7 @@ def test_what_a_page_asks_by_script_is_an_input_and_sent_only_where_acts_are_per
     opened = [one for one in site.asked if isinstance(one, PageOpened)]
     assert [one.url for one in opened] == ["{site}/"]
     assert any(url.startswith("/unlinked/nests?near=%3Cscript") for url in site.fetched)
+    assert not any("socket.io" in url for url in site.fetched)
     sent = [step.args for one in site.asked for step in one.steps if step.args.get("method") == "POST"]
     assert {one["url"] for one in sent} == ({"{site}/lay", "{site}/ring"} if acts else set())
     tried = {json.dumps(one["fields"]) for one in sent if "fields" in one}

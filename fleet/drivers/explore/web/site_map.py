@@ -40,6 +40,8 @@ MAX_OLDER = 12
 _TOKEN = re.compile(r"(?=[^0-9]*[0-9])[\w+/=.:~-]{16,}")
 _SESSION = re.compile(r"(?i)csrf|xsrf|nonce|authenticity|viewstate|\btoken")
 _SECRET = re.compile(r"(?i)pass|pwd|secret|pin\b")
+_TRANSPORT = re.compile(r"/socket\.io/|/sockjs|/signalr/|hot-update|/@vite/|/_stcore/")
+"""What libraries of open connections and development servers ask all the time: no input of the page's own."""
 _VERSION = re.compile(r"/v(\d{1,2})(?=/)")
 MAX_CALLS = 60
 """Calls taken from one page's scripts."""
@@ -140,7 +142,8 @@ class SiteMap:
         if page.status < 400 and not absent:
             self.inputs.page(url, self.path(url))
             links = (link.partition("?")[0] for link in strings_of(result.get("links")))
-            if page.kind.startswith("text/html") and any(link.endswith((".js", ".mjs")) for link in links):
+            html = page.kind.startswith("text/html") or not page.kind  # without a type a browser looks itself
+            if html and any(link.endswith((".js", ".mjs")) for link in links):
                 self.scripted.add(url)
         for place in self.urls.places:  # files may be there though the first page is not
             if url.startswith(f"{place}/"):
@@ -239,7 +242,8 @@ class SiteMap:
         calls = result.get("calls")
         for call in calls[:MAX_CALLS] if isinstance(calls, list | tuple) else ():
             method, target, body = (str(call.get(name, "")) for name in ("method", "url", "body"))
-            if not (url := self.urls.spelled(target, page, faces=False)):
+            url = self.urls.spelled(target, page, faces=False)
+            if not url or _TRANSPORT.search(url):
                 continue
             if method == "GET":
                 self.frontier.found(url, start=True)
