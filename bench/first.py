@@ -8,9 +8,9 @@ environment of its own, and each look has an empty home directory. The first for
 look`: the second of its first line, of its first proven finding and of its end, and the items. The second is
 `fleet init --yes`, writes permitted where the list says so, the dial at `exercise` and `fleet up` for so many
 minutes, all targets side by side; half-way the operator mends what the first look had shown, where the list
-has a mended start: items and their state, and the log read back. There is no list of what is there to be
-found: a person judges every item, and docs/bench/first.md has the judgements. What is not yet installed is
-installed into .wild/ and .first/. Exit status 1 when one could not be looked at.
+has a mended start, and types `fleet run qa-retest`: items and their state, and the log read back. There is no
+list of what is there to be found: a person judges every item, and docs/bench/first.md has the judgements.
+What is not yet installed is installed into .wild/ and .first/. Exit status 1 when one could not be looked at.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ from tests.platforms.served import Served, free_port
 LIST = Path(__file__).with_name("first.toml")
 PLACE = ROOT / ".first"
 FLEET = PLACE / "fleet" / "bin" / "fleet"
+RESTART_S = 30.0
+"""For a target to listen again."""
 END_S = 120.0
 """For a daemon to end after SIGTERM."""
 
@@ -198,7 +200,8 @@ async def looked(one: Target, folder: Path) -> dict[str, Any]:
 
 
 async def watched(one: Target, folder: Path, minutes: float) -> dict[str, Any]:
-    """`init`, the dial and a daemon for some minutes; half-way its operator mends the target."""
+    """`init`, the dial and a daemon for some minutes; half-way its operator mends the target, and has the
+    items run again."""
     user = User(folder / "home")
     async with one.served(folder / "target", minutes * 60 / 2) as words:
         init = await user.types(["init", "--yes", *words], log="init.txt")
@@ -206,17 +209,28 @@ async def watched(one: Target, folder: Path, minutes: float) -> dict[str, Any]:
             line = f"act_paths = {json.dumps(one.permit)}"
             profile.write_text(re.sub(r"(?m)^# act_paths = .*$", line, profile.read_text("utf-8")))
         dial = await user.types(["dial", "exercise", "--reason", "a target of our own"], log="dial.txt")
-        up = await user.types(["up"], log="up.txt", stop_s=minutes * 60)
+        again = list[Typed]()
+
+        async def mended() -> None:
+            await anyio.sleep(minutes * 60 / 2 + RESTART_S)
+            for name in ("qa-retest", "qa-triage"):
+                again.append(await user.types(["run", name, "--queue", "--wait"], log=f"{name}.txt"))
+
+        async with anyio.create_task_group() as tasks:
+            if one.mended:
+                tasks.start_soon(mended)
+            up = await user.types(["up"], log="up.txt", stop_s=minutes * 60)
+            tasks.cancel_scope.cancel()
         said = {
             name: (await user.types(list(words), log=f"{name}.txt")).text
             for name, words in {
-                "items": ("items", "--json"),
+                "items": ("items", "list", "--state", "all", "--json"),
                 "log": ("items", "log", "list", "--json"),
                 "verified": ("items", "log", "verify", "--json"),
                 "status": ("status", "--json"),
             }.items()
         }
-    return {"codes": [init.code, dial.code, up.code], **said}
+    return {"codes": [one.code for one in (init, dial, up, *again)], **said}
 
 
 async def run(chosen: Sequence[Target], folder: Path, minutes: float | None) -> int:
