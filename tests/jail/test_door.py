@@ -15,7 +15,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.parametrize("turns", range(4))
-async def test_a_wait_that_is_cancelled_loses_no_one_who_came(turns: int, tmp_path: Path) -> None:
+async def test_a_cancelled_wait_loses_no_one(turns: int, tmp_path: Path) -> None:
     with closing(Door(tmp_path)) as door, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as guest:
         waiting = asyncio.ensure_future(door.knocked())
         await asyncio.sleep(0)
