@@ -50,6 +50,7 @@ from fleet.web.site import WebPages
 
 MARKS = {"first_byte_p95_ms": 100.0, "update_p95_ms": 500.0}
 AT = "2026-11-21T04:10:00.000Z"
+GIVEN_UP_S = 60.0
 PLATFORM = "devnet"
 CALLS = 60
 """Calls of a run's trajectory."""
@@ -189,7 +190,7 @@ async def ask(port: int, path: str) -> tuple[float, int]:
     for others of this address (service/connections.py) comes again, as a browser's does; its time goes on."""
     head = f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nconnection: close\r\n\r\n"
     began, text = time.perf_counter(), b""
-    while not text:
+    while not text and time.perf_counter() - began < GIVEN_UP_S:
         with suppress(ConnectionError):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(head.encode())
