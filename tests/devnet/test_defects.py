@@ -96,7 +96,7 @@ def test_the_shipped_personas() -> None:
 
 def test_a_persona_grants_nothing_beyond_its_table() -> None:
     granted = {name: set(persona.tools) for name, persona in PERSONAS.items()}
-    assert granted["qa-security"] == {"qa_account", "qa_call", "qa_chain", "qa_fetch"}
+    assert granted["qa-security"] == {"qa_account", "qa_browse", "qa_call", "qa_chain", "qa_fetch"}
     assert granted["qa-fuzz"] == {"qa_compile", "qa_fuzz", "qa_publish", "qa_call", "qa_chain"}
     assert granted["qa-ux"] == {"qa_call", "qa_fetch", "qa_browse"}
     assert not any("qa_report" in tools for tools in granted.values())

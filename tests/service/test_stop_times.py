@@ -65,17 +65,28 @@ async def slow_way(url: str, asked: list[float]) -> AsyncIterator[str]:
                 await writer.drain()
             writer.write_eof()
 
+    serving = set[asyncio.Task[None]]()
+
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        serving.add(task)
         up_reader, up_writer = await asyncio.open_connection(host, int(port))
-        await asyncio.gather(pipe(reader, up_writer, notes=True), pipe(up_reader, writer, notes=False))
-        up_writer.close()
-        writer.close()
+        try:
+            await asyncio.gather(pipe(reader, up_writer, notes=True), pipe(up_reader, writer, notes=False))
+        finally:
+            up_writer.close()
+            writer.close()
+            serving.discard(task)
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     try:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     finally:
         server.close()
+        for task in list(serving):
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)
 
 
 def in_flight(up: Up, tool: str) -> bool:

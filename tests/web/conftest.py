@@ -10,7 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import anyio
 import httpx
 import pytest
 from starlette.applications import Starlette
@@ -144,4 +143,4 @@ def served(after_a_night: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         return FACTS
 
     yield Served(state, pages, Starlette(routes=pages.routes(facts, personas())))
-    anyio.run(pages.aclose)
+    asyncio.run(pages.aclose())  # anyio refuses where another test left its context

@@ -42,8 +42,8 @@ GUESSED = (
     ),
 )
 """Parameters that a page may read without a link or a document that says so."""
-EARLY = 12
-"""Questions of a page itself up to its odd headers: what needs no input, and breaks many servers."""
+EARLY = 7
+"""Questions of a page itself up to its odd paths: what needs no input, and breaks many servers."""
 HEADERS = ("x-forwarded-host", "referer", "accept-language", "user-agent")
 UNKNOWN = "qa-unknown-name"
 """A name that no platform has."""
@@ -245,20 +245,18 @@ def parsed(text: str, otherwise: str) -> object:
 
 
 def _of_page(url: str, origins: tuple[str, ...], chance: Random) -> Iterator[Question]:
-    """Questions to a page itself: unmentioned parameters and methods, origins, odd paths, headers."""
+    """Questions to a page itself: unmentioned parameters and methods, odd paths, origins, headers."""
     plain = Step(tool=TOOL, args={"url": url})
     yield guess(url, [name for name in GUESSED if f"{name}=" not in url], chance)
     other = (Step(tool=TOOL, args={"url": url, "method": method}) for method in ("HEAD", "OPTIONS"))
     yield Question((plain, *other))
-    crossed = attacks.origins(url, origins, chance)
-    yield from islice(crossed, 2)
     path, _, query = url.partition("?")
     for tail in ("%00", "%2e%2e%2f", "%", ";x=1", "~"):
         odd = path + "/" * path.endswith("}") + tail + ("?" + query if query else "")
         yield Question((Step(tool=TOOL, args={"url": odd}),))
+    yield from attacks.origins(url, origins, chance)
     if path_of(url) == "/":  # what reads headers is mostly before all pages
         yield from attacks.headers(url)
-    yield from crossed
     words = tuple((name, f"qa{chance.getrandbits(32):08x}{at}.test") for at, name in enumerate(HEADERS))
     yield Guess((Step(tool=TOOL, args={"url": url, "headers": dict(words)}),), url, words)
 
