@@ -50,6 +50,8 @@ def ids(*seen: Exchange) -> list[str]:
         ({"exceptions": [THROWN | {"url": "http://site:2/x"}]}, []),
         ({"exceptions": [THROWN | {"text": "TypeError: Failed to fetch"}]}, []),
         ({"exceptions": [THROWN], "refused": [{"kind": "XHR"}]}, []),
+        ({"exceptions": [THROWN], "console": [SAID], "fragment": True}, []),  # a part of another page
+        ({"console": [SAID], "fragment": True}, []),
         ({"console": [SAID]}, ["console-error"]),
         ({"console": [SAID | {"kind": "warning"}]}, []),
         ({"console": [SAID | {"kind": "log"}]}, []),

@@ -175,8 +175,9 @@ def accessibility(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
     control=(_view(exceptions=({"text": "TypeError: x is null", **_AT},), refused=_ELSEWHERE),),
 )
 def page_exception(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """Not of a fragment: its scripts may need the page that it is a part of."""
     last = seen[-1]
-    if not _settled(last):
+    if not _settled(last) or last.result.get("fragment"):
         return
     for one in last.result.get("exceptions", ()):
         text = str(one.get("text", ""))
@@ -195,9 +196,10 @@ def page_exception(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
     control=(_view(console=({"kind": "warning", "text": "no list", **_AT},)),),
 )
 def console_error(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
-    """Errors that a page's own script writes to the console; not its words on what fails anyway."""
+    """Errors that a page's own script writes to the console; not its words on what fails anyway, and not of
+    a fragment."""
     last = seen[-1]
-    if not _settled(last) or last.result.get("failed") or last.result.get("exceptions"):
+    if not _settled(last) or last.result.get("fragment") or last.result.get("failed") or last.result.get("exceptions"):
         return
     for one in last.result.get("console", ()):
         text = str(one.get("text", ""))
