@@ -52,6 +52,7 @@ def ids(*seen: Exchange) -> list[str]:
         ({"exceptions": [THROWN], "refused": [{"kind": "XHR"}]}, []),
         ({"exceptions": [THROWN], "console": [SAID], "fragment": True}, []),  # a part of another page
         ({"console": [SAID], "fragment": True}, []),
+        ({"console": [SAID | {"text": "failed to connect to websocket"}]}, []),  # the broker has none
         ({"console": [SAID]}, ["console-error"]),
         ({"console": [SAID | {"kind": "warning"}]}, []),
         ({"console": [SAID | {"kind": "log"}]}, []),

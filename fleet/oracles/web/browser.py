@@ -39,10 +39,10 @@ _GONE = (404, 410)
 _ASKED_FOR_ANYWAY = re.compile(r"/favicon\.ico$|/apple-touch-icon[^/]*$|\.map$|/\.well-known/")
 _OURS = re.compile(
     r"Failed to fetch|Load failed|NetworkError|AbortError|NotAllowedError|NotSupportedError|SecurityError"
-    r"|ServiceWorker|Error: (?:net::|timeout)",
+    r"|ServiceWorker|WebSocket|Error: (?:net::|timeout)",
     re.IGNORECASE,
 )
-"""Exceptions that a refused request, or a browser without screen, user and network, causes."""
+"""What a refused request, or a browser without screen, user, network and open connections, causes."""
 _FACE = re.compile(r"\{face:[^}]*\}")
 
 
@@ -199,7 +199,12 @@ def console_error(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
     """Errors that a page's own script writes to the console; not its words on what fails anyway, and not of
     a fragment."""
     last = seen[-1]
-    if not _settled(last) or last.result.get("fragment") or last.result.get("failed") or last.result.get("exceptions"):
+    if (
+        not _settled(last)
+        or last.result.get("fragment")
+        or last.result.get("failed")
+        or last.result.get("exceptions")
+    ):
         return
     for one in last.result.get("console", ()):
         text = str(one.get("text", ""))
