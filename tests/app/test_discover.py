@@ -271,6 +271,13 @@ async def test_only_a_place_that_refuses_get_is_posted_to_and_an_mcp_server_is_f
         ]
 
 
+async def test_an_mcp_server_at_the_root_has_an_endpoint_that_a_profile_takes() -> None:
+    async with Server(rpc({"initialize": MCP})) as server:
+        told = await found(server.url)
+        text = profile_text(told, ProfileContext("x", "fleet look x", "2026-11-27", AuthorisationSection()))
+        assert parse(Platform, text, file="x").mcp_urls == (f"{server.url}/",)
+
+
 @pytest.mark.parametrize(
     ("wire", "protected", "how"),
     [

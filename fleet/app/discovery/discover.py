@@ -285,7 +285,7 @@ async def _documents(visitor: Visitor, site: FoundSite, first: VisitorAnswer, re
                     f"{url}: a description of an API that cannot be read: {line(str(read), 100)}"[:300]
                 )
     documents = list({(one.role, one.how): one for one in reversed(documents)}.values())[::-1]
-    for url in (site.origin + site.start, *(f"{site.origin}{path}" for path in ("/mcp", "/mcp/"))):
+    for url in (site.origin + (site.start or "/"), *(f"{site.origin}{path}" for path in ("/mcp", "/mcp/"))):
         if how := await mcp_server(visitor, url, absent):
             documents.append(FoundDocument("mcp", url, how))
             break
