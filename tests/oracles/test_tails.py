@@ -129,3 +129,28 @@ def test_one_server_is_one_defect_whichever_folder_and_input_shows_it() -> None:
 
 def test_a_path_that_names_a_foreign_host_is_where_it_leads() -> None:
     assert titles(sends_on) == {LED}
+
+
+def test_back_to_the_page_that_one_came_from_is_no_open_redirect() -> None:
+    calls = [
+        Exchange(
+            "qa_fetch",
+            {"url": "{site}/lang/de", "headers": {"referer": sent}},
+            {"status": 302, "location": sent},
+        )
+        for sent in ("en", "https://qa1.evil.test/")
+    ]
+    assert [one.oracle for one in table.judge(calls, Facts())] == []
+
+
+def test_the_body_of_a_redirect_runs_nowhere() -> None:
+    for status, found in ((200, ["script-injection"]), (302, [])):
+        calls = [
+            Exchange(
+                "qa_fetch",
+                {"url": f"{{site}}/x?q={sent}", "canary": "qa12345"},
+                {"status": status, "canary_executable": sent != "qa12345"},
+            )
+            for sent in ("qa12345", "%3Cscript%3Eqa12345")
+        ]
+        assert [one.oracle for one in table.judge(calls, Facts())] == found

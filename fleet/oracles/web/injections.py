@@ -93,6 +93,8 @@ def script_injection(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
     if found is None or len(canary) < 6 or found.values[0] != canary or canary not in found.values[-1]:
         return
     first, last = seen[0].result, seen[-1].result
+    if 300 <= int(last.get("status", 0)) < 400:  # no browser shows the body of a redirect
+        return
     if last.get("canary_executable") and (not first.get("canary_executable") or _runs(last, canary)):
         yield _observed(seen, found, "a script sent there runs", "script", "canary_executable")
 

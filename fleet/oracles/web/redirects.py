@@ -11,6 +11,10 @@ from fleet.oracles.web.variations import below, varied
 from fleet.severity import Severity
 
 
+BACK = ("header", "referer")
+"""Where one came from: a browser says that itself, and being sent back there misleads nobody."""
+
+
 def _asked(location: str) -> tuple[Exchange, ...]:
     answers = (("%2Fa", "/a"), ("https%3A%2F%2Fqa1.evil.test%2F", location))
     return tuple(
@@ -33,7 +37,7 @@ def open_redirect(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observatio
     found = (varied(seen) or below(seen)) if len(seen) > 1 else None
     asked = _foreign_host(facts.actual(found.values[-1])) if found else ""
     own = {urlsplit(url).hostname for url in (facts.site, facts.proxy) if url}
-    if found is None or not asked or asked in own:
+    if found is None or not asked or asked in own or found.place == BACK:
         return
     last, first = (_leads(each) for each in (seen[-1], seen[0]))
     if last == asked and first != asked:
