@@ -10,7 +10,6 @@ from fleet.oracles.model import Exchange, Facts, Observation, observed, oracle
 from fleet.oracles.web.variations import below, varied
 from fleet.severity import Severity
 
-
 BACK = ("header", "referer")
 """Where one came from: a browser says that itself, and being sent back there misleads nobody."""
 
