@@ -99,7 +99,8 @@ class LiveState:
 
     def follow(self) -> Follower:
         """One more follower; it is in the set until it is taken out."""
-        self._loop = asyncio.get_running_loop()
+        if (loop := asyncio.get_running_loop()) is not self._loop:  # what another loop had begun is not sent
+            self._loop, self._due = loop, False
         follower = Follower(self)
         self.followers.add(follower)
         return follower

@@ -146,10 +146,10 @@ def _result(visit: Visit, traffic: Traffic, start_ms: float, took_ms: float) -> 
 
 
 def _calls(done: Iterable[Request]) -> tuple[dict[str, Any], ...]:
-    """Each once."""
+    """Each once, without the secrets that a script may send."""
     found = {(one.method, one.url, one.body): one for one in done if one.is_call}
     return tuple(
-        {"method": one.method, "url": one.url, "body": one.body, "body_type": one.body_type}
+        {"method": one.method, "url": one.url, "body": mask(one.body)[0], "body_type": one.body_type}
         for one in list(found.values())[:KEPT]
     )
 

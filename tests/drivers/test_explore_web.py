@@ -153,6 +153,32 @@ def test_what_a_page_asks_by_script_is_an_input_and_sent_only_where_acts_are_per
     assert not any(isinstance(one, PageOpened) for one in again.asked)
 
 
+class Walled(Rookery):
+    """Its page of keys asks for a password."""
+
+    def fetch(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        asks = {"www-authenticate": 'Basic realm="keys"'} if args["url"] == "{site}/keys" else {}
+        return super().fetch(args) | {"headers": asks}
+
+
+@pytest.mark.parametrize(
+    ("act_path", "acts", "tries"),
+    [("{site}/", True, True), ("{site}/other", True, False), ("{site}/", False, False)],
+)
+def test_default_passwords_are_tried_only_where_acts_are_permitted(
+    act_path: str, acts: bool, tries: bool
+) -> None:
+    web = PLATFORM.web.model_copy(update={"act_paths": (act_path,)})
+    platform = PLATFORM.model_copy(update={"web": web})
+    pages: dict[str, Page] = {"/": ("text/html", "<html><a href=/keys>keys</a></html>")}
+    ground = ExplorerContext(platform=platform, tools=GROUND.tools, acts=acts)
+    site = Walled(lambda path, _query: pages.get(path, 401 if path == "/keys" else 404), ground)
+    site.explore(calls=400)
+    sent = [step.args for one in site.asked for step in one.steps if step.args["url"] == "{site}/keys"]
+    assert len(sent) > 1
+    assert any("authorization" in one.get("headers", {}) for one in sent) is tries
+
+
 def test_every_input_gets_its_first_question_before_any_gets_its_second() -> None:
     site = Rookery()
     explorer = site.explore(calls=200)

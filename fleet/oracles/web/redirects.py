@@ -11,7 +11,7 @@ from fleet.oracles.web.variations import below, varied
 from fleet.severity import Severity
 
 BACK = ("header", "referer")
-"""Where one came from: a browser says that itself, and being sent back there misleads nobody."""
+"""Where one came from: a browser says that itself, and being sent back there does not mislead."""
 
 
 def _asked(location: str) -> tuple[Exchange, ...]:

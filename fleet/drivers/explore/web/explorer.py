@@ -22,6 +22,7 @@ from fleet.drivers.desk import Question
 from fleet.drivers.explore.documents.routes import absent_beside, filled
 from fleet.drivers.explore.port import ExplorerContext, Results
 from fleet.drivers.explore.web import attacks
+from fleet.drivers.explore.web.browser import BROWSE
 from fleet.drivers.explore.web.frontier import MAX_PAGES, Page
 from fleet.drivers.explore.web.inputs import DONE, TOOL, Guess, guess
 from fleet.drivers.explore.web.site_map import COMMON, DocumentedRoute, Places, SiteMap
@@ -31,8 +32,6 @@ from fleet.personas.model import Step
 from sandbox.spec import SAFE
 
 TOOLS = (TOOL,)
-BROWSER = "qa_browse"
-"""Used where it is granted and can be."""
 VERSION = 1
 FACTS = 12
 """Documents compared in one question."""
@@ -117,7 +116,7 @@ class WebExplorer:
         self._acts, self._chance, self._comparing = context.acts, chance, ""
         self._allowance, self._level = QUIET, 0
         self._locks = LOCKED
-        self._opens = OPENED if BROWSER in context.tools else 0
+        self._opens = OPENED if BROWSE in context.tools else 0
         urls = self.map.urls
         common = (place + path for place in urls.places for path in COMMON)
         faces, hosts = map(urls.face, self.map.known.names), tuple(map(urls.spelled, urls.hosts))
@@ -206,7 +205,7 @@ class WebExplorer:
             self.map.asked[f"refused {url}"], self._locks = 1, self._locks - 1
             first = f"{url[: -len(path_of(url))]}/"
             self._next.extend(attacks.respelled(url, first))
-            if asks and self._acts:
+            if asks and self._acts and self.map.urls.may_act(url):
                 self._next.append(attacks.passwords(url, self._chance))
         for url, form in list(self.map.entries.items()):
             if not self.map.asked.setdefault(f"log-in {url}", 0):
@@ -221,7 +220,7 @@ class WebExplorer:
             if self._opens and page.url in self.map.scripted and page.template not in self.map.opened:
                 self.map.opened.add(page.template)
                 self._opens -= 1
-                step = Step(tool=BROWSER, args={"url": page.url, "press": True})
+                step = Step(tool=BROWSE, args={"url": page.url, "press": True})
                 yield PageOpened((step,), page.url)
 
     def _nowhere(self) -> Iterator[Question]:

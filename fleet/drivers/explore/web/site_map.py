@@ -22,10 +22,11 @@ from fleet.drivers.explore.state_changes import ends_or_spends
 from fleet.drivers.explore.web.frontier import Frontier, Page
 from fleet.drivers.explore.web.inputs import HEADERS, BodyField, FormField, Guess, Inputs, parsed
 from fleet.drivers.explore.web.points import Kind, Point
+from fleet.oracles.web import access
 from fleet.oracles.web.access import PASSWORD, REFUSED, USER
 from fleet.oracles.web.variations import FORM
 
-MISSING = "/qa-no-such-page"
+MISSING = f"/{access.MISSING}"
 """A page that no platform has: what a site answers for every page that is not there."""
 COMMON = (
     *("/", MISSING, "/robots.txt", "/sitemap.xml", "/llms.txt", "/skill.md", "/openapi.json"),
