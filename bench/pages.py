@@ -3,11 +3,12 @@
     python -m bench.pages [--entries 1000000] [--defects 10000] [--runs 100] [--followers 1000] [--rounds 30]
 
 A journal with that log is folded into its worklist as triage does; each run has findings and a trajectory.
-The pages are served over it by the daemon's own server, in a process of its own, and asked over real sockets:
-each room in turn, first alone, then while the followers are there and events come. An event's time is in its
-words, so a delay is from the moment when it is published until a follower has read it. Some followers read
-nothing; the others are measured with and without them. Memory is the serving process, and `fleet up` on a
-devnet without and with a port. Exit status 1 beyond a mark.
+The pages are served over it by the daemon's own server, in a process of its own, and asked by another one
+over real sockets: each room in turn, first alone, then while the followers are there and events come. `cpu`
+is the server's processor time meanwhile, followers included: the median of a page, in milliseconds. An
+event's time is in its words, so a delay is from the moment when it is published until a follower has read
+it. Some followers read nothing; the others are measured with and without them. Memory is the serving
+process, and `fleet up` on a devnet without and with a port. Exit status 1 beyond a mark.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import asyncio
 import json
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -270,8 +272,14 @@ def figures(values: Sequence[float]) -> dict[str, float]:
     return {name: round(value, 1) for name, value in (found | {"most": ordered[-1]}).items()}
 
 
-async def rooms(port: int, item: str, rounds: int) -> dict[str, Any]:
-    """The first byte of each room."""
+def cpu_ms(pid: int) -> float:
+    """Processor time of a process so far, of all its threads, in milliseconds."""
+    threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(one.read_text().split()[0]) for one in threads) / 1e6
+
+
+async def rooms(port: int, pid: int, item: str, rounds: int) -> None:
+    """Print the first byte of each room, and the processor time of the server `pid`, as JSON."""
     places = (
         "/",
         "/worklist",
@@ -284,13 +292,28 @@ async def rooms(port: int, item: str, rounds: int) -> dict[str, Any]:
         "/log",
     )
     took: dict[str, list[float]] = {path: [] for path in places}
+    spent: dict[str, list[float]] = {path: [] for path in places}
     sizes: dict[str, int] = {}
     for number in range(rounds + 1):
         for path in places:
+            before = cpu_ms(pid)
             ms, sizes[path] = await ask(port, path)
             if number:  # the first round reads the list
                 took[path].append(ms)
-    return {path: {**figures(values), "bytes": sizes[path]} for path, values in took.items()}
+                spent[path].append(cpu_ms(pid) - before)
+    told = {
+        path: {**figures(values), "cpu": round(statistics.median(spent[path]), 1), "bytes": sizes[path]}
+        for path, values in took.items()
+    }
+    print(json.dumps(told))
+
+
+async def asked(server: Server, item: str, rounds: int) -> dict[str, Any]:
+    """`rooms` in a process of its own: it waits for no follower of ours."""
+    words = ["--ask", str(server.port), str(server.process.pid), item, "--rounds", str(rounds)]
+    made = await anyio.run_process([sys.executable, "-m", "bench.pages", *words], stderr=None)
+    found: dict[str, Any] = json.loads(made.stdout)
+    return found
 
 
 async def updates(server: Server, delays: list[float], events: int) -> dict[str, float]:
@@ -306,7 +329,7 @@ async def measure(state: Path, item: str, options: argparse.Namespace) -> dict[s
     server = Server(state)
     try:
         found: dict[str, Any] = {"memory_mb": {"before a page was read": round(server.memory_mb, 1)}}
-        found["first_byte_ms"] = await rooms(server.port, item, options.rounds)
+        found["first_byte_ms"] = await asked(server, item, options.rounds)
         found["memory_mb"]["every room read"] = round(server.memory_mb, 1)
         async with following(server.port, 1, 0) as (delays, _):
             found["update_ms"] = {"one follower": await updates(server, delays, EVENTS)}
@@ -315,11 +338,11 @@ async def measure(state: Path, item: str, options: argparse.Namespace) -> dict[s
                 name = f"{options.followers} followers" + (f", {slow} of them read nothing" if slow else "")
                 found["memory_mb"][name] = round(server.memory_mb, 1)
                 found["update_ms"][name] = await updates(server, delays, EVENTS)
-                asked = asyncio.create_task(rooms(server.port, item, max(2, options.rounds // 5)))
-                while not asked.done():
+                told = asyncio.create_task(asked(server, item, options.rounds))
+                while not told.done():
                     server.publish()
                     await asyncio.sleep(0.25)
-                found[f"first_byte_ms, {name}"] = await asked
+                found[f"first_byte_ms, {name}"] = await told
                 found["update_ms"][name]["refused"] = sum(one.refused for one in crowd)
         return found
     finally:
@@ -364,11 +387,16 @@ def main() -> int:
     }.items():
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--ask", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 16_384)), hard))
     if options.serve:
         anyio.run(serve, options.serve)
+        return 0
+    if options.ask:
+        port, pid, item = options.ask
+        anyio.run(rooms, int(port), int(pid), item, options.rounds)
         return 0
     found = anyio.run(run, options)
     rooms_ = [

@@ -32,7 +32,8 @@ async def latest(folder: Path, limit: int) -> list[dict[str, Any]]:
         return []
     async with known as journal:
         found, rows = [], await journal.runs(limit)
-        by_run = await journal.states_of([row.run_id for row in rows])
+        names = [row.run_id for row in rows]
+        by_run, spent = await journal.states_of(names), await journal.spent_by(names)
         for row in rows:
             states = by_run[row.run_id]
             seen = sum(count for state, count in states.items() if state in FOUND)
@@ -47,9 +48,8 @@ async def latest(folder: Path, limit: int) -> list[dict[str, Any]]:
                 "looked": len(groups["looked"]) if known_plan else None,
                 "applicable": applicable if known_plan else None,
             }
-            spent = await journal.spent(row.run_id)
             routine = row.state == "ended" and row.outcome == "done" and not (seen or unproven)
-            found.append({**fields_of(row), **figures, "spent": spent, "routine": routine})
+            found.append({**fields_of(row), **figures, "spent": spent[row.run_id], "routine": routine})
         return found
 
 

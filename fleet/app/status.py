@@ -289,8 +289,8 @@ def _personas(folder: Path, live: Mapping[str, Any]) -> tuple[list[PersonaSummar
 
 
 def _digest(document: WorklistDocument, since: str, left_out: Collection[str]) -> dict[str, Any]:
-    items, header = (*document.items, *document.closed), WorklistHeader(as_of=document.as_of)
-    made = daily_digest(items, header, since, left_out)
+    items = document.changed(since) if "still" in left_out else (*document.items, *document.closed)
+    made = daily_digest(items, WorklistHeader(as_of=document.as_of), since, left_out)
     groups = [group for group in (*GROUPS, STRANGERS) if group not in left_out]
     return {group: [asdict(one) for one in getattr(made, group)] for group in groups}
 

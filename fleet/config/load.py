@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, get_args
 
@@ -27,6 +28,7 @@ def parse(model: type[Model], text: str, *, file: str) -> Model:
     return _validate(model, _toml(text, file), file=file)
 
 
+@lru_cache(maxsize=32)  # a page reads the same files several times; nobody changes what is returned
 def _toml(text: str, file: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)

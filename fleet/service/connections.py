@@ -5,7 +5,8 @@ client on the port would close the unix socket too. Here each listener has its o
 deadline. At the limit the address with most connections makes room: by the one that has been silent longest,
 else by the oldest that does not read its answers, else, for a caller with fewer, by its oldest one at work. A
 connection has a limited number of requests, so that pipelining keeps no place. A follower of the pages takes
-none of these places: the page limits how many there are, and the connection closes with its stream.
+none of these places: the page limits how many there are. Its connection closes with its stream, or once its
+client has left it unread for the length of a life.
 """
 
 from __future__ import annotations
@@ -118,7 +119,23 @@ class PageConnection(H11Protocol):
         if self._is_asked and self.scope["path"] == CHANGES and not self._follows:
             self._follows = True
             self._listener.leave(self)
+            self._live_on()
         self._watch()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._follows:
+            self._life = self.loop.call_later(self._limits.life_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._follows:
+            self._live_on()
+
+    def _live_on(self) -> None:
+        """A follower that reads has no longest life."""
+        if self._life is not None:
+            self._life.cancel()
 
     def on_response_complete(self) -> None:
         self._answered = REQUESTS if self._follows else self._answered + 1

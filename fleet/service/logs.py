@@ -36,7 +36,7 @@ class _Lines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         if self._terminal and (words := getattr(record, WORDS, "")):
-            text = f"{datetime.fromtimestamp(record.created, UTC):%H:%M:%S}  {clean(self.mask(words))}"
+            text = f"{datetime.fromtimestamp(record.created, UTC):%H:%M}  {clean(self.mask(words))}"
             warned = record.levelno >= logging.WARNING and _coloured()
             return f"\x1b[33m{text}\x1b[0m" if warned else text
         line = {"event": record.getMessage(), "level": record.levelname.lower(), "logger": record.name}

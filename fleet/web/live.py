@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
@@ -34,6 +34,8 @@ JOIN_S = 0.05
 """From what happens to its message: what comes together is told together."""
 PAUSE_S = 0.2
 """Least time between two messages."""
+AT_ONCE = 16
+"""Followers that are told in one turn of the loop: a page that is asked for meanwhile waits for no more."""
 
 
 @dataclass(slots=True)
@@ -152,5 +154,11 @@ class LiveState:
 
     def _send(self, loop: asyncio.AbstractEventLoop) -> None:
         self._due, self._sent = False, loop.time()
-        for follower in self.followers:
+        self._wake(iter(tuple(self.followers)), loop)
+
+    def _wake(self, left: Iterator[Follower], loop: asyncio.AbstractEventLoop) -> None:
+        for number, follower in enumerate(left, 1):
             follower.wake()
+            if number == AT_ONCE:
+                loop.call_soon(self._wake, left, loop)
+                return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -47,7 +46,7 @@ from fleet.triage.items.unproven import WAITS
 from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs import period
 from fleet.triage.outputs.digest import GROUPS
-from fleet.triage.outputs.document import WorklistDocument, sentence
+from fleet.triage.outputs.document import WorklistDocument, anew, sentence
 from fleet.triage.outputs.selection import STATES, Selection, moment
 from fleet.triggers.model import asked_for
 from fleet.web.live import LATEST
@@ -72,7 +71,6 @@ async def now_page(sources: Sources) -> Data:
     """The first page: how it stands, what runs, what is next, what is new."""
     data, document = await sources.status(), await sources.document()
     parts = _parts(sources, data["platform"])
-    severities = Counter(item.severity for item in document.items)
     waits = sources.waits
     words = f"the daemon waits for {waits}." if waits else health(data)
     return {
@@ -83,7 +81,7 @@ async def now_page(sources: Sources) -> Data:
         "named": [name for name, _, missing in parts if not missing],
         "unnamed": [name for name, _, missing in parts if missing],
         "running": sorted(sources.live.runs.items(), key=lambda one: one[1].began),
-        "severities": [(name, severities[name]) for name in WEIGHTS if severities[name]],
+        "severities": [(name, many) for name in WEIGHTS if (many := document.severities.get(name))],
         "news": [(GROUP_WORDS[name], data["digest"][name]) for name in GROUPS if name != "still"],
         "held": [one for one in data["proving"] if one["why"] == WAITS],
         "costs": [cost(data["today"][FLEET], unit) for unit in COSTS],
@@ -119,7 +117,7 @@ async def worklist_page(sources: Sources, query: Mapping[str, list[str]]) -> Dat
         surfaces=tuple(one for one in query.get("surface", ()) if one),
         text=first.get("q", "")[:200],
     )
-    items = wanted.of((*document.items, *document.closed))
+    items = await to_thread.run_sync(wanted.of, (*document.items, *document.closed))
     at = _number(first.get("from", ""))
     shown = items[at : at + ITEMS]
     return {
@@ -133,7 +131,7 @@ async def worklist_page(sources: Sources, query: Mapping[str, list[str]]) -> Dat
         "first": at,
         "more": at + ITEMS if at + ITEMS < len(items) else 0,
         "severities": list(WEIGHTS),
-        "surfaces": sorted({*SURFACES, *(item.surface for item in document.items if item.trusted)}),
+        "surfaces": sorted({*SURFACES, *document.own_surfaces}),
         "states": list(STATES),
         "query": urlencode([(k, v) for k, values in query.items() for v in values if k != "from" and v]),
     }
@@ -185,7 +183,6 @@ async def run_page(sources: Sources, run: str, begin: str) -> Data:
         found = [fields_of(one) for one in await journal.findings(run)]
         spent = await journal.spent(run)
     document, names = await sources.document(), {one["fingerprint"] for one in found}
-    listed = {name for one in (*document.items, *document.closed) for name in (one.fingerprint, *one.names)}
     folder, at = sources.state / "runs" / row.run_id, _number(begin)
     kind, earlier = asked_for(row.key)
     records, asked = await to_thread.run_sync(partial(_timeline, sources.state, row.run_id, at))
@@ -193,7 +190,7 @@ async def run_page(sources: Sources, run: str, begin: str) -> Data:
     return {
         "row": row,
         "findings": found,
-        "listed": names & listed,
+        "listed": names & document.by_name.keys(),
         "spent": [amount(unit, count) for unit, count in spent.items()],
         "records": records[:RECORDS],
         "first": at,
@@ -320,12 +317,10 @@ async def platform_page(sources: Sources) -> Data:
     since = iso(datetime.now(UTC) - COVERED)
     facts = await coverage_facts(sources.state, data["platform"], since, document, tools)
     by_status: dict[str, list[Data]] = {name: [] for name in ("shown", "healthy", "partial", "not asked")}
-    for one in await to_thread.run_sync(
-        list, period.coverage(facts, [i for i in document.items if i.trusted])
-    ):
+    for one in await to_thread.run_sync(list, period.coverage(facts, document.own_kinds[0])):
         by_status[one["status"]].append(one)
-    open_ = Counter(item.severity for item in document.items if item.trusted)
-    grave = sum(open_[name] for name in period.GRAVE)
+    open_ = document.own_severities
+    grave = sum(open_.get(name, 0) for name in period.GRAVE)
     told = {"data": data, "parts": parts, "coverage": rows, "kinds": _by_kind(document), "days": days}
     told |= {"by_status": by_status, "posture": period.posture(sum(open_.values()), grave)}
     return told | {"plots": plots(past), "covered_days": COVERED.days}
@@ -350,11 +345,9 @@ def _starts(persona: Persona) -> list[float]:
 
 def _by_kind(document: WorklistDocument) -> list[tuple[Kind, int, int]]:
     """The kinds that were shown, with their open and their closed items."""
-    open_, closed = (
-        Counter(kind.id for item in items if item.trusted and (kind := kind_titled(item.title)))
-        for items in (document.items, document.closed)
-    )
-    return [(one, open_[name], closed[name]) for name, one in kinds().items() if open_[name] or closed[name]]
+    open_, closed = document.own_kinds
+    shown = ((one, open_.get(name, 0), closed.get(name, 0)) for name, one in kinds().items())
+    return [row for row in shown if row[1] or row[2]]
 
 
 async def log_page(sources: Sources) -> Data:
@@ -378,7 +371,7 @@ async def log_page(sources: Sources) -> Data:
         }
         for one in reversed(found)
     ]
-    return {"entries": entries, "epoch": found[-1].epoch if found else 0}
+    return {"entries": entries, "anew": anew(found[-1].epoch) if found else ""}
 
 
 def _number(text: str) -> int:

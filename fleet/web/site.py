@@ -40,8 +40,8 @@ from fleet.web.live import Follower, LiveState
 from fleet.web.render import HEADERS, asset, page
 from fleet.web.sources import Sources
 
-STAY_S = 20.0
-"""Most seconds that a follower stays before it comes again: shorter than the longest life of a connection."""
+STAY_S = 600.0
+"""Most seconds that a follower stays before it comes again; coming costs the server more than 40 messages."""
 CROWD = 1_000
 """Most followers at a time; fewer where a quarter of the files that this process may open is fewer."""
 AGAIN_MS = 1_000

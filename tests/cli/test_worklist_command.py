@@ -212,7 +212,7 @@ def test_without_a_platform_the_old_list_comes_with_a_warning(state: Path) -> No
     assert said.exit_code == 0
     assert "the list may be older than the log: no platform named 'devnet'" in said.stderr
     first = said.stdout.splitlines()[0]
-    assert first.startswith("as of log entry 41 (2026-11-21 22:51 UTC), epoch 0 (")
+    assert first.startswith("as of log entry 41 (2026-11-21 22:51 UTC) (")
     assert first.endswith("old, log not read)")
     assert "abcdef012345" in said.stdout
 

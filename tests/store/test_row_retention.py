@@ -115,10 +115,10 @@ async def test_the_details_go_and_the_run_stays(journal: Journal, queue: Queue) 
     before, today = await journal.run("r1"), await journal.spent_today()
     assert await journal.forget("r1")
     assert await journal.run("r1") == before
-    assert (await journal.effects("r1"), await journal.spent("r1")) == ([], {})
+    assert await journal.effects("r1") == []
     assert [row.fingerprint for row in await journal.findings("r1")] == ["aa"]
     assert len(await journal.effects("r2")) == 1
-    assert await journal.spent("r2") == {"calls": 2, "tokens": 7}
+    assert await journal.spent_by(["r1", "r2"]) == {"r1": {}, "r2": {"calls": 2, "tokens": 7}}
     assert await journal.spent_today() == today  # the day's budget is not handed back
     assert not await queue("r3", key="r1")  # a firing is one run, for ever
     assert await journal.forget("r1")  # again, after a crash: nothing is left to do

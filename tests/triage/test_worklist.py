@@ -12,7 +12,7 @@ from fleet.clock import iso_seconds
 from fleet.store.rows import DecisionRow
 from fleet.triage.items.decisions import named
 from fleet.triage.items.worklist import WorklistItem, digest
-from fleet.triage.outputs.document import LogPosition, WorklistHeader
+from fleet.triage.outputs.document import LogPosition, WorklistHeader, as_of
 from fleet.triage.outputs.files import save
 from fleet.triage.outputs.json_file import to_json
 from fleet.triage.outputs.markdown import to_markdown
@@ -115,7 +115,8 @@ def test_the_digest_is_of_the_list_alone() -> None:
 
 def test_the_first_line_says_what_the_list_is_as_of() -> None:
     first = to_markdown(items("mixed"), HEADER).decode().splitlines()[0]
-    assert first == "As of log entry 41 (2026-11-21 22:51 UTC), epoch 0: 8 open, 4 proven, 0 closed."
+    assert first == "As of log entry 41 (2026-11-21 22:51 UTC): 8 open, 4 proven, 0 closed."
+    assert as_of(LogPosition(2, 0)) == "as of an empty log, epoch 2: the log began anew"
 
 
 def test_a_long_list_is_cut_in_markdown_only() -> None:

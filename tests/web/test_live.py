@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import resource
+import socket
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
+from functools import partial
+from itertools import pairwise
 
 import anyio
 import anyio.lowlevel
@@ -17,6 +21,7 @@ from fleet.events.model import Footer, Header, ToolRequested
 from fleet.service.connections import CONNECTIONS
 from fleet.service.http_server import listen
 from fleet.service.listeners import loopback
+from fleet.web import live as web_live
 from fleet.web import site
 from fleet.web.live import ROOM, LiveState
 from tests.web.conftest import AT, Served
@@ -129,6 +134,65 @@ async def test_followers_take_no_place_of_the_pages_and_leave_with_their_stream(
             stack.callback(writer.close)
             writer.write(b"GET /changes HTTP/1.1\r\nhost: localhost\r\n\r\n")
             assert (await reader.read()).endswith(b"0\r\n\r\n")  # and the connection ends with it
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_crowd_is_told_in_turns_so_that_others_have_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_live, "AT_ONCE", 3)
+    live, got = LiveState(), 0
+    crowd = [live.follow().messages(600) for _ in range(10)]
+
+    async def read(messages: AsyncGenerator[str, None]) -> None:
+        nonlocal got
+        await anext(messages)
+        got += 1
+        await messages.aclose()
+
+    async with anyio.create_task_group() as tasks:
+        for messages in crowd:
+            tasks.start_soon(read, messages)
+        told(live, 1)
+        seen = [0]
+        while seen[-1] < len(crowd):
+            await asyncio.sleep(0)
+            seen += [got] if got != seen[-1] else []
+    assert max(later - earlier for earlier, later in pairwise(seen)) == 3
+
+
+async def test_a_follower_lives_as_long_as_it_reads(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("JOIN_S", "PAUSE_S"):
+        monkeypatch.setattr(web_live, name, 0.0)
+    line, live = loopback(0), served.pages._live
+    line.listen()
+    port = line.getsockname()[1]
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(listen, served.app, [line], head_s=600.0, life_s=0.2))
+        async with AsyncExitStack() as stack:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            stack.callback(writer.close)
+            writer.write(b"GET /changes HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            await reader.readuntil(b"retry: ")
+            other, writer = await asyncio.open_connection("127.0.0.1", port)
+            stack.callback(writer.close)
+            assert await other.read() == b""  # the life of a connection that came later is over
+            told(live, 1)
+            await reader.readuntil(b"persona qa-1 added")
+
+            deaf = socket.socket()
+            stack.callback(deaf.close)
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            deaf.connect(("127.0.0.1", port))
+            deaf.sendall(b"GET /changes HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            with anyio.fail_after(30):
+                while len(live.followers) < 2:
+                    await anyio.lowlevel.checkpoint()
+                number = 2
+                while len(live.followers) == 2:  # until what nobody reads fills it, and a life more
+                    live.daemon(PersonaAdded(at=AT, persona=f"qa-{number}-{'x' * 100_000}", sha256="0"))
+                    await reader.readuntil(f"qa-{number}-".encode())
+                    number += 1
+            told(live, number)
+            await reader.readuntil(f"persona qa-{number} added".encode())
         tasks.cancel_scope.cancel()
 
 

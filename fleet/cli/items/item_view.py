@@ -18,7 +18,7 @@ from fleet.findings.sighting import lead
 from fleet.runs.proof.grades import graded
 from fleet.text import clean, counted
 from fleet.triage.items.worklist import WorklistItem
-from fleet.triage.outputs.document import standing
+from fleet.triage.outputs.document import anew, standing
 from fleet.triage.outputs.files import written
 from fleet.triage.outputs.item_page import ItemPage, also_seen, waits
 
@@ -96,7 +96,7 @@ def _heading(view: ItemView, sheet: _Sheet) -> None:
     elif row:
         sheet.say(f"not on the log: {graded(row).why}")
     elif item and item.entry >= 0:
-        sheet.say(f"log entry {item.entry}, epoch {item.epoch}, by {', '.join(item.senders)}")
+        sheet.say(f"log entry {item.entry} by {', '.join(item.senders)}{anew(item.epoch)}")
 
 
 def _page(page: ItemPage, also: Sequence[str], sheet: _Sheet) -> None:

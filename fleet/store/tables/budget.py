@@ -8,7 +8,7 @@ settle counts in the day of the reservation, also after midnight.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -123,8 +123,15 @@ class Spending(TableGroup):
 
     async def spent(self, run_id: str) -> dict[str, int]:
         """What the run has spent so far, by unit; units never touched are absent."""
-        statement = select(BUDGET.c.unit, BUDGET.c.spent).where(BUDGET.c.run_id == run_id)
-        return {row[0]: row[1] for row in await self._db.rows(statement)}
+        return (await self.spent_by([run_id]))[run_id]
+
+    async def spent_by(self, runs: Collection[str]) -> dict[str, dict[str, int]]:
+        """The same of each of these runs."""
+        statement = select(BUDGET.c.run_id, BUDGET.c.unit, BUDGET.c.spent).where(BUDGET.c.run_id.in_(runs))
+        found: dict[str, dict[str, int]] = {run: {} for run in runs}
+        for run, unit, spent in await self._db.rows(statement):
+            found[run][unit] = spent
+        return found
 
     async def spent_in(self, run_id: str) -> dict[Scope, dict[str, int]]:
         """What the run, its persona today and the fleet today have spent, by unit."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 
 from fleet.clock import minute
+from fleet.findings.kinds import kind_titled
 from fleet.text import counted
 from fleet.triage.items.life import OPEN
 from fleet.triage.items.unproven import UnprovenCandidate
@@ -88,6 +91,38 @@ class WorklistDocument(WorklistHeader):
                 found.setdefault(name, []).append(item)
         return found
 
+    @cached_property
+    def severities(self) -> Mapping[str, int]:
+        """Open items by severity."""
+        return Counter(item.severity for item in self.items)
+
+    @cached_property
+    def own_severities(self) -> Mapping[str, int]:
+        """Our own open items by severity."""
+        return Counter(item.severity for item in self.items if item.trusted)
+
+    @cached_property
+    def own_surfaces(self) -> frozenset[str]:
+        """Surfaces of our own open items."""
+        return frozenset(item.surface for item in self.items if item.trusted)
+
+    @cached_property
+    def own_kinds(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
+        """Our own items by the kind that their titles name: the open ones, and the closed ones."""
+        return by_kind(self.items), by_kind(self.closed)
+
+    @cached_property
+    def _by_change(self) -> tuple[Sequence[str], Sequence[tuple[int, WorklistItem]]]:
+        every = list(enumerate((*self.items, *self.closed)))
+        every.sort(key=lambda one: max(one[1].first_seen, one[1].since))
+        return [max(one.first_seen, one.since) for _, one in every], every
+
+    def changed(self, since: str) -> list[WorklistItem]:
+        """The items, in their order, that were first seen or changed their state since then (ISO)."""
+        times, every = self._by_change
+        late = every[bisect_left(times, since) :]
+        return [item for _, item in sorted(late, key=lambda one: one[0])]
+
 
 def document(items: Sequence[WorklistItem], header: WorklistHeader, known: str = "") -> WorklistDocument:
     """The items with their header, the open ones separate from the others. `known` is their digest, if it
@@ -98,6 +133,11 @@ def document(items: Sequence[WorklistItem], header: WorklistHeader, known: str =
         items=opened(items),
         closed=closed(items),
     )
+
+
+def by_kind(items: Iterable[WorklistItem]) -> Mapping[str, int]:
+    """How many of our own items have a title that names each kind, by the kind's id."""
+    return Counter(kind.id for one in items if one.trusted and (kind := kind_titled(one.title)))
 
 
 def opened(items: Sequence[WorklistItem]) -> tuple[WorklistItem, ...]:
@@ -137,8 +177,13 @@ def audited(audit: AuditRate) -> str:
 def as_of(position: LogPosition) -> str:
     """The age of a list in words: which entry of the log it ends with."""
     if not position.entries:
-        return f"as of an empty log, epoch {position.epoch}"
-    return f"as of log entry {position.entries - 1} ({minute(position.at)} UTC), epoch {position.epoch}"
+        return f"as of an empty log{anew(position.epoch)}"
+    return f"as of log entry {position.entries - 1} ({minute(position.at)} UTC){anew(position.epoch)}"
+
+
+def anew(epoch: int) -> str:
+    """What a place on the log says of its epoch: nothing, unless the log was cleared and began anew."""
+    return f", epoch {epoch}: the log began anew" if epoch else ""
 
 
 def sentence(position: LogPosition) -> str:

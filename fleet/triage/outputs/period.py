@@ -19,6 +19,7 @@ from fleet.text import clean, counted, spoken
 from fleet.triage.items.life import OPEN
 from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.digest import FIXED, regressed
+from fleet.triage.outputs.document import by_kind
 from sandbox.tools import TOOLS
 
 METHOD = (
@@ -91,7 +92,7 @@ def period(facts: PeriodFacts) -> dict[str, Any]:
             _item(one) | _impact(one) | {"evidence": one.evidence, "repro": one.repro, "proof": one.proof}
             for one in sorted(open_now, key=lambda one: -weight(one.severity))
         ],
-        "coverage": list(coverage(facts, open_now)),
+        "coverage": list(coverage(facts, by_kind(open_now))),
         "untested": [dict(one) for one in facts.untested],
         "runs": {
             "count": len(facts.runs),
@@ -154,18 +155,21 @@ def _impact(item: WorklistItem) -> dict[str, str]:
     return {"impact": kind.why if kind else "", "remedy": kind.fix if kind else ""}
 
 
-def coverage(facts: PeriodFacts, open_now: Sequence[WorklistItem]) -> Iterator[dict[str, Any]]:
-    """Each kind: `shown` by open items, `healthy` if a run that left nothing out asked it, else why not."""
+def coverage(facts: PeriodFacts, shown: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+    """Each kind: `shown` by open items, healthy if a run that left nothing out asked it, else why not.
+
+    `shown`: how many, by the kind's id.
+    """
     asked = {tool for row in facts.runs if row.outcome == "done" for tool in facts.tools.get(row.persona, ())}
     left_out = {one["persona"] for one in facts.untested}
     whole = {row.persona for row in facts.runs if row.outcome == "done"} - left_out
     fully = {tool for persona in whole for tool in facts.tools.get(persona, ())}
-    shown = Counter(kind.id for one in open_now if (kind := kind_titled(one.title)))
     for kind in kinds().values():
         judged = {word for one in ORACLES if one.id in kind.oracles for word in one.judges}
         tools = {name for name, spec in TOOLS.items() if judged & set(spec.judged_as)} or set(TOOLS)
         status = "healthy" if fully & tools else "partial" if asked & tools else "not asked"
-        status = "shown" if shown[kind.id] else status
+        open_ = shown.get(kind.id, 0)
+        status = "shown" if open_ else status
         why = _WHY.get(status, "").format(tools=" or ".join(sorted(tools)))
         yield {
             "kind": kind.id,
@@ -173,7 +177,7 @@ def coverage(facts: PeriodFacts, open_now: Sequence[WorklistItem]) -> Iterator[d
             "subject": kind.subject,
             "cwe": _cwe(kind),
             "status": status,
-            "open": shown[kind.id],
+            "open": open_,
             "method": "by its effect, three of three in fresh jails",
             "why": why,
         }

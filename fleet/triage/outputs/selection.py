@@ -55,20 +55,24 @@ class Selection:
     def of(self, items: Iterable[WorklistItem]) -> tuple[WorklistItem, ...]:
         """The chosen items, in their order; UsageError for a surface that no item has or could have."""
         items = tuple(items)
-        _known("--surface", self.surfaces, sorted({*SURFACES, *(item.surface for item in items)}))
+        if self.surfaces:
+            _known("--surface", self.surfaces, sorted({*SURFACES, *(item.surface for item in items)}))
         return tuple(item for item in items if self._has(item))
 
     def _has(self, item: WorklistItem) -> bool:
         lately = is_new(item, self.since) if self.new else max(item.since, item.last_seen) >= self.since
-        shown = (item.title, item.surface, item.source, item.severity, item.fingerprint, *item.names)
-        text = " ".join(shown).casefold()
         return (
             STATES[self.state](item.state)
             and (not self.severities or item.severity in self.severities)
             and (not self.surfaces or item.surface in self.surfaces)
             and lately
-            and all(word in text for word in self.text.casefold().split())
+            and (not self.text or self._says(item))
         )
+
+    def _says(self, item: WorklistItem) -> bool:
+        shown = (item.title, item.surface, item.source, item.severity, item.fingerprint, *item.names)
+        text = " ".join(shown).casefold()
+        return all(word in text for word in self.text.casefold().split())
 
 
 def moment(text: str, now: datetime, *, option: str = "--since") -> str:

@@ -254,7 +254,7 @@ def test_the_page_has_only_its_own_tags_and_a_strict_policy() -> None:
 def test_a_page_of_nothing_says_so() -> None:
     text = to_html((), WorklistHeader()).decode()
     assert "Nothing to do." in text
-    assert "As of an empty log, epoch 0: 0 open, 0 proven, 0 closed." in text
+    assert "As of an empty log: 0 open, 0 proven, 0 closed." in text
 
 
 def test_no_cell_is_a_formula() -> None:

@@ -13,7 +13,14 @@ from fleet.errors import UsageError
 from fleet.triage.items.life import ItemState
 from fleet.triage.items.worklist import WorklistItem
 from fleet.triage.outputs.digest import daily_digest, digest_json, digest_markdown
-from fleet.triage.outputs.document import AuditRate, LogPosition, WorklistHeader, audited, standing
+from fleet.triage.outputs.document import (
+    AuditRate,
+    LogPosition,
+    WorklistHeader,
+    audited,
+    document,
+    standing,
+)
 from fleet.triage.outputs.selection import Selection, moment
 from tests.triage.outputs.test_formats import OWN, item
 
@@ -156,7 +163,7 @@ def test_the_digest_for_people() -> None:
     assert lines == [
         "# Since 2026-11-20 12:00 UTC: 1 new, 0 regressed, 0 fixed, 1 still",
         "",
-        "As of log entry 6 (2026-11-21 11:00 UTC), epoch 0.",
+        "As of log entry 6 (2026-11-21 11:00 UTC).",
         "",
         "## New: 1",
         "",
@@ -173,3 +180,13 @@ def test_a_digest_on_a_terminal_has_no_marks_of_markdown() -> None:
     text = digest_markdown(daily_digest([hostile], HEADER, DAY), terminal=True).decode()
     assert "GET /a_b: [x](y) *z* `q` (" in text
     assert not {"#", "\\"} & {*text}
+
+
+def test_what_changed_since_is_all_that_a_digest_without_the_rest_needs() -> None:
+    listed = document(ITEMS, HEADER)
+    for since in (OLD, DAY, LATE, "2036-01-01T00:00:00Z"):
+        every = daily_digest((*listed.items, *listed.closed), HEADER, since, ("still",))
+        assert daily_digest(listed.changed(since), HEADER, since, ("still",)) == every
+    assert [one.title for one in listed.changed(LATE)] == [
+        one.title for one in (*listed.items, *listed.closed) if max(one.first_seen, one.since) == LATE
+    ]
