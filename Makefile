@@ -13,7 +13,7 @@ JOBS   ?= 4
 # Version of the two images: the package's.
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
-.PHONY: apts practice setup jail-check image image-test wheel wheel-test targets demo picture test systemd docker safety-table soak crash race arc e2e fix night year platforms weather pythons model check format bench bench-look bench-findings bench-pages bench-released bench-known bench-wild bench-first bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink lock clean
+.PHONY: apts practice setup jail-check image image-test wheel wheel-test targets demo picture test systemd docker safety-table soak crash race arc e2e fix night year platforms weather pythons model check format bench marks bench-look bench-findings bench-pages bench-released bench-known bench-wild bench-first bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink lock clean
 
 HELPER := sandbox/_build/forkserver.so
 
@@ -191,6 +191,10 @@ bench: setup
 	@missed=; for b in compile daemon events explore fetch fuzz_rate latency mirror posting runs scheduler startup triage; do \
 	  echo "== $$b"; $(BIN)/python -m bench.$$b || missed="$$missed $$b"; done; \
 	  test -z "$$missed" || { echo "bench: beyond a mark:$$missed" >&2; exit 1; }
+
+# The same and more, into one table with date and commit, docs/bench/marks.md. ARGS="--only explore,triage --long"
+marks: setup
+	@$(BIN)/python -m bench.marks $(ARGS)
 
 # Where the time of a look goes, by part, on three small targets: two minutes each.
 # ARGS="--minutes 1 --only marina --json FILE"

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Collection
+from difflib import get_close_matches
 
 LIMIT = 4_096
 """Default limit of `clean` in characters; an entry of the log has at most 2,048 bytes."""
@@ -179,3 +181,9 @@ def spoken(text: str) -> str:
 
 
 _NAMES = re.compile(r"\b(?!qa_)[a-z]+(?:_[a-z]+)+\b")
+
+
+def suggestion(word: str, known: Collection[str]) -> str:
+    """`; did you mean 'x'?` for the closest known word, else nothing."""
+    close = get_close_matches(word, sorted(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""

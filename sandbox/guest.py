@@ -25,7 +25,7 @@ from sandbox import strict_json
 from sandbox.errors import OUR_FAILURES, DeadlinePassed, Failure, JailBroken, cause_of
 from sandbox.spec import PROTOCOL, Context, Mistake, ToolSpec, as_record
 from sandbox.text import clean
-from sandbox.tools import NAMES, tool
+from sandbox.tools import TOOLS
 from sandbox.validate import build, check
 
 EXIT_BAD_LINE = 3
@@ -61,8 +61,7 @@ class RequestLine:
 
 def preload() -> None:
     """Load every tool, where many guests are forked from one process."""
-    for name in NAMES:
-        tool(name)
+    list(TOOLS.values())
 
 
 def main() -> int:
@@ -163,7 +162,7 @@ def _parse(line: bytes) -> RequestLine:
     single = keys == {"v", "tool", "args", "ctx"}
     if not (single or keys == {"v", "tool", "calls", "starts_s", "ctx"}) or request["v"] != PROTOCOL:
         raise Mistake(f"expected an object of v={PROTOCOL}, tool, args or calls and starts_s, ctx")
-    spec = tool(request["tool"])
+    spec = TOOLS.get(request["tool"])
     if spec is None:
         raise Mistake("no such tool")
     ctx = build(Context, request["ctx"], "/ctx")

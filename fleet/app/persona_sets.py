@@ -12,9 +12,10 @@ from fleet.config.files import config_dirs, persona_dirs
 from fleet.drivers.expect_check import check as check_expectation
 from fleet.errors import PersonaError, UsageError
 from fleet.gate.scope import Scope
-from fleet.personas.check import BadExpectation, Surroundings, suggestion
+from fleet.personas.check import BadExpectation, Surroundings
 from fleet.personas.load import LoadedPersona, load_all, load_persona
 from fleet.runs.call.guest_protocol import bad_args
+from fleet.text import suggestion
 from sandbox.chain.contract import VIEWS
 from sandbox.tools import TOOLS
 

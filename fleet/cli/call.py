@@ -20,12 +20,11 @@ from fleet.findings.repro import MAX_CHARS, ReproCall, ReproError, parse_repro
 from fleet.findings.sighting import lead
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.model import Rung
-from fleet.personas.check import suggestion
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import BudgetSection, Persona, Probe, Step
 from fleet.runs.call.guest_protocol import bad_args
 from fleet.runs.run import ask
-from fleet.text import clean
+from fleet.text import clean, suggestion
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
 

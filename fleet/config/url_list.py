@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from typing import Annotated
 from urllib.parse import unquote
@@ -128,6 +129,7 @@ def _place(entry: str, site: str, proxy: str) -> UrlPattern:
     return UrlPattern(entry, host, below, port, parts)
 
 
+@lru_cache(1024)
 def _authority(text: str, scheme: str) -> tuple[str, int]:
     """Host in one spelling, and port; 0 for a port that is not stated and no scheme implies."""
     bare = unquote(text).rpartition("@")[2]

@@ -38,8 +38,8 @@ from fleet.drivers.expect_shapes import (
     variables,
 )
 from fleet.drivers.expect_tree import Branch, Node, Path, arguments_of, guards, literal_of, path_of
-from fleet.personas.check import Fault, Wants, suggestion
-from fleet.text import counted
+from fleet.personas.check import Fault, Wants
+from fleet.text import counted, suggestion
 
 REMEDY = "write CEL over result, results, history and facts"
 SAME = (

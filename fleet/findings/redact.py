@@ -53,6 +53,10 @@ _WORDS = re.compile(r"(?<![A-Za-z])[a-zA-Z]{3,8}(?:[\s,]+(?:\d{1,2}[.)]\s*)?[a-z
 _SHORTEST = 12 * 3 + 11
 """Characters of the least text that the patterns of this module match: twelve words of three letters."""
 
+_OFTEN, _KEPT = 64, 4096
+"""Names and values of headers come with each answer: clean texts of up to so many characters, so many of
+them, are known again."""
+
 
 def mask(kind: str) -> str:
     """Replaces a secret; masking twice changes nothing."""
@@ -83,9 +87,9 @@ def _words_in(value: object, depth: int) -> Iterator[str]:
 
 
 class Redactor:
-    """Masks text and structures; immutable, its repr reveals nothing."""
+    """Masks text and structures; its repr reveals nothing, and what it knows never changes."""
 
-    __slots__ = ("_known", "_on_chain", "_public", "reach")
+    __slots__ = ("_clean", "_known", "_on_chain", "_public", "reach")
 
     def __init__(
         self,
@@ -101,6 +105,7 @@ class Redactor:
         self._known = KnownSecrets(secrets, piece=piece)
         self._public = public
         self._on_chain: frozenset[str] = frozenset()
+        self._clean: set[str] = set()
         self.reach = max(self._known.longest, 1) - 1
         """Most characters of a registered secret that cannot be recognised yet: how much of a text in pieces
         must be held back."""
@@ -113,9 +118,13 @@ class Redactor:
 
     def showing(self, words: Iterable[str]) -> Redactor:
         """The same, but these words (see `chain_words`) stay if they are not registered secrets."""
+        words = {*words}
+        if not words:
+            return self
         other = object.__new__(Redactor)
+        other._clean = set()
         other._known, other._public, other.reach = self._known, self._public, self.reach
-        other._on_chain = self._on_chain | {*words}
+        other._on_chain = self._on_chain | words
         return other
 
     def answer(self, tool: str, result: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,6 +133,16 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """The text with every registered secret and everything that looks like one masked."""
+        if text in self._clean:
+            return text
+        masked = self._masked(text)
+        if masked == text and len(text) <= _OFTEN:
+            if len(self._clean) >= _KEPT:
+                self._clean.clear()
+            self._clean.add(text)
+        return masked
+
+    def _masked(self, text: str) -> str:
         text = self._known.masked(text, mask("secret"))
         text = hide_all(text, SECRETS, _mask_of, lambda one: one.leaks if one.drawn else bool)
         # what looks like an example as well, under what the other rows left

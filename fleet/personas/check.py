@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -22,12 +21,11 @@ from fleet.personas.needs import FORM as FORM_OF_NEEDS
 from fleet.personas.needs import bad_need, strings
 from fleet.personas.placeholders import FACE, TARGET, mistaken
 from fleet.personas.placeholders import FORM as FORM_OF_PLACES
+from fleet.text import suggestion
 from sandbox.chain.contract import VIEWS
 from sandbox.spec import URLS, Effect, Points
 from sandbox.tools import TOOLS
 
-ACTS = frozenset(name for name, spec in TOOLS.items() if spec.effect is Effect.ACT)
-"""Tools of the `exercise` rung: they need a budget."""
 DURATION = f"write {FORM}"
 WHYS = ("every", "cron", "continuous", "on")
 _PATH = re.compile(r"[^\x00-\x1f\x7f]{1,400}")
@@ -70,7 +68,6 @@ class Rules:
     tools: Collection[str]
     bad_args: BadArgs
     bad_expectation: BadExpectation
-    acts: Collection[str] = ACTS
     around: Surroundings | None = None
 
 
@@ -100,7 +97,7 @@ def complaints(persona: Persona, stem: str, rules: Rules) -> Iterator[Complaint]
             yield Complaint(("tools",), f"{tool!r} is granted twice", "name each tool once")
     for index, trigger in enumerate(persona.triggers):
         yield from _trigger(trigger, ("triggers", index))
-    yield from _budget(persona, rules)
+    yield from _budget(persona)
     if rules.around:
         yield from _idle(persona)
         yield from _too_small(persona)
@@ -134,12 +131,6 @@ def _twins(persona: Persona) -> Iterator[Complaint]:
             message = f"{probe.id!r} takes the same steps as {first[name]!r}"
             yield Complaint(("probe", index, "steps"), message, "change the steps, or join the expectations")
         first.setdefault(name, probe.id)
-
-
-def suggestion(word: str, known: Collection[str]) -> str:
-    """`; did you mean 'x'?` for the closest known word, else nothing."""
-    close = get_close_matches(word, sorted(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _trigger(trigger: Trigger, loc: Loc) -> Iterator[Complaint]:
@@ -180,8 +171,8 @@ def _not_event(text: str) -> str | None:
     return f"no event named {text!r}{suggestion(text, EVENTS)}" if text.strip() else "names no event"
 
 
-def _budget(persona: Persona, rules: Rules) -> Iterator[Complaint]:
-    acting = [tool for tool in persona.tools if tool in rules.acts]
+def _budget(persona: Persona) -> Iterator[Complaint]:
+    acting = [tool for tool in persona.tools if tool in TOOLS and TOOLS[tool].effect is Effect.ACT]
     steps = [step for probe in persona.probe for step in probe.steps if step.tool in TOOLS]
     acting += [step.tool for step in steps if TOOLS[step.tool].effect_of(step.args) is Effect.ACT]
     if persona.budget is None:

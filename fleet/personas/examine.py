@@ -14,9 +14,10 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from fleet.personas.check import Complaint, Rules, complaints, suggestion
+from fleet.personas.check import Complaint, Rules, complaints
 from fleet.personas.frontmatter import Loc
 from fleet.personas.model import Persona
+from fleet.text import suggestion
 
 _FORMS = {
     "name": "qa- and small letters, digits and hyphens, such as qa-links",

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from fleet.errors import PersonaError, UsageError
 from fleet.files import UnfitFile, read_bounded
-from fleet.personas.check import ACTS, BadArgs, BadExpectation, Complaint, Rules, Surroundings, suggestion
+from fleet.personas.check import BadArgs, BadExpectation, Complaint, Rules, Surroundings
 from fleet.personas.examine import examined
 from fleet.personas.frontmatter import FrontMatter, split
 from fleet.personas.model import Persona
-from fleet.text import clean
+from fleet.text import clean, suggestion
 
 LIMIT = 65_536
 """Largest persona file, in bytes."""
@@ -51,7 +51,6 @@ def load_persona(
     tools: Collection[str],
     bad_args: BadArgs,
     bad_expectation: BadExpectation,
-    acts: Collection[str] = ACTS,
     around: Surroundings | None = None,
 ) -> LoadedPersona:
     """Load one persona file; raises only PersonaError, with file, line, key and remedy, and its `others`.
@@ -59,7 +58,7 @@ def load_persona(
     `bad_args(tool, args)` returns why arguments are invalid, or None; `bad_expectation` the faults of an
     expectation. With `around`, hosts and targets must exist there.
     """
-    rules = Rules(tools, bad_args, bad_expectation, acts, around)
+    rules = Rules(tools, bad_args, bad_expectation, around)
     file = clean(str(path), 500)
     try:  # a link, a pipe or a folder is refused without blocking
         raw = read_bounded(path, LIMIT, mark="drop")
@@ -91,7 +90,6 @@ def load_all(
     tools: Collection[str],
     bad_args: BadArgs,
     bad_expectation: BadExpectation,
-    acts: Collection[str] = ACTS,
     around: Surroundings | None = None,
 ) -> tuple[list[LoadedPersona], list[PersonaError]]:
     """Every `*.md` of the folders by name, of one name that of the last; errors of bad files beside them.
@@ -112,7 +110,6 @@ def load_all(
         tools=tools,
         bad_args=bad_args,
         bad_expectation=bad_expectation,
-        acts=acts,
         around=around,
     )
     good: list[LoadedPersona] = []

@@ -1,11 +1,12 @@
 """The explicit table of tools: adding one is one file and one line.
 
-The trusted side reads the whole table, `TOOLS`; a jail imports only the requested tool, because the imports
-of the others would take a third of its start-up time.
+A jail and a command import only the tools that they ask for: the imports of the others would take a third of
+their start-up time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 
 from sandbox.spec import ToolSpec
@@ -25,20 +26,28 @@ NAMES = (
 )
 """Modules of this package, each with a `SPEC`."""
 
-TOOLS: dict[str, ToolSpec]
-"""Every tool by name; built on first access."""
+
+class ToolTable(Mapping[str, ToolSpec]):
+    """Every tool by name; the module of one is imported when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._specs: dict[str, ToolSpec] = {}
+
+    def __getitem__(self, name: str) -> ToolSpec:
+        if name not in NAMES:
+            raise KeyError(name)
+        if name not in self._specs:
+            self._specs[name] = import_module(f"{__name__}.{name}").SPEC
+        return self._specs[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in NAMES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(NAMES)
+
+    def __len__(self) -> int:
+        return len(NAMES)
 
 
-def tool(name: object) -> ToolSpec | None:
-    """The tool of this name, or None."""
-    if name not in NAMES:
-        return None
-    spec: ToolSpec = import_module(f"{__name__}.{name}").SPEC
-    return spec
-
-
-def __getattr__(name: str) -> object:
-    if name != "TOOLS":
-        raise AttributeError(name)
-    found = globals()["TOOLS"] = {spec.name: spec for spec in map(tool, NAMES) if spec}
-    return found
+TOOLS = ToolTable()

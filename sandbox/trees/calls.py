@@ -24,7 +24,7 @@ from sandbox.http import FinalReply
 from sandbox.places import BOX
 from sandbox.spec import PROTOCOL, Context, Mistake
 from sandbox.text import clean
-from sandbox.tools import tool
+from sandbox.tools import TOOLS
 from sandbox.trees.command import EXIT_BAD_LINE, EXIT_BROKEN, MAX_LINE, read_request
 from sandbox.trees.copy import take_copy, variables, words
 from sandbox.trees.forward import forward
@@ -45,7 +45,7 @@ def main() -> int:
     try:
         asked = read_request(MAX_LINE)
         context: Context = build(Context, asked["ctx"], "/ctx")
-        calls = [(tool(one["tool"]), one["args"]) for one in asked["calls"]]
+        calls = [(TOOLS.get(one["tool"]), one["args"]) for one in asked["calls"]]
         take_copy()
         os.chdir(BOX)
         if asked["service"] is not None:

@@ -10,7 +10,7 @@ from fleet.cli.console import Json, put, table
 from fleet.errors import UsageError
 from fleet.findings.kinds import Kind, link, markdown
 from fleet.findings.kinds import kinds as all_kinds
-from fleet.personas.check import suggestion
+from fleet.text import suggestion
 
 
 def kinds(

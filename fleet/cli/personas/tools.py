@@ -9,8 +9,7 @@ import typer
 from fleet.app.tool_reference import markdown, reference, words
 from fleet.cli.console import Json, make_app, put, table
 from fleet.errors import UsageError
-from fleet.personas.check import suggestion
-from fleet.text import counted
+from fleet.text import counted, suggestion
 from sandbox.tools import TOOLS
 
 app = make_app()

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from fleet.errors import FleetError, JailError
 from fleet.files import disk_errors, write_atomic
 from fleet.jail.model import End, Outcome
-from fleet.personas.check import suggestion
+from fleet.text import suggestion
 from sandbox import strict_json
 from sandbox.spec import PROTOCOL, Context, ToolSpec, as_record
 
