@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from fleet.app.fix_parts import fix_parts
@@ -34,11 +35,15 @@ def evidence(world: ReadingWorld, run: str) -> dict[str, Any]:
         gate = json.loads((folder / EVIDENCE).read_bytes())["steps"]
     except (OSError, ValueError, KeyError):
         gate = []
+    return {"gate": gate, "patch": patch_of(world.folder(run))}
+
+
+def patch_of(folder: Path) -> str:
+    """The patch of a proposal, from the folder of its run; "" where it is not on this machine."""
     try:
-        patch = (folder / PATCH).read_text("utf-8", "replace")
+        return (folder / "evidence" / PATCH).read_text("utf-8", "replace")
     except OSError:
-        patch = ""
-    return {"gate": gate, "patch": patch}
+        return ""
 
 
 async def one_of(world: ReadingWorld, begin: str) -> ProposalRow:

@@ -17,6 +17,7 @@ from fleet.app.decided import decision_of, end_of, read_board, record
 from fleet.app.halts import record_halt
 from fleet.app.journal import open_journal
 from fleet.clock import SystemClock
+from fleet.config import load_fleet, load_platform
 from fleet.errors import FleetError, TryAgain, UsageError
 from fleet.gate.stop import resume, stop, stopped
 from fleet.runs.call.halt import Halt
@@ -28,6 +29,8 @@ from fleet.text import line
 _LOG = logging.getLogger("fleet.web")
 DECISIONS = frozenset({"dismiss", "snooze", "reopen", "undo", "release", "severity", "merge", "split"})
 """What a page can decide of an item."""
+VERIFY_S = 20.0
+"""For a comparison with the log."""
 
 
 def who() -> str:
@@ -102,6 +105,15 @@ async def start(ask: AskForRun | None, form: Mapping[str, str], **wish: str) -> 
         return str(answer.body["runs"][0]["run"])
     why = str(answer.body.get("error", "it was not accepted"))
     raise (UsageError if answer.status < 429 else TryAgain)(why, remedy="load the page again")
+
+
+async def verify(state: Path) -> list[str]:
+    """Compare the mirror with itself and with the log, in a thread with a loop of its own; lines of what that
+    showed. ConfigError, UsageError."""
+    from fleet.app.log_check import said, verified  # web3, which no other page needs
+
+    profile, _ = load_platform(load_fleet().platform, state)
+    return said(await to_thread.run_sync(partial(anyio.run, verified, profile, state, VERIFY_S)))
 
 
 async def stop_all(state: Path, form: Mapping[str, str]) -> None:

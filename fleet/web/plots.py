@@ -1,11 +1,14 @@
-"""A measure over time as SVG inside a page: points, a line, and its lowest and highest value. Pure."""
+"""What SVG inside a page shows, in numbers: a measure over time, and the spans of a run. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from statistics import median
 
+from fleet.events.model import Event
+from fleet.events.spans import OpenSpan, Spans, fold
 from fleet.store.rows import SampleRow
 from fleet.text import line, spoken
 
@@ -64,3 +67,42 @@ def _plot(name: str, rows: Sequence[SampleRow]) -> MeasurePlot:
 
 def _number(value: float) -> str:
     return f"{value:,.4g}" if value < 1e4 else f"{value:,.0f}"
+
+
+@dataclass(slots=True)
+class SpanBar:
+    """A span that ended: `begin` is Unix time, `x` and `width` are hundredths of what is shown with it."""
+
+    name: str
+    begin: float
+    seconds: float
+    x: float = 0.0
+    width: float = 100.0
+
+
+class SpanBars:
+    """The spans of a run, as its records end them."""
+
+    def __init__(self) -> None:
+        self._spans, self._open = Spans(), dict[str, tuple[str, float]]()
+
+    def after(self, record: Event) -> list[SpanBar]:
+        """What ended with this record."""
+        now, ended = datetime.fromisoformat(record.at).timestamp(), []
+        self._spans, signals = fold(self._spans, record)
+        for one in signals:
+            if isinstance(one, OpenSpan):
+                self._open[one.key] = (one.name, now)
+            elif known := self._open.pop(one.key, None):
+                name, begin = known
+                ended.append(SpanBar(line(name, 80), begin, now - begin))
+        return ended
+
+
+def scale(bars: Iterable[SpanBar]) -> None:
+    """Place bars on the line from the first begin to the last end among them."""
+    bars = list(bars)
+    begin = min((one.begin for one in bars), default=0.0)
+    whole = max((one.begin + one.seconds for one in bars), default=0.0) - begin
+    for one in bars if whole > 0 else ():
+        one.x, one.width = (one.begin - begin) / whole * 100, one.seconds / whole * 100

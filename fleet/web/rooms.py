@@ -43,14 +43,14 @@ from fleet.store.tables.units import FLEET, amount
 from fleet.triage.items.decisions import fold
 from fleet.triage.items.rank import SURFACES
 from fleet.triage.items.unproven import WAITS
-from fleet.triage.items.worklist import WorklistItem
+from fleet.triage.items.worklist import ProposalLink, WorklistItem
 from fleet.triage.outputs import period
 from fleet.triage.outputs.digest import GROUPS
 from fleet.triage.outputs.document import WorklistDocument, anew, sentence
 from fleet.triage.outputs.selection import STATES, Selection, moment
 from fleet.triggers.model import asked_for
 from fleet.web.live import LATEST
-from fleet.web.plots import plots
+from fleet.web.plots import SpanBars, plots, scale
 from fleet.web.sources import Sources
 
 RUNS, ITEMS, RECORDS, ENTRIES = 30, 100, 500, 100
@@ -165,7 +165,17 @@ async def item_page(sources: Sources, fingerprint: str) -> Data:
         "hidden_by": hidden,
         "severities": list(WEIGHTS),
         "parts": [one for one in item.names if one != item.fingerprint],
+        "patch": await to_thread.run_sync(_patch, sources.state, item.proposal),
     }
+
+
+def _patch(state: Path, proposal: ProposalLink | None) -> str:
+    """The patch of an item's proposal; "" without one on this machine."""
+    if proposal is None:
+        return ""
+    from fleet.app.proposals import patch_of  # all that a fix needs
+
+    return patch_of(state / "runs" / proposal.proposal)
 
 
 async def runs_page(sources: Sources) -> Data:
@@ -218,12 +228,13 @@ def _compared(state: Path, earlier: str, row: RunRow) -> Data:
 
 
 def _timeline(state: Path, run: str, begin: int) -> tuple[list[Data], Data]:
-    """Records from one on, one more than a page has, each with the gate's verdict and what its jail asked
-    for; and the sums of all requests."""
+    """Records from one on, one more than a page has, each with the gate's verdict, what its jail asked for,
+    and the spans that ended with it; and the sums of all requests."""
     asked: Data = {"requests": 0, "refused": {}, "out_of_scope": 0, "hosts": {}, "rows": []}
     if (state / "runs" / run).is_dir():
         asked = asked_by(state, run, only_refused=False)
     by_call: dict[int, list[str]] = {}
+    bars = SpanBars()
     for one in asked["rows"]:
         rule, status = one["rule"], one.get("status", "")
         verdict = f"refused by {rule}" if refused(rule) else rule or status
@@ -232,6 +243,7 @@ def _timeline(state: Path, run: str, begin: int) -> tuple[list[Data], Data]:
         by_call.setdefault(one.get("call", 0), []).append(f"{where}: {verdict}")
     records: list[Data] = []
     for number, record in enumerate(Recording(state / "runs" / run / TRAJECTORY)):
+        took = [] if isinstance(record, UnknownRecord) else bars.after(record)
         if number < begin or not (words := timeline.words(record)):
             continue
         if len(records) > RECORDS:
@@ -245,7 +257,8 @@ def _timeline(state: Path, run: str, begin: int) -> tuple[list[Data], Data]:
         elif isinstance(record, ToolResponded):
             egress = by_call.get(record.call, [])
         kind = "unknown" if isinstance(record, UnknownRecord) else record.type
-        records.append({"at": at, "words": words, "gate": gate, "egress": egress, "kind": kind})
+        records.append({"at": at, "words": words, "gate": gate, "egress": egress, "kind": kind, "took": took})
+    scale(took for one in records for took in one["took"])
     return records, asked
 
 
@@ -371,7 +384,7 @@ async def log_page(sources: Sources) -> Data:
         }
         for one in reversed(found)
     ]
-    return {"entries": entries, "anew": anew(found[-1].epoch) if found else ""}
+    return {"entries": entries, "anew": anew(found[-1].epoch) if found else "", "verified": sources.verified}
 
 
 def _number(text: str) -> int:

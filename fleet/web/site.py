@@ -12,6 +12,7 @@ import secrets
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from random import SystemRandom
@@ -26,6 +27,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from fleet.app.journal import SharedJournal
+from fleet.clock import iso
 from fleet.errors import FleetError, Refused, UsageError
 from fleet.events.daemon_events import DaemonEvent
 from fleet.events.model import Event
@@ -71,7 +73,7 @@ DONE = {
 }
 """What is said of an item after a decision."""
 _HERE = re.compile(
-    r"/(?:worklist(?:\?[\w=&%+.:-]{0,500})?|items/[0-9a-f]{4,64}|runs/[a-z0-9-]{4,64})?", re.ASCII
+    r"/(?:worklist(?:\?[\w=&%+.:-]{0,500})?|items/[0-9a-f]{4,64}|runs/[a-z0-9-]{4,64}|log)?", re.ASCII
 )
 _NAME = re.compile(r"[0-9a-f]{4,64}", re.ASCII)
 
@@ -172,6 +174,7 @@ class _Site:
                     ("/stop", self._stop),
                     ("/resume", self._resume),
                     ("/items/{item}/{kind}", self._decide),
+                    ("/log/verify", self._verify),
                     ("/runs/{run}/cancel", self._cancel),
                     ("/runs/{run}/replay", self._replay),
                     ("/personas/{persona}/start", self._start),
@@ -278,6 +281,10 @@ class _Site:
         made, listed = await actions.decide(self._sources.state, path["kind"], path["item"], form)
         words = {"done": made.kind, "item": made.item, "decision": made.name}
         return _go(form.get("back", ""), **words, late="" if listed else "1")
+
+    async def _verify(self, _: Request, __: dict[str, str]) -> Response:
+        self._sources.verified = (iso(datetime.now(UTC)), await actions.verify(self._sources.state))
+        return _go("/log")
 
     async def _cancel(self, request: Request, form: dict[str, str]) -> Response:
         await actions.cancel(self._sources.state, request.path_params["run"], form)

@@ -37,6 +37,8 @@ class Sources:
     personas: Mapping[str, LoadedPersona]
     ask: AskForRun | None = None
     waits: str = ""
+    verified: tuple[str, list[str]] = ("", [])
+    """When a reader last had the log compared with its mirror (ISO), and what that showed."""
     _document: tuple[tuple[int, int], WorklistDocument] = ((0, 0), WorklistDocument())
     _status: tuple[float, int, dict[str, Any]] = (float("-inf"), -1, {})
     _reading: anyio.Lock = field(default_factory=anyio.Lock)

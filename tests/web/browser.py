@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import socket
 import threading
 import time
@@ -22,15 +23,15 @@ from tests.triage.test_hostile_browser import Visited, started
 
 @contextmanager
 def serving(app: ASGIApp, others: Mapping[str, str]) -> Iterator[str]:
-    """The address of this application; as a browser's proxy it answers for itself, and with the pages of
-    `others` by their URLs."""
+    """The address of this application; as a browser's proxy it answers for itself, for any name that leads
+    to it, and with the pages of `others` by their URLs."""
 
     async def own(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] in others:
             await HTMLResponse(others[scope["path"]].replace("OURS", url))(scope, receive, send)
             return
         if scope["type"] == "http":
-            path = scope["path"].removeprefix(url)
+            path = re.sub(r"^http://[^/]+", "", scope["path"])
             scope = {**scope, "path": path or "/", "raw_path": path.encode()}
         await app(scope, receive, send)
 
@@ -110,6 +111,24 @@ class Tab:
             text = {"text": "\r" if key == "Enter" else key} if kind == "keyDown" and key != "Tab" else {}
             code = {"Enter": 13, "Tab": 9}.get(key, 0)
             self.ask("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **text)
+
+    def type(self, text: str) -> None:
+        for char in text:
+            self.press(char)
+
+    def reach(self, what: str) -> None:
+        """Tab until the focus is on what this selector names."""
+        for _ in range(300):
+            self.press("Tab")
+            if self.run(f"document.activeElement.matches({json.dumps(what)})"):
+                return
+        raise AssertionError(f"the keyboard does not reach {what}")
+
+    def enter(self) -> None:
+        """Enter, which leads to another page, and wait for that."""
+        self.visited.loaded = False
+        self.press("Enter")
+        self.settle()
 
     def picture(self, path: Path, most: int = 6_000) -> None:
         """The page from its top, as PNG or WebP; `most` pixels high."""

@@ -37,7 +37,7 @@ from tests.triage import hostile
 from tests.triage.outputs.test_formats import item
 
 AT = "2026-11-21T04:10:00Z"
-FIRST, HELD = "5ec0de" * 2, "ab" * 6
+FIRST, HELD, MERGED = "5ec0de" * 2, "ab" * 6, "de" * 6
 TEXTS = (*hostile.MARKUP.values(), *hostile.ESCAPES.values())
 URL = "http://127.0.0.1:8080"
 FACTS: Mapping[str, Any] = {
@@ -111,10 +111,12 @@ def after_a_night(tmp_path_factory: pytest.TempPathFactory) -> Path:
     state.mkdir(mode=0o700)
     worst = [item(90 + number, text, surface=text[:40]) for number, text in enumerate(TEXTS)]
     first = own(1, "Secret is public: GET /client.js shows a key", fingerprint=FIRST, severity="critical")
-    save(state, (first, *ITEMS, *worst), WorklistHeader(platform="devnet", as_of=LogPosition(0, 42, AT)))
+    merged = own(2, "two in one", fingerprint=MERGED, names=(MERGED, "df" * 6))
+    header = WorklistHeader(platform="devnet", as_of=LogPosition(0, 42, AT))
+    save(state, (first, merged, *ITEMS, *worst), header)
     write_dial(state, Rung.EXERCISE, "the night before the release", "ann@desk", SystemClock())
     asyncio.run(night(state))  # not anyio's: a session's async fixture may have left its mark
-    asyncio.run(hostile_words(state, (first, *ITEMS)))
+    asyncio.run(hostile_words(state, (first, merged, *ITEMS)))
     return state
 
 

@@ -11,7 +11,7 @@ from fleet.store.journal import Journal
 from fleet.store.rows import DecisionRow, NewRun
 from fleet.web.session import COOKIE, TOKEN
 from tests.cli.test_status import ITEMS
-from tests.web.conftest import FIRST, HELD, URL, Served
+from tests.web.conftest import FIRST, HELD, TEXTS, URL, Served
 
 pytestmark = pytest.mark.anyio
 OTHER = ITEMS[0].fingerprint
@@ -157,6 +157,24 @@ async def test_stop_and_go_on_by_the_page(served: Served) -> None:
     async with await Journal.open(served.state / "fleet.db") as journal:
         acts = list((await journal.facts("halt:")).values())
     assert ['"act": "stop"' in acts[0], '"act": "resume"' in acts[1]] == [True, True]
+
+
+async def test_the_log_is_compared_with_its_mirror_by_the_page(served: Served) -> None:
+    cookie, csrf = await served.unlocked()
+    sent = {"cookie": cookie, "origin": URL}
+    missing = await served.ask("/log/verify", "POST", form={"csrf": csrf}, **sent)
+    assert (missing.status_code, "no platform named" in missing.text) == (400, True)
+    (served.state / "platforms").mkdir()
+    profile = 'name = "devnet"\nlog = "file"\n[web]\nsite = "http://127.0.0.1:1"\n'
+    (served.state / "platforms" / "devnet.toml").write_text(profile)
+    assert (await served.ask("/log/verify", "POST", form={}, **sent)).status_code == 403
+    assert "As compared" not in (await served.ask("/log")).text
+    answer = await served.ask("/log/verify", "POST", form={"csrf": csrf}, **sent)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/log")
+    text = (await served.ask("/log")).text
+    assert "As compared at" in text
+    assert f"{len(TEXTS)} entries, whole" in text
+    assert "the log differs from index 0 on (0 entries there)" in text
 
 
 async def test_a_run_is_cancelled_by_the_page(served: Served) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fleet.store.rows import SampleRow
-from fleet.web.plots import EDGE, HEIGHT, WIDTH, plots
+from fleet.web.plots import EDGE, HEIGHT, WIDTH, SpanBar, plots, scale
 
 
 def look(measure: str, at: str, *own: float, control: tuple[float, ...] = ()) -> SampleRow:
@@ -40,3 +40,12 @@ def test_a_measure_of_one_look_has_no_plot_and_the_latest_come_first() -> None:
         "gas",
     )
     assert (gas.lowest, gas.highest, len(set(gas.points))) == ("300,000", "300,000", 2)
+
+
+def test_spans_are_placed_on_the_line_from_the_first_begin_to_the_last_end() -> None:
+    bars = [SpanBar("run", 10.0, 8.0), SpanBar("qa_fetch", 12.0, 2.0), SpanBar("at once", 18.0, 0.0)]
+    scale(bars)
+    assert [(one.x, one.width) for one in bars] == [(0.0, 100.0), (25.0, 25.0), (100.0, 0.0)]
+    alone = [SpanBar("at once", 5.0, 0.0)]
+    scale(alone)
+    assert (alone[0].x, alone[0].width) == (0.0, 100.0)

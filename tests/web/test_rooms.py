@@ -6,8 +6,12 @@ from html.parser import HTMLParser
 
 import pytest
 
+from fleet.triage.items.worklist import ProposalLink
+from fleet.triage.outputs.document import WorklistHeader
+from fleet.triage.outputs.files import save
 from fleet.web import rooms
 from fleet.web.render import STATIC
+from tests.cli.test_worklist_command import own
 from tests.web.conftest import FIRST, HELD, Served, personas
 
 ONE = (f"/items/{FIRST}", "/runs/run0")
@@ -136,8 +140,23 @@ async def test_a_run_is_a_timeline_with_verdicts_and_what_left_its_jails(served:
         "GET b.test/x: refused by host",
         "1 out of scope, refused",
         "unknown record",
+        '<path d="M0.00 0h100.00v6h-100.00z"/></svg><span class="quiet"><bdi>qa_fetch</bdi> 1.00 s</span>',
     ):
         assert words in text
+
+
+async def test_an_item_has_the_patch_that_was_proposed(served: Served) -> None:
+    fixed = own(
+        1, "Secret is public", fingerprint=FIRST, proposal=ProposalLink(state="open", proposal="fix1")
+    )
+    save(served.state, (fixed,), WorklistHeader(platform="devnet"))
+    assert "Its patch" not in (await served.ask(f"/items/{FIRST}")).text
+    folder = served.state / "runs" / "fix1" / "evidence"
+    folder.mkdir(parents=True)
+    (folder / "proposal.patch").write_text("--- a/client.js\n+++ b/client.js\n-key <script>\n")
+    text = (await served.ask(f"/items/{FIRST}")).text
+    assert "Its patch, as proposed" in text
+    assert "-key &lt;script&gt;" in text
 
 
 async def test_more_items_than_a_page_has_are_on_the_next_one(

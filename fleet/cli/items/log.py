@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager
-from dataclasses import asdict
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-import anyio
 import typer
 
+from fleet.app.log_check import epochs_of, open_log, said, timely, verified
 from fleet.chain.keys import address_of, load_key
-from fleet.chain.log.choice import log_of
-from fleet.chain.log.feedback import PAGE, FeedbackLog
+from fleet.chain.log.feedback import PAGE
 from fleet.chain.node.digest import ZERO_ADDRESS
-from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import FeedbackPort
 from fleet.cli.console import DryRun, Json, make_app, note, put, put_rows, run, state
 from fleet.clock import iso_seconds, minute
 from fleet.config import Platform, key_file, load_fleet, load_platform
-from fleet.errors import ChainError, Unreachable, UsageError
+from fleet.errors import Unreachable, UsageError
 from fleet.findings.reader import read
-from fleet.store.rows import EpochRow, LogRecord
+from fleet.store.rows import LogRecord
 from fleet.text import clean, counted
 
-Value = TypeVar("Value")
 PlatformName = Annotated[
     str | None, typer.Option("--platform", help="Profile to read; default: the configured one.")
 ]
@@ -59,8 +53,8 @@ def list_entries(
     async def fetch() -> list[dict[str, Any]]:
         if epoch is not None:
             return await _mirrored(profile, epoch, last)
-        async with _log(profile) as log:
-            return await _timely(
+        async with open_log(profile, state()) as log:
+            return await timely(
                 lambda: _tail(log, last),
                 timeout,
                 f"reading the last {counted(last, 'entry', 'entries')}",
@@ -84,8 +78,8 @@ def verify(platform: PlatformName = None, timeout: Timeout = 60.0, as_json: Json
     Exit status 1 when something differs.
     """
     profile, _ = load_platform(platform or load_fleet().platform, state())
-    found = run(lambda: _verified(profile, timeout))
-    put(found, as_json=as_json, text=lambda: _say(found))
+    found = run(lambda: verified(profile, state(), timeout))
+    put(found, as_json=as_json, text=lambda: print("\n".join(said(found))))
     if found["differs"]:
         raise typer.Exit(1)
 
@@ -124,7 +118,7 @@ async def _copied(name: str, source: str, target: str, *, dry_run: bool) -> dict
     if origin.log_name == given.with_log(target).log_name:
         raise UsageError(f"{source} and {target} are one log")
     async with (
-        _log(origin) as log,
+        open_log(origin, state()) as log,
         open_publisher(state(), platform=name, log=target) as publisher,
     ):
         if not dry_run:
@@ -148,58 +142,6 @@ async def _copied(name: str, source: str, target: str, *, dry_run: bool) -> dict
     }
 
 
-async def _verified(profile: Platform, timeout: float) -> dict[str, Any]:
-    from fleet.app.journal import known_journal  # SQLAlchemy, which `list` does without
-    from fleet.triage.log.check import compare
-
-    journal = await known_journal(state())
-    if journal is None:
-        raise UsageError("nothing is mirrored here yet", remedy="fleet items")
-    async with journal:
-        name = profile.log_name
-        held = _of(await journal.epochs(), name)
-        rows = [asdict(one) | {"broken_at": await journal.first_broken(one.epoch)} for one in held]
-        moved = [asdict(one) for one in await journal.rewinds() if one.log in (name, "")]
-        chain: dict[str, Any] | None = None
-        try:
-            if held:
-                async with _log(profile) as log:
-                    at = held[-1]
-                    looked = _timely(
-                        lambda: compare(log, journal, at.epoch, at.entries), timeout, "comparing", log
-                    )
-                    chain = asdict(await looked)
-        except (Unreachable, ChainError) as error:
-            note(f"the log was not compared: {error}")
-    bad = any(row["broken_at"] is not None for row in rows)
-    differs = bad or (chain is not None and chain["differs"] is not None)
-    return {"log": name, "epochs": rows, "rewinds": moved, "compared": chain, "differs": differs}
-
-
-def _say(found: dict[str, Any]) -> None:
-    for row in found["epochs"]:
-        broken = row["broken_at"]
-        state_of = "whole" if broken is None else f"broken at index {broken}"
-        entries = counted(row["entries"], "entry", "entries")
-        print(clean(f"epoch {row['epoch']} ({row['why'] or 'unnamed'}): {entries}, {state_of}"))
-    for row in found["rewinds"]:
-        gone = counted(row["gone"], "entry", "entries")
-        what = "a clear was undone" if row["back"] else f"{gone} from {row['index']} on replaced"
-        print(clean(f"{minute(row['at'])} UTC reorganisation in epoch {row['epoch']}: {what}"))
-    if (seen := found["compared"]) is None:
-        print("not compared with the log")
-    elif seen["differs"] is not None:
-        there = counted(seen["counted"], "entry", "entries")
-        print(f"the log differs from index {seen['differs']} on ({there} there)")
-    else:
-        print(f"the log agrees: {seen['checked']} of {seen['mirrored']} entries compared")
-
-
-def _of(epochs: Iterable[EpochRow], name: str) -> list[EpochRow]:
-    """The epochs of one log; a journal older than the names holds only one log."""
-    return [one for one in epochs if one.log in (name, "")]
-
-
 async def _mirrored(profile: Platform, epoch: int, last: int) -> list[dict[str, Any]]:
     from fleet.app.journal import known_journal  # SQLAlchemy, which the log itself does without
 
@@ -207,31 +149,12 @@ async def _mirrored(profile: Platform, epoch: int, last: int) -> list[dict[str, 
     if journal is None:
         raise UsageError("nothing is mirrored here yet", remedy="fleet items")
     async with journal:
-        held = {one.epoch: one.entries for one in _of(await journal.epochs(), profile.log_name)}
+        held = {one.epoch: one.entries for one in epochs_of(await journal.epochs(), profile.log_name)}
         if epoch not in held:
             known = ", ".join(map(str, held)) or "none"
             raise UsageError(f"the mirror of this log has no epoch {epoch}; it has {known}")
         entries = await journal.mirror_since(epoch, max(0, held[epoch] - last))
     return [_shown(one.index, one) for one in entries]
-
-
-@asynccontextmanager
-async def _log(profile: Platform) -> AsyncIterator[FeedbackPort]:
-    """The log of a platform, without a signer."""
-    async with Rpc(profile.chain.rpc) as rpc:
-        if profile.logs_on_chain:
-            await rpc.check_target(profile)
-        yield log_of(profile, state(), rpc)
-
-
-async def _timely(act: Callable[[], Awaitable[Value]], seconds: float, what: str, log: FeedbackPort) -> Value:
-    try:
-        with anyio.fail_after(seconds):
-            return await act()
-    except TimeoutError:
-        where = log.url if isinstance(log, FeedbackLog) else "the log"
-        why = f"{where}: {what} took longer than {seconds:g} s"
-        raise Unreachable(why, remedy="ask for fewer with --last, or wait with --timeout") from None
 
 
 async def _tail(log: FeedbackPort, last: int) -> list[dict[str, Any]]:
@@ -250,12 +173,12 @@ async def _tail(log: FeedbackPort, last: int) -> list[dict[str, Any]]:
 
 
 def _shown(index: int, entry: LogRecord) -> dict[str, Any]:
-    said = read(entry.text)
+    found = read(entry.text)
     return {
         "index": index,
         "at": iso_seconds(entry.timestamp),
         "sender": entry.sender,
-        "grammar": said.grammar,
-        "severity": said.severity,
+        "grammar": found.grammar,
+        "severity": found.severity,
         "text": clean(entry.text, limit=2048),
     }

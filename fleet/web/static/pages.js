@@ -53,11 +53,16 @@
     }
   };
   if (parts().length) {
+    const pause = 1_000 * Number(parts()[0].dataset.live);  // at least, between two renewals
     let busy = false, again = false;
     const soon = async () => {
       if (busy) { again = true; return; }
       busy = true;
-      do { again = false; await renew().catch(() => {}); } while (again);
+      do {
+        again = false;
+        await renew().catch(() => {});
+        await new Promise((done) => setTimeout(done, pause));
+      } while (again);
       busy = false;
     };
     const source = new EventSource("/changes");
