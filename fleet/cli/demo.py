@@ -112,6 +112,7 @@ def demo(  # noqa: PLR0913  a command
 def stay(port: int) -> None:
     """Start the platform of the last demo again, and become the resident service with its pages."""
     again = [sys.executable, "-m", "fleet.cli", "--demo"]
+    sys.stdout.flush()  # what was said would be lost with this program
     if subprocess.run([*again, "devnet", "up"], check=False).returncode:
         raise FleetError("the platform of the demo did not start again", remedy="fleet --demo devnet up")
     note(f"look at it: http://127.0.0.1:{port}/ until Ctrl-C; then {program()} --demo devnet down")
