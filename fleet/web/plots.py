@@ -95,7 +95,7 @@ class SpanBars:
                 self._open[one.key] = (one.name, now)
             elif known := self._open.pop(one.key, None):
                 name, begin = known
-                ended.append(SpanBar(line(name, 80), begin, now - begin))
+                ended.append(SpanBar(line(name.replace(":", " "), 80), begin, now - begin))
         return ended
 
 

@@ -287,7 +287,9 @@ async def personas_page(sources: Sources) -> Data:
             "next": following.get(name, ""),
             "waiting": data["waiting"].get(name, 0),
             "last": last.get(name),
-            "spent": cost(data["today"][name], "calls") if name in data["today"] else "",
+            "spent": [cost(today, unit) for unit in COSTS if today[unit]["spent"] or unit == "calls"]
+            if (today := data["today"].get(name))
+            else [],
         }
         for name, one in sorted(sources.personas.items())
     ]
