@@ -221,8 +221,8 @@ bench-known: setup $(KNOWN)/.ready
 	@$(BIN)/python -m bench.known $(ARGS)
 
 # What a first look finds in released packages with published defects, installed into .wild/ (gigabytes, once).
-# ARGS="--check" shows each defect by hand; ARGS="--draw SEED --half" looks, five minutes for each.
-bench-wild: setup
+# ARGS="--check" shows each defect by hand; "--draw SEED --half" looks, five minutes for each; "--peers" has others look.
+bench-wild: setup $(PEERS)/.ready
 	@$(BIN)/python -m bench.wild $(ARGS)
 
 # What a newcomer gets of one target of each kind, by the installed wheel: a look of each, .first/ and .wild/ once.

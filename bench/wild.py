@@ -2,14 +2,17 @@
 
     make bench-wild ARGS="--check [--only mkdocs,vite]"
     make bench-wild ARGS="--draw SEED --half [--keep DIR]"
+    make bench-wild ARGS="--peers [--only mkdocs,vite] [--keep DIR]"
 
 `bench/wild.toml` has the packages: version, how each is installed and started, and for each defect the
 advisory, the requests that show it by hand and what the last answer has. They were chosen by what is
 published and shown by hand, never by what the fleet can find. `--check` starts each and shows its defects;
 exit status 1 when one does not show. `--draw` orders the list by lot, `--half` keeps the first half: `fleet
 look --exercise` looks at each once, as a user types it, in a fresh state directory. A defect counts as found
-when the title of an item names its kind and its place; all other items are listed for a person to judge. What
-is not yet installed is installed into .wild/, from PyPI as of its day. docs/bench/wild.md has the results.
+when the title of an item names its kind and its place; all other items are listed for a person to judge.
+`--peers` has Schemathesis, where the list names a description, and Wapiti look instead, each at a package
+started anew; a person judges their items. What is not yet installed is installed into .wild/, from PyPI as of
+its day. docs/bench/wild.md has the results.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ import anyio
 
 from bench.findings.causes import causes, hand_made
 from bench.findings.fleet_rounds import FinderOutcome
+from bench.findings.peers.scanners import Schemathesis, Wapiti
 from bench.findings.rules import Posted
 from bench.known import KnownDefect, by_hand, filled, titles, told
 from bench.packages import Package, install
@@ -43,6 +47,8 @@ from tests.platforms.served import Served, free_port
 LIST = Path(__file__).with_name("wild.toml")
 CANARY = "qa-wild-canary"
 """What the listener answers that a server-side request reaches."""
+ASKED = 500
+"""Requests of Schemathesis, about, as the fleet asks a small package."""
 LATER = 50
 """Tenths of a second that a queue may take until it sends a request to the listener."""
 
@@ -52,6 +58,8 @@ class WildPackage(Package):
     """A package with published defects."""
 
     defects: tuple[KnownDefect, ...] = ()
+    openapi: str = ""
+    """Where it serves its OpenAPI description."""
 
 
 def packages() -> dict[str, WildPackage]:
@@ -144,6 +152,31 @@ async def look(one: WildPackage, folder: Path) -> FinderOutcome:
     return FinderOutcome(items=items, calls=calls, seconds=data["seconds"])
 
 
+async def peers(chosen: Sequence[WildPackage], folder: Path) -> int:
+    """Has each peer look at each once; prints as JSON what they said."""
+    said: dict[str, Any] = {}
+    for one in chosen:
+        install(one)
+        finders = {"wapiti": Wapiti().scan}
+        if one.openapi:
+            finders["schemathesis"] = Schemathesis(ASKED, one.openapi).scan
+        for name, scan in finders.items():
+            place, port = folder / one.name / name, free_port()
+            place.mkdir(parents=True)
+            words = one.words(filled(place / "content") / "files", port)
+            async with Served(words, port, place / "site.log"):
+                outcome = await scan(place, f"http://127.0.0.1:{port}")
+            heard = {
+                "items": [item.title for item in outcome.items],
+                "seconds": round(outcome.seconds, 1),
+                "troubles": outcome.troubles,
+            }
+            said.setdefault(one.name, {})[name] = heard
+            print(f"{one.name}: {name}: {json.dumps(heard)}", file=sys.stderr)
+    print(json.dumps(said, indent=1))
+    return 1 if any(each["troubles"] for one in said.values() for each in one.values()) else 0
+
+
 async def looks(chosen: Sequence[WildPackage], folder: Path) -> int:
     """Looks at each once; prints as JSON what was found."""
     said: dict[str, Any] = {}
@@ -190,6 +223,7 @@ def main() -> int:
         "--check", action="store_true", help="show each defect by hand; the fleet looks at none"
     )
     parser.add_argument("--draw", type=int, metavar="SEED", help="look at the packages in the order of a lot")
+    parser.add_argument("--peers", action="store_true", help="Schemathesis and Wapiti look, not the fleet")
     parser.add_argument("--half", action="store_true", help="of the lot, the first half only")
     parser.add_argument("--only", default=",".join(listed), help=f"of {', '.join(listed)}")
     parser.add_argument("--keep", type=Path, help="a folder for the packages' files and the looks' records")
@@ -197,13 +231,14 @@ def main() -> int:
     only = options.only.split(",")
     if wrong := sorted({*only} - {*listed}):
         parser.error(f"--only: {', '.join(wrong)} is not one of {', '.join(listed)}")
-    if options.check == (options.draw is not None):
-        parser.error("one of --check and --draw SEED")
-    names = only if options.check else drawn(only, options.draw, half=options.half)
+    if [options.check, options.peers, options.draw is not None].count(True) != 1:
+        parser.error("one of --check, --peers and --draw SEED")
+    names = only if options.draw is None else drawn(only, options.draw, half=options.half)
     chosen = [listed[name] for name in names]
     with ExitStack() as stack:
         folder = options.keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-wild-"))
-        return anyio.run(checks if options.check else looks, chosen, Path(folder))
+        run = checks if options.check else peers if options.peers else looks
+        return anyio.run(run, chosen, Path(folder).absolute())
 
 
 if __name__ == "__main__":

@@ -115,7 +115,7 @@ def peers(options: argparse.Namespace, target: Examined, calls: int) -> dict[str
     if "schemathesis" in wanted and target.described and scanners.version(scanners.Schemathesis.program):
         found["schemathesis"] = scanners.Schemathesis(calls)
     if "wapiti" in wanted and scanners.version(scanners.Wapiti.program):
-        found["wapiti"] = scanners.Wapiti(calls)
+        found["wapiti"] = scanners.Wapiti()
     return found
 
 

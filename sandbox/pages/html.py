@@ -58,6 +58,9 @@ class _OpenElement:
 class _HtmlReader:
     html_lang: bool | None = None
     title: str = ""
+    scripts: bool = False
+    words: bool = False
+    """Whether scripts come from elsewhere, and whether its body says a word before they run."""
     fields: list[tuple[str, bool, str]] = field(default_factory=list)  # id, inside a label, rule
     labelled_ids: set[str] = field(default_factory=set)
     rules: set[str] = field(default_factory=set)
@@ -111,15 +114,16 @@ class _Page(HTMLParser):
         self._canary = canary
         self._hit = self._in_script = False
         self._stack: list[_OpenElement] = []
-        self._in: dict[str, int] = {"script": 0, "style": 0, "title": 0, "svg": 0, "label": 0}
+        self._in: dict[str, int] = dict.fromkeys(("script", "style", "title", "svg", "label", "noscript"), 0)
         self._seen = _HtmlReader()
         self.refers = MarkupReader()
 
     def result(self) -> Analysis:
         seen = self._seen
-        if seen.html_lang is False:
+        shell = seen.scripts and not seen.words  # its scripts make the page: a browser judges that
+        if seen.html_lang is False and not shell:
             seen.rules.add("html-lang")
-        if seen.html_lang is not None and not seen.title.strip():
+        if seen.html_lang is not None and not shell and not seen.title.strip():
             seen.rules.add("title")
         seen.rules |= {
             rule for name, wrapped, rule in seen.fields if not wrapped and name not in seen.labelled_ids
@@ -134,6 +138,7 @@ class _Page(HTMLParser):
             given.setdefault(name.lower(), value or "")  # browsers keep the first
         self._canary_in(given)
         self.refers.start(tag, given)
+        self._seen.scripts |= tag == "script" and bool(given.get("src"))
         if tag in self._in:
             self._in[tag] += 1
         check = _CHECKS.get(tag)
@@ -169,6 +174,7 @@ class _Page(HTMLParser):
             self._seen.title += data[:200]
         if data.strip() and not self._in["style"]:
             self._name_open()
+            self._seen.words |= not self._in["title"] and not self._in["noscript"]
 
     def _name_open(self) -> None:
         for element in self._stack:

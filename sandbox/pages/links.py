@@ -45,6 +45,15 @@ _PATHS = (
     r"(https?://(?:[^\s\"'`\\^|()\[\]<]|<(?=[A-Za-z_])){1,200})",
     r"(?:^|[\s(:=,])((?:/[A-Za-z0-9._~<>{}:-]{1,60}){1,8}/?(?:\?[^\s\"'`)]{0,100})?)",
 )
+_TEMPLATE = (
+    r"`(?:\$\{[^{}`]{1,60}\}(?=/))?"
+    r"((?:\.{0,2}/|[a-z][\w-]{1,30}/)(?:[\w./?=&:~-]|\$\{[^{}`]{1,60}\}){1,200})`"
+)
+"""A path that a script puts together, with or without a base before it: one with holes."""
+_HOLE = r"\$\{[^}]{0,80}?([A-Za-z_]{1,30})[\W\d]{0,6}\}"
+_NAMED = r"<[A-Za-z_][^<>]{0,40}>|\{[A-Za-z_][^{}]{0,40}\}"
+_NO_PATH = r"^/[dgimsuvy]{0,7}[,;)]|[<>{}|^]"
+"""The end of a regular expression, or a piece of markup, between the quotes of two texts of a script."""
 _OPENS = {")": "(", "]": "[", "}": "{", ">": "<"}
 
 
@@ -87,9 +96,22 @@ def find(text: str, url: str = "", *, prose: bool = True) -> References:
     routes.extend(_called(text))
     for each in (_ROUTE, _CURL, _CALL):
         text = re.sub(each, " ", text)
-    paths = [] if spec else [hit[1] for each in _PATHS for hit in re.finditer(each, text, re.MULTILINE)]
+    paths = [] if spec else list(_paths(text))
     links = [*(re.findall(_MARKDOWN, text) if prose else ()), *map(unescape, re.findall(_SITEMAP, text))]
-    return _bounded(url, links, [_trimmed(one) for one in paths if "${" not in one], forms, routes)
+    return _bounded(url, links, map(_trimmed, paths), forms, routes)
+
+
+def _paths(text: str) -> Iterator[str]:
+    """What stands in a text, and what a script puts together, with `{name}` for each hole."""
+    made = (re.sub(_HOLE, r"{\1}", hit[1]) for hit in re.finditer(_TEMPLATE, text) if "${" in hit[1])
+    yield from (one for one in made if re.search(r"[a-z]", re.sub(_NAMED, "", one)) and _is_path(one))
+    for each in _PATHS:
+        found = (hit[1] for hit in re.finditer(each, text, re.MULTILINE))
+        yield from (one for one in found if "${" not in one and _is_path(one))
+
+
+def _is_path(text: str) -> bool:
+    return not re.search(_NO_PATH, re.sub(_NAMED, "x", text.partition("?")[0]))
 
 
 def _fields(body: str) -> dict[str, str]:
@@ -111,7 +133,7 @@ def _called(text: str) -> Iterator[str]:
         sends = re.search(r"\s(?:-d|--data\S{0,12}|-F|--json)\b", options)
         yield f"{said[1] if said else 'POST' if sends else 'GET'} {_trimmed(match[2])}"
     for match in re.finditer(_CALL, text):
-        target = re.sub(r"\$\{[^}]{0,80}?([A-Za-z_]{1,30})\W{0,4}\}", r"{\1}", match[2] or match[3])
+        target = re.sub(_HOLE, r"{\1}", match[2] or match[3])
         verb = match[1].upper()
         if target.startswith(("/", "./", "http://", "https://")):
             yield f"{match[4] or ('GET' if verb == 'FETCH' else verb)} {target}"

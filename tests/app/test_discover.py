@@ -271,6 +271,21 @@ async def test_only_a_place_that_refuses_get_is_posted_to_and_an_mcp_server_is_f
         ]
 
 
+@pytest.mark.parametrize(
+    ("refused", "posted"), [(b"Invalid or missing session ID", True), (b"<h1>Bad request</h1>", False)]
+)
+async def test_a_sentence_that_a_framework_calls_html_is_no_page(refused: bytes, posted: bool) -> None:
+    service = rpc({"initialize": MCP})
+    html = http_answer(400, refused, "content-type: text/html; charset=utf-8")
+    pages = {"/mcp": html}
+    async with Server(
+        lambda got: service(got) if got.method == "POST" else pages.get(got.path, HOME)
+    ) as server:
+        (one,) = (await found(server.url)).sites
+        assert [doc.role for doc in one.documents] == ["mcp"] * posted
+        assert any(got.method == "POST" for got in server.got) is posted
+
+
 async def test_an_mcp_server_at_the_root_has_an_endpoint_that_a_profile_takes() -> None:
     async with Server(rpc({"initialize": MCP})) as server:
         told = await found(server.url)

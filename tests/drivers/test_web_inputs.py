@@ -81,3 +81,47 @@ def test_a_segment_with_a_name_is_an_input_once_a_page_or_script_names_it() -> N
     site.read("{site}/app.js", page)
     points = [one.point for one in site.inputs.all.values()]
     assert ("path", "1", "moss") in {(one.kind, one.name, one.value) for one in points if one}
+
+
+ABSENT = {"status": 404, "content_type": "text/plain", "text": "Cannot GET /qa-no-such-page"}
+
+
+def read(site: SiteMap, path: str, **result: object) -> None:
+    site.read("{site}" + path, {"status": 200, "content_type": "text/plain", "text": "fern", **result})
+
+
+def named(site: SiteMap) -> set[tuple[str, str, str]]:
+    return {
+        (one.point.kind, one.point.name, one.url) for one in site.inputs.all.values() if one.point is not None
+    }
+
+
+def test_what_leads_nowhere_has_no_parameters() -> None:
+    """Also where a page that is not there repeats its own path."""
+    site = SiteMap.of(SITE, "a")
+    site.read("{site}/qa-no-such-page", ABSENT)
+    read(site, "/", content_type="text/html", links=["/shop?item=3", "/gone?item=3"])
+    assert {("query", "item", f"{{site}}/{one}?item=3") for one in ("shop", "gone")} <= named(site)
+    read(site, "/shop?item=3")
+    read(site, "/gone?item=3", status=404, text="Cannot GET /gone")
+    read(site, "/", content_type="text/html", links=["/shop?item=3", "/gone?item=3"])
+    assert {one[2] for one in named(site) if one[0] == "query"} == {"{site}/shop?item=3"}
+
+
+@pytest.mark.parametrize("file", ["app.js", "a/app.mjs", "app.js.map", "moss.css", "moss.woff2", "moss.svg"])
+def test_a_file_that_servers_send_as_it_is_has_no_inputs_but_its_folder(file: str) -> None:
+    site = SiteMap.of(SITE, "a")
+    read(site, "/", content_type="text/html", links=[f"/files/{file}?v=3"])
+    read(site, f"/files/{file}?v=3", content_type="text/javascript")
+    folder = f"/files/{file}".rpartition("/")[0]
+    assert {one for one in named(site) if "/files/" in one[2]} == {("tail", "", f"{{site}}{folder}/")}
+    assert not [one for one in site.inputs.all.values() if one.point is None and "/files/" in one.url]
+
+
+@pytest.mark.parametrize("answer", [(404, "no file moss"), (403, "Cannot GET /static/qa-no-such-page")])
+def test_a_folder_that_answers_in_its_own_way_is_looked_below(answer: tuple[int, str]) -> None:
+    site = SiteMap.of(SITE, "a")
+    site.read("{site}/qa-no-such-page", ABSENT)
+    read(site, "/static/qa-no-such-page", status=answer[0], text=answer[1])
+    read(site, "/assets/qa-no-such-page", status=404, text="Cannot GET /assets/qa-no-such-page")
+    assert {one[2] for one in named(site)} == {"{site}/static/", "{site}/"}

@@ -16,16 +16,21 @@ from fleet.personas.model import Step
 FACTS = Facts()
 
 
-def answered(steps: tuple[Step, ...], served: dict[str, tuple[int, str]]) -> list[Exchange]:
-    """Calls with the answers of a server: 403 for `/keys`, 404 for all else but what it serves by URL or
-    header."""
+def answered(
+    steps: tuple[Step, ...], served: dict[str, tuple[int, str]], to: str | None = None
+) -> list[Exchange]:
+    """Calls with the answers of a server: 403 for `/keys`, or a redirect `to` another page, 404 for all else
+    but what it serves by URL or header."""
     told = []
     for step in steps:
         url, sent = str(step.args["url"]), dict(step.args.get("headers", {}))
         named = next((f"{name}: {value} {url}" for name, value in sent.items()), url)
         plain = {"{site}/": (200, "welcome"), "{site}/keys": (403, "no")}.get(url, (404, "no such page"))
         status, text = served.get(named, plain)
-        told.append(Exchange("qa_fetch", step.args, {"status": status, "text": text}))
+        result = {"status": status, "text": text}
+        if to is not None and status == 403:
+            result = {"status": 302, "text": "", "location": to}
+        told.append(Exchange("qa_fetch", step.args, result))
     return told
 
 
@@ -42,6 +47,7 @@ def kinds(calls: list[Exchange]) -> list[str]:
         ("{site}/keys/", "is served as /keys/"),
         ("{site}/qa/../keys", "is served as /qa/../keys"),
         ("{site}/keys.json", "is served as /keys.json"),
+        ("{site}/keys?import&raw??", "is served with the query import&raw??"),
         ("x-real-ip: 127.0.0.1 {site}/keys", "is served with the header x-real-ip"),
     ],
 )
@@ -75,6 +81,31 @@ def test_what_is_served_to_everybody_is_no_bypass(page: tuple[int, str], control
     served = {"{site}//keys": page, f"{{site}}//{MISSING}": control}
     for question in attacks.respelled("{site}/keys", "{site}/"):
         assert "refusal-bypassed" not in kinds(answered(question.steps, served))
+
+
+@pytest.mark.parametrize(
+    ("to", "wall"),
+    [
+        ("/login?next=/keys", True),
+        ("/users/sign_in", True),
+        ("/auth/logon.html", True),
+        ("/home", False),
+        ("/keys/", False),
+        ("/blogin-stories/4", False),
+        ("", False),
+    ],
+)
+def test_a_page_that_leads_to_a_log_in_is_refused(to: str, wall: bool) -> None:
+    found = []
+    for question in attacks.respelled("{site}/keys", "{site}/"):
+        calls = answered(question.steps, {"{site}//keys": (200, "fern: 7")}, to)
+        found += [
+            one.sighting.title
+            for at in range(1, len(calls) + 1)
+            for one in judge(calls[:at], FACTS)
+            if one.oracle == "refusal-bypassed"
+        ]
+    assert ["302 to a log-in, and is served as //keys" in one for one in found] == [True] * wall
 
 
 def test_each_spelling_has_its_control_before_it() -> None:

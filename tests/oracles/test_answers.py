@@ -10,8 +10,10 @@ import pytest
 from fleet.oracles import table
 from fleet.oracles.model import Exchange, Facts, Oracle, Violation
 from fleet.oracles.table import ORACLES
+from fleet.oracles.web.variations import FORM
 from fleet.personas.model import Step
 from fleet.runs.proof.candidates import _led
+from fleet.runs.proof.minimise import cuts
 from sandbox.tools import TOOLS
 
 
@@ -143,6 +145,25 @@ def test_what_the_proof_asks_again_shows_it_too(oracle: Oracle) -> None:
         if found.oracle == oracle.id:
             kept = [oracle.example[at] for at in _led(steps, len(steps) - 1, found.led)]
             assert oracle.id in {one.oracle for one in table.judge(kept, facts)}
+
+
+@pytest.mark.parametrize("oracle", ORACLES, ids=lambda one: one.id)
+def test_a_question_that_a_search_cut_is_judged(oracle: Oracle) -> None:
+    """Whatever argument is missing, of any call: an oracle that fails would end its run."""
+    facts = replace(oracle.given, promised=dict.fromkeys(oracle.needs, 1))
+    steps = tuple(Step(tool=one.tool, args=dict(one.args)) for one in oracle.example)
+    for cut in cuts(steps):
+        results = [one.result for one in oracle.example][-len(cut) :]
+        asked = zip(cut, results, strict=True)
+        table.judge([Exchange(step.tool, step.args, result) for step, result in asked], facts)
+
+
+@pytest.mark.parametrize("missing", ["body", "body_type"])
+def test_a_form_without_a_part_of_it_is_judged(missing: str) -> None:
+    form = {"url": "{site}/login", "method": "POST", "body": "name=moss", "body_type": FORM}
+    other = {key: value for key, value in form.items() if key != missing}
+    calls = [Exchange("qa_fetch", args, {"status": 200, "text": ""}) for args in (form, other)]
+    assert table.judge(calls, Facts()) == ()
 
 
 def test_the_ids_of_oracles_differ() -> None:

@@ -30,6 +30,10 @@ def test_a_good_page_is_silent() -> None:
     ("markup", "rules"),
     [
         ("<html><title>x</title></html>", ("html-lang",)),
+        ("<html><body><main></main><script type=module src=/a.js></script>", ()),
+        ("<html><noscript>Switch scripts on</noscript><script src=/a.js></script>", ()),
+        ("<html><body><h1>Moss</h1><script src=/a.js></script>", ("html-lang", "title")),
+        ("<html><body><main></main><script>moss()</script>", ("html-lang", "title")),
         ("<html lang='en'></html>", ("title",)),
         ("<html lang='en'><svg><title>icon</title></svg></html>", ("title",)),
         ("<img src=x>", ("image-alt",)),

@@ -53,6 +53,15 @@ def test_a_guide() -> None:
         ("<urlset><url><loc> http://h/a </loc></url></urlset>", ("http://h/a",), set()),
         ('{"next": "/page/2", "icon": "http://h/i.png", "is": "a/b"}', (), {"/page/2", "http://h/i.png"}),
         ("a[0](b);\n//# sourceMappingURL=a.js.map", (), {"a.js.map"}),
+        ("a(`${t.base}/edit?configuration=${e.name}`)", (), {"/edit?configuration={name}"}),
+        (
+            "open(`./logs/${x}/${y[0]}?raw=1`);b(`component/${e}`)",
+            (),
+            {"./logs/{x}/{y}?raw=1", "component/{e}"},
+        ),
+        ("a(`${e}/${t}`,`x ${e}/y`,`/moss`,`/a b/${e}`)", (), {"/moss"}),
+        ('a.replace(/"/g,A="&quot;").replace(/</g,"-->");b("/><br>","/<")', (), set()),
+        ("import a from './c.f3.js';x('/file=',\"/a,b\")", (), {"./c.f3.js", "/file=", "/a,b"}),
         ("and/or 1/2 [x](javascript:a.b) [y](mailto:a@b.c) [z](#here.x)", (), set()),
     ],
 )

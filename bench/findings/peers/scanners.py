@@ -34,16 +34,19 @@ class Schemathesis:
     """Property tests from the OpenAPI description of a platform."""
 
     calls: int
+    description: str = "/openapi.json"
     program = VENV / "bin" / "schemathesis"
 
     async def observe(self, folder: Path, stand: Stand) -> FinderOutcome:
+        return await self.scan(folder, stand.data["web"]["site"])
+
+    async def scan(self, folder: Path, site: str) -> FinderOutcome:
         """Run it with about as many requests as the fleet made."""
         folder.mkdir(parents=True, exist_ok=True)
-        site = stand.data["web"]["site"]
         words = [
             str(self.program),
             "run",
-            f"{site}/openapi.json",
+            f"{site}{self.description}",
             "--max-examples",
             str(max(5, self.calls // 30)),
         ]
@@ -56,13 +59,15 @@ class Schemathesis:
 class Wapiti:
     """A black-box scanner of web applications."""
 
-    calls: int
     program = VENV / "bin" / "wapiti"
 
     async def observe(self, folder: Path, stand: Stand) -> FinderOutcome:
+        return await self.scan(folder, stand.data["web"]["site"])
+
+    async def scan(self, folder: Path, site: str) -> FinderOutcome:
         """Scan the site for a bounded time."""
         folder.mkdir(parents=True, exist_ok=True)
-        site, report = stand.data["web"]["site"], folder / "report.json"
+        report = folder / "report.json"
         words = [str(self.program), "-u", f"{site}/", "-f", "json", "-o", str(report), "--flush-session"]
         words += [
             "--max-scan-time",

@@ -139,7 +139,8 @@ async def mcp_server(visitor: Visitor, url: str, absent: bytes | None) -> str:
     if _wants_token(heard):
         return MCP_CLOSED
     known = heard.status in (400, 405, 406) or b'"jsonrpc"' in heard.body
-    if not heard.whole or not known or heard.body == absent or "html" in heard.type:
+    page = "html" in heard.type and b"<" in heard.body  # frameworks call any sentence HTML
+    if not heard.whole or not known or heard.body == absent or page:
         return ""
     answer = await _asked(visitor, url, "initialize", _MCP_START)
     if _wants_token(answer):

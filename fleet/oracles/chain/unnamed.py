@@ -212,11 +212,9 @@ def constant_exceeded(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obser
     small = refused = -1
     for at, exchange in enumerate(seen[:-1]):
         call = of(exchange)
-        if call is None or (call.selector, call.sender, call.args[:-1]) != (
-            last.selector,
-            last.sender,
-            last.args[:-1],
-        ):
+        if call is None or not call.args:
+            continue
+        if (call.selector, call.sender, call.args[:-1]) != (last.selector, last.sender, last.args[:-1]):
             continue
         if call.succeeded and _size(call.args[-1]) <= limit // 2:
             small = at

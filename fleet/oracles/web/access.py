@@ -29,7 +29,11 @@ PASSWORDS = (
 """The first of every published list of default passwords (CWE-1392)."""
 FROM_HERE = ("x-real-ip", "x-client-ip", "client-ip", "true-client-ip")
 """Headers by which a proxy says who asks, but for `x-forwarded-for`, which is ours."""
+QUERIES = ("raw", "raw??", "import&raw??", "url&inline")
+"""By which development servers and viewers serve a file in another way, often by another check."""
 _LOGS_IN = re.compile(r"(?i)type=.?password|log ?in|sign ?in")
+_ENTRY = re.compile(r"(?i)/[\w.-]{0,12}(?:log[-_]?in|sign[-_]?in|logon)[\w.-]{0,12}/?(?:[?#]|\Z)")
+"""Of an address, a page that logs in."""
 USER = re.compile(r"(?i)user|login|e-?mail|account|name")
 PASSWORD = re.compile(r"(?i)pass|pwd")
 oracle = partial(Oracle, judges=("page",), surface="security")
@@ -50,10 +54,10 @@ _WALL = (_get("/", 200, "welcome"), _get("/keys", 403))
     control=(*_WALL, _get(f"//{MISSING}", 200, "fern: 7"), _get("//keys", 200, "fern: 7")),
 )
 def refusal_bypassed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
-    """A page that is refused, and served for the same path in other letters or behind a header, where a page
-    that is not there is not served in that way, and the site's first page is another."""
+    """A page that is refused, and served for the same path in other letters, with a query or behind a header,
+    where a page that is not there is not served in that way, and the site's first page is another."""
     last = seen[-1]
-    plain = next((one for one in seen[:-1] if one.result.get("status") in REFUSED and _plain(one)), None)
+    plain = next((one for one in seen[:-1] if walled(one.result) and _plain(one)), None)
     text = str(last.result.get("text", "")).strip()
     if plain is None or last.result.get("status") != 200 or not text or _LOGS_IN.search(text):
         return
@@ -63,9 +67,16 @@ def refusal_bypassed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
     if not how or control is None or control.result.get("status") == 200 or same:
         return
     led = (seen.index(plain), seen.index(control))
-    title = f"{plain.asked} answers {plain.result['status']}, and is served {how}"
+    sends = " to a log-in" if plain.result.get("status") not in REFUSED else ""
+    title = f"{plain.asked} answers {plain.result['status']}{sends}, and is served {how}"
     key = f"refusal-bypassed {host(plain.args)} {how.replace(page, '…')}"
     yield observed(title, key, "status", led=led, where={"route": family(plain.args)})
+
+
+def walled(result: Mapping[str, Any]) -> bool:
+    """Whether a page is kept from who did not log in: refused, or a redirect to a log-in."""
+    status, to = result.get("status"), str(result.get("location", ""))
+    return status in REFUSED or (status in (302, 303, 307) and bool(_ENTRY.search(to)))
 
 
 def _plain(call: Exchange) -> bool:
@@ -74,10 +85,12 @@ def _plain(call: Exchange) -> bool:
 
 def _respelled(page: str, args: Mapping[str, Any]) -> str:
     """How a call asks for that path in another way, in words; "" if it asks for another one, or as usual."""
-    path, headers = urlsplit(str(args.get("url", ""))).path, list(args.get("headers", {}))
+    (_, _, path, query, _), headers = urlsplit(str(args.get("url", ""))), list(args.get("headers", {}))
     if set(args) == {"url", "headers"} and len(headers) == 1:
         return f"with the header {headers[0]}" if headers[0] in FROM_HERE and path == page else ""
-    if set(args) != {"url"} or path == page:
+    if set(args) == {"url"} and path == page:
+        return f"with the query {query}" if query in QUERIES else ""
+    if set(args) != {"url"}:
         return ""
     return f"as {path_of(path)}" if _folded(path) == _folded(page) else ""
 
@@ -108,8 +121,8 @@ def _twin(page: str, last: Exchange, before: Sequence[Exchange]) -> Exchange | N
 def missing(page: str, args: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a call that spells a page in some way, for one that is not there in its place; a page
     may be spelled in letters of another case, or encoded."""
-    name, url = page.rpartition("/")[2], str(args["url"])
-    for one in (name, name.upper(), encoded_first(name)):
+    name, url = page.rstrip("/").rpartition("/")[2], str(args.get("url", ""))
+    for one in (name, name.upper(), encoded_first(name)) if name else ():
         before, found, behind = url.rpartition(one)
         if found:
             return {**args, "url": before + MISSING + behind}

@@ -134,7 +134,9 @@ def inputs(args: Mapping[str, Any]) -> dict[Place, str]:
         name, _, text = pair.partition("=")
         found["parameter", unquote_plus(name)] = unquote_plus(text)
     form = args.get("body_type") == FORM
-    found |= {("field", name): text for name, text in parse_qsl(args["body"], True)} if form else {}
+    found |= (
+        {("field", name): text for name, text in parse_qsl(str(args.get("body", "")), True)} if form else {}
+    )
     for name, value in args.items():
         if name == "url" or name in _UNSENT or (form and name == "body"):
             continue

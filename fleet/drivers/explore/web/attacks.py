@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.listened import asking, heard
 from fleet.drivers.explore.web.points import Point
-from fleet.oracles.web.access import FROM_HERE, PASSWORDS, basic, encoded_first, missing, path_of
+from fleet.oracles.web.access import FROM_HERE, PASSWORDS, QUERIES, basic, encoded_first, missing, path_of
 from fleet.oracles.web.variations import FORM
 from fleet.personas.model import Step
 
@@ -96,13 +96,15 @@ def below(folder: Point, chance: Random, *, root: bool) -> Iterator[Question]:
 
 
 def respelled(url: str, first: str) -> Iterator[Question]:
-    """A page that is refused, asked for as other servers would read its path, and with what a proxy says of a
-    caller; before each the same for a page that is not there. `first` is the first page of its host."""
+    """A page that is refused, asked for as other servers would read its path, with queries that choose how a
+    file is served, and with what a proxy says of a caller; before each the same for a page that is not there.
+    `first` is the first page of its host."""
     path = path_of(url)
     before, name = url[: -len(path)], path.rpartition("/")[2]
     folder = path[: -len(name)] if name else path
     ways = [f"/{path}", f"{folder}./{name}", f"{path}/", f"{path};x=1", f"/qa/..{path}", f"/qa/..;{path}"]
     ways += [f"{folder}{encoded_first(name)}", f"{folder}{name.upper()}", f"{path}.json", f"{path}/."]
+    ways += [f"{path}?{query}" for query in QUERIES]
     sent: list[dict[str, Any]] = [{"url": before + way} for way in ways]
     sent += [{"url": url, "headers": {header: "127.0.0.1"}} for header in FROM_HERE]
     controls = [{"url": first}, {"url": url}]

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from fleet.drivers.explore.pages import HASH, NUMBER, body_template, short_hash
+from fleet.oracles.web.access import path_of
 
 MAX_PAGES = 600
 """Pages known, those not yet read included."""
@@ -40,6 +41,15 @@ _FACT = re.compile(
 _ASSET = re.compile(
     r"\.(?:png|jpe?g|gif|ico|svg|webp|css|woff2?|ttf|mp4|wasm|pdf|zip|gz|tgz|bz2|xz|zst|7z|rar|tar)$", re.I
 )
+
+
+_STATIC = re.compile(r"\.(?:m?js|map)$", re.I)
+
+
+def static(url: str) -> bool:
+    """Whether a URL names a file that servers send as it is: an image, a style, a script and the like."""
+    path = url.partition("?")[0]
+    return bool(_ASSET.search(path) or _STATIC.search(path))
 
 
 @dataclass(slots=True)
@@ -133,7 +143,8 @@ class Frontier:
             return False
         before = (page.status, page.kind, page.body)
         page.status, page.kind = status, _type(result)
-        page.body, routes = body_template(result, ()), result.get("routes")
+        path = path_of(url)
+        page.body, routes = body_template(result, (path, unquote(path))), result.get("routes")
         stated = {found.lower() for found in _FACT.findall(str(result.get("text", "")))}
         page.facts = len(stated) + (3 if isinstance(routes, list | tuple) and routes else 0)
         page.sha = str(result.get("sha256", ""))[:16]

@@ -129,6 +129,12 @@ class Inputs:
             one.fresh = self.round > 0
             self.all[key] = one
 
+    def drop(self, url: str) -> None:
+        """Forget the parameters that a link or a script gave a URL that leads nowhere."""
+        for key, one in list(self.all.items()):
+            if one.point and one.url == url and one.good and one.point.kind == "query":
+                del self.all[key]
+
     def again(self, template: str) -> None:
         """Ask all inputs of a template again: its page changed."""
         for one in self.all.values():

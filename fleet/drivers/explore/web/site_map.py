@@ -19,20 +19,24 @@ from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.pages import body_template
 from fleet.drivers.explore.port import Results
 from fleet.drivers.explore.state_changes import ends_or_spends
-from fleet.drivers.explore.web.frontier import Frontier, Page
+from fleet.drivers.explore.web.frontier import Frontier, Page, static
 from fleet.drivers.explore.web.inputs import HEADERS, BodyField, FormField, Guess, Inputs, parsed
 from fleet.drivers.explore.web.points import Kind, Point
 from fleet.oracles.web import access
-from fleet.oracles.web.access import PASSWORD, REFUSED, USER
+from fleet.oracles.web.access import PASSWORD, USER, path_of, walled
 from fleet.oracles.web.variations import FORM
 
 MISSING = f"/{access.MISSING}"
 """A page that no platform has: what a site answers for every page that is not there."""
+FOLDERS = ("/static", "/assets", "/public", "/files", "/media", "/uploads")
+"""Where servers have files that nothing links to: looked below if a missing file there is told in another way
+than a missing page."""
 COMMON = (
     *("/", MISSING, "/robots.txt", "/sitemap.xml", "/llms.txt", "/skill.md", "/openapi.json"),
     *("/.well-known/security.txt", "/.well-known/ai-plugin.json", "/.well-known/openid-configuration"),
     *("/swagger.json", "/status", "/health", "/api", "/api/status", "/docs", "/settings", "/login"),
     *("/admin", "/debug", "/metrics", "/.env", "/.git/config"),
+    *(folder + MISSING for folder in FOLDERS),
 )
 """Places where platforms have pages that nothing links to."""
 MAX_ROUTES = 200
@@ -126,6 +130,11 @@ class SiteMap:
         if page is None or page.status <= 0:
             return
         self._locked(page, result)
+        if self._nowhere(url):
+            self.inputs.drop(url)
+            return
+        if page.status < 400:
+            self._folder(url.partition("?")[0])
         if not page.asset:
             self.known.learn("", str(result.get("text", ""))[:8_000])
         for link in strings_of(result.get("links")):
@@ -138,21 +147,43 @@ class SiteMap:
         forms = result.get("forms")
         for form in forms[:20] if isinstance(forms, list) else ():
             self._form(form, url)
-        missing = self.frontier.pages.get(page.url.partition("}")[0] + "}" + MISSING)
-        absent = missing is not None and (missing.status, missing.body) == (page.status, page.body)
-        if page.status < 400 and not absent:
+        self._answers(page, result)
+
+    def _answers(self, page: Page, result: Mapping[str, Any]) -> None:
+        """A page that is there has inputs that nothing names; so has what stands below its folder."""
+        url, absent = page.url, self._absent(page)
+        if page.status < 400 and not absent and not static(url):
             self.inputs.page(url, self.path(url))
             links = (link.partition("?")[0] for link in strings_of(result.get("links")))
             html = page.kind.startswith("text/html") or not page.kind  # without a type a browser looks itself
             if html and any(link.endswith((".js", ".mjs")) for link in links):
                 self.scripted.add(url)
+        if self._missing(page) and not absent and path_of(url).removesuffix(MISSING) in FOLDERS:
+            self._below(url.removesuffix(MISSING[1:]))
         for place in self.urls.places:  # files may be there though the first page is not
             if url.startswith(f"{place}/"):
                 self._below(f"{place}/")
 
+    def _absent(self, page: Page) -> bool:
+        """Whether it answers as a page that is not there."""
+        missing = self._missing(page)
+        return missing is not None and (missing.status, missing.body) == (page.status, page.body)
+
+    def _missing(self, page: Page) -> Page | None:
+        """The page of its host that is not there, once it was read."""
+        missing = self.frontier.pages.get(page.url.partition("}")[0] + "}" + MISSING)
+        return missing if missing is not None and missing.status > 0 else None
+
+    def _nowhere(self, url: str) -> bool:
+        """Whether a URL was asked and leads nowhere: it has no inputs, and says nothing new. A host's first
+        page does, whatever it is, and so does the page that is not there."""
+        page = self.frontier.pages.get(url)
+        told = page is not None and page.status > 0 and path_of(url) not in ("", "/", MISSING)
+        return told and page is not None and self._absent(page)
+
     def _locked(self, page: Page, result: Mapping[str, Any]) -> None:
-        """A page that is refused."""
-        if page.status in REFUSED and "?" not in page.url and not page.asset:
+        """A page that is refused, or that leads to a log-in."""
+        if walled(result) and "?" not in page.url and not page.asset:
             asks = str(dict(result.get("headers", {})).get("www-authenticate", ""))
             self.locked.setdefault(page.url, asks.lower().startswith("basic"))
 
@@ -178,13 +209,16 @@ class SiteMap:
                 self.frontier.found(url, start=True)
 
     def _link(self, link: str, page: Page, *, followed: bool) -> None:
+        base = page.url
+        if not followed and static(base) and not static(link):  # a script's requests are those of its page
+            base = f"{base[: -len(path_of(base))]}/"
         if not followed and holes(link):  # a route without a method: a page may be there
             for way in filled(link, self.known, 1):
-                url = self.urls.spelled(way.link, page.url, faces=False)
+                url = self.urls.spelled(way.link, base, faces=False)
                 self.frontier.found(url)
                 self.points(url, way.inputs, good=False)
             return
-        if not (url := self.urls.spelled(link, page.url)):
+        if not (url := self.urls.spelled(link, base)):
             return
         self.frontier.found(url, page.url if followed else "")
         if url not in self.frontier.pages:
@@ -192,12 +226,12 @@ class SiteMap:
         self.known.learn(url)
         if url.startswith("{face:"):
             self.known.name(url[6:].partition("}")[0])
-        pairs = parse_qsl(url.partition("?")[2], keep_blank_values=True)
-        self.points(url, tuple(("query", name, value) for name, value in pairs), good=True)
         parts = urlsplit(url).path.split("/")
         named = ((at - len(parts), part.partition("=")[2]) for at, part in enumerate(parts) if "=" in part)
         self.points(url, tuple(("path", str(at), unquote(value) or "moss") for at, value in named), good=True)
-        self._folder(url.partition("?")[0])
+        pairs = parse_qsl(url.partition("?")[2], keep_blank_values=True)
+        if not self._nowhere(url):
+            self.points(url, tuple(("query", name, value) for name, value in pairs), good=True)
 
     def _folder(self, url: str) -> None:
         """A file in a folder: the folder is a page as well, and the first file's name is an input."""
@@ -207,7 +241,8 @@ class SiteMap:
         self.folders.add(folder)
         self.frontier.found(f"{folder}/")
         self._below(f"{folder}/")
-        self.points(url, (("path", "-1", file),), good=True)
+        if not static(url):
+            self.points(url, (("path", "-1", file),), good=True)
 
     def _below(self, folder: str) -> None:
         """What stands below a folder is an input."""
@@ -287,6 +322,8 @@ class SiteMap:
         """Learn the inputs of a URL; `good`: it answers to these values."""
         template = self.path(url)
         segments = len(urlsplit(url).path.split("/"))  # as a point counts them
+        if static(url):  # a query only names its version
+            places = tuple(one for one in places if one[0] == "path")
         for kind, name, value in places[:MAX_PARAMETERS] if url else ():
             made: Kind = "path" if kind == "path" else "query"
             at = str(segments + int(name)) if made == "path" else name
