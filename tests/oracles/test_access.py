@@ -49,6 +49,7 @@ def kinds(calls: list[Exchange]) -> list[str]:
         ("{site}/keys.json", "is served as /keys.json"),
         ("{site}/keys?import&raw??", "is served with the query import&raw??"),
         ("x-real-ip: 127.0.0.1 {site}/keys", "is served with the header x-real-ip"),
+        ("x-remote-user: admin {site}/keys", "is served with the header x-remote-user"),
     ],
 )
 def test_a_refused_page_that_is_served_in_another_spelling_is_seen(served: str, said: str) -> None:

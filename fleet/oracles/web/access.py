@@ -27,8 +27,12 @@ PASSWORDS = (
     ("user", "user"),
 )
 """The first of every published list of default passwords (CWE-1392)."""
-FROM_HERE = ("x-real-ip", "x-client-ip", "client-ip", "true-client-ip")
-"""Headers by which a proxy says who asks, but for `x-forwarded-for`, which is ours."""
+BY_A_PROXY = {
+    **dict.fromkeys(("x-real-ip", "x-client-ip", "client-ip", "true-client-ip"), "127.0.0.1"),
+    **dict.fromkeys(("remote-user", "x-remote-user", "x-forwarded-user", "x-webauth-user"), "admin"),
+    **dict.fromkeys(("x-auth-request-user", "x-authenticated-user"), "admin"),
+}
+"""By which a proxy says from where, and as whom, one asks (CWE-290); `x-forwarded-for` is ours."""
 QUERIES = ("raw", "raw??", "import&raw??", "url&inline")
 """By which development servers and viewers serve a file in another way, often by another check."""
 _LOGS_IN = re.compile(r"(?i)type=.?password|log ?in|sign ?in")
@@ -87,7 +91,7 @@ def _respelled(page: str, args: Mapping[str, Any]) -> str:
     """How a call asks for that path in another way, in words; "" if it asks for another one, or as usual."""
     (_, _, path, query, _), headers = urlsplit(str(args.get("url", ""))), list(args.get("headers", {}))
     if set(args) == {"url", "headers"} and len(headers) == 1:
-        return f"with the header {headers[0]}" if headers[0] in FROM_HERE and path == page else ""
+        return f"with the header {headers[0]}" if headers[0] in BY_A_PROXY and path == page else ""
     if set(args) == {"url"} and path == page:
         return f"with the query {query}" if query in QUERIES else ""
     if set(args) != {"url"}:

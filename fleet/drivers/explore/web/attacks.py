@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.listened import asking, heard
 from fleet.drivers.explore.web.points import Point
-from fleet.oracles.web.access import FROM_HERE, PASSWORDS, QUERIES, basic, encoded_first, missing, path_of
+from fleet.oracles.web.access import BY_A_PROXY, PASSWORDS, QUERIES, basic, encoded_first, missing, path_of
 from fleet.oracles.web.variations import FORM
 from fleet.personas.model import Step
 
@@ -106,7 +106,7 @@ def respelled(url: str, first: str) -> Iterator[Question]:
     ways += [f"{folder}{encoded_first(name)}", f"{folder}{name.upper()}", f"{path}.json", f"{path}/."]
     ways += [f"{path}?{query}" for query in QUERIES]
     sent: list[dict[str, Any]] = [{"url": before + way} for way in ways]
-    sent += [{"url": url, "headers": {header: "127.0.0.1"}} for header in FROM_HERE]
+    sent += [{"url": url, "headers": {header: said}} for header, said in BY_A_PROXY.items()]
     controls = [{"url": first}, {"url": url}]
     for at in range(0, len(sent) if name else 0, 4):
         pairs = [each for one in sent[at : at + 4] for each in (missing(url, one), one)]
