@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html import unescape
+from itertools import islice
 from typing import TypeVar
 from urllib.parse import urljoin, urlsplit
 
@@ -50,6 +51,11 @@ _TEMPLATE = (
     r"((?:\.{0,2}/|[a-z][\w-]{1,30}/)(?:[\w./?=&:~-]|\$\{[^{}`]{1,60}\}){1,200})`"
 )
 """A path that a script puts together, with or without a base before it: one with holes."""
+_JOINED = (
+    r"[\"']((?:\.{0,2}/|[a-z][\w-]{1,30}/)[\w./?=&:~-]{0,100}[/=]|[a-z][\w-]{1,30}/)[\"']\s?(?:\+|\.concat\()"
+)
+"""The same by a text that something is added to."""
+MAX_JOINED = 12
 _HOLE = r"\$\{[^}]{0,80}?([A-Za-z_]{1,30})[\W\d]{0,6}\}"
 _NAMED = r"<[A-Za-z_][^<>]{0,40}>|\{[A-Za-z_][^{}]{0,40}\}"
 _NO_PATH = r"^/[dgimsuvy]{0,7}[,;)]|[<>{}|^]"
@@ -105,6 +111,8 @@ def _paths(text: str) -> Iterator[str]:
     """What stands in a text, and what a script puts together, with `{name}` for each hole."""
     made = (re.sub(_HOLE, r"{\1}", hit[1]) for hit in re.finditer(_TEMPLATE, text) if "${" in hit[1])
     yield from (one for one in made if re.search(r"[a-z]", re.sub(_NAMED, "", one)) and _is_path(one))
+    joined = (f"{hit[1]}{{value}}" for hit in re.finditer(_JOINED, text))
+    yield from islice(filter(_is_path, joined), MAX_JOINED)
     for each in _PATHS:
         found = (hit[1] for hit in re.finditer(each, text, re.MULTILINE))
         yield from (one for one in found if "${" not in one and _is_path(one))

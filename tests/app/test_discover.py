@@ -271,6 +271,20 @@ async def test_only_a_place_that_refuses_get_is_posted_to_and_an_mcp_server_is_f
         ]
 
 
+@pytest.mark.parametrize("session", ["a1", ""])
+async def test_no_session_of_an_mcp_server_is_left_behind(session: str) -> None:
+    said = {"jsonrpc": "2.0", "id": 1, "result": MCP}
+    begun = json_answer(200, said, *([f"mcp-session-id: {session}"] if session else []))
+    refused = http_answer(405, b"")
+    async with Server(
+        lambda got: HOME if got.path != "/mcp" else begun if got.method == "POST" else refused
+    ) as server:
+        (one,) = (await found(server.url)).sites
+        assert [doc.role for doc in one.documents] == ["mcp"]
+        ended = [got.headers.get("mcp-session-id") for got in server.got if got.method == "DELETE"]
+        assert ended == [session] * bool(session)
+
+
 @pytest.mark.parametrize(
     ("refused", "posted"), [(b"Invalid or missing session ID", True), (b"<h1>Bad request</h1>", False)]
 )

@@ -59,6 +59,11 @@ def test_a_guide() -> None:
             (),
             {"./logs/{x}/{y}?raw=1", "component/{e}"},
         ),
+        (
+            'f("component/".concat(e,"/").concat(t));g("./edit?of="+x)',
+            (),
+            {"component/{value}", "./edit?of={value}", "./edit?of=", "/"},
+        ),
         ("a(`${e}/${t}`,`x ${e}/y`,`/moss`,`/a b/${e}`)", (), {"/moss"}),
         ('a.replace(/"/g,A="&quot;").replace(/</g,"-->");b("/><br>","/<")', (), set()),
         ("import a from './c.f3.js';x('/file=',\"/a,b\")", (), {"./c.f3.js", "/file=", "/a,b"}),

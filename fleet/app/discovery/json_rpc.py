@@ -145,6 +145,9 @@ async def mcp_server(visitor: Visitor, url: str, absent: bytes | None) -> str:
     answer = await _asked(visitor, url, "initialize", _MCP_START)
     if _wants_token(answer):
         return MCP_CLOSED
+    if session := answer.headers.get("mcp-session-id") if answer else None:  # some serve one at a time
+        with suppress(Unanswered):
+            await visitor.ask("DELETE", url, more={"mcp-session-id": session})
     result = _result(answer)
     version = result.get("protocolVersion") if isinstance(result, dict) else None
     if not isinstance(version, str):  # it may speak the wire without sessions alone
