@@ -40,6 +40,8 @@ WHAT = (
     "what a search keeps between rounds",
     "what a jail may reach",
     "what a jail may ask the node",
+    "what a call may do at worst",
+    "what a run asks a person",
     "what a page in the browser shows",
     "when a folder is removed",
 )

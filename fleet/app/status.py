@@ -24,6 +24,7 @@ from fleet.gate import dial
 from fleet.gate.budget import Unit, day_limits
 from fleet.gate.stop import stopped
 from fleet.jail.battery.record import outdated, read_record
+from fleet.runs.call.questions import is_open, question_rows, questions
 from fleet.runs.desk.exit_codes import LEFT, MODEL_ENDED, UNDECIDED, UNEXPLORED
 from fleet.service.lost_daemon import events_newest_first, in_words, lost_daemon
 from fleet.service.snapshot import UNKNOWN, JournalSnapshot, PersonaSummary
@@ -55,6 +56,8 @@ LAST_RUN = {"undecided": UNDECIDED, "unexplored": UNEXPLORED, "left": LEFT, "mod
 """Fields that the last run of each persona fills, and the prefix of their keys in the journal."""
 ON_THEIR_WAY = {"proving": proving, "unproven": unproven}
 """Fields for what was seen and is not on the list, and what fills them."""
+QUESTION = ("ident", "run", "persona", "trigger", "what", "level", "asked", "until")
+"""What a status says of a question."""
 NO_JOURNAL: Mapping[str, Any] = {
     "reachable": asdict(UNKNOWN),
     "waiting": {},
@@ -73,6 +76,7 @@ NO_JOURNAL: Mapping[str, Any] = {
             "missing",
             "failing",
             "lost",
+            "questions",
             *ON_THEIR_WAY,
             *LAST_RUN,
         )
@@ -131,6 +135,9 @@ async def gather(
             )
             data |= await _of_journal(journal, snapshot, since, {one.name for one in personas})
             data |= await _on_their_way(journal, config.platform, document)
+            now = datetime.now(UTC)
+            asked = question_rows([one for one in await questions(journal) if is_open(one, now)], now)
+            data["questions"] = [{key: one[key] for key in QUESTION} for one in asked]
             data["lost"] = await _lost(folder, journal, daemon, since)
     data["personas"]["failing"] = data.pop("failing")
     if live:

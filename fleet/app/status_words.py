@@ -99,6 +99,11 @@ def wrong(data: Mapping[str, Any]) -> list[str]:
         *([f"fence: {data['fence']}"] if data["fence"] else ()),
         *([f"degraded: {data['degraded']}"] if data["degraded"] else ()),
         *(
+            f"question: run {one['run']} waits for a person until {minute(one['until'])}"
+            f" ({one['trigger']}): {one['what']}; fleet runs answer {one['ident']} approve|deny --reason …"
+            for one in data["questions"]
+        ),
+        *(
             f"daemon lost: {one['why']}{'' if one['at'] or data['daemon'] else '; `fleet up` starts it'}"
             for one in data["lost"]
         ),

@@ -14,6 +14,7 @@ from typing import Any, get_args, get_type_hints
 
 from fleet.drivers.expect import FUNCTIONS, MACROS
 from fleet.drivers.expect_shapes import one_of, shape_of
+from fleet.gate.impact import REVIEWED, TECHNIQUES
 from fleet.gate.rules import LOWEST
 from fleet.personas.placeholders import PLACEHOLDERS
 from sandbox.chain.contract import VIEWS
@@ -114,11 +115,32 @@ def markdown() -> str:
             lines += ["Needs of a platform: " + ", ".join(f"`{need}`" for need in one["needs"]) + ".", ""]
         lines += ["```toml", one["example"], "```", "", *_table("argument", one["args"]), ""]
         lines += _table("result field", one["result"])
+    lines += ["", *_impacts()]
     for title, rows in words().items():
         lines += ["", f"## {title.capitalize()}", ""]
         form = "`{{{}}}`" if title == "placeholders" else "`{}`"
         lines += [f"- {form.format(name)}: {text}" for name, text in rows.items()]
     return "\n".join([*lines, ""])
+
+
+def _impacts() -> list[str]:
+    """The classes of impact of everything that a call can be."""
+    lines = [
+        "## Impact",
+        "",
+        f"What each call may do at worst, as last reviewed on {REVIEWED}; a call without a row is refused."
+        " What is left of confidentiality, integrity and availability: 10 is all, 0 nothing; the lowest"
+        " decides the level, and a profile says from which level on a person is asked first"
+        " (`[escalation] impact`). In production an act counts one less in each, on a critical host"
+        " everything two less.",
+        "",
+        "| technique | level | C | I | A | mean | what it is | undone |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for one in TECHNIQUES.values():
+        scores = " | ".join(map(str, one.scores))
+        lines.append(f"| `{one.name}` | {one.level} | {scores} | {one.weighted} | {one.why} | {one.undone} |")
+    return lines
 
 
 def _table(head: str, rows: list[dict[str, Any]]) -> list[str]:

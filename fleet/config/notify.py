@@ -26,6 +26,7 @@ NoticeEvent = Literal[
     "fence",
     "schedule",
     "credential",
+    "question",
 ]
 EVENTS: tuple[NoticeEvent, ...] = get_args(NoticeEvent)
 SECRETS: Mapping[str, str] = {"urls_file": "notify", "secret_file": "notify-webhook"}

@@ -23,6 +23,7 @@ from fleet.config.agents import AgentName, AgentSection
 from fleet.config.authorisation import AuthorisationSection
 from fleet.config.compiler import CompilerSection
 from fleet.config.erc8004 import Erc8004Section
+from fleet.config.escalation import EscalationSection
 from fleet.config.never_hosts import everybodys
 from fleet.config.ranges import METADATA, METADATA_NAMES, AddressRanges
 from fleet.config.scope import HostCare, HostSection, ScheduleSection
@@ -353,6 +354,8 @@ class Platform(Section):
     """How much hangs on a host, as `[hosts."api.example.org"]`; `*.` and a host are all names below it."""
     post: PostSection = PostSection()
     """What a person releases before it is posted."""
+    escalation: EscalationSection = EscalationSection()
+    """When a run waits for a person, and who may answer."""
     web: WebSection = WebSection()
     """Its public documents, faces and proxy."""
     mcp: McpSection = McpSection()

@@ -203,6 +203,7 @@ class ToolRequested(RunEvent):
     probe: str = ""
     tool: str
     args: dict[str, Any]
+    impact: str = ""  # level, and what is left of confidentiality, integrity and availability: "medium 8/6/7"
 
 
 class ToolResponded(RunEvent):
@@ -271,6 +272,29 @@ class InstructionSeen(RunEvent):
     place: str
     signs: tuple[str, ...]
     quote: str
+
+
+class QuestionAsked(RunEvent):
+    """The run waits for a person's answer until `until` (ISO): no call is made, and its time stands still."""
+
+    type: Literal["question.asked"] = "question.asked"
+    question: str
+    trigger: str
+    place: str
+    what: str
+    level: str
+    until: str
+
+
+class QuestionAnswered(RunEvent):
+    """What a person answered, or that nobody did."""
+
+    type: Literal["question.answered"] = "question.answered"
+    question: str
+    answer: Literal["approved", "denied", "expired"]
+    who: str
+    role: str = ""
+    why: str
 
 
 class ResourceReleased(RunEvent):
@@ -354,6 +378,8 @@ Event = Annotated[
     | FindingPosted
     | FindingRepeated
     | InstructionSeen
+    | QuestionAsked
+    | QuestionAnswered
     | ResourceReleased
     | DialDistrusted
     | Footer,

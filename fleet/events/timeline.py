@@ -25,6 +25,8 @@ from fleet.events.model import (
     OutageNoticed,
     ProbeSkipped,
     ProposalMoved,
+    QuestionAnswered,
+    QuestionAsked,
     ResourceReleased,
     ToolRequested,
     ToolResponded,
@@ -114,6 +116,11 @@ def _facts(record: Event) -> str:  # noqa: C901  one case for each event
             return (
                 f"{record.place} reads like an order to a machine ({', '.join(record.signs)}): {record.quote}"
             )
+        case QuestionAsked():
+            what = f"{record.question}, {record.trigger}"
+            return f"waits for a person until {record.until} ({what}): {record.what}"
+        case QuestionAnswered():
+            return f"question {record.question} {record.answer} by {record.who}: {record.why}"
         case ResourceReleased():
             return f"released {record.kind} {record.ref}"
         case FixStepTaken():

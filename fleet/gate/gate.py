@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fleet.clock import Clock
+from fleet.config.escalation import NEVER_BY_LEVEL
 from fleet.errors import BudgetExceeded
 from fleet.gate.budget import Ledger, Room, Unit
 from fleet.gate.dial import DIAL, DialReading, read_dial
 from fleet.gate.model import Action, Verdict
-from fleet.gate.rules import GateFacts, judge
+from fleet.gate.rules import GateFacts, judge, technique
 from fleet.gate.scope import Scope
 from fleet.gate.stop import stopped
 from sandbox.spec import Cost, Effect, ToolSpec
@@ -69,6 +70,8 @@ class Gate:
         self._times: deque[float] = deque()
         self._owed: Counter[Unit] | None = None
         self._rooms: Mapping[Unit, Room] | None = None
+        self.answers: dict[str, str] = {}
+        """What persons said, by what was asked (`Verdict.asks`): `approved`, or why not."""
 
     @asynccontextmanager
     async def together(self) -> AsyncIterator[None]:
@@ -94,11 +97,20 @@ class Gate:
         Raises what the journal raises (TryAgain, ConfigError): no record, no call.
         """
         facts = await self._facts(action)
-        verdict = judge(action, facts)
+        verdict, found = judge(action, facts), technique(action, facts)
+        if found is not None:
+            verdict = replace(verdict, level=str(found))
         if verdict.permit and facts.effect is Effect.ACT and facts.acts_at:
             # no signer will: what such an act changes is not on the chain
             verdict = await self._charge("writes", max(1, facts.cost.writes), verdict)
         return await self._charge("calls", max(1, facts.cost.calls), verdict) if verdict.permit else verdict
+
+    async def asks(self, action: Action) -> Verdict | None:
+        """The question that this call waits for, if everything else permits it; nothing is charged."""
+        if self._scope.escalation.impact == NEVER_BY_LEVEL:
+            return None
+        verdict = judge(action, await self._facts(action, counts=False))
+        return verdict if verdict.asks else None
 
     def pause(self) -> float:
         """Seconds until the rate permits one more call; 0 when it does now."""
@@ -138,13 +150,14 @@ class Gate:
     async def _spend(self, unit: Unit, amount: int) -> None:
         await self._ledger.spend(unit, self._ledger.unpaid(amount) if unit == "writes" else amount)
 
-    async def _facts(self, action: Action) -> GateFacts:
+    async def _facts(self, action: Action, *, counts: bool = True) -> GateFacts:
         rooms = self._rooms or await self._ledger.room()
         owed = self._owed or Counter[Unit]()
         spec = self._tools.get(action.tool)
         now = self._clock.monotonic()
-        self._times.append(now)
-        while self._times[0] <= now - self._rate.seconds:
+        if counts:
+            self._times.append(now)
+        while self._times and self._times[0] <= now - self._rate.seconds:
             self._times.popleft()
         recent = len(self._times)
         dial = read_dial(self._state / DIAL)
@@ -174,4 +187,5 @@ class Gate:
             deadline=self._deadline,
             closed=self._closed(),
             never=frozenset(self._never),
+            answers=self.answers,
         )

@@ -42,3 +42,5 @@ class Verdict:
     rule: str
     reason: str = ""
     ends_run: bool = False  # STOP, budget and deadline end the run; a grant or scope refusal does not
+    asks: str = ""  # what a person is asked about first, where that is the reason
+    level: str = ""  # of impact, with what is left of confidentiality, integrity and availability

@@ -10,6 +10,7 @@
     rate      too many calls in a short time
     budget    the budget of calls, writes or reports is spent
     deadline  the run's time is over
+    impact    nobody has classified it, or it waits for a person's word
 
 Pure: every fact is in `GateFacts`, gathered afresh for each decision.
 """
@@ -21,7 +22,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from fleet.chain.signing.never import NEVER
+from fleet.config.url_list import host_of
 from fleet.gate.budget import Room, Unit
+from fleet.gate.impact import Technique, technique_of
 from fleet.gate.model import Action, Rung, Verdict
 from fleet.gate.scope import Scope, is_own_name
 from sandbox.spec import URLS, Cost, Effect, Points
@@ -71,6 +74,7 @@ class GateFacts:
     deadline: float
     closed: str = ""
     never: frozenset[str] = field(default_factory=frozenset)
+    answers: Mapping[str, str] = field(default_factory=dict)
 
 
 Rule = Callable[[Action, GateFacts], Verdict | None]
@@ -226,7 +230,37 @@ def deadline(_action: Action, facts: GateFacts) -> Verdict | None:
     return _no("deadline", "the run's time is over", ends_run=True)
 
 
-RULES: tuple[Rule, ...] = (stop, schedule, dial, grant, prefix, never, scope, rate, budget, deadline)
+def technique(action: Action, facts: GateFacts) -> Technique | None:
+    """What a call is and may do at worst, where it is made; None when nobody has classified it."""
+    found = technique_of(action.tool, action.effect, action.args)
+    where = _asked_at(action, facts)
+    return found.at(facts.scope.care.at(where).criticality, action.effect) if found and where else found
+
+
+def _asked_at(action: Action, facts: GateFacts) -> str:
+    """The URL that a call asks; "" for one that asks a chain, or nothing."""
+    if called := _called_at(action, facts):
+        return called
+    pages = [name for name, points in (facts.points_at or {}).items() if points in URLS]
+    return next((str(action.args[name]) for name in pages if action.args.get(name)), "")
+
+
+def impact(action: Action, facts: GateFacts) -> Verdict | None:
+    """Last, so that a person is asked only for what everything else permits."""
+    if (found := technique(action, facts)) is None:
+        return _no("impact", f"{action.tool}: nobody has classified what this does (gate/impact.py)")
+    if not facts.scope.escalation.asks(found.level):
+        return None
+    asked = f"{found.name} at {host_of(_asked_at(action, facts)) or 'the chain'}"
+    if (said := facts.answers.get(asked, "")) == "approved":
+        return None
+    if said:
+        return _no("person", f"{asked}: {said}")
+    why = f"{asked} has the impact {found.level}: a person is asked first"
+    return Verdict(permit=False, rule="person", reason=why, asks=asked, level=found.level)
+
+
+RULES: tuple[Rule, ...] = (stop, schedule, dial, grant, prefix, never, scope, rate, budget, deadline, impact)
 
 
 def judge(action: Action, facts: GateFacts, rules: tuple[Rule, ...] = RULES) -> Verdict:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
 from fleet.config import Platform
+from fleet.config.escalation import NO_ESCALATION, EscalationSection
 from fleet.config.scope import NO_HOSTS, HostCare
 from fleet.config.url_list import NO_URLS, UrlList
 
@@ -75,6 +76,8 @@ class Scope:
     """Endpoints of MCP servers."""
     mcp_never: frozenset[str] = frozenset()
     """Tools of theirs that no rung lifts."""
+    escalation: EscalationSection = NO_ESCALATION
+    """What a person is asked before."""
 
     @classmethod
     def of(cls, platform: Platform, functions: Iterable[str]) -> Scope:
@@ -105,6 +108,7 @@ class Scope:
             agents=platform.agent_urls,
             mcp=frozenset(platform.mcp_urls),
             mcp_never=frozenset(platform.mcp.never),
+            escalation=platform.escalation,
         )
 
     def has_url(self, url: object) -> bool:

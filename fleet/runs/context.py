@@ -36,6 +36,7 @@ from fleet.personas.learned import LearnedProbes
 from fleet.personas.load import LoadedPersona
 from fleet.runs.checks import Checks
 from fleet.runs.driver_choice import DriverChoice
+from fleet.runs.run_time import RunTime
 from fleet.runs.signals import Signals
 from fleet.store.dispatch.source import Source
 from fleet.store.journal import Journal
@@ -233,6 +234,7 @@ class RunContext:
     gate: Gate
     ledger: Ledger
     stream: Stream
+    time: RunTime
 
     async def can_post(self, unit: Literal["reports", "closing"], kept: int = 0) -> bool:
         """Whether one more report of this kind fits the budgets of run and day; `kept` are left then."""

@@ -110,7 +110,7 @@ class Drive:
         if self._plans and not self.world.trial:
             await self._leftovers()
         try:
-            with anyio.move_on_after(self.budget.wall_s * DRIVING) as driving:
+            with self.runner.session.time.move_on_after(self.budget.wall_s * DRIVING) as driving:
                 if not self._only_explores(desk):
                     detail = await self._by_driver(desk)
             if driving.cancelled_caught:
@@ -141,7 +141,7 @@ class Drive:
 
     async def _leftovers(self) -> None:
         """Prove what earlier runs saw and did not prove, before anything new is asked."""
-        with anyio.move_on_after(self.budget.wall_s * SHARE):
+        with self.runner.session.time.move_on_after(self.budget.wall_s * SHARE):
             if not await adopt(self.runner, self.budget):
                 return
             try:
@@ -204,7 +204,7 @@ class Drive:
         """Run open items again, and prove what came back; RunOver when none was reached."""
         tally = RetestTally()
         try:
-            with anyio.move_on_after(self.budget.wall_s * DRIVING):
+            with self.runner.session.time.move_on_after(self.budget.wall_s * DRIVING):
                 await (retest_one if self.world.item else retest_all)(self.runner, tally)
         except RunOver as over:
             if over.outcome in PROVABLE:
@@ -276,7 +276,7 @@ class Drive:
         if not makers or not self._plans:
             return ""
         acts = self.budget.acts and read_dial(world.state / DIAL).rung.height >= Rung.EXERCISE.height
-        now = world.clock.monotonic()
+        now = self.runner.session.time.monotonic()
         context = ExplorerContext(
             platform=world.platform,
             tools=usable,
@@ -292,7 +292,7 @@ class Drive:
         driver = DriverChoice(name="explorer", drive=drive, explores=True, patience=EXPLORER_PATIENCE)
         desk.progress.change(driver)
         left = self.started + self.budget.wall_s * DRIVING - now
-        with anyio.move_on_after(max(left, 0.0)):  # the rest of the time is for proofs
+        with self.runner.session.time.move_on_after(max(left, 0.0)):  # the rest of the time is for proofs
             return await _driven(driver, desk)
         return "explorers stopped by the deadline"
 

@@ -51,6 +51,7 @@ from fleet.runs.drive import Drive, counts, with_learned
 from fleet.runs.driver_choice import PLAYBOOK, DriverChoice, choose_driver
 from fleet.runs.proof.attempt import Attempt, once
 from fleet.runs.proof.probe_runner import ProbeRunner, at_the_end
+from fleet.runs.run_time import RunTime
 from fleet.runs.settlement.left import left_there, remove_made, settle_pages
 from fleet.runs.settlement.lost_runs import take_back
 from fleet.runs.settlement.outbox import close_over_budget, report_proven
@@ -108,7 +109,8 @@ async def opened(
         mask=lambda text: world.redactor.text(clean(text, MESSAGE, newlines=True)),
         reach=world.redactor.reach,
     )
-    started = world.clock.monotonic()
+    time = RunTime(world.clock)
+    started = time.monotonic()
     persona = with_learned(world, persona)
     scope = Scope.of(world.platform, VIEWS)
     ledger = Ledger(world.journal, run, budget, world.day)
@@ -123,18 +125,18 @@ async def opened(
         tools=TOOLS,
         scope=scope,
         ledger=ledger,
-        clock=world.clock,
+        clock=time,
         deadline=started + budget.wall_s,
         never=world.never,
         distrusted=distrusted,
         closed=world.closed,
     )
     context = RunContext(
-        fleet=world, run=run, persona=persona.persona.name, gate=gate, ledger=ledger, stream=stream
+        fleet=world, run=run, persona=persona.persona.name, gate=gate, ledger=ledger, stream=stream, time=time
     )
     with ExitStack() as sinks, world.in_flight.hold(context):
         sinks.callback(sink.close)
-        wallet = Wallet(world, run, payer=ledger, deadline=started + budget.wall_s)
+        wallet = Wallet(world, run, payer=ledger, clock=time, deadline=started + budget.wall_s)
         names = [effect.ref for effect in await world.journal.effects(run, ["name"])]
         session = RunSession(
             context,
@@ -305,7 +307,7 @@ class ActiveRun:
         )
 
     def _seconds(self) -> float:
-        return round(self.world.clock.monotonic() - self.started, 3)
+        return round(self.context.time.monotonic() - self.started, 3)
 
     async def _ours(self) -> bool:
         """False once a peer has presumed this process dead: then the peer settles the run."""
@@ -317,7 +319,7 @@ class ActiveRun:
     async def _exercise(self, work: Work) -> tuple[str, str]:
         self.world.chain.signer.open_run(self.wallet.scope)
         try:
-            with anyio.fail_after(self.budget.wall_s):
+            with self.context.time.fail_after(self.budget.wall_s):
                 detail = await until_stopped(self.world.state, work, self.world.closed)
                 tidy = partial(remove_made, self.context, self.session)
                 await until_stopped(self.world.state, tidy, self.world.closed)

@@ -60,10 +60,12 @@ class Bursts:
 
 @dataclass(slots=True)
 class Signals:
-    """`work`: a run is waiting, or may start. `leftovers`: a run is unsettled, or a dead peer's."""
+    """`work`: a run is waiting, or may start. `leftovers`: a run is unsettled, or a dead peer's. `asked`: a
+    run waits for a person."""
 
     work: WakeUp = field(default_factory=WakeUp)
     leftovers: WakeUp = field(default_factory=WakeUp)
+    asked: WakeUp = field(default_factory=WakeUp)
     bursts: Bursts = field(default_factory=Bursts)
     held: str = ""
     """Why no run may start (the disk is too full), else ""."""

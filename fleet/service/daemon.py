@@ -181,6 +181,7 @@ class Daemon:
             config=world.live,
             news=self._news,
             receivers=partial(receivers_of, state=world.state),
+            asked=world.signals.asked,
         )
         with self._firing:
             async with anyio.create_task_group() as tasks:
@@ -203,6 +204,7 @@ class Daemon:
             loaded=frozenset(self.personas),
             limits={**days, FLEET: day_limits(self.world.config.budget)},
             trouble=broken or self.world.signals.held or hung,
+            second=self.world.platform.escalation.second,
             ending=self.world.platform.schedule.countdown(self.world.clock.now()),
             lost=in_words(self._lost) if self._lost else "",
         )

@@ -13,6 +13,7 @@ from typing import cast
 import anyio
 from anyio import to_thread
 
+from fleet.app.answers import answer_question as told
 from fleet.app.decided import decision_of, end_of, read_board, record
 from fleet.app.halts import record_halt
 from fleet.app.journal import open_journal
@@ -21,6 +22,7 @@ from fleet.config import load_fleet, load_platform
 from fleet.errors import FleetError, TryAgain, UsageError
 from fleet.gate.stop import resume, stop, stopped
 from fleet.runs.call.halt import Halt
+from fleet.runs.call.questions import pause_run
 from fleet.service.ingress import AskForRun
 from fleet.severity import SEVERITIES
 from fleet.store.rows import DecisionKind, DecisionRow
@@ -94,6 +96,25 @@ async def cancel(state: Path, run: str, form: Mapping[str, str]) -> None:
     async with await open_journal(state) as journal:
         if not await journal.ask_cancel(run, f"cancelled by {who()}: {reason}"):
             raise UsageError(f"run {run[:40]} is over, or is not known here", remedy="look at the runs")
+
+
+async def pause(state: Path, run: str, form: Mapping[str, str]) -> None:
+    """Pause a run before its next call. UsageError for one that is not running."""
+    if not (reason := line(form.get("reason", ""), 400)):
+        raise UsageError("a pause needs a reason", remedy="write why, for the next reader")
+    async with await open_journal(state) as journal:
+        row = await journal.run(run)
+        if row.state != "running":
+            raise UsageError(f"run {run[:40]} is not running", remedy="look at the runs")
+        await pause_run(journal, row, who(), reason, SystemClock())
+
+
+async def answer_question(state: Path, ident: str, verdict: str, form: Mapping[str, str]) -> None:
+    """Answer what a run asks. UsageError for a question that is not open, or without a reason."""
+    if verdict not in ("approve", "deny"):
+        raise UsageError(f"{verdict[:20]!r} is no answer", remedy="approve or deny")
+    why = line(form.get("reason", ""), 400)
+    await told(state, ident, approve=verdict == "approve", who=who(), why=why)
 
 
 async def start(ask: AskForRun | None, form: Mapping[str, str], **wish: str) -> str:

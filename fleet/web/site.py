@@ -176,6 +176,8 @@ class _Site:
                     ("/items/{item}/{kind}", self._decide),
                     ("/log/verify", self._verify),
                     ("/runs/{run}/cancel", self._cancel),
+                    ("/runs/{run}/pause", self._pause),
+                    ("/questions/{question}/{verdict}", self._answer),
                     ("/runs/{run}/replay", self._replay),
                     ("/personas/{persona}/start", self._start),
                 )
@@ -288,6 +290,15 @@ class _Site:
 
     async def _cancel(self, request: Request, form: dict[str, str]) -> Response:
         await actions.cancel(self._sources.state, request.path_params["run"], form)
+        return _go(form.get("back", ""))
+
+    async def _pause(self, request: Request, form: dict[str, str]) -> Response:
+        await actions.pause(self._sources.state, request.path_params["run"], form)
+        return _go(form.get("back", ""))
+
+    async def _answer(self, request: Request, form: dict[str, str]) -> Response:
+        path = request.path_params
+        await actions.answer_question(self._sources.state, path["question"], path["verdict"], form)
         return _go(form.get("back", ""))
 
     async def _replay(self, request: Request, form: dict[str, str]) -> Response:

@@ -95,6 +95,9 @@ def test_each_red_line_of_status_has_a_line() -> None:
         "degraded": "x",
         "daemon": 0,
         "at": "2026-11-21T12:00:00Z",
+        "questions": [
+            {"run": "r", "until": "2026-11-28T15:00:00Z", "trigger": "scope", "what": "x", "ident": "i"}
+        ],
         "lost": [{"why": "x", "at": "", "runs": []}],
         "proving": [
             {"why": "x", "at": "2026-11-20", "title": "t", "fingerprint": "f", "run": "1"},

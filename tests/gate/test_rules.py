@@ -168,6 +168,7 @@ CASES: list[Case] = [
     (rules.budget, "qa_report", {}, {"left": {"calls": 9, "writes": 9, "reports": 0, "closing": 1}}, False),
     (rules.deadline, "qa_fetch", {}, {"now": 20.0}, True),
     (rules.deadline, "qa_fetch", {}, {"deadline": float("nan")}, True),
+    (rules.impact, "qa_fetch", {"args": {"url": PAGE, "method": "TRACE"}}, {}, False),
 ]
 
 

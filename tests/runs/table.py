@@ -41,6 +41,7 @@ from fleet.runs.desk.desk import RunDesk
 from fleet.runs.drive import Drive
 from fleet.runs.driver_choice import PLAYBOOK, DriverChoice
 from fleet.runs.proof.probe_runner import ProbeRunner
+from fleet.runs.run_time import RunTime
 from fleet.store.rows import TRIAL, NewRun
 from sandbox.chain.contract import VIEWS
 from sandbox.spec import PROTOCOL
@@ -250,7 +251,10 @@ async def seated(
             deadline=clock.monotonic() + 60.0,
             rate=rate,
         )
-        context = RunContext(fleet=world, run=run, persona=name, gate=gate, ledger=ledger, stream=stream)
+        time = RunTime(clock)
+        context = RunContext(
+            fleet=world, run=run, persona=name, gate=gate, ledger=ledger, stream=stream, time=time
+        )
         session = RunSession(context, wallet=Wallet(world, run, payer=ledger), history={})
         runner = ProbeRunner(world, run, one, stream, session)
         drive = Drive(

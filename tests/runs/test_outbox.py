@@ -149,7 +149,13 @@ async def test_the_gravest_is_posted_first_and_a_share_of_the_reports_is_kept_fo
         await rig.journal.set_finding("r", FP, envelope=HEADER, severity="low")
         rig.log.ledger = ledger = Ledger(rig.journal, "r", replace(LOOK_ONLY, reports=reports))
         context = RunContext(
-            fleet=rig.world, run="r", persona="qa-a", gate=NOTHING, ledger=ledger, stream=NOTHING
+            fleet=rig.world,
+            run="r",
+            persona="qa-a",
+            gate=NOTHING,
+            ledger=ledger,
+            stream=NOTHING,
+            time=NOTHING,
         )
         await report_proven(context)
         assert rig.severities() == during.split()

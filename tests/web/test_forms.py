@@ -7,6 +7,7 @@ import socket
 import pytest
 
 from fleet.gate.stop import stopped
+from fleet.runs.call.questions import questions
 from fleet.store.journal import Journal
 from fleet.store.rows import DecisionRow, NewRun
 from fleet.web.session import COOKIE, TOKEN
@@ -125,6 +126,10 @@ async def test_each_decision_is_recorded_with_who_and_why_and_has_its_undo(serve
         (f"/items/{FIRST}/split", {"reason": "x"}, "no item"),
         ("/runs/run0/cancel", {"reason": "x"}, "is over"),
         ("/runs/run0/cancel", {}, "needs a reason"),
+        ("/runs/run0/pause", {}, "needs a reason"),
+        ("/runs/run0/pause", {"reason": "x"}, "is not running"),
+        ("/questions/0123456789ab/approve", {"reason": "x"}, "no open question"),
+        ("/questions/0123456789ab/maybe", {"reason": "x"}, "is no answer"),
         (f"/items/{FIRST}/undo", {"reason": "x"}, "no decision about"),
         ("/items/zz/dismiss", {"reason": "x"}, "no item"),
         ("/resume", {}, "needs a reason"),
@@ -201,6 +206,42 @@ async def test_a_run_is_cancelled_by_the_page(served: Served) -> None:
             await journal.run("live0001")
         ).cancel == f"cancelled by page@{socket.gethostname()}: the wrong build"
     assert "the wrong build" in (await served.ask("/runs/live0001")).text
+
+
+async def test_a_run_is_paused_and_let_go_on_by_the_page(served: Served) -> None:
+    run = NewRun(
+        run_id="live0002",
+        persona="qa-smoke",
+        key="k2",
+        platform="example",
+        trigger="every 1h",
+        rung="",
+        budget={},
+    )
+    async with await Journal.open(served.state / "fleet.db") as journal:
+        await journal.trigger(run)
+        await journal.claim("live0002", pid=1, pid_start=1)
+    cookie, csrf = await served.unlocked()
+    sent = {"cookie": cookie, "origin": URL}
+    assert 'action="/runs/live0002/pause"' in (await served.ask("/runs/live0002", cookie=cookie)).text
+    form = {"csrf": csrf, "reason": "an odd answer", "back": "/"}
+    assert (await served.ask("/runs/live0002/pause", "POST", form=form, **sent)).status_code == 303
+    async with await Journal.open(served.state / "fleet.db") as journal:
+        [asked] = await questions(journal)
+    who = f"page@{socket.gethostname()}"
+    assert (asked.run, asked.state, asked.what) == ("live0002", "open", f"paused by {who}: an odd answer")
+    text = (await served.ask("/", cookie=cookie)).text
+    assert f'action="/questions/{asked.ident}/approve"' in text
+    assert f'formaction="/questions/{asked.ident}/deny"' in text
+    assert f"fleet runs answer {asked.ident}" in (await served.ask("/")).text
+    to = f"/questions/{asked.ident}/approve"
+    assert (
+        await served.ask(to, "POST", form={"csrf": csrf, "reason": "all is well"}, **sent)
+    ).status_code == 303
+    async with await Journal.open(served.state / "fleet.db") as journal:
+        [said] = await questions(journal)
+    assert (said.state, said.closing.who, said.closing.why) == ("approved", who, "all is well")
+    assert "/questions/" not in (await served.ask("/", cookie=cookie)).text
 
 
 async def test_without_a_daemon_nothing_can_be_run_by_the_page(served: Served) -> None:

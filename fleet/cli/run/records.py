@@ -56,6 +56,31 @@ def _made(row: Mapping[str, Any]) -> str:
     return row["made"] or ", ".join(row["things"] or counts)
 
 
+def show_questions(rows: Sequence[Mapping[str, Any]]) -> None:
+    """A line for each question, with its answers."""
+    heads = ("question", "state", "run", "asked", "until", "impact", "what", "answers")
+    cells = (
+        [
+            row["ident"],
+            row["state"],
+            row["run"],
+            row["asked"],
+            row["until"],
+            row["level"],
+            row["what"],
+            _said(row),
+        ]
+        for row in rows
+    )
+    table(heads, cells, empty="nothing waits for a person")
+
+
+def _said(row: Mapping[str, Any]) -> str:
+    return "; ".join(
+        f"{one['who']} {'yes' if one['approve'] else 'no'}: {one['why']}" for one in row["answers"]
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class CheckedRecord:
     """What a record's chain says; `fault` is "" while it holds."""

@@ -1,4 +1,4 @@
-"""`fleet runs …`: list, show, follow, replay, cancel and prune runs; their egress and their chains."""
+"""`fleet runs …`: list, show, follow, replay, pause, cancel and prune runs; their records, what they ask."""
 
 from __future__ import annotations
 
@@ -7,22 +7,26 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import anyio
 import typer
 
+from fleet.app.answers import answer_question as told
 from fleet.app.journal import known_journal
 from fleet.app.run_records import asked_by, latest, recorded
 from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table, who
 from fleet.cli.run import records
 from fleet.cli.run.follow import tail
+from fleet.clock import SystemClock
 from fleet.config import FleetConfig, load_fleet, load_platform
 from fleet.errors import UsageError
 from fleet.events.model import TurnUsage
 from fleet.events.recorded import LOOK_S, Recording, UnknownRecord
 from fleet.events.timeline import used, words
+from fleet.runs.call.questions import pause_run, question_rows, questions
 from fleet.runs.retention import choose, look, tidy
 from fleet.runs.settlement.left import LEFT, left_there
 from fleet.store.journal import Journal
@@ -36,9 +40,16 @@ NARROW = 13
 Run = Annotated[str, typer.Argument(help="Id of a run, as shown by `fleet runs list`.")]
 
 
+class Verdict(StrEnum):
+    """What a person says."""
+
+    APPROVE = "approve"
+    DENY = "deny"
+
+
 @app.callback()
 def _group() -> None:
-    """List, show, follow, replay, cancel, prune or verify runs."""
+    """List, show, follow, replay, pause, cancel, prune or verify runs; answer what they ask."""
 
 
 @app.command("list")
@@ -207,6 +218,68 @@ def cancel(
     data = run(ask)
     words = "would be cancelled" if dry_run else "will be cancelled"
     put(data, as_json=as_json, text=lambda: print(f"run {data['run']} ({data['state']}) {words}"))
+
+
+@app.command()
+def pause(
+    run_id: Run,
+    reason: Annotated[str, typer.Option(help="Reason, recorded.")],
+    as_json: Json = False,
+) -> None:
+    """Pause a run before its next call: it keeps its place and its time until `fleet runs answer`.
+
+    Without an answer within four hours everything is stopped, as by `fleet stop`."""
+
+    async def ask() -> dict[str, Any]:
+        async with await _journal() as journal:
+            row = await journal.run(run_id)
+            if row.state != "running":
+                raise UsageError(f"run {run_id} is {row.state}: only a running one is paused")
+            ident = await pause_run(journal, row, who(), reason, SystemClock())
+            return {"run": row.run_id, "question": ident}
+
+    data = run(ask)
+    put(
+        data,
+        as_json=as_json,
+        text=lambda: print(
+            f"run {data['run']} waits: fleet runs answer {data['question']} approve --reason …"
+        ),
+    )
+
+
+@app.command("questions")
+def show_questions(
+    everything: Annotated[bool, typer.Option("--all", help="Those that are answered as well.")] = False,
+    as_json: Json = False,
+) -> None:
+    """List what runs ask a person, and wait for: what, why, and until when."""
+
+    async def look_() -> list[dict[str, Any]]:
+        async with await _journal() as journal:
+            rows = question_rows(await questions(journal), datetime.now(UTC))
+            return [row for row in rows if everything or row["state"] == "open"]
+
+    rows = run(look_)
+    put(rows, as_json=as_json, text=lambda: records.show_questions(rows))
+
+
+@app.command("answer")
+def answer(
+    question: Annotated[str, typer.Argument(help="Id of a question, as shown by `fleet runs questions`.")],
+    verdict: Annotated[Verdict, typer.Argument(help="`approve`: the run goes on; `deny`: it does not.")],
+    reason: Annotated[str, typer.Option(help="Reason, recorded.")],
+    as_json: Json = False,
+) -> None:
+    """Answer what a run asks. Denied, an act is refused; after anything else the run ends."""
+
+    async def tell() -> dict[str, Any]:
+        approve = verdict is Verdict.APPROVE
+        return asdict(await told(state(), question, approve=approve, who=who(), why=reason))
+
+    data = run(tell)
+    words_ = "waits for a second person" if data["state"] == "open" else data["state"]
+    put(data, as_json=as_json, text=lambda: print(f"question {data['ident']}: {words_}"))
 
 
 @app.command()

@@ -169,8 +169,10 @@ class QuestionRound:
 
     async def _ask(self, batch: Sequence[QuestionCall]) -> list[QuestionCall]:
         """Ask one batch; the calls to make again, each in a jail of its own."""
+        await self._session.permitted([(call.tool, call.args) for call in batch])
         sent = await self._admitted(batch)
         if not sent:
+            await self._session.escalated()
             return []
         session, started = self._session, self._session.clock.monotonic()
         calls = [(call.question, asked.args) for call, asked in sent]
@@ -181,6 +183,7 @@ class QuestionRound:
             results, whole = {}, False
         left, away = self._take(sent, results, session.clock.monotonic() - started)
         session.check_spent()
+        await session.escalated()
         if whole and results:  # it ran out of time or room: what is left was not begun
             self._waiting.extendleft(reversed(left))
             left = []

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import anyio
 
@@ -18,6 +18,7 @@ from fleet.broker.broker import EgressRecord
 from fleet.broker.egress_read import by_host, count_request
 from fleet.broker.egress_record import CallEgress, Calls, EgressLog
 from fleet.clock import Clock
+from fleet.config.escalation import Level
 from fleet.drivers.explore.notebook import Notebook
 from fleet.drivers.explore.state_changes import RULE, StateChanges
 from fleet.drivers.session import Answer, RunOver, cause_of
@@ -32,6 +33,7 @@ from fleet.gate.stop import stopped as is_stopped
 from fleet.jail.model import Egress
 from fleet.retry import SILENT_TARGET, WITHDRAWN_TARGET
 from fleet.runs.call.guest_protocol import answer, answers, attached, bad_args, batch_line, request_line
+from fleet.runs.call.persons_word import PersonsWord
 from fleet.runs.call.replies import small
 from fleet.runs.call.sightings import Sightings
 from fleet.runs.call.targets import (
@@ -125,6 +127,7 @@ class RunSession:
         self._context, self.wallet = context, wallet
         self._world = world = context.fleet
         self._run, self._gate, self._stream = context.run, context.gate, context.stream
+        self.time, self._person = context.time, PersonsWord(context)
         self._history = dict(world.platform.history) | dict(history)
         self._next_name = first_name
         self._capabilities: Capabilities | None = None
@@ -144,6 +147,7 @@ class RunSession:
         """The same by host, as they were asked for."""
         self._resumes = 0.0
         self._degraded = ""
+        self._locked_out = False
         self.breaker = CircuitBreaker(world.clock, world.patience_s)
         self.contacts = Contacts(targets_of(world.platform), world.platform.agent_urls)
         self.sightings = Sightings()
@@ -159,7 +163,7 @@ class RunSession:
 
     @property
     def clock(self) -> Clock:
-        return self._world.clock
+        return self.time
 
     def bindings(self, *, fresh_name: bool) -> Bindings:
         self.wallet.renew(_CALLER)
@@ -232,8 +236,10 @@ class RunSession:
         await self.check_ours()
         if (spec := TOOLS.get(tool)) and spec.effect in (Effect.LOOK, Effect.ACT):
             await self.resumed()
+        await self.permitted([(tool, args)])
         asked = await self.admit(await self.judge(tool, args, how))
         if isinstance(asked, Answer):
+            await self.escalated()
             return asked
         lost: JailError | None = None
         try:
@@ -245,9 +251,40 @@ class RunSession:
         if lost is not None:
             raise lost
         counted = self.count(asked, result)
+        await self.escalated()
         if not how.looks_s:
             await self.ask_control(tool, args)
         return counted
+
+    async def permitted(self, calls: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+        """Wait for a person where one paused this run, or where one of these calls needs a person's word; the
+        gate judges each by the answers. RunOver when that ends the run."""
+        await self._person.pauses()
+        for tool, args in calls:
+            verdict = await self._gate.asks(self._action(tool, args))
+            if verdict is not None and verdict.asks not in self._gate.answers:
+                level = cast(Level, verdict.level)
+                said = await self._person.ask("impact", verdict.asks, verdict.reason, level)
+                no = f"{said.closing.who} said no: {said.closing.why}"
+                self._gate.answers[verdict.asks] = said.state if said.state == "approved" else no
+
+    async def escalated(self) -> None:
+        """Wait for a person to decide on what was seen since the last call, where the profile says so.
+
+        RunOver when nobody lets the run go on."""
+        pauses = self._world.platform.escalation.pauses
+        if (why := self.contacts.locked_out) and not self._locked_out:
+            self._locked_out = True
+            self.sightings.grave.append(("lock-out", self._world.platform.name, why))
+        grave, self.sightings.grave = self.sightings.grave, []
+        for trigger, place, what in grave:
+            if trigger in pauses:
+                self._person.go_on(await self._person.ask(trigger, place, f"{place}: {what}"))
+
+    def _action(self, tool: str, args: Mapping[str, Any]) -> Action:
+        spec = TOOLS.get(tool)
+        effect = (spec.effect_of(args) if spec else None) or Effect.REPORT
+        return Action(run=self._run, persona=self._context.persona, tool=tool, effect=effect, args=args)
 
     async def check_ours(self) -> None:
         """RunOver when a peer has taken this run over."""
@@ -267,10 +304,7 @@ class RunSession:
         elif spec is not None and (bad := bad_args(spec, args)) is not None:
             verdict = await self._gate.malformed(tool, bad)
         else:
-            effect = (spec.effect_of(args) if spec else None) or Effect.REPORT
-            verdict = await self._gate.decide(
-                Action(run=self._run, persona=self._context.persona, tool=tool, effect=effect, args=args)
-            )
+            verdict = await self._gate.decide(self._action(tool, args))
         return JudgedCall(number, tool, args, how, verdict)
 
     async def admit(self, judged: JudgedCall) -> AdmittedCall | Answer:
@@ -281,7 +315,14 @@ class RunSession:
             return self._denied(number, tool, verdict, args, how.call_id)
         shown = self._world.redactor.fields(args)
         self._stream.emit(
-            ToolRequested(call=number, call_id=how.call_id, probe=how.probe, tool=tool, args=shown)
+            ToolRequested(
+                call=number,
+                call_id=how.call_id,
+                probe=how.probe,
+                tool=tool,
+                args=shown,
+                impact=verdict.level,
+            )
         )
         await self.wallet.ready(tool, args)
         if _changes_a_page(tool, args) and args.get("method") != "DELETE":
@@ -355,6 +396,7 @@ class RunSession:
                 f"{record.host} has answered 503 or slowly for {record.strained_s:.0f} s, although it was"
                 f" asked less (web.degraded_s = {longest:g})"
             )
+            self.sightings.grave.append(("strain", record.host, self._degraded))
 
     async def _post_free_entry(self, text: str) -> dict[str, Any]:
         """`qa_report`, the one tool that the trusted side executes itself: post one free entry under the
@@ -402,7 +444,7 @@ class RunSession:
         stopped, self.wallet.stopped = self.wallet.stopped, ""
         if stopped:
             raise RunOver("stopped", stopped)
-        if self._degraded:
+        if self._degraded and "strain" not in self._world.platform.escalation.pauses:
             raise RunOver("target_degraded", self._degraded)
         if spent:
             raise RunOver("budget_exceeded", spent)

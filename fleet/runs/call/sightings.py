@@ -11,6 +11,7 @@ from typing import Any, Literal
 from fleet.broker.egress_read import OUT_OF_SCOPE, refused
 from fleet.broker.egress_record import EgressRecord
 from fleet.clock import iso
+from fleet.config.escalation import Trigger
 from fleet.events.model import InstructionSeen
 from fleet.findings.instructions import in_result
 from fleet.runs.call.targets import target_of
@@ -37,6 +38,8 @@ class Sightings:
 
     def __init__(self) -> None:
         self.found: dict[tuple[Kind, str], str] = {}
+        self.grave: list[tuple[Trigger, str, str]] = []
+        """What a person may have to decide on now: why, where, and in words."""
 
     def answered(
         self, call: int, tool: str, args: Mapping[str, Any], result: Mapping[str, Any]
@@ -47,7 +50,9 @@ class Sightings:
             return None
         signs = ", ".join(sighting.signs)
         quote = line(sighting.quote, 160)
-        if not self.note("instruction", place, f"reads like an order to a machine ({signs}): {quote}"):
+        if not self.note(
+            "instruction", place, f"reads like an order to a machine ({signs}): {quote}", "instruction"
+        ):
             return None
         return InstructionSeen(call=call, tool=tool, place=place, signs=sighting.signs, quote=quote)
 
@@ -59,28 +64,31 @@ class Sightings:
         kinds = Counter(_MASKED.findall(json.dumps(masked))) - Counter(_MASKED.findall(json.dumps(result)))
         if kinds:
             what = f"shows what looks like a credential ({', '.join(sorted(kinds))}): masked, and never used"
-            self.note("credential", target_of(tool, args), what)
+            self.note("credential", target_of(tool, args), what, "credential")
 
     def refused(self, rule: str, place: str, why: str) -> None:
         """A call that the gate refused."""
         if rule in FENCES:
-            self.note("fence", f"{rule} {place}", why)
+            self.note("fence", f"{rule} {place}", why, "scope")
 
     def requested(self, record: EgressRecord) -> None:
         """A request that the broker refused, that took long to judge, or that met a critical host."""
         if record.rule in OUT_OF_SCOPE:
-            self.note("fence", f"{record.rule} {record.host}", f"a request of a jail to {record.host}")
+            said = f"a request of a jail to {record.host}"
+            self.note("fence", f"{record.rule} {record.host}", said, "scope")
         if record.judged_ms > SLOW_MS:
             slow = f"whether it is in scope took {record.judged_ms:.0f} ms to judge, more than {SLOW_MS:.0f}"
             self.note("fence", f"slow {record.host}", slow)
         if record.criticality == "critical" and not refused(record.rule):
             self.note("fence", f"critical {record.host}", "a critical host is tested, as its profile permits")
 
-    def note(self, kind: Kind, place: str, what: str) -> bool:
-        """Keep one, unless it is known or there are too many."""
+    def note(self, kind: Kind, place: str, what: str, trigger: Trigger | None = None) -> bool:
+        """Keep one, unless it is known or there are too many; a person may have to decide on a `trigger`."""
         if (kind, place) in self.found or sum(one == kind for one, _ in self.found) >= MOST:
             return False
         self.found[kind, line(place, 120)] = what
+        if trigger:
+            self.grave.append((trigger, place, what))
         return True
 
     async def keep(self, world: FleetContext, run: str) -> None:

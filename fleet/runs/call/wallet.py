@@ -10,6 +10,7 @@ from fleet.chain.keys import Secret, auth_token, fresh
 from fleet.chain.ports import Payer, Receipt, Role, RunScope, TxRequest
 from fleet.chain.run_keys import RunKeys
 from fleet.chain.signing.policy import paused
+from fleet.clock import Clock
 from fleet.drivers.session import RunOver
 from fleet.errors import BudgetExceeded, Refused
 from fleet.gate.gate import STOPPED, rung_now
@@ -40,9 +41,16 @@ class Wallet:
     """
 
     def __init__(
-        self, world: FleetContext, run: str, payer: Payer | None = None, *, deadline: float = math.inf
+        self,
+        world: FleetContext,
+        run: str,
+        payer: Payer | None = None,
+        *,
+        clock: Clock | None = None,
+        deadline: float = math.inf,
     ) -> None:
-        self._world, self._run, self._deadline = world, run, deadline
+        self._world, self._run = world, run
+        self._clock, self._deadline = clock or world.clock, deadline
         self.keys = RunKeys(world.folder(run))
         self.scope = RunScope(run=run, prefix=f"qa-{run}-", keys=self.keys, payer=payer)
         self.spent: str = ""
@@ -171,7 +179,7 @@ class Wallet:
         """Rule and reason once the run may do nothing more."""
         if self.spent:
             return "budget", self.spent
-        in_time = self._world.clock.monotonic() < self._deadline
+        in_time = self._clock.monotonic() < self._deadline
         return None if in_time else ("deadline", "the run's time is over")
 
     def _ask(self, act: str) -> None:

@@ -171,16 +171,16 @@ class RunDesk:
     async def turn(self) -> AsyncIterator[Turn]:
         self._check_files()
         self.progress.may_go_on()
-        clock, session, emit = self.runner.world.clock, self.runner.session, self.runner.stream.emit
+        session, emit = self.runner.session, self.runner.stream.emit
         record = TurnRecord(self.state.turns + 1, self.progress.driver.price)
         turn = OpenTurn(record, partial(self._answer, record), self._pose, emit, self._lock)
         emit(TurnStarted(index=record.index))
         session.turn = record.index
-        before, started = session.calls, clock.monotonic()
+        before, started = session.calls, session.time.monotonic()
         scope = anyio.CancelScope()
         try:
             share = self.progress.model_s() if self.progress.next_probe() else math.inf
-            with anyio.fail_after(min(self.turn_s, share)) as scope:
+            with session.time.fail_after(min(self.turn_s, share)) as scope:
                 yield turn
         except RunOver as over:
             self.progress.end(over)
@@ -190,7 +190,7 @@ class RunDesk:
                 record.fail("turn_timeout")
             turn.is_open = False
             executed = tuple(range(before + 1, session.calls + 1))
-            emit(record.event(executed, clock.monotonic() - started))
+            emit(record.event(executed, session.time.monotonic() - started))
             self.progress.count_turn(record)
         if self.over is not None:  # even if the driver caught it
             raise self.over
@@ -211,7 +211,7 @@ class RunDesk:
         raised = await self._raised_steps()
         kept, kept_s = self._kept_for_proofs(raised), len(raised) * TRIES * STEP_S
         until = ledger.budget.wall_s * max(EXPLORING, 1 - LEAST_FOR_PROOFS - kept_s / ledger.budget.wall_s)
-        took = self.runner.world.clock.monotonic() - self.started
+        took = self.runner.session.time.monotonic() - self.started
         acts = max(0, left["writes"].left - kept["writes"]) // WRITES if ledger.budget.acts else 0
         if self.over is not None or (why := self.progress.facts().stop):
             return Allowance(0, acts, why if self.over is None else "")

@@ -252,6 +252,10 @@ class ProbeRunner:
                 self._learn(row)
             await count_shown(self.world, self.run)
         await self.post()
+        for row in await self.world.journal.findings(self.run, PROVEN):
+            if self.world.platform.escalation.stops_for(row.severity):
+                self.session.sightings.grave.append(("finding", row.fingerprint, row.title))
+        await self.session.escalated()
         return ends
 
     async def _proofs(self, rows: Iterable[FindingRow], *, again: bool) -> list[Proof]:

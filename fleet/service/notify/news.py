@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from fleet.config import NoticeEvent
 from fleet.findings.outage import OutageBook, is_titled, lasted
 from fleet.gate.budget import Unit
+from fleet.runs.call.questions import PersonQuestion
 from fleet.service.notify.state import HostState, Notice, NoticeState
 from fleet.severity import Severity
 from fleet.store.rows import ItemRow, ProposalRow
@@ -156,6 +157,22 @@ def of_sightings(state: NoticeState, found: Mapping[str, str], platform: str, no
         if key not in state.sighted
     ]
     return state.noting(told, sighted=tuple(sorted(found)))
+
+
+def of_questions(state: NoticeState, waiting: Iterable[PersonQuestion], second: str, now: str) -> NoticeState:
+    """What waits for a person: at once, also in quiet hours, and again for the second one at half time."""
+    told, known = list[Notice](), list[str]()
+    for one in waiting:
+        late = now >= one.half
+        key = f"{one.ident} {one.asked}{' late' if late else ''}"
+        known.append(key)
+        if key in state.asked:
+            continue
+        to = f" ({second}: nobody has answered yet)" if late and second else ""
+        how = f"fleet runs answer {one.ident} approve|deny --reason …"
+        text = inert(f"{one.platform}, run {one.run} waits until {one.until}{to}: {one.what}") + f" ({how})"
+        told.append(Notice(event="question", text=text, at=now, critical=True))
+    return state.noting(told, asked=tuple(known))
 
 
 def of_budgets(

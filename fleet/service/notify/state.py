@@ -40,6 +40,7 @@ GROUPS: Mapping[NoticeEvent, str] = MappingProxyType(
         "fence": "notices",
         "schedule": "notices",
         "credential": "notices",
+        "question": "questions",
     }
 )
 """Events that share a message."""
@@ -96,7 +97,8 @@ class NoticeState(_NoticePart):
     what was there before is not news. `outage` is the open outage (fingerprint) and `ended` those known to be
     over; `lock_outs` are their reasons by persona, `unaccounted` the parts without accounts, `sighted` the
     places of what was seen, `spent` the day and the budgets reported as spent, `ending` the last warning of
-    the tests' end. `sent` is when each group had its last message. `sender` holds the turn to send until
+    the tests' end, `asked` the questions to a person that were told,
+    and to whom. `sent` is when each group had its last message. `sender` holds the turn to send until
     `until`, where several daemons share the journal.
     """
 
@@ -109,6 +111,7 @@ class NoticeState(_NoticePart):
     sighted: tuple[str, ...] = ()
     spent: tuple[str, ...] = ()
     ending: str = ""
+    asked: tuple[str, ...] = ()
     hosts: dict[str, HostState] = {}
     waiting: tuple[Notice, ...] = ()
     messages: tuple[NoticeMessage, ...] = ()
@@ -180,7 +183,9 @@ def due(
             one for one in state.waiting if GROUPS[one.event] == group and not (quiet and not one.critical)
         ]
         last = state.sent.get(group, "")
-        if mine and (not last or last <= iso(now - section.window) or last > iso(now)):
+        if mine and (
+            group == "questions" or not last or last <= iso(now - section.window) or last > iso(now)
+        ):
             rest = [one for one in state.waiting if one not in mine]
             state = state.sending(_message(mine, receivers, platform, now), rest, now)
     return state

@@ -14,8 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-import anyio
-
 from fleet.clock import Clock, iso, rest
 from fleet.config import FleetConfig
 from fleet.drivers.desk import ACCOUNTS
@@ -23,9 +21,11 @@ from fleet.errors import FleetError
 from fleet.events.outbound import WarnOnce
 from fleet.findings.redact import Redactor
 from fleet.gate.budget import Unit, left_today
+from fleet.runs.call.questions import is_open, questions
 from fleet.runs.call.sightings import SIGHTED
 from fleet.runs.desk.exit_codes import LEFT, LOCK_OUT, UNEXPLORED
 from fleet.runs.outage.book import book_of
+from fleet.runs.signals import WakeUp
 from fleet.service.notify.news import (
     of_accounts,
     of_budgets,
@@ -36,6 +36,7 @@ from fleet.service.notify.news import (
     of_lost,
     of_outages,
     of_proposals,
+    of_questions,
     of_sightings,
 )
 from fleet.service.notify.receivers import Receivers, ping
@@ -71,6 +72,8 @@ class HostNews:
     loaded: frozenset[str] = frozenset()
     limits: Mapping[str, Mapping[Unit, int]] = field(default_factory=dict)
     trouble: str = ""
+    second: str = ""
+    """Who is told when half of a question's time is over."""
     ending: str = ""
     """That the time of the tests ends soon, with the warnings of a schedule."""
     lost: str = ""
@@ -91,10 +94,13 @@ class NoticeWatch:
         news: Callable[[], HostNews],
         receivers: Callable[[FleetConfig], Receivers],
         host: str = "",
+        asked: WakeUp | None = None,
     ) -> None:
+        """`asked` begins a round at once: a run waits for a person."""
         self._journal, self._platform, self._key = journal, platform, FACTS + platform
         self._redactor, self._clock = redactor, clock
         self._config, self._news, self._receivers = config, news, receivers
+        self._asked = asked or WakeUp()
         self._host = host or socket.gethostname()
         self._read: str | None = ""
         self._pinged = float("-inf")
@@ -103,7 +109,7 @@ class NoticeWatch:
     async def run(self) -> None:
         """Look until cancelled."""
         while True:
-            await anyio.sleep(rest(ROUND_S))
+            await self._asked.wait(rest(ROUND_S))
             await self.round()
 
     async def round(self) -> None:
@@ -138,6 +144,7 @@ class NoticeWatch:
         proposals = await self._journal.proposals(self._platform)
         lock_outs, unaccounted = await self._lock_outs(), await self._unaccounted()
         sighted = await self._sighted()
+        asked = [one for one in await questions(self._journal) if one.platform == self._platform]
         left = await left_today(self._journal, news.limits)
 
         def step(before: NoticeState) -> NoticeState:
@@ -151,6 +158,8 @@ class NoticeWatch:
             state = of_lock_outs(state, lock_outs, self._platform, at)
             state = of_accounts(state, unaccounted, self._platform, at)
             state = of_sightings(state, sighted, self._platform, at)
+            waiting = [one for one in asked if is_open(one, now)]
+            state = of_questions(state, waiting, news.second, at)
             state = of_ending(state, news.ending, self._platform, at)
             state = of_budgets(state, left, news.limits, at)
             state = wanted(state, before, section.events, silenced, now)

@@ -1,0 +1,107 @@
+"""What a person decides while a run waits: `[escalation]` of a profile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Annotated, Literal, Self, get_args
+
+from pydantic import Field, StringConstraints, model_validator
+
+from fleet.config.section import Section
+
+Level = Literal["low", "medium", "high", "critical"]
+LEVELS: tuple[Level, ...] = get_args(Level)
+Trigger = Literal[
+    "impact",
+    "scope",
+    "strain",
+    "lock-out",
+    "instruction",
+    "credential",
+    "sensitive-data",
+    "finding",
+    "person",
+]
+"""What a run stops for: before an act of some impact; after it asked out of scope, strained a host, was
+locked out, read an order to a machine, a credential or other people's data, saw a grave finding; by hand."""
+TRIGGERS: tuple[Trigger, ...] = get_args(Trigger)
+LONGEST_MIN: Mapping[Trigger, int] = {
+    **dict.fromkeys(TRIGGERS, 5),
+    "impact": 15,
+    "scope": 30,
+    "person": 240,
+}
+"""The most minutes that a question of each kind waits; then an act is refused, and anything else is STOP."""
+NEVER_BY_LEVEL: Literal["never"] = "never"
+
+
+class ApproverSection(Section):
+    """One role, and what who holds it may decide."""
+
+    people: tuple[Annotated[str, StringConstraints(min_length=1, max_length=100)], ...] = Field(min_length=1)
+    """Who holds it, by the names of their logins; `page` is who has the token of the pages."""
+    impact: Level = "critical"
+    """The highest level of impact that it may approve."""
+    until: date | None = None
+    """The last day of its authority."""
+
+
+class EscalationSection(Section):
+    """When a run waits for a person, and who may answer: `fleet runs answer`, or the first page."""
+
+    impact: Literal["medium", "high", "critical", "never"] = NEVER_BY_LEVEL
+    """The lowest level of impact before which a person is asked, once for each technique and host
+    (`docs/reference/tools.md`); `never`: the dial alone permits."""
+    pauses: tuple[Trigger, ...] = ()
+    """What else a run waits after; once a place."""
+    finding: Literal["critical", "high", "medium", "low"] = "critical"
+    """The lowest severity of a finding that counts as grave."""
+    minutes: dict[Trigger, Annotated[int, Field(ge=1)]] = {}
+    """How long a question of each kind waits, where it is less than usual: 15 before an act, 30 after asking
+    out of scope, else 5. Not answered, an act is refused, and anything else sets STOP."""
+    holds_hours: int = Field(default=24, ge=1, le=24 * 90)
+    """For how many hours an answer counts for the same technique, or the same place, of this platform."""
+    approvers: dict[
+        Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,31}$")], ApproverSection
+    ] = {}
+    """Who may answer, by role. Without any, who may use the state directory; with them,
+    what is critical needs two."""
+    second: Annotated[str, StringConstraints(max_length=200)] = ""
+    """Who is told when half of a question's time is over."""
+
+    @model_validator(mode="after")
+    def _short_enough(self) -> Self:
+        for name, minutes in self.minutes.items():
+            if minutes > LONGEST_MIN[name]:
+                raise ValueError(
+                    f"minutes.{name} is more than {LONGEST_MIN[name]}, the longest that it may wait"
+                )
+        return self
+
+    def wait_s(self, trigger: Trigger) -> float:
+        """Seconds that a question waits."""
+        return 60.0 * self.minutes.get(trigger, LONGEST_MIN[trigger])
+
+    def asks(self, level: Level) -> bool:
+        """Whether a person is asked before an act of this level."""
+        return self.impact != NEVER_BY_LEVEL and LEVELS.index(level) >= LEVELS.index(self.impact)
+
+    def stops_for(self, severity: str) -> bool:
+        """Whether a finding of this severity is grave."""
+        order = ("critical", "high", "medium", "low")
+        return severity in order and order.index(severity) <= order.index(self.finding)
+
+    def role_of(self, who: str, level: Level, today: date) -> str:
+        """The role by which somebody may answer a question of this level; "" for none.
+
+        `who` is a name, with or without its machine."""
+        name = who.partition("@")[0]
+        for role, one in self.approvers.items():
+            in_force = one.until is None or today <= one.until
+            if name in one.people and in_force and LEVELS.index(level) <= LEVELS.index(one.impact):
+                return role
+        return ""
+
+
+NO_ESCALATION = EscalationSection()
