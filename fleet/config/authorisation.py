@@ -29,6 +29,10 @@ class AuthorisationSection(Section):
     reference: Comment = ""
     """What permits the tests: a ticket, a contract, the page of a programme; in the User-Agent too."""
 
+    model: Annotated[str, StringConstraints(max_length=200)] = ""
+    """The one model that may drive, as `[model] name` has it. Where `[authority] signers` is set, no other
+    does, and without it none."""
+
     @property
     def comment(self) -> str:
         """What follows the product's name in a User-Agent; "" when nothing is stated."""

@@ -9,9 +9,11 @@ from typing import Annotated, Literal, Self, get_args
 from pydantic import Field, StringConstraints, model_validator
 
 from fleet.config.section import Section
+from fleet.severity import Severity, weight
 
 Level = Literal["low", "medium", "high", "critical"]
 LEVELS: tuple[Level, ...] = get_args(Level)
+GRAVEST = LEVELS[-1]
 Trigger = Literal[
     "impact",
     "scope",
@@ -41,7 +43,7 @@ class ApproverSection(Section):
 
     people: tuple[Annotated[str, StringConstraints(min_length=1, max_length=100)], ...] = Field(min_length=1)
     """Who holds it, by the names of their logins; `page` is who has the token of the pages."""
-    impact: Level = "critical"
+    impact: Level = GRAVEST
     """The highest level of impact that it may approve."""
     until: date | None = None
     """The last day of its authority."""
@@ -55,7 +57,7 @@ class EscalationSection(Section):
     (`docs/reference/tools.md`); `never`: the dial alone permits."""
     pauses: tuple[Trigger, ...] = ()
     """What else a run waits after; once a place."""
-    finding: Literal["critical", "high", "medium", "low"] = "critical"
+    finding: Severity = Severity.CRITICAL
     """The lowest severity of a finding that counts as grave."""
     minutes: dict[Trigger, Annotated[int, Field(ge=1)]] = {}
     """How long a question of each kind waits, where it is less than usual: 15 before an act, 30 after asking
@@ -89,8 +91,7 @@ class EscalationSection(Section):
 
     def stops_for(self, severity: str) -> bool:
         """Whether a finding of this severity is grave."""
-        order = ("critical", "high", "medium", "low")
-        return severity in order and order.index(severity) <= order.index(self.finding)
+        return weight(severity) >= self.finding.weight
 
     def role_of(self, who: str, level: Level, today: date) -> str:
         """The role by which somebody may answer a question of this level; "" for none.

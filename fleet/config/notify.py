@@ -26,6 +26,7 @@ NoticeEvent = Literal[
     "fence",
     "schedule",
     "credential",
+    "sensitive-data",
     "question",
 ]
 EVENTS: tuple[NoticeEvent, ...] = get_args(NoticeEvent)

@@ -274,6 +274,30 @@ class InstructionSeen(RunEvent):
     quote: str
 
 
+Phase = Literal[
+    "initialization",
+    "reconnaissance",
+    "enumeration",
+    "identification",
+    "exploitation",
+    "post-exploitation",
+    "reporting",
+    "abort",
+]
+"""Of a run, in the words of the APTS: the header; the health of the platform; what it offers; questions by a
+driver and explorers; candidates reproduced; what was made removed; posts; an end other than `done`."""
+
+
+class PhaseChanged(RunEvent):
+    """Another phase begins, before anything of it is done: why, and by which rung of the dial."""
+
+    type: Literal["phase.changed"] = "phase.changed"
+    before: Phase
+    after: Phase
+    why: str
+    rung: str
+
+
 class QuestionAsked(RunEvent):
     """The run waits for a person's answer until `until` (ISO): no call is made, and its time stands still."""
 
@@ -378,6 +402,7 @@ Event = Annotated[
     | FindingPosted
     | FindingRepeated
     | InstructionSeen
+    | PhaseChanged
     | QuestionAsked
     | QuestionAnswered
     | ResourceReleased

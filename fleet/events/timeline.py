@@ -23,6 +23,7 @@ from fleet.events.model import (
     MessageSaid,
     OutageEnded,
     OutageNoticed,
+    PhaseChanged,
     ProbeSkipped,
     ProposalMoved,
     QuestionAnswered,
@@ -116,6 +117,8 @@ def _facts(record: Event) -> str:  # noqa: C901  one case for each event
             return (
                 f"{record.place} reads like an order to a machine ({', '.join(record.signs)}): {record.quote}"
             )
+        case PhaseChanged():
+            return f"phase {record.before} -> {record.after}: {record.why}"
         case QuestionAsked():
             what = f"{record.question}, {record.trigger}"
             return f"waits for a person until {record.until} ({what}): {record.what}"

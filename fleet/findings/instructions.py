@@ -63,7 +63,7 @@ def instructions(text: str) -> MachineOrder | None:
 def in_result(result: Mapping[str, object]) -> MachineOrder | None:
     """The first sighting in the texts of a tool's answer, names and descriptions in it included."""
     left = MOST
-    for text in _texts(result, 8):
+    for text in texts_of(result, 8):
         if left <= 0:
             return None
         if len(text) > _SHORTEST and (found := instructions(text[:left])):
@@ -75,16 +75,16 @@ def in_result(result: Mapping[str, object]) -> MachineOrder | None:
 _SHORTEST = 12
 
 
-def _texts(value: object, depth: int) -> Iterator[str]:
+def texts_of(value: object, depth: int) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif depth and isinstance(value, Mapping):
         for name, inner in value.items():
             yield str(name)
-            yield from _texts(inner, depth - 1)
+            yield from texts_of(inner, depth - 1)
     elif depth and isinstance(value, list | tuple):
         for inner in value:
-            yield from _texts(inner, depth - 1)
+            yield from texts_of(inner, depth - 1)
 
 
 def _found(

@@ -100,15 +100,20 @@ class Drive:
         """Begin, check, drive, prove; return the detail of a completed run, RunOver for any other end."""
         desk = self.seat()
         runner = self.runner
+        enter = runner.session.enter
+        enter("reconnaissance", "whether the platform and its node answer")
         watch = Watch(self.world, runner.run, self.persona, runner.session, runner.stream)
         await self._check(watch)
         await watch.begin()
+        enter("enumeration", "it answers: what it offers to this persona's plan")
         if self.driver.name == RETEST.name:
+            enter("identification", "open items are asked again")
             return await self._again(watch)
         await desk.rule_out()
         detail = ""
         if self._plans and not self.world.trial:
             await self._leftovers()
+        enter("identification", f"{self.driver.name} asks what the plan has open")
         try:
             with self.runner.session.time.move_on_after(self.budget.wall_s * DRIVING) as driving:
                 if not self._only_explores(desk):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -27,6 +28,9 @@ from fleet.store.rows import RunRow, is_news
 
 POLL_S = 1.0
 """Maximum delay, in seconds, until a request of another process (cancel, STOP, queue) is seen."""
+ASK_S, LOST_S = 3.0, 2.0
+"""Seconds that a shared journal's server has for an answer, and of failed turns after which everything in
+flight is ended: nothing new is asked five seconds after the loss of a server, as after a STOP."""
 NO_THREAD = "can't start new thread"
 """CPython's message. Every later run would fail too, while the daemon seems alive."""
 
@@ -80,7 +84,7 @@ class Executor:
         """The last STOP seen, since the queue was paused."""
         self._stopping = 0
         """Runs that were in flight when STOP was seen, until all have ended."""
-        self._failures = 0
+        self._failures, self._failing_since = 0, math.inf
 
     @property
     def live(self) -> dict[str, str]:
@@ -106,23 +110,26 @@ class Executor:
 
     async def _guarded_turn(self, tasks: TaskGroup) -> float:
         """One turn; return seconds until the next. Backs off while the journal refuses requests."""
+        began = self._failing_since = min(self._failing_since, self._world.clock.monotonic())
         try:
             await self._turn(tasks)
         except FleetError as error:
             if not error.retryable:
                 raise
             self._failures += 1
+            if self._world.journal.shared and self._world.clock.monotonic() - began >= LOST_S:
+                self._journal_lost(str(error))
             pause = QUEUE.pause(self._failures)
             _LOG.warning("the queue waits %.0f s: %s", pause, error)
-            return min(pause, POLL_S if self._deadline is not None else pause)
-        self._failures = 0
+            return min(pause, POLL_S) if self._flights or self._deadline is not None else pause
+        self._failures, self._failing_since = 0, math.inf
         return rest(POLL_S)
 
     async def _turn(self, tasks: TaskGroup) -> None:
         if self._deadline is not None and self._world.clock.monotonic() >= self._deadline:
             for run in list(self._flights):
                 await self._cancel(run, "the daemon was asked to stop")
-        self.waiting, asked = await self._world.journal.at_hand(self._world.platform.name)
+        self.waiting, asked = await self._at_hand()
         if asked:
             await self._cancel_asked()
         if await self._is_paused() or self._deadline is not None:
@@ -133,6 +140,26 @@ class Executor:
                 return
             self.waiting = Counter(self.waiting) - Counter([row.persona])
             tasks.start_soon(self._see_through, row)
+
+    async def _at_hand(self) -> tuple[Mapping[str, int], bool]:
+        """The journal's word on what waits. TryAgain when a shared one's server does not answer in time."""
+        journal, name = self._world.journal, self._world.platform.name
+        if not journal.shared:
+            return await journal.at_hand(name)
+        try:
+            with anyio.fail_after(ASK_S):
+                return await journal.at_hand(name)
+        except TimeoutError:
+            why = f"the journal's server has not answered for {ASK_S:g} s"
+            raise TryAgain(why, remedy="look at the server of [store]") from None
+
+    def _journal_lost(self, why: str) -> None:
+        """End everything in flight, since nothing of another host reaches this process any more: no cancel,
+        no budget. What the runs owe is settled once the journal answers."""
+        for run, flight in self._flights.items():
+            if not flight.scope.cancel_called:
+                self._world.in_flight.cancel(run, f"the journal was lost: {why}")
+                flight.scope.cancel()
 
     def _apart(self) -> set[str] | None:
         """The personas whose runs may not begin now; None when none may.

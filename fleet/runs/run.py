@@ -11,7 +11,7 @@ from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 
@@ -26,6 +26,8 @@ from fleet.events.model import (
     GateDenied,
     Header,
     InstructionSeen,
+    Phase,
+    PhaseChanged,
     ToolRequested,
     TurnUsage,
 )
@@ -195,7 +197,7 @@ class ActiveRun:
                 report = await self.finish(outcome, detail)
         return report
 
-    async def recover(self, row: RunRow) -> RunReport:
+    async def recover(self, row: RunRow) -> RunReport:  # noqa: C901  one case for each record
         """The final steps of a run whose process is dead, or whose clean-up had to wait."""
         waits = await self.world.journal.get(waits_key(self.run))
         last, footer = "", None
@@ -206,6 +208,8 @@ class ActiveRun:
             if isinstance(event, InstructionSeen):
                 words = f"reads like an order to a machine ({', '.join(event.signs)}): {event.quote}"
                 self.session.sightings.note("instruction", event.place, words)
+            if isinstance(event, PhaseChanged):
+                self.session.phase = event.after
             if isinstance(event, Footer):  # only the journal's record is missing
                 footer = event
         self.turns, self.usage, wrong = counts(self.world.folder(self.run), self.run)
@@ -243,6 +247,8 @@ class ActiveRun:
 
     async def _end(self, outcome: str, detail: str) -> RunReport:
         world, settled = self.world, True
+        over, why = ("reporting", "it is settled") if outcome == "done" else ("abort", f"{outcome}: {detail}")
+        self.session.enter(cast(Phase, over), why)
         try:
             with anyio.fail_after(SETTLE_S):
                 await world.journal.start_settling(self.run)
@@ -321,6 +327,7 @@ class ActiveRun:
         try:
             with self.context.time.fail_after(self.budget.wall_s):
                 detail = await until_stopped(self.world.state, work, self.world.closed)
+                self.session.enter("post-exploitation", "what this run made is removed")
                 tidy = partial(remove_made, self.context, self.session)
                 await until_stopped(self.world.state, tidy, self.world.closed)
         except RunOver as over:

@@ -20,6 +20,7 @@ from fleet.broker.egress_policy import EgressPolicy
 from fleet.chain.keys import Secret, address_of, personal_sign, personal_signer
 from fleet.clock import SystemClock
 from fleet.config import FleetConfig, Platform, read_text
+from fleet.config.escalation import NEVER_BY_LEVEL
 from fleet.config.section import Address, Section, is_loopback
 from fleet.errors import ConfigError, FleetError, PersonaError
 from fleet.files import SHIPPED, write_atomic
@@ -64,6 +65,11 @@ def missing(platform: Platform) -> list[str]:
         "schedule.not_before": (platform.schedule.begin, "when they begin"),
         "schedule.not_after": (platform.schedule.end, "when they end"),
         "web.never": (platform.web.never, "hosts and paths that nothing asks"),
+        "escalation.impact": (
+            platform.escalation.impact != NEVER_BY_LEVEL,
+            "from which impact on a person is asked before an act",
+        ),
+        "escalation.pauses": (platform.escalation.pauses, "after what a run waits for a person"),
     }
     lacking = [f"{key}: {why}" for key, (there, why) in needed.items() if not there]
     policy = EgressPolicy.of(platform)
@@ -177,6 +183,9 @@ def _faults(
     for signer in config.authority.signers:
         if signer.lower() not in good:
             yield f"no valid signature by {signer}"
+    named = config.model.name if config.model else ""
+    if named and named != platform.authorisation.model:
+        yield f"the model {named} is not authorisation.model: nobody signed that a model may drive"
     yield from missing(platform)
 
 

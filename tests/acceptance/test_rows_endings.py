@@ -14,7 +14,7 @@ import pytest
 
 from fleet.app.wiring import open_world
 from fleet.clock import SystemClock
-from fleet.events.model import Footer, Header
+from fleet.events.model import Footer, Header, PhaseChanged
 from fleet.events.trajectory import TrajectoryFile, read
 from fleet.gate.stop import resume, stop
 from fleet.oracles.model import Facts
@@ -116,6 +116,15 @@ async def test_row_36_after_a_run_its_names_are_free_and_its_keys_are_gone(
         assert not (world.folder(report.run) / "keys").exists()
         balance = await house.rpc.call("eth_getBalance", [minted.data["owner"], "latest"])
         assert int(balance, 16) == 0
+        events = read(world.folder(report.run) / "trajectory.jsonl")
+        phases = [event.after for event in events if isinstance(event, PhaseChanged)]
+        assert phases == [
+            "reconnaissance",
+            "enumeration",
+            "identification",
+            "post-exploitation",
+            "reporting",
+        ]
 
 
 async def paused(house: House, state: Path, one: LoadedPersona) -> str:

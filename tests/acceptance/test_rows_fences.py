@@ -13,7 +13,7 @@ import pytest
 from fleet.chain.node.abi import FUNCTIONS
 from fleet.clock import SystemClock
 from fleet.errors import RpcError
-from fleet.events.model import Event, Footer
+from fleet.events.model import Event, Footer, PhaseChanged
 from fleet.events.trajectory import read
 from fleet.findings.reader import read as read_entry
 from fleet.gate.dial import write_dial
@@ -223,8 +223,11 @@ async def test_stop_in_mid_run_pauses_all_and_the_next_start_cleans_up(house: Ho
         assert await world.chain.names.owner_of_name(name) == ""
         assert not (world.folder(report.run) / "keys").exists()
         assert (await world.journal.run(report.run)).outcome == "stopped"
-        ends = [e for e in read(world.folder(report.run) / "trajectory.jsonl") if isinstance(e, Footer)]
+        events = list(read(world.folder(report.run) / "trajectory.jsonl"))
+    ends = [event for event in events if isinstance(event, Footer)]
     assert [(end.outcome, end.calls) for end in ends] == [("stopped", 1)]
+    [end] = [event for event in events if isinstance(event, PhaseChanged) and event.after == "abort"]
+    assert (end.before, end.why[:8]) == ("identification", "stopped:")
 
 
 async def test_row_35_keys_are_private_and_appear_nowhere(house: House, tmp_path: Path) -> None:

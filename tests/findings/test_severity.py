@@ -12,7 +12,9 @@ HOME = "fleet/severity.py"
 SCHEMA = "docs/reference/persona.schema.json"
 OTHER_SCALES = {
     "fleet/oracles/web/browser.py": "axe-core has words of its own for the impact on a reader",
+    "fleet/config/escalation.py": "the levels of impact of a call",
     "fleet/config/scope.py": "how much hangs on a host",
+    "fleet/gate/impact.py": "the same levels, and a host on which much hangs",
     "fleet/runs/call/sightings.py": "the same, where a critical host is tested",
 }
 """Modules that name `critical` as a text, each with its reason."""

@@ -15,7 +15,7 @@ from fleet.app.bootstrap import fenced
 from fleet.app.persona_sets import roster
 from fleet.chain.keys import Secret, address_of, create_key, fresh, personal_sign, personal_signer
 from fleet.cli.check import scope as command
-from fleet.config import FleetConfig, Platform, load_fleet, parse
+from fleet.config import FleetConfig, ModelSection, Platform, load_fleet, parse
 from fleet.config.fleet import AuthoritySection
 from fleet.errors import ConfigError, PersonaError
 from fleet.personas.load import LoadedPersona
@@ -49,6 +49,9 @@ contact = "qa@shop.example"
 [schedule]
 not_before = 2026-11-01
 not_after = 2026-12-24
+[escalation]
+impact = "high"
+pauses = ["scope"]
 [hosts."shop.example"]
 criticality = "production"
 """
@@ -59,6 +62,8 @@ LINES = {
     "not_before =": "schedule.not_before",
     "not_after =": "schedule.not_after",
     "never =": "web.never",
+    "impact =": "escalation.impact",
+    "pauses =": "escalation.pauses",
     "[hosts": 'hosts."shop.example"',
 }
 
@@ -105,6 +110,18 @@ def test_what_each_signer_signed_runs_and_nothing_is_required_without_signers(pl
     assert [item.signer for item in found.signatures] == [address_of(one), address_of(other)]
     config = FleetConfig(authority=AuthoritySection(signers=(address_of(one), address_of(fresh()))))
     assert "no valid signature by" in fault(config, place)
+
+
+def test_no_model_drives_but_the_one_that_the_authority_signed(place: Path) -> None:
+    model = ModelSection(name="openai:gpt-5-2026-01-15")
+    config = signed(place, fresh()).model_copy(update={"model": model})
+    assert "the model openai:gpt-5-2026-01-15 is not authorisation.model" in fault(config, place)
+    for named, why in (("openai:gpt-5", "is not authorisation.model"), (model.name, "")):
+        place.write_text(COMPLETE.replace("by =", f'model = "{named}"\nby ='))
+        config = signed(place, fresh()).model_copy(update={"model": model})
+        said = fault(config, place)
+        assert (why in said) if why else (said == "")
+    assert fault(FleetConfig(model=model), place) == ""
 
 
 @pytest.mark.parametrize("line", LINES)

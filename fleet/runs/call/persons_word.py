@@ -7,7 +7,7 @@ from typing import Literal, cast
 
 import anyio
 
-from fleet.config.escalation import Level, Trigger
+from fleet.config.escalation import GRAVEST, Level, Trigger
 from fleet.drivers.session import RunOver
 from fleet.events.model import QuestionAnswered, QuestionAsked
 from fleet.gate.stop import stop
@@ -37,7 +37,7 @@ class PersonsWord:
     def __post_init__(self) -> None:
         self._looked = self.context.fleet.clock.monotonic()
 
-    async def ask(self, trigger: Trigger, place: str, what: str, level: Level = "critical") -> PersonQuestion:
+    async def ask(self, trigger: Trigger, place: str, what: str, level: Level = GRAVEST) -> PersonQuestion:
         """The question with its answer. RunOver `stopped` where nobody answered what everything waits for."""
         world, run = self.context.fleet, self.context.run
         shown = world.redactor.text

@@ -16,7 +16,7 @@ from typing import Literal
 from pydantic import TypeAdapter
 
 from fleet.clock import Clock, iso, iso_ms
-from fleet.config.escalation import EscalationSection, Level, Trigger
+from fleet.config.escalation import GRAVEST, EscalationSection, Level, Trigger
 from fleet.errors import Refused, UsageError
 from fleet.runs.call.decision_file import Decision, DecisionFile
 from fleet.store.journal import Journal
@@ -50,7 +50,7 @@ class PersonQuestion:
     trigger: Trigger
     place: str
     what: str
-    level: Level = "critical"
+    level: Level = GRAVEST
     rung: str = ""
     asked: str = ""
     half: str = ""  # when the second person is told
@@ -150,7 +150,7 @@ async def answer(  # noqa: PLR0913  who, what and why
 
 
 def _needed(section: EscalationSection, one: PersonQuestion) -> int:
-    return 2 if section.approvers and one.level == "critical" else 1
+    return 2 if section.approvers and one.level == GRAVEST else 1
 
 
 async def expire(journal: Journal, state: Path, clock: Clock, one: PersonQuestion) -> PersonQuestion:

@@ -24,7 +24,14 @@ from fleet.drivers.explore.state_changes import RULE, StateChanges
 from fleet.drivers.session import Answer, RunOver, cause_of
 from fleet.drivers.template import Bindings
 from fleet.errors import BudgetExceeded, ChainError, ConfigError, FleetError, JailError, Refused, Unreachable
-from fleet.events.model import ExtensionDisabled, GateDenied, ToolRequested, ToolResponded
+from fleet.events.model import (
+    ExtensionDisabled,
+    GateDenied,
+    Phase,
+    PhaseChanged,
+    ToolRequested,
+    ToolResponded,
+)
 from fleet.findings import envelope
 from fleet.gate.budget import NO_EFFECT
 from fleet.gate.model import Action, Verdict
@@ -134,6 +141,7 @@ class RunSession:
         notes = world.folder(context.run) if world.trial else world.state
         self._notebook = Notebook(notes / "explore" / world.platform.name)
         self.changes = StateChanges.of(self._notebook.read(CHANGES))
+        self.phase: Phase = "initialization"
         self.calls = 0
         self.turn = 0
         self.answered, self.limited = 0, 0
@@ -155,6 +163,13 @@ class RunSession:
         """The calls judged inside are charged at once."""
         self.recorded_together = context.stream.together
         """What is recorded inside is written at once."""
+
+    def enter(self, phase: Phase, why: str) -> None:
+        """Record that a phase begins, if it is another one: before anything of it is done."""
+        if phase != self.phase:
+            rung, shown = self._gate.rung(), self._world.redactor.text(line(why, 300))
+            self._stream.emit(PhaseChanged(before=self.phase, after=phase, why=shown, rung=rung))
+            self.phase = phase
 
     def _stop(self, why: str) -> None:
         """What leaves cannot be recorded: nothing leaves until a person has looked."""

@@ -13,7 +13,8 @@ from fleet.broker.egress_record import EgressRecord
 from fleet.clock import iso
 from fleet.config.escalation import Trigger
 from fleet.events.model import InstructionSeen
-from fleet.findings.instructions import in_result
+from fleet.findings.instructions import in_result, texts_of
+from fleet.findings.personal import personal
 from fleet.runs.call.targets import target_of
 from fleet.runs.context import FleetContext
 from fleet.text import line
@@ -28,7 +29,7 @@ STRANGERS = frozenset({"page", "view", "reply", "mcp"})
 _MASKED = re.compile(r"\[redacted:([a-z-]+)\]")
 MOST = 20
 """Places of one kind that a run keeps: a hostile page can name any number of them."""
-Kind = Literal["instruction", "fence", "credential"]
+Kind = Literal["instruction", "fence", "credential", "sensitive-data"]
 FENCES = frozenset({"scope", "never"})
 """Rules of the gate that a call breaks only by asking for what is not in scope."""
 
@@ -57,14 +58,23 @@ class Sightings:
         return InstructionSeen(call=call, tool=tool, place=place, signs=sighting.signs, quote=quote)
 
     def shown(self, tool: str, args: Mapping[str, Any], result: object, masked: object) -> None:
-        """What an answer shows that looks like a credential: a leak, or a bait. Masked, and never used."""
-        spec = TOOLS.get(tool)
-        if spec is None or STRANGERS.isdisjoint(spec.judged_as) or result == masked:
+        """What an answer shows that looks like a credential (a leak, or a bait: masked, and never used), or
+        like other people's data."""
+        spec, place = TOOLS.get(tool), target_of(tool, args)
+        if spec is None or STRANGERS.isdisjoint(spec.judged_as):
+            return
+        if ("sensitive-data", place) not in self.found and (
+            people := personal("\n".join(texts_of(result, 8)))
+        ):
+            seen = ", ".join(f"{kind} ({count})" for kind, count in sorted(people.items()))
+            what = f"shows what looks like other people's data: {seen}"
+            self.note("sensitive-data", place, what, "sensitive-data")
+        if result == masked:
             return
         kinds = Counter(_MASKED.findall(json.dumps(masked))) - Counter(_MASKED.findall(json.dumps(result)))
         if kinds:
             what = f"shows what looks like a credential ({', '.join(sorted(kinds))}): masked, and never used"
-            self.note("credential", target_of(tool, args), what, "credential")
+            self.note("credential", place, what, "credential")
 
     def refused(self, rule: str, place: str, why: str) -> None:
         """A call that the gate refused."""

@@ -244,14 +244,19 @@ class ProbeRunner:
 
     async def _round(self, prove: Prove, proofs: Sequence[Proof]) -> list[RunOver]:
         """Try some proofs, and count and post what is decided."""
+        asking, shown_by = self.session.phase, ", ".join(sorted(one.row.fingerprint for one in proofs))
+        self.session.enter("exploitation", f"seen, to be reproduced: {shown_by}")
         ends = await prove(self.world, self.session, self.stream, proofs, self.persona, self.facts)
         if all(one.is_open for one in proofs):
+            self.session.enter(asking, "tried, and to be tried again later")
             return ends
         if not self.world.trial:
             for row in await self.world.journal.findings(self.run, ["confirmed"]):
                 self._learn(row)
             await count_shown(self.world, self.run)
+        self.session.enter("reporting", "what is decided is posted")
         await self.post()
+        self.session.enter(asking, "what was decided is posted")
         for row in await self.world.journal.findings(self.run, PROVEN):
             if self.world.platform.escalation.stops_for(row.severity):
                 self.session.sightings.grave.append(("finding", row.fingerprint, row.title))

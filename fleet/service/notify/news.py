@@ -142,6 +142,7 @@ _SIGHTINGS: Mapping[str, NoticeEvent] = {
     "fence": "fence",
     "instruction": "instruction",
     "credential": "credential",
+    "sensitive-data": "sensitive-data",
 }
 
 

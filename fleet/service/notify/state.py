@@ -40,6 +40,7 @@ GROUPS: Mapping[NoticeEvent, str] = MappingProxyType(
         "fence": "notices",
         "schedule": "notices",
         "credential": "notices",
+        "sensitive-data": "notices",
         "question": "questions",
     }
 )

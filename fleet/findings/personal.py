@@ -1,0 +1,99 @@
+"""Other people's data in an answer: payment cards, papers, health, lists of addresses, classified text. Pure.
+
+It tells a person that a platform shows what it should not, and what the fleet came to hold. Numbers count
+only with their check digits, or beside the word that says what they are; addresses only in numbers; published
+test numbers never. No value leaves this module but the last digits of a card.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+MOST = 200_000
+"""Characters of one text that are read."""
+MANY = 10
+"""Different addresses or telephone numbers in one answer that are a list of people."""
+_TEST_CARDS = frozenset(
+    (
+        *("4242424242424242", "4111111111111111", "4012888888881881", "4000056655665556", "4222222222222"),
+        *("5555555555554444", "5105105105105100", "2223003122003222", "5200828282828210", "378282246310005"),
+        *("371449635398431", "6011111111111117", "6011000990139424", "30569309025904", "3530111333300000"),
+    )
+)
+"""Cards of the documents of payment providers."""
+_CARD = re.compile(r"(?<![\d.-])[3-6]\d{3}(?:[ -]?\d){9,15}(?![\d.-])")
+_IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b")
+_SSN = re.compile(r"\b(?!000|666|9\d\d)\d{3}-(?!00)\d{2}-(?!0000)\d{4}\b")
+_SAYS_SSN = re.compile(r"(?i)\bssns?\b|social[ _-]security")
+_LABELLED: Mapping[str, re.Pattern[str]] = {
+    "card-code": re.compile(r"(?i)\b(?:cvv2?|cvc2?|card[ _]security[ _]code)\b[\"'\s:=#]{1,6}\d{3,4}\b"),
+    "passport": re.compile(
+        r"(?i)\bpassport(?:[ _-]?(?:no|nr|number))?\b[\"'\s:=#.]{1,6}(?=[A-Z]{0,3}\d)[A-Z0-9]{6,9}\b"
+    ),
+    "driving-licence": re.compile(
+        r"(?i)\bdriv(?:er'?s?|ers|ing)[ _-]?licen[cs]e(?:[ _-]?(?:no|nr|number))?\b[\"'\s:=#.]{1,6}"
+        r"(?=[A-Z-]{0,4}\d)[A-Z0-9-]{5,20}\b"
+    ),
+    "health": re.compile(
+        r"(?i)\b(?:(?:mrn|medical[ _-]record(?:[ _-]?(?:no|nr|number))?|patient[ _-]?id)\b[\"'\s:=#.]{1,6}"
+        r"(?=[A-Z-]{0,4}\d)[A-Z0-9-]{4,15}|(?:diagnos[ie]s|icd-?10(?:[ _-]?code)?)\b[\"'\s:=#.]{1,6}"
+        r"[A-TV-Z]\d\d(?:\.[0-9A-Z]{1,4})?|diagnosed with [a-z]{4,})\b"
+    ),
+    "classified": re.compile(
+        r"(?m)^[ \t]*(?:(?:TOP SECRET|SECRET|CONFIDENTIAL)//[A-Z/, ]{2,60}|classification[\"']?\s{0,3}[:=]"
+        r"[\s\"']{0,3}(?:TOP SECRET|SECRET|CONFIDENTIAL)\b)"
+    ),
+}
+_EMAIL = re.compile(r"\b[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,4}[A-Za-z]{2,18}\b")
+_PHONE = re.compile(r"(?<![\w+])\+\d{1,3}(?:[ ().-]{0,2}\d){7,12}(?!\d)")
+
+
+def personal(text: str) -> dict[str, str]:
+    """What a text shows, by kind, in words without the values; {} for an ordinary one."""
+    text = text[:MOST]
+    found = {kind: f"{len(seen)}" for kind, look in _LOOKS.items() if (seen := look(text))}
+    if cards := _cards(text):
+        found["card"] = f"{len(cards)}, the first ends in {cards[0][-4:]}"
+    return found
+
+
+def _cards(text: str) -> list[str]:
+    digits = dict.fromkeys(re.sub(r"\D", "", one[0]) for one in _CARD.finditer(text))
+    return [one for one in digits if one not in _TEST_CARDS and len(set(one)) > 3 and _luhn(one)]
+
+
+def _luhn(digits: str) -> bool:
+    doubled = (sum(divmod(2 * int(one), 10)) for one in digits[-2::-2])
+    return (sum(map(int, digits[-1::-2])) + sum(doubled)) % 10 == 0
+
+
+def _ibans(text: str) -> list[str]:
+    plain = dict.fromkeys(one[0].replace(" ", "") for one in _IBAN.finditer(text))
+    return [
+        one
+        for one in plain
+        if 15 <= len(one) <= 34 and int("".join(str(int(char, 36)) for char in one[4:] + one[:4])) % 97 == 1
+    ]
+
+
+def _ssns(text: str) -> list[str]:
+    return _SSN.findall(text) if _SAYS_SSN.search(text) else []
+
+
+def _many(pattern: re.Pattern[str]) -> Callable[[str], list[str]]:
+    def look(text: str) -> list[str]:
+        seen = list(dict.fromkeys(one[0].lower() for one in pattern.finditer(text)))
+        return seen if len(seen) >= MANY else []
+
+    return look
+
+
+_LOOKS: Mapping[str, Callable[[str], list[str]]] = {
+    **{kind: pattern.findall for kind, pattern in _LABELLED.items()},
+    "account-number": _ibans,
+    "social-security": _ssns,
+    "e-mail": _many(_EMAIL),
+    "telephone": _many(_PHONE),
+}
+KINDS = (*_LOOKS, "card")
