@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import anyio
+from anyio import to_thread
 from starlette.routing import Route
 
 from fleet.app.bootstrap import Bootstrap, Options
 from fleet.app.persona_sets import load, roster
+from fleet.app.sbom import altered
 from fleet.app.wiring import wired
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import Role
@@ -163,8 +165,15 @@ def make(  # noqa: PLR0913  the composition root
         load_config=partial(load_config, options.platform, world.state, world.platform),
         grace_s=options.grace_s,
         more=more,
+        boundaries={"the program": _program_fault},
         page=options.page,
     )
+
+
+async def _program_fault() -> str:
+    """Which files of the installation are not as its wheel had them; "" for none, and in a checkout."""
+    found = await to_thread.run_sync(altered)
+    return f"not as the wheel had it: {', '.join(found[:5])}" if found else ""
 
 
 def _queue(world: FleetContext, personas: dict[str, LoadedPersona], feed: Feed) -> Queue:

@@ -148,6 +148,14 @@ class FlightsEnded(_DaemonEvent):
     seconds: float
 
 
+class BoundaryChecked(_DaemonEvent):
+    """A regular look at what bounds the fleet; `fault` is "" while it holds."""
+
+    type: Literal["boundary.checked"] = "boundary.checked"
+    check: str
+    fault: str = ""
+
+
 class DialTurned(_DaemonEvent):
     type: Literal["dial.turned"] = "dial.turned"
     rung: str
@@ -215,6 +223,7 @@ DaemonEvent = Annotated[
     | QueuePaused
     | QueueResumed
     | FlightsEnded
+    | BoundaryChecked
     | DialTurned
     | RunUnsettled
     | RunSettled

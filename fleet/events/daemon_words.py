@@ -6,6 +6,7 @@ from datetime import datetime
 
 from fleet.clock import clock_time, minute, span
 from fleet.events.daemon_events import (
+    BoundaryChecked,
     ConfigRefused,
     ConfigReloaded,
     DaemonDraining,
@@ -119,6 +120,8 @@ def _of_persona(event: PersonaAdded | PersonaChanged | PersonaRemoved | PersonaR
 
 def _of_upkeep(event: DaemonEvent) -> str:
     match event:
+        case BoundaryChecked():
+            return f"{event.check}: {event.fault or 'holds'}"
         case RunUnsettled():
             return f"run {event.run} is not cleaned up yet: {event.reason}"
         case RunSettled():

@@ -69,7 +69,10 @@ def missing(platform: Platform) -> list[str]:
             platform.escalation.impact != NEVER_BY_LEVEL,
             "from which impact on a person is asked before an act",
         ),
-        "escalation.pauses": (platform.escalation.pauses, "after what a run waits for a person"),
+        "escalation.pauses": (
+            "scope" in platform.escalation.pauses,
+            "that a run waits for a person after it asked out of scope, with what else it waits for",
+        ),
     }
     lacking = [f"{key}: {why}" for key, (there, why) in needed.items() if not there]
     policy = EgressPolicy.of(platform)

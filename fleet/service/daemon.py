@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -15,7 +15,7 @@ from fleet import __version__, disk_reserve
 from fleet.broker import services
 from fleet.clock import iso, rest
 from fleet.config import FleetConfig, Platform
-from fleet.errors import ConfigError, FleetError, UsageError
+from fleet.errors import ConfigError, FleetError, JailError, UsageError
 from fleet.events.daemon_events import (
     ConfigRefused,
     ConfigReloaded,
@@ -33,9 +33,10 @@ from fleet.gate.budget import day_limits
 from fleet.gate.dial import DIAL, read_dial, set_by
 from fleet.gate.stop import stop as set_stop
 from fleet.gate.stop import stopped
+from fleet.jail.selfcheck import leaks
 from fleet.personas.load import LoadedPersona
 from fleet.runs.call.halt import Halt, journal_halt, note_halt
-from fleet.runs.call.sealed import TRAJECTORY
+from fleet.runs.call.sealed import TRAJECTORY, checked
 from fleet.runs.context import FleetContext
 from fleet.runs.executor import Executor
 from fleet.runs.janitor import Janitor
@@ -43,6 +44,7 @@ from fleet.runs.queue import FIX, TRIAGE, Queue
 from fleet.runs.replay import again
 from fleet.runs.run import SETTLE_S, Work, execute, forget_unbegun
 from fleet.runs.settlement.lost_runs import take_back
+from fleet.service.boundary_watch import BoundaryCheck, BoundaryWatch
 from fleet.service.health import DaemonHealth
 from fleet.service.lost_daemon import in_words, lost_daemon
 from fleet.service.notify.receivers import receivers_of
@@ -55,7 +57,7 @@ from fleet.service.supervise import ENDING, handle_signals, side
 from fleet.service.triggers import Side, Triggers
 from fleet.store.rows import RunRow
 from fleet.store.tables.units import FLEET
-from fleet.text import counted
+from fleet.text import counted, line
 from fleet.triggers.model import asked_for
 
 LEAVE_S = services.SETTLE_S + SETTLE_S
@@ -65,6 +67,8 @@ LEAVE_S = services.SETTLE_S + SETTLE_S
 WEATHER_S = 1.0
 MAINTAINED = "the excluded time is over, and the platform may be tested again"
 """What a person checks before tests go on after an excluded time."""
+AGAIN_S = 2.0
+"""Seconds before a second look at records that seem broken: somebody may be writing them."""
 SIGNED = "profile and personas are what the authority means, and signed: `fleet check scope`"
 """What a person checks after the signed scope was changed under a running service."""
 SCOPE_EVERY_S = 60.0
@@ -97,6 +101,8 @@ class Daemon:
     load_config: Callable[[], Awaitable[tuple[FleetConfig, Platform]]]
     grace_s: float
     more: Sequence[Side] = ()
+    boundaries: Mapping[str, BoundaryCheck] = field(default_factory=dict)
+    """What else is looked at each half hour, besides scope and records."""
     page: str = ""
     _firing: anyio.CancelScope = field(init=False, default_factory=anyio.CancelScope)
     again: bool = False
@@ -124,7 +130,19 @@ class Daemon:
 
     async def _serve(self, listen: Callable[[], Awaitable[None]]) -> None:
         reason = "a side task died"
-        sides = (("the signal handler", listen), ("the look at dial and STOP", self._weather))
+        checks = {
+            "the signed scope": self._scope_fault,
+            "the records": self._records_fault,
+            "the jail": self._jail_fault,
+        }
+        watch = BoundaryWatch(
+            {**checks, **self.boundaries}, self.feed, self.world.clock, self._boundary_broken
+        )
+        sides = (
+            ("the signal handler", listen),
+            ("the look at dial and STOP", self._weather),
+            ("the look at boundaries", watch.run),
+        )
         try:
             async with anyio.create_task_group() as tasks:
                 for name, run in (*sides, *self.more):
@@ -246,15 +264,45 @@ class Daemon:
     async def _tampered(self) -> str:
         """Why the scope on disk is not as it was signed, by a look each minute; "" while it is."""
         now = self.world.clock.monotonic()
-        if not self.world.config.authority.signers or now < self._scope_due:
+        if now < self._scope_due:
             return ""
         self._scope_due = now + SCOPE_EVERY_S
+        return await self._scope_fault()
+
+    async def _scope_fault(self) -> str:
+        """Why the scope on disk is not as it was signed; "" while it is, or without signers."""
+        if not self.world.config.authority.signers:
+            return ""
         try:
             await self.load_config()
         except FleetError as error:
             self.feed.publish(ConfigRefused(reason=str(error)))
             return str(error)
         return ""
+
+    async def _records_fault(self) -> str:
+        """What the hash chains of decisions, events and runs say; a second look, before a fault counts."""
+        for pause in (0.0, AGAIN_S):
+            await anyio.sleep(pause)
+            rows = await checked(self.world.state, self.world.journal, "")
+            faults = [f"{row['record']}: {row['fault']}" for row in rows if row["fault"]]
+            if not faults:
+                return ""
+        return "; ".join(faults[:3])
+
+    async def _jail_fault(self) -> str:
+        """What a jail was seen to do that it may not; no jail that starts is no leak, and refuses calls."""
+        try:
+            return "; ".join(leaks(await self.world.jail.probe()))
+        except JailError:
+            return ""
+
+    async def _boundary_broken(self, name: str, fault: str) -> None:
+        """STOP, once for the same fault: a person who resumed knows it."""
+        key, shown = f"boundary:{name}", line(fault, 500)
+        if await self.world.journal.get(key) != shown:
+            await self.world.journal.put(key, shown)
+            await self._pause(f"the fleet, where {name} did not hold", fault, f"{name}: {fault}")
 
     async def _pause(self, who: str, why: str, check: str) -> None:
         """Set STOP, and keep who did and why."""

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from fleet.app.run_records import asked_by
-from fleet.cli.run.records import checked
 from fleet.events.model import Event, Footer, ToolRequested
 from fleet.events.trajectory import read
 from fleet.findings.evidence import load
 from fleet.gate.stop import resume, stopped
+from fleet.runs.call.sealed import checked
 from fleet.runs.run import fire
 from tests.acceptance.conftest import House, persona, probe, step
 

@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
-from fleet.broker.egress_record import EGRESS
 from fleet.cli.console import table
-from fleet.events.chain import Place, verify
-from fleet.events.daemon_events import FEED
-from fleet.runs.call.decision_file import NAME, OLDER
-from fleet.runs.call.sealed import TRAJECTORY, sealed_at_end
-from fleet.store.journal import Journal
 from fleet.text import clean, counted
 
 COLUMNS = ("at", "call", "verb", "host", "path", "address", "rule", "status", "sent", "received", "ms")
@@ -79,53 +71,6 @@ def _said(row: Mapping[str, Any]) -> str:
     return "; ".join(
         f"{one['who']} {'yes' if one['approve'] else 'no'}: {one['why']}" for one in row["answers"]
     )
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedRecord:
-    """What a record's chain says; `fault` is "" while it holds."""
-
-    record: str
-    lines: int
-    chained: int
-    fault: str
-    note: str
-
-
-async def checked(state: Path, journal: Journal | None, run: str) -> list[dict[str, Any]]:
-    """The records of one run, or with "" of all runs here, of decisions and of the daemon."""
-    found = []
-    folders = [state / "runs" / run] if run else sorted(state.glob("runs/*"))
-    for folder in folders:
-        sealed = await sealed_at_end(journal, folder.name) if journal is not None else {}
-        if folder.is_dir():
-            found += [
-                _checked(state, folder / name, sealed=sealed.get(name)) for name in (TRAJECTORY, EGRESS)
-            ]
-    if not run:
-        found.append(_checked(state, state / NAME, rotated=state / OLDER))
-        found.append(_checked(state, state / FEED, rotated=(state / FEED).with_suffix(".1.jsonl")))
-    return [asdict(one) for one in found if one is not None]
-
-
-def _checked(
-    state: Path, path: Path, *, rotated: Path | None = None, sealed: Place | None = None
-) -> CheckedRecord | None:
-    """One record; None where there is none and none was."""
-    name = str(path.relative_to(state))
-    try:
-        said = verify(path, rotated=rotated, sealed=sealed)
-    except FileNotFoundError:
-        gone = "" if sealed is None or not sealed.lines else f"it is missing: {sealed.lines} lines"
-        return CheckedRecord(name, 0, 0, gone, "") if gone else None
-    except OSError as error:
-        return CheckedRecord(name, 0, 0, f"it cannot be read: {error.strerror}", "")
-    note = said.note
-    if not said.chained and said.lines:
-        note = "its writer was of a version that did not chain: nothing can be said of it"
-    elif sealed is None and not note and path.parent != state:
-        note = "the run has not ended: its end is not in the journal yet"
-    return CheckedRecord(name, said.lines, said.chained, said.fault, note)
 
 
 def show_checked(rows: list[dict[str, Any]]) -> None:

@@ -27,6 +27,7 @@ from fleet.events.model import TurnUsage
 from fleet.events.recorded import LOOK_S, Recording, UnknownRecord
 from fleet.events.timeline import used, words
 from fleet.runs.call.questions import pause_run, question_rows, questions
+from fleet.runs.call.sealed import checked
 from fleet.runs.retention import choose, look, tidy
 from fleet.runs.settlement.left import LEFT, left_there
 from fleet.store.journal import Journal
@@ -135,11 +136,11 @@ def verify(
     async def check() -> list[dict[str, Any]]:
         journal = await known_journal(state())
         if journal is None:
-            return await records.checked(state(), None, run_id)
+            return await checked(state(), None, run_id)
         async with journal:
             if run_id:
                 await journal.run(run_id)  # UsageError for an unknown run
-            return await records.checked(state(), journal, run_id)
+            return await checked(state(), journal, run_id)
 
     rows = run(check)
     put(rows, as_json=as_json, text=lambda: records.show_checked(rows))

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+from anyio import to_thread
 
 from fleet.broker.egress_record import EGRESS
-from fleet.events.chain import Place, read_head
+from fleet.events.chain import Place, read_head, verify
+from fleet.events.daemon_events import FEED
+from fleet.runs.call.decision_file import NAME, OLDER
 from fleet.store.journal import Journal
 from fleet.store.rows import SEALED
 
 TRAJECTORY = "trajectory.jsonl"
+FEED_BEFORE = Path(FEED).with_suffix(".1.jsonl")
 
 
 async def seal_records(journal: Journal, run: str, ends: Mapping[str, Place]) -> None:
@@ -33,3 +41,50 @@ def heads_now(folder: Path) -> dict[str, dict[str, int | str]]:
         for name, head in heads.items()
         if head is not None
     }
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedRecord:
+    """What a record's chain says; `fault` is "" while it holds."""
+
+    record: str
+    lines: int
+    chained: int
+    fault: str
+    note: str
+
+
+async def checked(state: Path, journal: Journal | None, run: str) -> list[dict[str, Any]]:
+    """The records of one run, or with "" of all runs here, of decisions and of the daemon."""
+    found = []
+    folders = [state / "runs" / run] if run else sorted(state.glob("runs/*"))
+    for folder in folders:
+        sealed = await sealed_at_end(journal, folder.name) if journal is not None else {}
+        if folder.is_dir():
+            for name in (TRAJECTORY, EGRESS):
+                look = partial(_checked, state, folder / name, sealed=sealed.get(name))
+                found.append(await to_thread.run_sync(look))
+    if not run:
+        for path, older in ((state / NAME, state / OLDER), (state / FEED, state / FEED_BEFORE)):
+            found.append(await to_thread.run_sync(partial(_checked, state, path, rotated=older)))
+    return [asdict(one) for one in found if one is not None]
+
+
+def _checked(
+    state: Path, path: Path, *, rotated: Path | None = None, sealed: Place | None = None
+) -> CheckedRecord | None:
+    """One record; None where there is none and none was."""
+    name = str(path.relative_to(state))
+    try:
+        said = verify(path, rotated=rotated, sealed=sealed)
+    except FileNotFoundError:
+        gone = "" if sealed is None or not sealed.lines else f"it is missing: {sealed.lines} lines"
+        return CheckedRecord(name, 0, 0, gone, "") if gone else None
+    except OSError as error:
+        return CheckedRecord(name, 0, 0, f"it cannot be read: {error.strerror}", "")
+    note = said.note
+    if not said.chained and said.lines:
+        note = "its writer was of a version that did not chain: nothing can be said of it"
+    elif sealed is None and not note and path.parent != state:
+        note = "the run has not ended: its end is not in the journal yet"
+    return CheckedRecord(name, said.lines, said.chained, said.fault, note)

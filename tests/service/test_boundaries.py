@@ -1,0 +1,99 @@
+"""The look at boundaries: each result is on record, and what does not hold is a STOP, once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import pytest
+
+from fleet.clock import SystemClock
+from fleet.events.daemon_events import BoundaryChecked, Feed
+from fleet.events.daemon_words import words
+from fleet.gate.stop import resume, stopped
+from fleet.jail.model import Tier
+from fleet.jail.selfcheck import _SAW
+from fleet.service import boundary_watch
+from fleet.service.boundary_watch import EVERY_S, BoundaryWatch
+from tests.feed import read_feed
+from tests.service.test_reload import Stand
+from tests.service.test_reload import stand as stand
+
+pytestmark = [pytest.mark.anyio]
+
+
+async def test_each_boundary_is_looked_at_on_schedule_and_each_result_is_on_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(boundary_watch, "EVERY_S", 0.01)
+    feed, faults = Feed(tmp_path / "events.jsonl", clock=SystemClock()), ["", "", "cut"]
+    broken = list[tuple[str, str]]()
+
+    async def scope() -> str:
+        return ""
+
+    async def records() -> str:
+        return faults.pop(0)
+
+    async def told(name: str, fault: str) -> None:
+        broken.append((name, fault))
+        over.set()
+
+    over = anyio.Event()
+    watch = BoundaryWatch({"scope": scope, "records": records}, feed, SystemClock(), told)
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(watch.run)
+            await over.wait()
+            tasks.cancel_scope.cancel()
+    feed.close()
+    events = read_feed(tmp_path / "events.jsonl")
+    looks = [(one.check, one.fault) for one in events if isinstance(one, BoundaryChecked)]
+    assert looks == [("scope", ""), ("records", "")] * 2 + [("scope", ""), ("records", "cut")]
+    assert broken == [("records", "cut")]
+    assert EVERY_S == 1_800
+
+
+@pytest.mark.devnet
+@pytest.mark.jail
+async def test_a_record_that_was_tampered_with_sets_stop_once(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fleet.service.daemon.AGAIN_S", 0.0)
+    state, daemon = stand.world.state, stand.daemon
+    folder = state / "runs" / "abcdefgh"
+    folder.mkdir(parents=True)
+    feed = Feed(state / "runs" / "abcdefgh" / "trajectory.jsonl", clock=SystemClock())
+    for check in ("one", "two", "three"):
+        feed.publish(BoundaryChecked(check=check))
+    feed.close()
+    assert await daemon._records_fault() == ""
+    assert await daemon._scope_fault() == ""
+    assert await daemon._jail_fault() == ""
+    seen = replace(await stand.world.jail.probe(), checks=(("network", False, f"{_SAW}a stranger"),))
+
+    async def leaky() -> Tier:
+        return seen
+
+    monkeypatch.setattr(stand.world.jail, "probe", leaky)
+    assert await daemon._jail_fault() == f"network: {_SAW}a stranger"
+    path = folder / "trajectory.jsonl"
+    path.write_text(path.read_text().replace("two", "too"))
+    fault = await daemon._records_fault()
+    assert fault.startswith("runs/abcdefgh/trajectory.jsonl: line 3 does not follow")
+    await daemon._boundary_broken("the records", fault)
+    pause = stopped(state)
+    assert pause is not None
+    assert "the records did not hold" in pause.why
+    assert fault in pause.check
+    assert resume(state, "I looked")
+    await daemon._boundary_broken("the records", fault)  # known: a person resumed
+    assert stopped(state) is None
+    await daemon._boundary_broken("the records", "another fault")
+    assert stopped(state) is not None
+
+
+def test_the_words_of_a_look() -> None:
+    said = [words(BoundaryChecked(check="the records", fault=one)) for one in ("", "cut")]
+    assert said == ["the records: holds", "the records: cut"]
