@@ -182,6 +182,7 @@ check: setup
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/lint-imports --no-cache >$(VENV)/layers.log || { cat $(VENV)/layers.log; exit 1; }
 	@$(BIN)/mypy
+	@$(BIN)/python -m tests.packaging.vulnerabilities
 
 format: setup
 	@$(BIN)/ruff format --quiet .
