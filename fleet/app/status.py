@@ -129,15 +129,18 @@ async def gather(
     }
     data |= NO_JOURNAL
     if (known := await known_journal(folder)) is not None:
-        async with known as journal:
-            snapshot = await JournalSnapshot.read(
-                journal, config.platform, personas, day_limits(config.budget)
-            )
-            data |= await _of_journal(journal, snapshot, since, {one.name for one in personas})
-            data |= await _on_their_way(journal, config.platform, document)
+
+        async def read(journal: Journal) -> dict[str, Any]:
+            limits = day_limits(config.budget)
+            snapshot = await JournalSnapshot.read(journal, config.platform, personas, limits)
+            found = await _of_journal(journal, snapshot, since, {one.name for one in personas})
             now = datetime.now(UTC)
             asked = question_rows([one for one in await questions(journal) if is_open(one, now)], now)
-            data["questions"] = [{key: one[key] for key in QUESTION} for one in asked]
+            found["questions"] = [{key: one[key] for key in QUESTION} for one in asked]
+            return found | await _on_their_way(journal, config.platform, document)
+
+        async with known as journal:
+            data |= await journal.at_once(read)
             data["lost"] = await _lost(folder, journal, daemon, since)
     data["personas"]["failing"] = data.pop("failing")
     if live:

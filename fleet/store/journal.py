@@ -6,13 +6,14 @@ takes a `Journal` as an argument and imports rows from `fleet.store.rows`.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from fleet.clock import Clock, SystemClock
 from fleet.errors import ConfigError
-from fleet.store.sql.database import BUSY_S, Database
+from fleet.store.sql.database import BUSY_S, Connection, Database, OneView
 from fleet.store.sql.sqlite import MEMORY, SqliteDatabase
 from fleet.store.tables.budget import Spending
 from fleet.store.tables.effects import Effects
@@ -26,6 +27,7 @@ from fleet.store.tables.runs import Runs
 
 __all__ = ["MEMORY", "Journal"]
 
+Value = TypeVar("Value")
 URLS = ("postgresql://", "postgres://")
 
 
@@ -86,6 +88,14 @@ class Journal(
     async def faults(self) -> list[str]:
         """Faults of the database: damage, missing tables and columns. Reads all of it."""
         return await self._db.faults()
+
+    async def at_once(self, read: Callable[[Journal], Awaitable[Value]]) -> Value:
+        """What `read` finds: its reads are one view and one trip to the database. It awaits nothing else."""
+
+        async def work(connection: Connection) -> Value:
+            return await read(Journal(OneView(connection), self._clock, self._keeper))
+
+        return await self._db.read(work)
 
     def lent(self) -> LentJournal:
         """The same journal for a reader that closes it: it stays open."""

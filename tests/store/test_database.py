@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -20,7 +21,7 @@ from sqlalchemy import insert, select, text
 from fleet.errors import ConfigError, TryAgain
 from fleet.jail.locate import find_bwrap
 from fleet.store.journal import Journal
-from fleet.store.sql.database import Connection
+from fleet.store.sql.database import Connection, Mode
 from fleet.store.sql.migrations import SCHEMA_VERSION
 from fleet.store.sql.schema import META, METADATA
 from fleet.store.sql.sqlite import SqliteDatabase
@@ -182,6 +183,31 @@ async def test_a_transaction_that_waits_for_something_else_is_rolled_back(tmp_pa
         await database.write("x", wait)
     assert not await database.rows(select(META).where(META.c.key == "a"))
     await database.aclose()
+
+
+async def test_many_reads_at_once_are_one_trip_and_write_nothing(
+    journal: Journal, queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert await queue("r1")
+    await journal.spend("r1", "calls", 2, 5)
+
+    async def read(view: Journal) -> tuple[object, ...]:
+        return await view.runs(), await view.spent("r1"), await view.states_of(), await view.facts("none:")
+
+    one_by_one, trips, run = await read(journal), list[str](), journal._db._run
+
+    async def counted(mode: Mode, work: Callable[[Any], Awaitable[object]]) -> object:
+        trips.append(mode)
+        return await run(mode, work)
+
+    monkeypatch.setattr(journal._db, "_run", counted)
+    assert await journal.at_once(read) == one_by_one
+    assert trips == ["view"]
+    with pytest.raises(TypeError, match="only read"):
+        await journal.at_once(lambda view: view.ask_cancel("r1", "why"))
+    with pytest.raises(TypeError, match="only read"):
+        await journal.at_once(lambda view: view.trigger(new_run("r2")))
+    assert await read(journal) == one_by_one
 
 
 async def test_two_openings_read_and_then_write_in_turn(places: Places) -> None:

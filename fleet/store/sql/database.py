@@ -179,3 +179,21 @@ class Database(ABC):
     async def aclose(self) -> None:
         with anyio.CancelScope(shield=True):
             await self._engine.dispose()
+
+
+class OneView(Database):
+    """A transaction that only reads, as the database of a journal: all that is read there is one view."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def insert(self, table: Table) -> Any:  # noqa: ANN401  as SQLAlchemy has it
+        raise TypeError(f"{table.name}: a view is only read")
+
+    async def _run(self, mode: Mode, work: Work[T]) -> T:
+        if mode not in ("plain", "view"):
+            raise TypeError("a view is only read")
+        return await work(self._connection)
+
+    async def _apart(self, transaction: Coroutine[Any, Any, T]) -> T:
+        return await transaction
