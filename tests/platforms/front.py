@@ -65,7 +65,7 @@ class Weather:
     blocks: bool = False
     """A firewall answers 403 to each attack, and quotes its rule."""
     ban_s: float = 0.0
-    """After an attack nothing is answered for so long: each connection is reset."""
+    """After an attack its address is not answered for so long: each connection from there is reset."""
     seed: int = 1
 
 
@@ -162,10 +162,10 @@ def relay(
 ) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
     """What serves one connection."""
     following = fates(weather)
-    banned_until = 0.0
+    banned_until: dict[str, float] = {}
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal banned_until
+        caller = writer.get_extra_info("peername")[0]
         with suppress(OSError, h11.ProtocolError):
             if not (request := await _request(reader)):
                 writer.close()
@@ -173,8 +173,8 @@ def relay(
             first, _, rest = request.partition(b"\r\n")
             attack = ATTACK.search(first) or ATTACK.search(rest.partition(b"\r\n\r\n")[2])
             if weather.ban_s and attack:
-                banned_until = time.monotonic() + weather.ban_s
-            if time.monotonic() < banned_until:
+                banned_until[caller] = time.monotonic() + weather.ban_s
+            if time.monotonic() < banned_until.get(caller, 0.0):
                 _reset(writer)
                 return
             fate = following()

@@ -123,6 +123,10 @@ async def test_who_attacks_is_banned_for_some_seconds(tmp_path: Path) -> None:
         assert await look(f"{way.url}/names.html") == "200"
         assert await look(f"{way.url}/names.html?id=1%27") == "reset"
         assert await look(f"{way.url}/names.html") == "reset"
+        reader, other = await asyncio.open_connection("127.0.0.1", way.port, local_addr=("127.0.0.2", 0))
+        other.write(b"GET /names.html HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert (await reader.readline()).split()[1] == b"200"
+        other.close()
         await anyio.sleep(8.0)
         assert await look(f"{way.url}/names.html") == "200"
 
