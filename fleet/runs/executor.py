@@ -31,6 +31,8 @@ POLL_S = 1.0
 ASK_S, LOST_S = 3.0, 2.0
 """Seconds that a shared journal's server has for an answer, and of failed turns after which everything in
 flight is ended: nothing new is asked five seconds after the loss of a server, as after a STOP."""
+GONE_S = 60.0
+"""Seconds after STOP within which everything in flight has ended."""
 NO_THREAD = "can't start new thread"
 """CPython's message. Every later run would fail too, while the daemon seems alive."""
 
@@ -85,6 +87,8 @@ class Executor:
         self._stopping = 0
         """Runs that were in flight when STOP was seen, until all have ended."""
         self._failures, self._failing_since = 0, math.inf
+        self.remains = ""
+        """The runs that STOP did not end in time, in words; "" for none."""
 
     @property
     def live(self) -> dict[str, str]:
@@ -199,6 +203,8 @@ class Executor:
             self._stopping = 0
             known = await resume_after(self._world.journal, self._stop.since) if self._stop else None
             self._feed.publish(QueueResumed(who=known.who, why=known.why) if known else QueueResumed())
+        if not self._flights:
+            self.remains = ""
         if pause is not None:
             self._measure(pause)
         self._paused, self._stop = bool(why), (pause or self._stop) if why else None
@@ -206,11 +212,16 @@ class Executor:
 
     def _measure(self, pause: StopReading) -> None:
         """Publish how long the flights took to end after STOP, once they have."""
+        began = datetime.fromisoformat(pause.since) if pause.since else self._world.clock.now()
+        seconds = max(0.0, (self._world.clock.now() - began).total_seconds())
         if self._stopping and not self._flights:
-            began = datetime.fromisoformat(pause.since) if pause.since else self._world.clock.now()
-            seconds = max(0.0, (self._world.clock.now() - began).total_seconds())
             self._feed.publish(FlightsEnded(runs=self._stopping, seconds=round(seconds, 3)))
             self._stopping = 0
+        if self._flights and seconds >= GONE_S and not self.remains:
+            self.remains = (
+                f"{GONE_S:.0f} s after STOP these have not ended: {', '.join(sorted(self._flights))}"
+            )
+            self._feed.publish(FaultMet(where="STOP", error=self.remains))
 
     async def _cancel_asked(self) -> None:
         for row in await self._world.journal.cancels():

@@ -216,7 +216,7 @@ class Daemon:
         days = {name: day_limits(budget.day) for name, budget in budgets.items() if budget}
         hung = "the work loop has stopped" if self.readiness.beat_age_s > HUNG_S else ""
         pause = stopped(self.world.state)
-        broken = pause.why if pause and pause.check else ""
+        broken = self.executor.remains or (pause.why if pause and pause.check else "")
         return HostNews(
             refused=self.roll.refused,
             loaded=frozenset(self.personas),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +21,7 @@ from fleet.errors import TryAgain
 from fleet.gate.stop import resume, stop
 from fleet.runs.call.halt import Halt, journal_halt
 from fleet.runs.context import FleetContext, until_stopped
+from fleet.runs.executor import GONE_S
 from fleet.runs.run import forget_unbegun
 from fleet.runs.signals import MOST_S, QUIET_S, Bursts
 from fleet.store.journal import Journal
@@ -165,6 +168,33 @@ async def test_who_resumed_is_told_and_how_long_the_flights_took_to_end(shop: Sh
     (ended,) = shop.told("flights.ended")
     assert (ended.runs, 0 <= ended.seconds < 60) == (1, True)
     assert [(one.who, one.why) for one in shop.told("queue.resumed")] == [(halt.who, halt.why), ("", "")]
+
+
+async def test_what_stop_does_not_end_in_time_is_named_once(shop: Shop) -> None:
+    shop.work = crowd = Crowd()
+    await shop.queue.fire(firing("qa-a"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(shop.executor.run)
+        await until(lambda: len(shop.began) == 1)
+        [run] = shop.executor.live
+        stop(shop.state, "test", "because", SystemClock())
+        shop.signals.work.set()
+        await until(lambda: bool(shop.told("queue.paused")))
+        assert (shop.executor.remains, shop.told("fault.met")) == ("", [])
+        past = time.time() - GONE_S - 1
+        os.utime(shop.state / "STOP", (past, past))
+        shop.signals.work.set()
+        await until(lambda: bool(shop.told("fault.met")))
+        said = shop.executor.remains
+        assert said == f"60 s after STOP these have not ended: {run}"
+        beats = shop.beats
+        shop.signals.work.set()
+        await until(lambda: shop.beats > beats + 1)
+        crowd.gate.set()
+        await until(lambda: shop.executor.remains == "")
+        shop.executor.drain(0)
+    (fault,) = shop.told("fault.met")
+    assert (fault.where, fault.error) == ("STOP", said)
 
 
 async def test_outside_the_testing_windows_no_run_starts(shop: Shop) -> None:
