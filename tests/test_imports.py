@@ -17,15 +17,16 @@ FILES = [
 ]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_module_of_ours_is_imported_for_types_alone(path: Path) -> None:
-    """A library may be: web3 and httpx are loaded late, and their types are named in signatures."""
+def for_types_alone(text: str) -> set[str]:
+    """The packages that a module imports under `if TYPE_CHECKING`."""
+    if "TYPE_CHECKING" not in text:
+        return set()
     blocks = [
         node
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
     ]
-    imported = {
+    return {
         name.split(".")[0]
         for block in blocks
         for node in ast.walk(block)
@@ -37,4 +38,19 @@ def test_no_module_of_ours_is_imported_for_types_alone(path: Path) -> None:
             else []
         )
     }
-    assert not imported & {"fleet", "sandbox"}
+
+
+def test_no_module_of_ours_is_imported_for_types_alone() -> None:
+    """A library may be: web3 and httpx are loaded late, and their types are named in signatures."""
+    found = {path.relative_to(ROOT).as_posix(): for_types_alone(path.read_text()) for path in FILES}
+    assert {path: names for path, names in found.items() if names & {"fleet", "sandbox"}} == {}
+    assert any(found.values())
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [("from fleet.clock import Clock", {"fleet"}), ("import sandbox.http, web3", {"sandbox", "web3"})],
+)
+def test_an_import_for_types_is_seen(line: str, names: set[str]) -> None:
+    assert for_types_alone(f"if TYPE_CHECKING:\n    {line}\n") == names
+    assert for_types_alone(line) == set()
