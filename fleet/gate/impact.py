@@ -17,8 +17,7 @@ from fleet.config.scope import Criticality
 from sandbox.spec import SAFE, Effect
 
 REVIEWED = date(2026, 11, 28)
-"""When a person last read this table against the tools: each quarter, and with each new one; a test fails
-after `REVIEW_DAYS`."""
+"""When a person last read this table against the tools: each quarter, and with each new one."""
 REVIEW_DAYS = 92
 _FLOORS: tuple[tuple[int, Level], ...] = ((8, "low"), (6, "medium"), (3, "high"), (0, "critical"))
 _WEIGHTS = (0.3, 0.4, 0.3)
@@ -129,3 +128,10 @@ def technique_of(tool: str, effect: Effect, args: Mapping[str, Any]) -> Techniqu
         method = "DELETE"
     names = (tool, f"{tool} {method}", f"{tool} {kind}")
     return next((TECHNIQUES[name] for name in names if name in TECHNIQUES), None)
+
+
+def reviewed(today: date) -> str:
+    """When the table was reviewed last, and whether that is more than a quarter ago."""
+    late = (today - REVIEWED).days > REVIEW_DAYS
+    rest = f", more than {REVIEW_DAYS} days ago: look for a newer release" if late else ""
+    return f"reviewed on {REVIEWED}{rest}"

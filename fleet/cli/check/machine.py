@@ -33,6 +33,7 @@ from fleet.disk_reserve import room
 from fleet.errors import FleetError
 from fleet.files import SHIPPED
 from fleet.gate.dial import DIAL, read_dial
+from fleet.gate.impact import reviewed
 from fleet.gate.model import Rung
 from fleet.gate.stop import fence_failed
 from fleet.http_client import HttpFailure, open_client, send
@@ -171,6 +172,11 @@ async def battery(_: str | None) -> list[Row]:
         return [(BATTERY, True, NEVER)]
     why = outdated(record, config, datetime.now(UTC))
     return [(BATTERY, record.holds and not why, why or record.words())]
+
+
+async def impact(_: str | None) -> list[Row]:
+    """How long ago a person read the table of what each call may do."""
+    return [("classes of impact", True, reviewed(datetime.now(UTC).date()))]
 
 
 async def try_battery() -> list[Row]:
@@ -364,6 +370,7 @@ async def _date(url: str) -> float | None:
 CHECKS: dict[str, Callable[[str | None], Awaitable[list[Row]]]] = {
     "jail": jail,
     BATTERY: battery,
+    "classes of impact": impact,
     "platform": target,
     "pages": pages,
     "programs": programs,
