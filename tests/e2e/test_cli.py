@@ -94,6 +94,7 @@ def test_doctor_says_that_everything_holds(devnet: Fleet) -> None:
     assert names == [
         "jail",
         "escape battery",
+        "classes of impact",
         "platform",
         "mcp",
         "site",
