@@ -148,6 +148,18 @@ class Mistake(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Impact:
+    """What a call may do to a platform at worst: what is left of each, from 10 (nothing is lost) to 0."""
+
+    confidentiality: int
+    integrity: int
+    availability: int
+    why: str
+    undone: str = "nothing to undo"
+    """How what it did is undone."""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolSpec:
     """The full definition of one tool; no other table is keyed by a tool's name.
 
@@ -176,6 +188,9 @@ class ToolSpec:
     acts_at: str = ""
     """The argument with the URL that an act changes, where `effect_by` makes a call an act: the profile must
     list its path."""
+    impacts: Mapping[str, Impact] = field(default_factory=dict)
+    """By how a call is made: its method, `look` or `act`, or "" where that makes no difference. The gate
+    refuses a call without one."""
     points_at: Mapping[str, Points] | None = None
     """By argument; {} for a tool that points at nothing. If unset, the gate refuses every call."""
     reaches: str = ""

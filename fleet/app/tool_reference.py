@@ -14,7 +14,7 @@ from typing import Any, get_args, get_type_hints
 
 from fleet.drivers.expect import FUNCTIONS, MACROS
 from fleet.drivers.expect_shapes import one_of, shape_of
-from fleet.gate.impact import REVIEWED, TECHNIQUES
+from fleet.gate.impact import REVIEWED, techniques
 from fleet.gate.rules import LOWEST
 from fleet.personas.placeholders import PLACEHOLDERS
 from sandbox.chain.contract import VIEWS
@@ -137,7 +137,7 @@ def _impacts() -> list[str]:
         "| technique | level | C | I | A | mean | what it is | undone |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for one in TECHNIQUES.values():
+    for one in techniques():
         scores = " | ".join(map(str, one.scores))
         lines.append(f"| `{one.name}` | {one.level} | {scores} | {one.weighted} | {one.why} | {one.undone} |")
     return lines

@@ -248,7 +248,7 @@ def _asked_at(action: Action, facts: GateFacts) -> str:
 def impact(action: Action, facts: GateFacts) -> Verdict | None:
     """Last, so that a person is asked only for what everything else permits."""
     if (found := technique(action, facts)) is None:
-        return _no("impact", f"{action.tool}: nobody has classified what this does (gate/impact.py)")
+        return _no("impact", f"{action.tool}: nobody has classified what this does (`impacts` of its spec)")
     if not facts.scope.escalation.asks(found.level):
         return None
     asked = f"{found.name} at {host_of(_asked_at(action, facts)) or 'the chain'}"

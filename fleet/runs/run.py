@@ -248,7 +248,8 @@ class ActiveRun:
     async def _end(self, outcome: str, detail: str) -> RunReport:
         world, settled = self.world, True
         over, why = ("reporting", "it is settled") if outcome == "done" else ("abort", f"{outcome}: {detail}")
-        self.session.enter(cast(Phase, over), why)
+        if not self.sink.ended:
+            self.session.enter(cast(Phase, over), why)
         try:
             with anyio.fail_after(SETTLE_S):
                 await world.journal.start_settling(self.run)

@@ -15,7 +15,7 @@ from sandbox.errors import Deadline
 from sandbox.sites.accounts import ACCOUNTS, AccountAnswer
 from sandbox.sites.api_play import ApiPlay
 from sandbox.sites.form_play import FormPlay
-from sandbox.spec import Context, Cost, Effect, Mistake, Points, ToolSpec
+from sandbox.spec import Context, Cost, Effect, Impact, Mistake, Points, ToolSpec
 from sandbox.text import clean
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
@@ -119,6 +119,15 @@ SPEC = ToolSpec(
     group="web",
     acts_on="",
     acts_at="url",
+    impacts={
+        "": Impact(
+            4,
+            5,
+            7,
+            "accounts are made, and one asks for what is another's",
+            "accounts remove what they made, and themselves where they can",
+        ),
+    },
     points_at={"url": Points.PAGE},
     signs_in=True,
     asks=("two accounts of {url}",),

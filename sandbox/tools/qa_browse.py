@@ -14,7 +14,7 @@ from sandbox import http
 from sandbox.browser.traffic import KEPT, Request, Traffic
 from sandbox.browser.visit import Visit, visited
 from sandbox.errors import Deadline
-from sandbox.spec import Context, Cost, Effect, Mistake, OneOf, Points, ToolSpec
+from sandbox.spec import Context, Cost, Effect, Impact, Mistake, OneOf, Points, ToolSpec
 from sandbox.text import clean, mask
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
@@ -177,6 +177,9 @@ SPEC = ToolSpec(
     run,
     needs=("browser",),
     group="browser",
+    impacts={
+        "": Impact(8, 8, 8, "a page with what its scripts ask for"),
+    },
     points_at={"url": Points.PAGE},
     asks=("a browser at {url}", " with the canary {script_canary}", " {press:with its buttons pressed}"),
     ends_in="status",

@@ -17,7 +17,7 @@ from sandbox.agents.wires.port import LISTS, AgentWire, ReplyParts, Spoken
 from sandbox.chain import rpc
 from sandbox.chain.names import require_name
 from sandbox.errors import Deadline, hint
-from sandbox.spec import ABSENT, Context, Cost, Effect, Mistake, Points, ToolSpec
+from sandbox.spec import ABSENT, Context, Cost, Effect, Impact, Mistake, Points, ToolSpec
 from sandbox.text import clean, decode, mask
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
@@ -384,6 +384,9 @@ SPEC = ToolSpec(
     group="agent",
     batches=True,
     acts_on="",
+    impacts={
+        "": Impact(8, 6, 7, "a turn of an agent, paid from its free credit", "what an agent remembers stays"),
+    },
     points_at={"target": Points.AGENT},
     reaches="proxy",
     needs_key=KEY,

@@ -25,7 +25,7 @@ from sandbox.chain.spelling import (
     watched_view,
 )
 from sandbox.errors import Deadline, Failure
-from sandbox.spec import Context, Cost, Effect, Mistake, OneOf, Points, ToolSpec
+from sandbox.spec import Context, Cost, Effect, Impact, Mistake, OneOf, Points, ToolSpec
 from sandbox.text import clean
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
@@ -225,6 +225,9 @@ SPEC = ToolSpec(
     needs=("diamond",),
     group="chain",
     batches=True,
+    impacts={
+        "": Impact(10, 10, 9, "a view of a contract, asked of the node"),
+    },
     points_at={"function": Points.VIEW_OR_NONE},
     reaches="node",
     asks=("{function}", "a simulated call of {simulate}", " views {watch}"),

@@ -9,7 +9,7 @@ from sandbox.compiler import Compilation, compile_printed, compile_source, load_
 from sandbox.errors import Deadline
 from sandbox.judging.port import JUDGED
 from sandbox.programs.process import OUTCOMES, Ending
-from sandbox.spec import Context, Cost, Effect, Mistake, Mode, OneOf, ToolSpec
+from sandbox.spec import Context, Cost, Effect, Impact, Mistake, Mode, OneOf, ToolSpec
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
 MAX_TIMEOUT_S = 20.0
@@ -124,6 +124,9 @@ SPEC = ToolSpec(
         Mode("loader", given="module_hex", needs=("compiler.loader",), asks="the loader"),
         Mode("source", needs=("compiler",), asks="the compiler"),
     ),
+    impacts={
+        "": Impact(10, 10, 10, "a compiler of ours reads a program, inside the jail"),
+    },
     points_at={},
     ends_in="outcome",
     judged_as=("program",),

@@ -9,7 +9,7 @@ from sandbox.chain.contract import APPROVE, REGISTER
 from sandbox.chain.gas import limit, ran_out
 from sandbox.chain.names import require_own
 from sandbox.errors import Deadline, Failure, JailBroken
-from sandbox.spec import Context, Cost, Effect, ToolSpec
+from sandbox.spec import Context, Cost, Effect, Impact, ToolSpec
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
 
@@ -114,6 +114,9 @@ SPEC = ToolSpec(
     needs=("call:register", "call:releaseName", "view:ownerOfName", "view:idOfName"),
     group="chain",
     acts_on="name",
+    impacts={
+        "": Impact(10, 7, 8, "a name in the registry", "the name is released when the run settles"),
+    },
     points_at={},
     reaches="node",
     mints="name",

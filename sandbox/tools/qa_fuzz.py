@@ -10,7 +10,7 @@ from typing import Annotated
 
 from sandbox.errors import JailBroken
 from sandbox.fuzz.port import MOST_DEFECTS, ROUND_ENDS, WORDS, Reproducer
-from sandbox.spec import Context, Cost, Effect, Mistake, Mode, OneOf, ToolSpec
+from sandbox.spec import Context, Cost, Effect, Impact, Mistake, Mode, OneOf, ToolSpec
 from sandbox.text import clean
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
@@ -160,6 +160,9 @@ SPEC = ToolSpec(
         Mode("loader search", given="part", value="loader", needs=("compiler.loader",), asks="the loader"),
         Mode("search", needs=("compiler",), asks="the compiler"),
     ),
+    impacts={
+        "": Impact(10, 10, 10, "the same many times, inside the jail"),
+    },
     points_at={},
     resources="fuzz",
     wall_s=WALL_S,

@@ -27,7 +27,7 @@ from sandbox.agents.mcp_wire import (
 from sandbox.errors import Deadline, Failure, hint
 from sandbox.pages.endings import WITNESS, Ended, LockedOut, watched
 from sandbox.pages.latency import get
-from sandbox.spec import ABSENT, Context, Cost, Effect, Mistake, OneOf, Points, ToolSpec
+from sandbox.spec import ABSENT, Context, Cost, Effect, Impact, Mistake, OneOf, Points, ToolSpec
 from sandbox.text import KINDS, clean, mask
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
@@ -428,6 +428,10 @@ SPEC = ToolSpec(
     group="web",
     effect_by=effect_of,
     acts_at="url",
+    impacts={
+        "look": Impact(8, 8, 8, "what a server of tools offers, and tools that only read"),
+        "act": Impact(7, 5, 7, "a tool of a server that changes something", "not undone"),
+    },
     points_at={"url": Points.MCP},
     signs_in=True,
     batches=True,

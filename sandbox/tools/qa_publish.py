@@ -13,7 +13,7 @@ from sandbox.chain.names import require_own
 from sandbox.compiler import Compilation, compile_source
 from sandbox.errors import Deadline, Failure
 from sandbox.programs.process import OUTCOMES, Ending
-from sandbox.spec import ABSENT, Context, Cost, Effect, Mistake, OneOf, ToolSpec
+from sandbox.spec import ABSENT, Context, Cost, Effect, Impact, Mistake, OneOf, ToolSpec
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
 COMPILE_SECONDS = 10.0
@@ -187,6 +187,9 @@ SPEC = ToolSpec(
     needs=("compiler", "metadata:app", "metadata:face", "call:setMetadata", "view:metadata", "view:idOfName"),
     group="chain",
     acts_on="name",
+    impacts={
+        "": Impact(10, 7, 8, "a program under a name of ours", "the name is released when the run settles"),
+    },
     points_at={},
     reaches="node",
     asks=("publishing an app",),

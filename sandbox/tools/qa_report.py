@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sandbox.spec import Cost, Effect, ToolSpec
+from sandbox.spec import Cost, Effect, Impact, ToolSpec
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
 
@@ -32,6 +32,9 @@ SPEC = ToolSpec(
     Cost(calls=1),
     "write one entry to the feedback log",
     group="core",
+    impacts={
+        "": Impact(7, 7, 10, "an entry on the feedback log", "it stays; a later one corrects it"),
+    },
     points_at={},
     example={"text": "a note for people"},
     expects="result.read_back",

@@ -11,12 +11,13 @@ import pytest
 
 from fleet.config.escalation import LEVELS, EscalationSection
 from fleet.config.scope import HostCare, HostSection
-from fleet.gate.impact import REVIEW_DAYS, REVIEWED, TECHNIQUES, reviewed, technique_of
+from fleet.gate.impact import REVIEW_DAYS, REVIEWED, reviewed, technique_of, techniques
 from fleet.gate.rules import judge, technique
 from sandbox.spec import SAFE, UNSAFE, Effect
 from sandbox.tools import TOOLS
 from tests.gate.test_rules import ARGS, PAGE, SCOPE, _action, _facts
 
+TECHNIQUES = {one.name: one for one in techniques()}
 ASKING = replace(SCOPE, escalation=EscalationSection(impact="high"))
 
 
@@ -34,7 +35,7 @@ def test_every_call_has_a_class_and_no_class_is_without_a_call() -> None:
     assert named == set(TECHNIQUES)
     assert technique_of("qa_new", Effect.LOOK, {}) is None
     assert technique_of("qa_fetch", Effect.ACT, {"method": "PROPFIND"}) is None
-    assert technique_of("qa_fetch", Effect.ACT, {"method": "GET"}) is TECHNIQUES["qa_fetch DELETE"]
+    assert technique_of("qa_fetch", Effect.ACT, {"method": "GET"}) == TECHNIQUES["qa_fetch DELETE"]
 
 
 def test_the_dimension_of_which_least_is_left_decides() -> None:
@@ -109,7 +110,7 @@ def test_the_levels_from_which_on_a_person_is_asked() -> None:
 
 
 def test_a_review_that_is_overdue_is_told_where_the_machine_is_checked() -> None:
-    """The review: read the table against the tools, set REVIEWED, say in CHANGELOG.md what changed."""
+    """The review: read the scores against the tools, set REVIEWED, say in CHANGELOG.md what changed."""
     last = REVIEWED + timedelta(days=REVIEW_DAYS)
     assert reviewed(last) == f"reviewed on {REVIEWED}"
     late = "more than 92 days ago: look for a newer release"

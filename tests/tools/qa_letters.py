@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 from sandbox.http import absolute
-from sandbox.spec import Context, Cost, Effect, Points, ToolSpec
+from sandbox.spec import Context, Cost, Effect, Impact, Points, ToolSpec
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
 
@@ -41,6 +41,7 @@ SPEC = ToolSpec(
     run,
     needs=("faces",),
     group="letters",
+    impacts={"": Impact(9, 10, 9, "a URL is counted in, and not asked for")},
     points_at={"url": Points.PAGE},
     asks=("counting in {url}", " the letter {letter}"),
     ends_in="grade",
