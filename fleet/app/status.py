@@ -134,9 +134,6 @@ async def gather(
             limits = day_limits(config.budget)
             snapshot = await JournalSnapshot.read(journal, config.platform, personas, limits)
             found = await _of_journal(journal, snapshot, since, {one.name for one in personas})
-            now = datetime.now(UTC)
-            asked = question_rows([one for one in await questions(journal) if is_open(one, now)], now)
-            found["questions"] = [{key: one[key] for key in QUESTION} for one in asked]
             return found | await _on_their_way(journal, config.platform, document)
 
         async with known as journal:
@@ -159,7 +156,9 @@ async def _of_journal(
     journal: Journal, snapshot: JournalSnapshot, since: str, names: Collection[str]
 ) -> dict[str, Any]:
     """The fields of NO_JOURNAL; `names` are the personas in use."""
-    before = (await journal.spent_today(iso(datetime.now(UTC) - timedelta(days=1))[:10]))[FLEET]
+    now = datetime.now(UTC)
+    before = (await journal.spent_today(iso(now - timedelta(days=1))[:10]))[FLEET]
+    asked = question_rows([one for one in await questions(journal) if is_open(one, now)], now)
     return {
         "reachable": asdict(snapshot.reachable),
         "waiting": snapshot.waiting,
@@ -176,6 +175,7 @@ async def _of_journal(
         "findings": (await journal.states_of())[""],
         "outages": await open_outages(journal),
         "missing": await missing_entries(journal),
+        "questions": [{key: one[key] for key in QUESTION} for one in asked],
         "failing": [
             {
                 "persona": row.persona,
