@@ -78,7 +78,7 @@ def epochs_of(epochs: Iterable[EpochRow], log: str) -> list[EpochRow]:
     return [one for one in epochs if one.log in (log, "")]
 
 
-def said(found: dict[str, Any]) -> list[str]:
+def lines_of(found: dict[str, Any]) -> list[str]:
     """What `verified` found, in lines."""
     lines = []
     for row in found["epochs"]:

@@ -131,10 +131,10 @@ async def start(ask: AskForRun | None, form: Mapping[str, str], **wish: str) -> 
 async def verify(state: Path) -> list[str]:
     """Compare the mirror with itself and with the log, in a thread with a loop of its own; lines of what that
     showed. ConfigError, UsageError."""
-    from fleet.app.log_check import said, verified  # web3, which no other page needs
+    from fleet.app.log_check import lines_of, verified  # web3, which no other page needs
 
     profile, _ = load_platform(load_fleet().platform, state)
-    return said(await to_thread.run_sync(partial(anyio.run, verified, profile, state, VERIFY_S)))
+    return lines_of(await to_thread.run_sync(partial(anyio.run, verified, profile, state, VERIFY_S)))
 
 
 async def stop_all(state: Path, form: Mapping[str, str]) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fleet.app.log_check import epochs_of, open_log, said, timely, verified
+from fleet.app.log_check import epochs_of, lines_of, open_log, timely, verified
 from fleet.chain.keys import address_of, load_key
 from fleet.chain.log.feedback import PAGE
 from fleet.chain.node.digest import ZERO_ADDRESS
@@ -79,7 +79,7 @@ def verify(platform: PlatformName = None, timeout: Timeout = 60.0, as_json: Json
     """
     profile, _ = load_platform(platform or load_fleet().platform, state())
     found = run(lambda: verified(profile, state(), timeout))
-    put(found, as_json=as_json, text=lambda: print("\n".join(said(found))))
+    put(found, as_json=as_json, text=lambda: print("\n".join(lines_of(found))))
     if found["differs"]:
         raise typer.Exit(1)
 
