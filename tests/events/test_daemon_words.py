@@ -75,4 +75,4 @@ def test_a_terminal_has_words_and_a_pipe_has_json(as_json: bool, monkeypatch: py
         found = json.loads(said)
         assert (found["event"], found["file"], "in_words" in found) == ("persona.refused", "qa-x.md", False)
     else:
-        assert said[8:] == "  persona refused: qa-x.md:3: bad; its last valid version stays in use"
+        assert said[5:] == "  persona refused: qa-x.md:3: bad; its last valid version stays in use"

@@ -476,7 +476,7 @@ async def test_a_turn_that_timed_out_writes_nothing_later(tmp_path: Path) -> Non
         assert await blind(table) == "0 of 2 probes looked at"
         await anyio.sleep(1)
         kinds = [event.type for event in table.events]
-        assert kinds == ["header", *["turn.started", "tool.requested", "turn"] * 3]
+        assert kinds == ["header", *["phase.changed"] * 3, *["turn.started", "tool.requested", "turn"] * 3]
         assert [one.failure for one in table.said("turn")] == ["turn_timeout"] * 3
         assert states(table.desk) == {"a": "inconclusive", "b": "inconclusive"}
         assert "turn 3 is abandoned" in table.decisions()

@@ -32,7 +32,7 @@ from sqlalchemy import (
 
 from fleet.errors import BudgetExceeded, UsageError
 from fleet.store.sql.database import Connection
-from fleet.store.sql.schema import BUDGET, DAYS, RESERVES, RUNS, Words
+from fleet.store.sql.schema import BUDGET, DAYS, RESERVES, RUNS, Words, plain
 from fleet.store.tables.base import TableGroup
 from fleet.store.tables.units import FLEET, INT_MAX, SCOPES, Limits, Scope, key_of, limited, number
 
@@ -128,10 +128,10 @@ class Spending(TableGroup):
     async def spent_by(self, runs: Collection[str]) -> dict[str, dict[str, int]]:
         """The same of each of these runs."""
         statement = select(BUDGET.c.run_id, BUDGET.c.unit, BUDGET.c.spent).where(BUDGET.c.run_id.in_(runs))
-        found: dict[str, dict[str, int]] = {run: {} for run in runs}
+        found: dict[str, dict[str, int]] = {plain(run): {} for run in runs}
         for run, unit, spent in await self._db.rows(statement):
             found[run][unit] = spent
-        return found
+        return {run: found[plain(run)] for run in runs}
 
     async def spent_in(self, run_id: str) -> dict[Scope, dict[str, int]]:
         """What the run, its persona today and the fleet today have spent, by unit."""
