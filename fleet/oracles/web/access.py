@@ -80,6 +80,8 @@ def refusal_bypassed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
 def walled(result: Mapping[str, Any]) -> bool:
     """Whether a page is kept from who did not log in: refused, or a redirect to a log-in."""
     status, to = result.get("status"), str(result.get("location", ""))
+    if not isinstance(status, int):
+        return False
     return status in REFUSED or (status in (302, 303, 307) and bool(_ENTRY.search(to)))
 
 
