@@ -63,6 +63,8 @@ class Mark:
 
     @property
     def asked(self) -> str:
+        if self.least is not None and self.most is not None:
+            return f"{self.least:g} to {self.most:g}"
         least = None if self.least is None else f"≥ {self.least:g}"
         return least or ("–" if self.most is None else f"≤ {self.most:g}")
 
@@ -118,7 +120,7 @@ BENCHES: dict[str, tuple[Mark, ...]] = {
     "startup": (
         Mark("–", "`fleet --help` / Python with asyncio", ("startup", "ratio"), None, 4),
         Mark("–", "`fleet dial --json`, ms", ("startup", "dial_ms"), None, 250),
-        Mark("–", "`fleet status --offline`, ms", ("startup", "status_ms"), None, 250),
+        Mark("–", "`fleet status --json`, ms", ("startup", "status_ms"), None, 250),
         Mark("–", "`fleet items --offline --json`, ms", ("startup", "worklist_ms"), None, 250),
     ),
     "explore": (
@@ -126,7 +128,9 @@ BENCHES: dict[str, tuple[Mark, ...]] = {
         Mark("B20", "processor of a request in a batch, s", ("explore", "batch_cpu_s"), None, 0.02),
         Mark("B20", "processor of one jailed call, s", ("explore", "single_cpu_s"), None, 0.04),
     ),
-    "latency": (Mark("B18", "error of the p95 at a server that stalls", ("open_loop", "error"), None, 0.05),),
+    "latency": (
+        Mark("B18", "error of the p95 at a server that stalls", ("open_loop", "error"), -0.05, 0.05),
+    ),
     "compile": (Mark("–", "a warm jailed compile / the bare compiler", ("compile", "ratio"), None, 2),),
     "fetch": (Mark("–", "a cold jailed fetch / a script with httpx", ("fetch", "cold_to_script"), None, 1),),
     "events": (
@@ -146,7 +150,12 @@ BENCHES: dict[str, tuple[Mark, ...]] = {
 }
 ARGS: dict[str, tuple[str, ...]] = {
     "duplicates": ("--json",),
-    "fuzz_rate": ("--vyper", str(ROOT / ".targets" / "vyper"), "--solc", str(ROOT / ".targets" / "solc")),
+    "fuzz_rate": tuple(
+        word
+        for name in ("vyper", "solc")
+        if (folder := ROOT / ".targets" / name).is_dir()  # of `make targets`
+        for word in (f"--{name}", str(folder))
+    ),
 }
 LONG = ("seen_posted",)
 TO_FILE = ("fuzz_rate",)

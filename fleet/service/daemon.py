@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import anyio
+from anyio import to_thread
 
 from fleet import __version__, disk_reserve
 from fleet.broker import services
@@ -36,7 +37,7 @@ from fleet.gate.stop import stopped
 from fleet.jail.selfcheck import leaks
 from fleet.personas.load import LoadedPersona
 from fleet.runs.call.halt import Halt, journal_halt, note_halt
-from fleet.runs.call.sealed import TRAJECTORY, checked
+from fleet.runs.call.sealed import TRAJECTORY, checked, longest_unlooked
 from fleet.runs.context import FleetContext
 from fleet.runs.executor import Executor
 from fleet.runs.janitor import Janitor
@@ -67,6 +68,8 @@ LEAVE_S = services.SETTLE_S + SETTLE_S
 WEATHER_S = 1.0
 MAINTAINED = "the excluded time is over, and the platform may be tested again"
 """What a person checks before tests go on after an excluded time."""
+LOOK_BYTES = 1 << 26
+"""Bytes of runs' records that one look at boundaries reads, about: all of them are looked at in turn."""
 AGAIN_S = 2.0
 """Seconds before a second look at records that seem broken: somebody may be writing them."""
 SIGNED = "profile and personas are what the authority means, and signed: `fleet check scope`"
@@ -109,6 +112,8 @@ class Daemon:
     _rung: str = ""
     _fault: str = ""
     _scope_due: float = float("-inf")
+    _looked: dict[str, float] = field(default_factory=dict)
+    """When the records of each run were last looked at, and held."""
     _lost: DaemonLost | None = None
 
     async def serve(self) -> None:
@@ -282,11 +287,14 @@ class Daemon:
 
     async def _records_fault(self) -> str:
         """What the hash chains of decisions, events and runs say; a second look, before a fault counts."""
+        world = self.world
+        due = await to_thread.run_sync(longest_unlooked, world.state, self._looked, LOOK_BYTES)
         for pause in (0.0, AGAIN_S):
             await anyio.sleep(pause)
-            rows = await checked(self.world.state, self.world.journal, "")
+            rows = await checked(world.state, world.journal, "", due)
             faults = [f"{row['record']}: {row['fault']}" for row in rows if row["fault"]]
             if not faults:
+                self._looked |= dict.fromkeys(due, world.clock.monotonic())
                 return ""
         return "; ".join(faults[:3])
 

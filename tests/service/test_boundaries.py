@@ -94,6 +94,34 @@ async def test_a_record_that_was_tampered_with_sets_stop_once(
     assert stopped(state) is not None
 
 
+@pytest.mark.devnet
+@pytest.mark.jail
+async def test_records_are_looked_at_in_turn_and_what_is_broken_in_each_look(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However much is kept, one look reads about so much of it."""
+    monkeypatch.setattr("fleet.service.daemon.AGAIN_S", 0.0)
+    monkeypatch.setattr("fleet.service.daemon.LOOK_BYTES", 1)
+    state, daemon = stand.world.state, stand.daemon
+    paths = [state / "runs" / name / "trajectory.jsonl" for name in ("aaaaaaaa", "bbbbbbbb", "cccccccc")]
+    for path in paths:
+        path.parent.mkdir(parents=True)
+        feed = Feed(path, clock=SystemClock())
+        feed.publish(BoundaryChecked(check="one"))
+        feed.publish(BoundaryChecked(check="two"))
+        feed.close()
+    paths[1].write_text(paths[1].read_text().replace("one", "won"))
+    assert await daemon._records_fault() == ""
+    assert (await daemon._records_fault()).startswith(
+        "runs/bbbbbbbb/trajectory.jsonl: line 2 does not follow"
+    )
+    assert (await daemon._records_fault()).startswith("runs/bbbbbbbb/")  # not yet seen to hold
+    paths[1].unlink()
+    assert [await daemon._records_fault() for _ in range(2)] == ["", ""]
+    paths[0].write_text(paths[0].read_text().replace("one", "won"))
+    assert (await daemon._records_fault()).startswith("runs/aaaaaaaa/")
+
+
 def test_the_words_of_a_look() -> None:
     said = [words(BoundaryChecked(check="the records", fault=one)) for one in ("", "cut")]
     assert said == ["the records: holds", "the records: cut"]

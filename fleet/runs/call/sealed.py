@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -54,10 +56,27 @@ class CheckedRecord:
     note: str
 
 
-async def checked(state: Path, journal: Journal | None, run: str) -> list[dict[str, Any]]:
-    """The records of one run, or with "" of all runs here, of decisions and of the daemon."""
+def longest_unlooked(state: Path, looked: Mapping[str, float], most: int) -> list[str]:
+    """The runs here whose records are to be looked at next, with about so many bytes, one at least; `looked`
+    says when each was looked at."""
+    due, size = list[str](), 0
+    for folder in sorted(state.glob("runs/*"), key=lambda one: (looked.get(one.name, -math.inf), one.name)):
+        with suppress(OSError):  # retention removes runs meanwhile
+            size += sum(path.stat().st_size for name in (TRAJECTORY, EGRESS) for path in folder.glob(name))
+        if due and size > most:
+            break
+        due.append(folder.name)
+    return due
+
+
+async def checked(
+    state: Path, journal: Journal | None, run: str, among: Iterable[str] | None = None
+) -> list[dict[str, Any]]:
+    """The records of one run, or with "" of all runs here, or those `among` them, of decisions and of the
+    daemon."""
     found = []
-    folders = [state / "runs" / run] if run else sorted(state.glob("runs/*"))
+    here = sorted(state.glob("runs/*")) if among is None else [state / "runs" / one for one in among]
+    folders = [state / "runs" / run] if run else here
     for folder in folders:
         sealed = await sealed_at_end(journal, folder.name) if journal is not None else {}
         if folder.is_dir():
