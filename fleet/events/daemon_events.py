@@ -149,7 +149,8 @@ class FlightsEnded(_DaemonEvent):
 
 
 class BoundaryChecked(_DaemonEvent):
-    """A regular look at what bounds the fleet; `fault` is "" while it holds."""
+    """A regular look at what bounds the fleet; `fault` is "" while it holds, else what does not, or why
+    nothing can be said."""
 
     type: Literal["boundary.checked"] = "boundary.checked"
     check: str

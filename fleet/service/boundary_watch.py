@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 import anyio
 
 from fleet.clock import Clock
+from fleet.errors import FleetError
 from fleet.events.daemon_events import BoundaryChecked, Feed
 
 EVERY_S = 1_800.0
@@ -35,9 +36,14 @@ class BoundaryWatch:
             await self.look()
 
     async def look(self) -> None:
-        """One round."""
+        """One round. What cannot be looked at, because a journal does not answer, is on record as such."""
         for name, check in self._checks.items():
-            fault = await check()
-            self._feed.publish(BoundaryChecked(check=name, fault=fault))
-            if fault:
-                await self._broken(name, fault)
+            try:
+                fault = await check()
+                self._feed.publish(BoundaryChecked(check=name, fault=fault))
+                if fault:
+                    await self._broken(name, fault)
+            except FleetError as error:
+                if not error.retryable:
+                    raise
+                self._feed.publish(BoundaryChecked(check=name, fault=f"not looked at to its end: {error}"))

@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -16,7 +17,7 @@ from fleet import __version__, disk_reserve
 from fleet.broker import services
 from fleet.clock import iso, rest
 from fleet.config import FleetConfig, Platform
-from fleet.errors import ConfigError, FleetError, JailError, UsageError
+from fleet.errors import ConfigError, FleetError, JailError, TryAgain, UsageError
 from fleet.events.daemon_events import (
     ConfigRefused,
     ConfigReloaded,
@@ -306,11 +307,13 @@ class Daemon:
             return ""
 
     async def _boundary_broken(self, name: str, fault: str) -> None:
-        """STOP, once for the same fault: a person who resumed knows it."""
-        key, shown = f"boundary:{name}", line(fault, 500)
-        if await self.world.journal.get(key) != shown:
-            await self.world.journal.put(key, shown)
+        """STOP, once for the same fault: a person who resumed knows it. STOP first: a journal may be away."""
+        key, shown, known = f"boundary:{name}", line(fault, 500), None
+        with suppress(TryAgain):
+            known = await self.world.journal.get(key)
+        if known != shown:
             await self._pause(f"the fleet, where {name} did not hold", fault, f"{name}: {fault}")
+            await self.world.journal.put(key, shown)
 
     async def _pause(self, who: str, why: str, check: str) -> None:
         """Set STOP, and keep who did and why."""

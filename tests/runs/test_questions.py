@@ -20,7 +20,7 @@ from fleet.errors import Refused, UsageError
 from fleet.events.timeline import words
 from fleet.gate.stop import stopped
 from fleet.runs.call import persons_word
-from fleet.runs.call.questions import QUESTIONS, answer, pause_run, questions
+from fleet.runs.call.questions import QUESTIONS, answer, expire, pause_run, questions
 from fleet.runs.run_time import RunTime
 from fleet.service.notify.news import of_questions
 from fleet.service.notify.state import NoticeState
@@ -303,12 +303,45 @@ async def test_only_who_has_the_authority_answers_and_what_is_critical_needs_two
             first = await answer(*args, approve=True, who="bob" if level == "medium" else "ada", why="yes")
             if level == "critical":
                 again = await answer(*args, approve=True, who="ada", why="yes again")
-                assert (first.state, again.state) == ("open", "open")
+                elsewhere = await answer(*args, approve=True, who="ada@laptop", why="on another machine")
+                assert (first.state, again.state, elsewhere.state) == ("open", "open", "open")
                 first = await answer(*args, approve=True, who="eve", why="I looked as well")
             assert first.state == "approved"
             assert first.answers[-1].role == ("tester" if level == "medium" else "lead")
             with pytest.raises(UsageError, match="no open question"):
                 await answer(*args, approve=False, who="ada", why="too late")
+
+
+async def test_an_answer_that_comes_while_a_question_expires_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with seated(tmp_path, persona(), platform=asking(impact="medium")) as table:
+        world = table.world
+        with anyio.move_on_after(0.3):
+            await table.drive.runner.session.call("qa_fetch", POST)
+        [one] = await questions(world.journal)
+        swap = world.journal.swap
+
+        async def late(*args: Any) -> bool:
+            """Somebody answers between the look and the writing."""
+            monkeypatch.setattr(world.journal, "swap", swap)
+            section = world.platform.escalation
+            await answer(
+                world.journal,
+                world.state,
+                section,
+                world.clock,
+                one.ident,
+                approve=True,
+                who="ada",
+                why="yes",
+            )
+            return await swap(*args)
+
+        monkeypatch.setattr(world.journal, "swap", late)
+        assert (await expire(world.journal, world.state, world.clock, one)).state == "approved"
+        assert [found.state for found in await questions(world.journal)] == ["approved"]
+        assert "nobody answers" not in table.decisions()
 
 
 async def test_who_is_told_of_a_question_at_once_and_at_half_time(tmp_path: Path) -> None:

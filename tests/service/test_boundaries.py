@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import anyio
 import pytest
 
 from fleet.clock import SystemClock
+from fleet.errors import TryAgain
 from fleet.events.daemon_events import BoundaryChecked, Feed
 from fleet.events.daemon_words import words
 from fleet.gate.stop import resume, stopped
@@ -120,6 +122,46 @@ async def test_records_are_looked_at_in_turn_and_what_is_broken_in_each_look(
     assert [await daemon._records_fault() for _ in range(2)] == ["", ""]
     paths[0].write_text(paths[0].read_text().replace("one", "won"))
     assert (await daemon._records_fault()).startswith("runs/aaaaaaaa/")
+
+
+async def test_a_look_that_a_journal_cuts_off_is_on_record_and_the_next_one_comes(tmp_path: Path) -> None:
+    feed, broken = Feed(tmp_path / "events.jsonl", clock=SystemClock()), list[str]()
+
+    async def away() -> str:
+        raise TryAgain("the journal does not answer")
+
+    async def leaks() -> str:
+        return "a leak"
+
+    async def told(name: str, _: str) -> None:
+        broken.append(name)
+        raise TryAgain("the journal does not answer")
+
+    watch = BoundaryWatch({"records": away, "jail": leaks}, feed, SystemClock(), told)
+    await watch.look()
+    feed.close()
+    events = read_feed(tmp_path / "events.jsonl")
+    why = "not looked at to its end: the journal does not answer"
+    looks = [(one.check, one.fault) for one in events if isinstance(one, BoundaryChecked)]
+    assert looks == [("records", why), ("jail", "a leak"), ("jail", why)]
+    assert broken == ["jail"]
+
+
+@pytest.mark.devnet
+@pytest.mark.jail
+async def test_what_does_not_hold_is_a_stop_also_while_the_journal_is_away(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: object) -> str:
+        raise TryAgain("the journal does not answer")
+
+    for name in ("get", "put"):
+        monkeypatch.setattr(stand.daemon.world.journal, name, away)
+    with suppress(TryAgain):
+        await stand.daemon._boundary_broken("the jail", "a leak")
+    pause = stopped(stand.world.state)
+    assert pause is not None
+    assert "the jail did not hold" in pause.why
 
 
 def test_the_words_of_a_look() -> None:

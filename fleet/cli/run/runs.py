@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import anyio
 import typer
@@ -39,13 +38,6 @@ PIPED = ("run", "persona", "state", "outcome", "trigger", "created", "ended", "d
 NARROW = 13
 """Characters of a persona's name on a terminal."""
 Run = Annotated[str, typer.Argument(help="Id of a run, as shown by `fleet runs list`.")]
-
-
-class Verdict(StrEnum):
-    """What a person says."""
-
-    APPROVE = "approve"
-    DENY = "deny"
 
 
 @app.callback()
@@ -268,14 +260,16 @@ def show_questions(
 @app.command("answer")
 def answer(
     question: Annotated[str, typer.Argument(help="Id of a question, as shown by `fleet runs questions`.")],
-    verdict: Annotated[Verdict, typer.Argument(help="`approve`: the run goes on; `deny`: it does not.")],
+    verdict: Annotated[
+        Literal["approve", "deny"], typer.Argument(help="`approve`: the run goes on; `deny`: it does not.")
+    ],
     reason: Annotated[str, typer.Option(help="Reason, recorded.")],
     as_json: Json = False,
 ) -> None:
     """Answer what a run asks. Denied, an act is refused; after anything else the run ends."""
 
     async def tell() -> dict[str, Any]:
-        approve = verdict is Verdict.APPROVE
+        approve = verdict == "approve"
         return asdict(await told(state(), question, approve=approve, who=who(), why=reason))
 
     data = run(tell)

@@ -98,7 +98,7 @@ async def put_question(
         now = clock.now()
         if known is not None:
             fresh = iso_ms(now - timedelta(hours=section.holds_hours))
-            counts = known.answers and known.state != "open" and known.closing.at > fresh
+            counts = known.state in ("approved", "denied") and known.closing.at > fresh
             if is_open(known, now) or (counts and one.trigger != "person"):
                 return known
         waits = section.wait_s(one.trigger)
@@ -142,7 +142,8 @@ async def answer(  # noqa: PLR0913  who, what and why
             raise Refused(why_not, rule="approver", remedy="ask who may: fleet runs questions")
         given = Answered(line(who, 200), role, approve, line(why, 400), iso_ms(now))
         made = replace(known, answers=(*known.answers, given))
-        if not approve or len({one.who for one in made.answers}) >= _needed(section, known):
+        people = {one.who.partition("@")[0] for one in made.answers}  # one person on two machines is one
+        if not approve or len(people) >= _needed(section, known):
             made = replace(made, state="approved" if approve else "denied")
         if await journal.swap(QUESTIONS + ident, text, _READ.dump_json(made).decode()):
             note_answer(state, clock, made, f"{who} {'approves' if approve else 'denies'}", why)
@@ -155,13 +156,14 @@ def _needed(section: EscalationSection, one: PersonQuestion) -> int:
 
 async def expire(journal: Journal, state: Path, clock: Clock, one: PersonQuestion) -> PersonQuestion:
     """Nobody's answer is a no, on record; an answer that came at the last moment counts."""
-    text, known = await read_question(journal, one.ident)
-    if known is None or known.state != "open":
-        return known or one
-    made = replace(known, state="expired")
-    await journal.swap(QUESTIONS + one.ident, text, _READ.dump_json(made).decode())
-    note_answer(state, clock, made, "nobody answers", f"no answer by {one.until}")
-    return made
+    while True:
+        text, known = await read_question(journal, one.ident)
+        if known is None or known.state != "open":
+            return known or one
+        made = replace(known, state="expired")
+        if await journal.swap(QUESTIONS + one.ident, text, _READ.dump_json(made).decode()):
+            note_answer(state, clock, made, "nobody answers", f"no answer by {one.until}")
+            return made
 
 
 def note_answer(state: Path, clock: Clock, one: PersonQuestion, verdict: str, why: str) -> None:
