@@ -41,6 +41,7 @@ def trust_store() -> ssl.SSLContext:
 
     context = httpx.create_ssl_context(trust_env=False)
     context.load_default_certs()
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context
 
 

@@ -112,7 +112,7 @@ async def wired(  # noqa: PLR0913  the composition root
     signs = home == state
     live, signals, clock = LiveConfig(config), Signals(), clock or SystemClock()
     try:
-        require_signed(config, profile, fence.profile, personas)
+        require_signed(config, profile, fence.profile, personas, state)
     except ConfigError as error:
         note_refused(home, profile.name, error)
         raise

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Literal
 
 from pydantic import StringConstraints
 
@@ -10,6 +11,32 @@ from fleet.config.section import Section
 
 Comment = Annotated[str, StringConstraints(pattern=r"^([!-'*-\[\]-~][ -'*-\[\]-~]{0,119})?$")]
 """Text that may stand in a comment of HTTP (RFC 9110, 5.6.5) as it is."""
+
+
+Boundary = Literal["network", "techniques", "data", "impact", "escalation"]
+BOUNDARIES: Mapping[Boundary, str] = {
+    "network": "hosts, ranges and never-lists",
+    "techniques": "tools, act_paths and what is never called",
+    "data": "authorisation.data, and what is masked",
+    "impact": "rates, windows, degraded_s and criticality",
+    "escalation": "what a person is asked, and what stops everything",
+}
+"""Each boundary of a profile, and the keys that draw it."""
+DataKind = Literal[
+    "account-number",
+    "card",
+    "card-code",
+    "classified",
+    "driving-licence",
+    "e-mail",
+    "health",
+    "legal-hold",
+    "passport",
+    "social-security",
+    "telephone",
+    "trade-secret",
+]
+"""What is known of other people's data, by kind (`findings/personal.py`)."""
 
 
 class AuthorisationSection(Section):
@@ -32,6 +59,12 @@ class AuthorisationSection(Section):
     model: Annotated[str, StringConstraints(max_length=200)] = ""
     """The one model that may drive, as `[model] name` has it. Where `[authority] signers` is set, no other
     does, and without it none."""
+
+    data: tuple[DataKind, ...] = ()
+    """Kinds of other people's data that the tests may see: they are not told, and nothing waits or stops for
+    them. Every other kind is."""
+    why: dict[Boundary, Annotated[str, StringConstraints(min_length=10, max_length=500)]] = {}
+    """Why each boundary is drawn where it is, in words of those who permitted the tests."""
 
     @property
     def comment(self) -> str:

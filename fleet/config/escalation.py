@@ -22,11 +22,13 @@ Trigger = Literal[
     "instruction",
     "credential",
     "sensitive-data",
+    "break-in",
     "finding",
     "person",
 ]
 """What a run stops for: before an act of some impact; after it asked out of scope, strained a host, was
-locked out, read an order to a machine, a credential or other people's data, saw a grave finding; by hand."""
+locked out, read an order to a machine, a credential, other people's data, or traces of a break-in or of a
+crime, saw a grave finding; by hand."""
 TRIGGERS: tuple[Trigger, ...] = get_args(Trigger)
 LONGEST_MIN: Mapping[Trigger, int] = {
     **dict.fromkeys(TRIGGERS, 5),
@@ -57,6 +59,8 @@ class EscalationSection(Section):
     (`docs/reference/tools.md`); `never`: the dial alone permits."""
     pauses: tuple[Trigger, ...] = ()
     """What else a run waits after; once a place."""
+    stops: tuple[Trigger, ...] = ()
+    """What sets STOP at once instead: nobody is waited for, and a person says why the tests go on."""
     finding: Severity = Severity.CRITICAL
     """The lowest severity of a finding that counts as grave."""
     minutes: dict[Trigger, Annotated[int, Field(ge=1)]] = {}

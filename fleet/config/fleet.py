@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import timedelta
 from decimal import Decimal
 from typing import Annotated, Literal, Self, get_args
@@ -195,6 +196,14 @@ class PricesSection(Section):
     """Tokens of the prompt that the provider had in its cache; default: the price of `input`."""
 
 
+HOMES: Mapping[str, str] = {
+    "openai": "https://api.openai.com/v1",
+    "anthropic": "https://api.anthropic.com",
+    "google": "https://generativelanguage.googleapis.com",
+}
+"""The provider's own endpoint, by kind."""
+
+
 class ModelSection(Section):
     """The model that drives runs; without this table `auto` personas run their playbooks."""
 
@@ -221,6 +230,11 @@ class ModelSection(Section):
     """Prices; without them a persona with a budget in dollars is refused."""
 
     _clear = field_validator("base_url")(in_the_clear)
+
+    @property
+    def url(self) -> str:
+        """Where the model is: `base_url`, or the provider's own."""
+        return self.base_url or HOMES[self.name.partition(":")[0]]
 
 
 class OtelSection(Section):

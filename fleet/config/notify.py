@@ -27,8 +27,12 @@ NoticeEvent = Literal[
     "schedule",
     "credential",
     "sensitive-data",
+    "break-in",
     "question",
 ]
+Role = Literal["second", "client", "counsel"]
+ROLES: tuple[Role, ...] = get_args(Role)
+"""Who may have receivers of their own: who answers in a first one's place, who ordered tests, a lawyer."""
 EVENTS: tuple[NoticeEvent, ...] = get_args(NoticeEvent)
 SECRETS: Mapping[str, str] = {"urls_file": "notify", "secret_file": "notify-webhook"}
 """Keys that name a file of secrets: while empty, systemd's credential of this name, else it in `keys/`."""
@@ -48,7 +52,8 @@ class NotifySection(Section):
 
     While empty: systemd's credential `notify-webhook` if it exists, else `keys/notify-webhook`."""
     urls_file: str = ""
-    """A file (mode 0600) of Apprise URLs, one a line; `ping <url>` is the dead-man's switch.
+    """A file (mode 0600) of Apprise URLs, one a line; `ping <url>` is the dead-man's switch. After a role,
+    `second`, `client` or `counsel`, a URL gets what concerns that role alone (`docs/operate.md`).
 
     While empty: systemd's credential `notify` if it exists, else `keys/notify`."""
     quiet: Annotated[str, StringConstraints(pattern=rf"^({_TIME}-{_TIME})?$")] = ""

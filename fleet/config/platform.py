@@ -25,6 +25,7 @@ from fleet.config.compiler import CompilerSection
 from fleet.config.erc8004 import Erc8004Section
 from fleet.config.escalation import EscalationSection
 from fleet.config.never_hosts import everybodys
+from fleet.config.provider import ProviderSection
 from fleet.config.ranges import METADATA, METADATA_NAMES, AddressRanges
 from fleet.config.scope import HostCare, HostSection, ScheduleSection
 from fleet.config.section import ActPath, Address, HttpUrl, Section, UrlPath, is_loopback
@@ -364,6 +365,11 @@ class Platform(Section):
     """Two accounts to sign in with; without them the fleet signs up its own, where a platform lets it."""
     authorisation: AuthorisationSection = AuthorisationSection()
     """Who said that this platform may be tested, and who answers for it."""
+    providers: dict[
+        Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,47}$")], ProviderSection
+    ] = Field({}, json_schema_extra={"additionalProperties": False})
+    """Who outside gets something of the fleet's, as somebody vetted them. Where `[authority] signers` is set,
+    nothing runs while one that is not named, or not approved, gets anything."""
     compiler: CompilerSection = CompilerSection()
     """Its compiler, if it has one that runs here."""
     metadata: MetadataSection = MetadataSection()

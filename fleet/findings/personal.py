@@ -1,4 +1,4 @@
-"""Other people's data in an answer: payment cards, papers, health, lists of addresses, classified text. Pure.
+"""Other people's data in an answer: cards, papers, health, lists of people, classified and secret text. Pure.
 
 It tells a person that a platform shows what it should not, and what the fleet came to hold. Numbers count
 only with their check digits, or beside the word that says what they are; addresses only in numbers; published
@@ -8,10 +8,12 @@ test numbers never. No value leaves this module but the last digits of a card.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 MOST = 200_000
 """Characters of one text that are read."""
+BREACH = 500
+"""Records of one kind in an answer above which laws on breaches ask for a notice."""
 MANY = 10
 """Different addresses or telephone numbers in one answer that are a list of people."""
 _TEST_CARDS = frozenset(
@@ -44,6 +46,13 @@ _LABELLED: Mapping[str, re.Pattern[str]] = {
         r"(?m)^[ \t]*(?:(?:TOP SECRET|SECRET|CONFIDENTIAL)//[A-Z/, ]{2,60}|classification[\"']?\s{0,3}[:=]"
         r"[\s\"']{0,3}(?:TOP SECRET|SECRET|CONFIDENTIAL)\b)"
     ),
+    "trade-secret": re.compile(
+        r"(?im)^[ \t#*/<!-]{0,20}(?:company|strictly) confidential\b"
+        r"|\b(?:contains|constitutes?) (?:our )?trade secrets?\b"
+    ),
+    "legal-hold": re.compile(
+        r"(?i)\b(?:litigation|legal)[ _-]hold\b[^\n]{0,60}\b(?:preserve|delete|destroy|retain)"
+    ),
 }
 _EMAIL = re.compile(r"\b[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,4}[A-Za-z]{2,18}\b")
 _PHONE = re.compile(r"(?<![\w+])\+\d{1,3}(?:[ ().-]{0,2}\d){7,12}(?!\d)")
@@ -52,10 +61,20 @@ _PHONE = re.compile(r"(?<![\w+])\+\d{1,3}(?:[ ().-]{0,2}\d){7,12}(?!\d)")
 def personal(text: str) -> dict[str, str]:
     """What a text shows, by kind, in words without the values; {} for an ordinary one."""
     text = text[:MOST]
-    found = {kind: f"{len(seen)}" for kind, look in _LOOKS.items() if (seen := look(text))}
+    seen = {kind: sorted(set(found)) for kind, look in _LOOKS.items() if (found := look(text))}
+    words = {kind: f"{len(found)}" for kind, found in seen.items()}
     if cards := _cards(text):
-        found["card"] = f"{len(cards)}, the first ends in {cards[0][-4:]}"
-    return found
+        seen["card"] = cards
+        words["card"] = f"{len(cards)}, the first ends in {cards[0][-4:]}"
+    for kind, found in seen.items():
+        if len(found) > BREACH:
+            words[kind] += f", more than {BREACH}: a breach that has to be told"
+    return words
+
+
+def laws(kinds: Iterable[str]) -> list[str]:
+    """What law or rule each kind may fall under, as a hint to a person who knows: never advice."""
+    return sorted({one for kind in kinds for one in LAWS[kind]})
 
 
 def _cards(text: str) -> list[str]:
@@ -97,3 +116,13 @@ _LOOKS: Mapping[str, Callable[[str], list[str]]] = {
     "telephone": _many(_PHONE),
 }
 KINDS = (*_LOOKS, "card")
+_PEOPLE = ("CCPA", "GDPR", "PIPEDA", "state privacy laws")
+LAWS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(KINDS, _PEOPLE),
+    **dict.fromkeys(("card", "card-code"), (*_PEOPLE, "PCI DSS")),
+    "health": (*_PEOPLE, "HIPAA"),
+    "classified": ("state secrets",),
+    "trade-secret": ("trade secrets",),
+    "legal-hold": ("preservation of evidence",),
+}
+"""By kind, what it may fall under."""

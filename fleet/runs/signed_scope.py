@@ -20,12 +20,14 @@ from fleet.broker.egress_policy import EgressPolicy
 from fleet.chain.keys import Secret, address_of, personal_sign, personal_signer
 from fleet.clock import SystemClock
 from fleet.config import FleetConfig, Platform, read_text
+from fleet.config.authorisation import BOUNDARIES
 from fleet.config.escalation import NEVER_BY_LEVEL
 from fleet.config.section import Address, Section, is_loopback
 from fleet.errors import ConfigError, FleetError, PersonaError
 from fleet.files import SHIPPED, write_atomic
 from fleet.personas.load import LoadedPersona
 from fleet.runs.call.decision_file import Decision, DecisionFile
+from fleet.runs.providers import unvetted
 from fleet.text import line
 
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -73,6 +75,14 @@ def missing(platform: Platform) -> list[str]:
             "scope" in platform.escalation.pauses,
             "that a run waits for a person after it asked out of scope, with what else it waits for",
         ),
+        "escalation.stops": (
+            {"sensitive-data", "break-in"} <= {*platform.escalation.stops},
+            "that sensitive-data (what authorisation.data does not permit) and break-in set STOP",
+        ),
+    }
+    needed |= {
+        f"authorisation.why.{one}": (one in said.why, f"why it is drawn where it is: {keys}")
+        for one, keys in BOUNDARIES.items()
     }
     lacking = [f"{key}: {why}" for key, (there, why) in needed.items() if not there]
     policy = EgressPolicy.of(platform)
@@ -127,13 +137,21 @@ def read_signatures(path: Path) -> SignedScope | None:
 
 
 def require_signed(
-    config: FleetConfig, platform: Platform, path: Path, personas: Mapping[str, LoadedPersona] | None = None
+    config: FleetConfig,
+    platform: Platform,
+    path: Path,
+    personas: Mapping[str, LoadedPersona] | None = None,
+    state: Path | None = None,
 ) -> None:
     """ConfigError unless each signer of `[authority]` signed this profile, and these personas where they are
-    given, and the profile says all that it must. Without signers nothing is required."""
+    given, the profile says all that it must, and whoever is sent something by what this `state` and the
+    configuration say was vetted. Without signers nothing is required."""
     if not config.authority.signers:
         return
-    if faults := list(_faults(config, platform, path, personas)):
+    faults = list(_faults(config, platform, path, personas))
+    if state is not None:
+        faults += unvetted(config, platform, state, SystemClock().now().date())
+    if faults:
         remedy = "fleet check scope shows it; fleet check scope --sign KEYFILE --by NAME signs it"
         raise ConfigError(f"{path}: the scope is not as it was signed: {'; '.join(faults)}", remedy=remedy)
 

@@ -18,7 +18,7 @@ async def load_config(platform: str | None, state: Path, known: Platform) -> tup
     """
     config = load_fleet()
     profile, path = load_platform(platform or config.platform, state)
-    require_signed(config, profile, path)
+    require_signed(config, profile, path, state=state)
     check_secrets(config, state)
     if profile != known:
         async with Rpc(profile.chain.rpc) as rpc:

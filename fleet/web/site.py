@@ -38,6 +38,7 @@ from fleet.service.http_server import LOCAL, host_of, listen
 from fleet.service.ingress import AskForRun
 from fleet.text import line
 from fleet.web import actions, rooms, session
+from fleet.web.access import AccessLog
 from fleet.web.live import Follower, LiveState
 from fleet.web.render import HEADERS, asset, page
 from fleet.web.sources import Sources
@@ -140,6 +141,7 @@ class _Site:
 
     def __init__(self, sources: Sources, hosts: frozenset[str]) -> None:
         self._sources, self._hosts = sources, hosts
+        self._access = AccessLog(sources.state, hosts)
 
     def routes(self) -> list[Route]:
         source = self._sources
@@ -163,11 +165,14 @@ class _Site:
             ("/unlock", "unlock", self._entrance),
         )
         return [
-            *(Route(path, partial(self._room, name, gather), methods=["GET"]) for path, name, gather in told),
+            *(
+                Route(path, self._noted(partial(self._room, name, gather)), methods=["GET"])
+                for path, name, gather in told
+            ),
             Route("/static/{name}", self._static, methods=["GET"]),
             Route(CHANGES, self._changes, methods=["GET"]),
             *(
-                Route(path, partial(self._form, act), methods=["POST"])
+                Route(path, self._noted(partial(self._form, act)), methods=["POST"])
                 for path, act in (
                     ("/unlock", self._unlock),
                     ("/lock", self._lock),
@@ -183,6 +188,19 @@ class _Site:
                 )
             ),
         ]
+
+    def _noted(
+        self, answer: Callable[[Request], Awaitable[Response]]
+    ) -> Callable[[Request], Awaitable[Response]]:
+        """The same answer, on record."""
+
+        async def noted(request: Request) -> Response:
+            began = datetime.now(UTC)
+            said = await answer(request)
+            self._access.note(request, said.status_code, began)
+            return said
+
+        return noted
 
     def _stranger(self, request: Request) -> Response | None:
         if host_of(request) in LOCAL or host_of(request) in self._hosts:
@@ -317,7 +335,13 @@ class _Site:
         if len(followers) >= _places():
             return PlainTextResponse("too many followers already\n", status_code=429, headers=dict(HEADERS))
         follower = self._sources.live.follow()
-        return EventStream(_messages(follower), partial(followers.discard, follower), HEADERS)
+        began = datetime.now(UTC)
+
+        def left() -> None:
+            followers.discard(follower)
+            self._access.note(request, 200, began)
+
+        return EventStream(_messages(follower), left, HEADERS)
 
 
 def _places() -> int:

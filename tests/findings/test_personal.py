@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from typing import get_args
 
 import pytest
 
-from fleet.findings.personal import KINDS, MOST, personal
+from fleet.config.authorisation import DataKind
+from fleet.findings.personal import BREACH, KINDS, LAWS, MOST, laws, personal
 
 
 def _card(draw: random.Random) -> str:
@@ -34,6 +36,12 @@ def corpus() -> dict[str, list[str]]:
             "GB29NWBK60161331926819",
             "FR1420041010050500013M02606",
         ],
+        "trade-secret": [
+            "// Company Confidential",
+            "this file contains our trade secrets",
+            "STRICTLY CONFIDENTIAL",
+        ],
+        "legal-hold": ["legal hold 2026-7: do not delete", "Under litigation hold, retain all mail"],
         "classified": ["TOP SECRET//SI//NOFORN", '  classification: "CONFIDENTIAL"', "SECRET//REL TO USA"],
     }
 
@@ -75,6 +83,8 @@ def test_a_card_is_told_by_its_last_digits_alone() -> None:
         "cvv: 12",
         "GB29NWBK60161331926818",
         "1616161616161616161 ms",
+        "your message is confidential; our privacy policy, and what a trade secret is",
+        "a legal hold is a notice",
     ],
 )
 def test_ordinary_text_gives_nothing(text: str) -> None:
@@ -85,3 +95,16 @@ def test_every_kind_is_in_the_corpus_and_a_long_text_ends() -> None:
     assert set(KINDS) == {*corpus(), "e-mail", "telephone"}
     for piece in ("4", "4 ", "a@", "+1", "DE89 ", "1-", "passport ", "driver's license "):
         assert personal(piece * MOST) == {}
+
+
+def test_a_profile_can_permit_every_kind_and_each_names_a_law() -> None:
+    assert set(get_args(DataKind)) == set(KINDS) == set(LAWS)
+    assert laws(["health", "card"]) == ["CCPA", "GDPR", "HIPAA", "PCI DSS", "PIPEDA", "state privacy laws"]
+
+
+def test_so_many_records_that_a_breach_has_to_be_told_are_said() -> None:
+    mails = [f"p{number}@mail.example.org" for number in range(BREACH + 1)]
+    assert personal(" ".join(mails[:-1])) == {"e-mail": f"{BREACH}"}
+    assert personal(" ".join(mails)) == {
+        "e-mail": f"{BREACH + 1}, more than {BREACH}: a breach that has to be told"
+    }

@@ -9,6 +9,7 @@ import ipaddress
 import ssl
 from pathlib import Path
 
+import httpx2
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -16,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from fleet.broker.forward import tls
 from fleet.fix.fixers.endpoint import ModelEgress
+from fleet.http_client import HttpFailure, get, open_client, trust_store
 from tests.fix.test_endpoint import KEY, asked, post, refusal
 from tests.sandbox.doubles import http_answer, listener, read_request
 
@@ -50,6 +52,54 @@ async def test_the_endpoint_is_reached_by_tls_and_its_certificate_is_checked(
     upstream.close()
     assert refusal(said[0]) == (502, "unreachable")
     assert said[1].endswith(b"by tls")
+
+
+@pytest.mark.anyio
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
+@pytest.mark.parametrize("newest", [ssl.TLSVersion.TLSv1_1, ssl.TLSVersion.TLSv1_2])
+async def test_no_provider_is_spoken_to_by_less_than_tls_1_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, newest: ssl.TLSVersion
+) -> None:
+    certificate, key = _certificate(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version, context.maximum_version = ssl.TLSVersion.TLSv1_1, newest
+    context.set_ciphers("DEFAULT@SECLEVEL=0")
+    context.load_cert_chain(certificate, key)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    ours = ssl.create_default_context(cafile=str(certificate))
+    ours.set_ciphers("DEFAULT@SECLEVEL=0")
+    trust_store.cache_clear()
+    theirs = httpx2.create_ssl_context(trust_env=False)
+    for fitted in (ours, theirs, trust_store()):
+        fitted.load_verify_locations(certificate)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            await read_request(reader)
+            writer.write(http_answer(200, b"by tls"))
+            await writer.drain()
+        writer.close()
+
+    upstream = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context)
+    url = f"https://127.0.0.1:{upstream.sockets[0].getsockname()[1]}/"
+    ours.minimum_version = ssl.TLSVersion.TLSv1_1
+    _, speaks = await asyncio.open_connection("127.0.0.1", upstream.sockets[0].getsockname()[1], ssl=ours)
+    assert speaks.get_extra_info("ssl_object").version() == newest.name.replace("_", ".")  # so it does speak
+    speaks.close()
+    async with (
+        open_client(url) as client,
+        httpx2.AsyncClient(transport=httpx2.AsyncHTTPTransport(verify=theirs)) as model,
+    ):
+        if newest is ssl.TLSVersion.TLSv1_2:
+            assert (await get(client, url, limit=100))[0] == 200
+            assert (await model.get(url)).status_code == 200
+        else:
+            with pytest.raises(HttpFailure):
+                await get(client, url, limit=100)
+            with pytest.raises(httpx2.TransportError):
+                await model.get(url)
+    trust_store.cache_clear()
+    upstream.close()
 
 
 def _certificate(folder: Path) -> tuple[Path, Path]:

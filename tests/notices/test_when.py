@@ -254,6 +254,26 @@ def test_quiet_hours_hold_back_and_are_summed_up_and_critical_notices_pass() -> 
     assert morning.waiting == ()
 
 
+def test_what_is_for_a_role_reaches_its_receivers_alone_and_at_once() -> None:
+    names = ["a", "client mailto 01", "second mailto 02"]
+    mine = waiting("finding").waiting
+    theirs = [
+        Notice(event="sensitive-data", text=to, at=NOW, to=to) for to in ("client", "counsel", "second")
+    ]
+    state = NoticeState(waiting=(*mine, *theirs))
+    kept = wanted(state, NoticeState(), ["finding"], {"sensitive-data": iso(NOON + timedelta(1))}, NOON)
+    assert kept == state
+    night = section(quiet="11:00-13:00")
+    quiet = due(state, night, names, "acme", NOON)
+    assert [(one.left, one.body[-6:]) for one in quiet.messages] == [
+        (("second mailto 02",), "second"),
+        (("client mailto 01",), "client"),
+    ]
+    assert [one.event for one in quiet.waiting] == ["finding"]
+    assert due(state, section(), names, "acme", NOON).messages[-1].left == ("a",)
+    assert due(state, section(), names[1:], "acme", NOON).waiting == mine
+
+
 def test_silenced_and_unwanted_events_are_dropped_and_what_waited_stays() -> None:
     before = waiting("finding")
     notices = before.model_copy(update={"waiting": (*before.waiting, *waiting(*EVENTS).waiting)})
@@ -322,7 +342,8 @@ def test_whatever_comes_is_said_once_within_the_rules(
             elif "quiet" in message.title:
                 continue
             (group,) = {GROUPS[event] for event in message.events}
-            assert group not in spoken or now - spoken[group] >= timedelta(minutes=15)
+            waited = group not in spoken or now - spoken[group] >= timedelta(minutes=15)
+            assert waited or group == "questions"  # said at once
             spoken[group] = now
         notices = notices.model_copy(update={"messages": ()})
     assert counted == len(put)

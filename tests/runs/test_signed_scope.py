@@ -16,6 +16,7 @@ from fleet.app.persona_sets import roster
 from fleet.chain.keys import Secret, address_of, create_key, fresh, personal_sign, personal_signer
 from fleet.cli.check import scope as command
 from fleet.config import FleetConfig, ModelSection, Platform, load_fleet, parse
+from fleet.config.authorisation import BOUNDARIES
 from fleet.config.fleet import AuthoritySection
 from fleet.errors import ConfigError, PersonaError
 from fleet.personas.load import LoadedPersona
@@ -46,12 +47,18 @@ never = ["{site}/logout"]
 by = "Ada, security"
 reference = "contract 7"
 contact = "qa@shop.example"
+why.network = "the shop alone, no partner"
+why.techniques = "nothing that changes what others made"
+why.data = "no customer's data: the accounts are ours"
+why.impact = "the shop sells while it is tested"
+why.escalation = "two people are on call"
 [schedule]
 not_before = 2026-11-01
 not_after = 2026-12-24
 [escalation]
 impact = "high"
 pauses = ["scope"]
+stops = ["sensitive-data", "break-in"]
 [hosts."shop.example"]
 criticality = "production"
 """
@@ -64,6 +71,8 @@ LINES = {
     "never =": "web.never",
     "impact =": "escalation.impact",
     "pauses =": "escalation.pauses",
+    "stops =": "escalation.stops",
+    **{f"why.{one} =": f"authorisation.why.{one}" for one in BOUNDARIES},
     "[hosts": 'hosts."shop.example"',
 }
 

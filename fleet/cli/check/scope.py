@@ -14,6 +14,7 @@ from fleet.clock import SystemClock, iso
 from fleet.config import load_fleet, load_platform
 from fleet.errors import ConfigError
 from fleet.runs.call.decision_file import Decision, DecisionFile
+from fleet.runs.providers import uses
 from fleet.runs.signed_scope import current, missing, read_signatures, require_signed, sign
 from fleet.text import clean
 
@@ -54,7 +55,7 @@ def scope(
         DecisionFile(state(), clock).record(decision, run="none", turn=0)
     fault = ""
     try:
-        require_signed(config, platform, path, personas)
+        require_signed(config, platform, path, personas, state())
     except ConfigError as error:
         fault = str(error)
     found = read_signatures(path)
@@ -63,6 +64,11 @@ def scope(
         "required": list(config.authority.signers),
         "signatures": [one.model_dump() for one in found.signatures] if found else [],
         "missing": missing(platform),
+        "providers": [
+            one.model_dump(mode="json") | {"name": name, "keys": keys}
+            for name, keys in uses(config, platform, state()).items()
+            for one in (platform.providers[name],)
+        ],
         "fault": fault,
     }
 
@@ -71,6 +77,13 @@ def scope(
             print(clean(f"signed by {one['by']} ({one['signer']}) at {one['at']}"))
         for lacking in data["missing"]:
             print(clean(f"missing   {lacking}"))
+        for one in data["providers"]:
+            gets = f"{', '.join(one['sends'])} by {', '.join(one['keys']) or 'nothing'}"
+            print(
+                clean(
+                    f"provider  {one['name']}: {one['decision']} by {one['by']} on {one['on']}, gets {gets}"
+                )
+            )
         if not data["required"]:
             print("no signature is required: [authority] signers in fleet.toml is empty")
         print(clean(fault) if fault else "the scope is as it must be")

@@ -13,18 +13,13 @@ import httpx2
 from pydantic_ai.models import Model
 
 from fleet.config import ModelSection
+from fleet.config.fleet import HOMES
 
 ENVELOPE, PER_TOKEN = 65_536, 1_024
 """Most bytes of one answer on the wire, fixed and per token; a longer one is cut off."""
 CONNECT_S = 5.0
 NO_KEY = "none"
 """Placeholder key for an endpoint without one; the SDKs insist on a text."""
-
-_HOMES = {
-    "openai": "https://api.openai.com/v1",
-    "anthropic": "https://api.anthropic.com",
-    "google": "https://generativelanguage.googleapis.com",
-}
 
 
 class TooMuch(httpx2.TransportError):
@@ -79,7 +74,7 @@ def _openai(name: str, url: str, key: str, http: httpx2.AsyncClient) -> Model:
                 said["content"] = ""
             return said
 
-    at_home = url == _HOMES["openai"]
+    at_home = url == HOMES["openai"]
     provider = (
         OpenAIProvider(base_url=url, api_key=key, http_client=http)
         if at_home
@@ -133,4 +128,4 @@ async def open_endpoint(section: ModelSection, key: str, silence_s: float) -> As
     async with httpx2.AsyncClient(
         transport=transport, timeout=timeout, trust_env=False, follow_redirects=False
     ) as http:
-        yield _MAKE[kind](name, section.base_url or _HOMES[kind], key or NO_KEY, http)
+        yield _MAKE[kind](name, section.url, key or NO_KEY, http)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal, cast
+from typing import Literal, NoReturn, cast
 
 import anyio
 
@@ -23,6 +23,7 @@ from fleet.runs.call.questions import (
 from fleet.runs.context import RunContext
 from fleet.text import line
 
+CHECK = "those whom it concerns know of it, and agree that the tests go on"
 LOOK_S = 1.0
 """Seconds between two looks for an answer."""
 
@@ -64,6 +65,12 @@ class PersonsWord:
         if one.state != "approved":
             said = one.closing
             raise RunOver("cancelled", line(f"ended by {said.who} after {one.trigger}: {said.why}", 500))
+
+    def stop(self, why: str) -> NoReturn:
+        """STOP at once, after what nobody may decide on alone; a person says why the tests go on. RunOver."""
+        world = self.context.fleet
+        reading = stop(world.state, "the fleet", world.redactor.text(why), world.clock, check=CHECK)
+        raise RunOver("stopped", line(reading.why, 500))
 
     async def _answered(self, one: PersonQuestion) -> PersonQuestion:
         world, emit = self.context.fleet, self.context.stream.emit

@@ -25,6 +25,8 @@ from fleet.text import line
 
 QUESTIONS = "question:"
 """Prefix of the journal's facts, followed by the question's id."""
+SLOW = timedelta(minutes=30)
+"""How long a question waits before those who ordered the tests are told of the delay."""
 State = Literal["open", "approved", "denied", "expired"]
 
 
@@ -54,6 +56,7 @@ class PersonQuestion:
     rung: str = ""
     asked: str = ""
     half: str = ""  # when the second person is told
+    slow: str = ""  # when those who ordered the tests are told that they wait
     until: str = ""
     state: State = "open"
     answers: tuple[Answered, ...] = ()
@@ -106,6 +109,7 @@ async def put_question(
             one,
             asked=iso_ms(now),
             half=iso(now + timedelta(seconds=waits / 2)),
+            slow=iso(now + SLOW),
             until=iso(now + timedelta(seconds=waits)),
         )
         if await journal.swap(QUESTIONS + one.ident, text, _READ.dump_json(made).decode()):

@@ -158,7 +158,7 @@ class RunSession:
         self._locked_out = False
         self.breaker = CircuitBreaker(world.clock, world.patience_s)
         self.contacts = Contacts(targets_of(world.platform), world.platform.agent_urls)
-        self.sightings = Sightings()
+        self.sightings = Sightings(self._world.platform.authorisation.data)
         self.charged_together = context.gate.together
         """The calls judged inside are charged at once."""
         self.recorded_together = context.stream.together
@@ -287,13 +287,15 @@ class RunSession:
         """Wait for a person to decide on what was seen since the last call, where the profile says so.
 
         RunOver when nobody lets the run go on."""
-        pauses = self._world.platform.escalation.pauses
+        section = self._world.platform.escalation
         if (why := self.contacts.locked_out) and not self._locked_out:
             self._locked_out = True
             self.sightings.grave.append(("lock-out", self._world.platform.name, why))
         grave, self.sightings.grave = self.sightings.grave, []
-        for trigger, place, what in grave:
-            if trigger in pauses:
+        for trigger, place, what in sorted(grave, key=lambda one: one[0] not in section.stops):
+            if trigger in section.stops:
+                self._person.stop(f"{trigger}: {place}: {what}")
+            if trigger in section.pauses:
                 self._person.go_on(await self._person.ask(trigger, place, f"{place}: {what}"))
 
     def _action(self, tool: str, args: Mapping[str, Any]) -> Action:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
 from fleet.broker.egress_read import OUT_OF_SCOPE, refused
@@ -14,7 +14,8 @@ from fleet.clock import iso
 from fleet.config.escalation import Trigger
 from fleet.events.model import InstructionSeen
 from fleet.findings.instructions import in_result, texts_of
-from fleet.findings.personal import personal
+from fleet.findings.personal import laws, personal
+from fleet.findings.traces import DO, traces
 from fleet.runs.call.targets import target_of
 from fleet.runs.context import FleetContext
 from fleet.text import line
@@ -29,15 +30,17 @@ STRANGERS = frozenset({"page", "view", "reply", "mcp"})
 _MASKED = re.compile(r"\[redacted:([a-z-]+)\]")
 MOST = 20
 """Places of one kind that a run keeps: a hostile page can name any number of them."""
-Kind = Literal["instruction", "fence", "credential", "sensitive-data"]
+Kind = Literal["instruction", "fence", "credential", "sensitive-data", "break-in"]
 FENCES = frozenset({"scope", "never"})
 """Rules of the gate that a call breaks only by asking for what is not in scope."""
 
 
 class Sightings:
-    """Of one run, by kind and place, in words; the first at each place counts."""
+    """Of one run, by kind and place, in words; the first at each place counts. `permitted` are kinds of other
+    people's data that the tests may see."""
 
-    def __init__(self) -> None:
+    def __init__(self, permitted: Collection[str] = ()) -> None:
+        self._permitted = frozenset(permitted)
         self.found: dict[tuple[Kind, str], str] = {}
         self.grave: list[tuple[Trigger, str, str]] = []
         """What a person may have to decide on now: why, where, and in words."""
@@ -63,11 +66,17 @@ class Sightings:
         spec, place = TOOLS.get(tool), target_of(tool, args)
         if spec is None or STRANGERS.isdisjoint(spec.judged_as):
             return
-        if ("sensitive-data", place) not in self.found and (
-            people := personal("\n".join(texts_of(result, 8)))
-        ):
+        text = "\n".join(texts_of(result, 8))
+        if signs := [] if ("break-in", place) in self.found else traces(text):
+            what = f"shows traces of a break-in or a crime ({', '.join(signs)}); {DO}"
+            self.note("break-in", place, what, "break-in")
+        known = ("sensitive-data", place) in self.found
+        people = {} if known else {k: n for k, n in personal(text).items() if k not in self._permitted}
+        if people:
             seen = ", ".join(f"{kind} ({count})" for kind, count in sorted(people.items()))
-            what = f"shows what looks like other people's data: {seen}"
+            what = (
+                f"shows what looks like other people's data: {seen}; may fall under {', '.join(laws(people))}"
+            )
             self.note("sensitive-data", place, what, "sensitive-data")
         if result == masked:
             return

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
+from typing import Literal
 
 from fleet.config import NoticeEvent
+from fleet.config.notify import Role
 from fleet.findings.outage import OutageBook, is_titled, lasted
 from fleet.gate.budget import Unit
 from fleet.runs.call.questions import PersonQuestion
@@ -143,36 +145,46 @@ _SIGHTINGS: Mapping[str, NoticeEvent] = {
     "instruction": "instruction",
     "credential": "credential",
     "sensitive-data": "sensitive-data",
+    "break-in": "break-in",
 }
+_ALSO: Mapping[NoticeEvent, tuple[Role, ...]] = dict.fromkeys(
+    ("sensitive-data", "break-in"), ("client", "counsel")
+)
+"""Whose own receivers are told too."""
 
 
 def of_sightings(state: NoticeState, found: Mapping[str, str], platform: str, now: str) -> NoticeState:
     """Orders to machines and requests out of scope, by `KIND:PLACE`, each once."""
     told = [
-        Notice(
-            event=_SIGHTINGS[key.partition(":")[0]],
-            text=inert(f"{platform}, {what}"),
-            at=now,
-        )
+        Notice(event=event, text=inert(f"{platform}, {what}"), at=now, to=to)
         for key, what in sorted(found.items())
+        for event in (_SIGHTINGS[key.partition(":")[0]],)
+        for to in ("", *_ALSO.get(event, ()))
         if key not in state.sighted
     ]
     return state.noting(told, sighted=tuple(sorted(found)))
 
 
 def of_questions(state: NoticeState, waiting: Iterable[PersonQuestion], second: str, now: str) -> NoticeState:
-    """What waits for a person: at once, also in quiet hours, and again for the second one at half time."""
+    """What waits for a person: at once, also in quiet hours; again for the second one at half time, and for
+    those who ordered the tests when it waits long."""
     told, known = list[Notice](), list[str]()
     for one in waiting:
-        late = now >= one.half
-        key = f"{one.ident} {one.asked}{' late' if late else ''}"
-        known.append(key)
-        if key in state.asked:
-            continue
-        to = f" ({second}: nobody has answered yet)" if late and second else ""
-        how = f"fleet runs answer {one.ident} approve|deny --reason …"
-        text = inert(f"{one.platform}, run {one.run} waits until {one.until}{to}: {one.what}") + f" ({how})"
-        told.append(Notice(event="question", text=text, at=now, critical=True))
+        late, slow = now >= one.half, bool(one.slow) and now >= one.slow
+        stages: list[tuple[str, Role | Literal[""]]] = [(" late" if late else "", "")]
+        if late:
+            stages.append((" second", "second"))
+        if slow:
+            stages.append((" slow", "client"))
+        for stage, to in stages:
+            known.append(key := f"{one.ident} {one.asked}{stage}")
+            if key in state.asked:
+                continue
+            whom = f" ({second}: nobody has answered yet)" if late and second and to != "client" else ""
+            text = inert(f"{one.platform}, run {one.run} waits until {one.until}{whom}: {one.what}")
+            if to != "client":
+                text += f" (fleet runs answer {one.ident} approve|deny --reason …)"
+            told.append(Notice(event="question", text=text, at=now, critical=True, to=to))
     return state.noting(told, asked=tuple(known))
 
 

@@ -18,6 +18,7 @@ import anyio
 
 from fleet.chain.keys import read_private
 from fleet.config import FleetConfig, NotifySection, notify_files
+from fleet.config.notify import ROLES
 from fleet.errors import ConfigError
 from fleet.events.outbound import attempt, post_signed, refusal
 from fleet.http_client import look, open_client
@@ -78,13 +79,13 @@ def _listed(section: NotifySection, files: Mapping[str, Path]) -> Receivers:
             continue
         if words[0] == "ping" and len(words) == 2 and words[1].startswith(("https://", "http://")):
             ping = words[1]
-        elif len(words) == 1 and _URL.fullmatch(url := words[0]):
+        elif _URL.fullmatch(url := words[-1]) and (len(words) == 1 or words[:-1] in [[one] for one in ROLES]):
             kind, digest = url.partition(":")[0].lower(), hashlib.sha256(url.encode()).hexdigest()[:8]
-            found[f"{kind} {digest}"] = partial(_by_apprise, url)
+            found[" ".join((*words[:-1], kind, digest))] = partial(_by_apprise, url)
         else:
             raise ConfigError(
-                f"{path}:{number}: neither an Apprise URL nor `ping <url>`",
-                remedy="one URL a line, such as ntfy://ntfy.sh/topic",
+                f"{path}:{number}: neither an Apprise URL, nor one after a role, nor `ping <url>`",
+                remedy=f"one URL a line, such as ntfy://ntfy.sh/topic; roles: {', '.join(ROLES)}",
             )
     return Receivers(found, ping)
 

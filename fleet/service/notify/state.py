@@ -10,11 +10,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import MappingProxyType
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fleet.clock import iso
 from fleet.config import NoticeEvent, NotifySection
+from fleet.config.notify import ROLES, Role
 from fleet.errors import ConfigError
 from fleet.retry import NOTICE
 
@@ -41,6 +43,7 @@ GROUPS: Mapping[NoticeEvent, str] = MappingProxyType(
         "schedule": "notices",
         "credential": "notices",
         "sensitive-data": "notices",
+        "break-in": "notices",
         "question": "questions",
     }
 )
@@ -60,9 +63,11 @@ class _NoticePart(BaseModel):
 
 
 class Notice(_NoticePart):
-    """One line to be sent. A critical one passes quiet hours; `kept` is one that they held back."""
+    """One line to be sent. A critical one passes quiet hours; `kept` is one that they held back; what is
+    `to` a role goes to its receivers alone, at once."""
 
     event: NoticeEvent
+    to: Role | Literal[""] = ""
     text: str
     at: str
     critical: bool = False
@@ -158,7 +163,7 @@ def wanted(
 ) -> NoticeState:
     """Without the notices since `before` that are not of these events, or `silenced` (until, ISO)."""
     old, new = state.waiting[: len(before.waiting)], state.waiting[len(before.waiting) :]
-    kept = [one for one in new if one.event in events and silenced.get(one.event, "") <= iso(now)]
+    kept = [one for one in new if one.to or (one.event in events and silenced.get(one.event, "") <= iso(now))]
     return state.model_copy(update={"waiting": (*old, *kept)[-MOST:]})
 
 
@@ -171,6 +176,15 @@ def due(
     summed up in one message at their end.
     """
     if not receivers or len(state.messages) >= PENDING:
+        return state
+    for role in ROLES:
+        his = [one for one in state.waiting if one.to == role]
+        theirs = [name for name in receivers if name.startswith(f"{role} ")]
+        made = (_message(his, theirs, platform, now),) if his and theirs else ()
+        others = tuple(one for one in state.waiting if one.to != role)
+        state = state.model_copy(update={"messages": (*state.messages, *made), "waiting": others})
+    receivers = [name for name in receivers if name.partition(" ")[0] not in ROLES]
+    if not receivers:
         return state
     quiet = is_quiet(section, now)
     if quiet:
