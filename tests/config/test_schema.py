@@ -13,7 +13,7 @@ from fleet.cli.check.check import app
 from fleet.config import FleetConfig, Platform, Section
 from fleet.config.json_schema import schema
 
-MODELS = {"fleet": FleetConfig, "platform": Platform}
+MODELS: dict[str, type[Section]] = {"fleet": FleetConfig, "platform": Platform}
 
 
 def tables(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
