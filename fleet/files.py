@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import errno
 import os
+import pwd
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -247,3 +248,11 @@ def _unchanged(opened: os.stat_result, named: os.stat_result) -> None:
     own is taken away, and each change of names changes its time."""
     if opened.st_ctime_ns != named.st_ctime_ns:
         raise UnfitFile("replaced", "replaced repeatedly")
+
+
+def login(uid: int) -> str:
+    """A user's name by number; not by the environment, where anybody may write another."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import os
 import shutil
@@ -21,6 +20,7 @@ import typer
 from fleet.cli.groups import SummaryGroup
 from fleet.config import state_dir
 from fleet.errors import Refused
+from fleet.files import login
 from fleet.gate.stop import stopped
 from fleet.text import clean, csv_cell
 
@@ -183,8 +183,4 @@ def table(
 
 def who() -> str:
     """The operator, as `status` names them."""
-    try:
-        name = getpass.getuser()
-    except (KeyError, OSError):
-        name = str(os.getuid())
-    return f"{name}@{socket.gethostname()}"
+    return f"{login(os.getuid())}@{socket.gethostname()}"

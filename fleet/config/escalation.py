@@ -40,6 +40,9 @@ LONGEST_MIN: Mapping[Trigger, int] = {
 NEVER_BY_LEVEL: Literal["never"] = "never"
 
 
+_RUNGS = ("observe", "exercise", "propose")
+
+
 class ApproverSection(Section):
     """One role, and what who holds it may decide."""
 
@@ -49,6 +52,8 @@ class ApproverSection(Section):
     """The highest level of impact that it may approve."""
     until: date | None = None
     """The last day of its authority."""
+    dial: Literal["observe", "exercise", "propose"] = "observe"
+    """The highest rung to which it may raise the dial. Anybody stops tests, every role lets them go on."""
 
 
 class EscalationSection(Section):
@@ -96,6 +101,16 @@ class EscalationSection(Section):
     def stops_for(self, severity: str) -> bool:
         """Whether a finding of this severity is grave."""
         return weight(severity) >= self.finding.weight
+
+    def may(self, who: str, today: date, rung: str = "") -> bool:
+        """Whether somebody has a role in force, and with a `rung` one that may raise the dial to it."""
+        name = who.partition("@")[0]
+        return any(
+            name in one.people
+            and (one.until is None or today <= one.until)
+            and (not rung or _RUNGS.index(one.dial) >= _RUNGS.index(rung))
+            for one in self.approvers.values()
+        )
 
     def role_of(self, who: str, level: Level, today: date) -> str:
         """The role by which somebody may answer a question of this level; "" for none.

@@ -6,7 +6,6 @@ it says all that rules of engagement must say. What a platform answers reaches n
 
 from __future__ import annotations
 
-import getpass
 import hashlib
 import os
 import socket
@@ -24,7 +23,7 @@ from fleet.config.authorisation import BOUNDARIES
 from fleet.config.escalation import NEVER_BY_LEVEL
 from fleet.config.section import Address, Section, is_loopback
 from fleet.errors import ConfigError, FleetError, PersonaError
-from fleet.files import SHIPPED, write_atomic
+from fleet.files import SHIPPED, login, write_atomic
 from fleet.personas.load import LoadedPersona
 from fleet.runs.call.decision_file import Decision, DecisionFile
 from fleet.runs.providers import unvetted
@@ -158,12 +157,8 @@ def require_signed(
 
 def note_refused(state: Path, what: str, error: FleetError) -> None:
     """Keep in DECISIONS.md that a scope was refused, of whom and why."""
-    try:
-        name = getpass.getuser()
-    except (KeyError, OSError):
-        name = str(os.getuid())
     one = Decision(
-        f"the scope {what} is refused, of {name}@{socket.gethostname()}",
+        f"the scope {what} is refused, of {login(os.getuid())}@{socket.gethostname()}",
         "run with it, or refuse it",
         "it is refused: nothing runs",
         str(error),

@@ -6,7 +6,6 @@ import hashlib
 import json
 import logging
 import os
-import pwd
 import socket
 from collections.abc import Collection
 from contextlib import suppress
@@ -17,6 +16,7 @@ from starlette.requests import Request
 
 from fleet.clock import iso_ms
 from fleet.errors import FleetError
+from fleet.files import login
 from fleet.service.http_server import host_of
 from fleet.text import line
 from fleet.web import session
@@ -36,7 +36,7 @@ def login_of(port: int, ours: int) -> str:
                 fields = row.split()
                 ends = [int(one.rpartition(":")[2], 16) for one in fields[1:3]]
                 if ends == [port, ours]:
-                    return _name(int(fields[7]))
+                    return login(int(fields[7]))
     return ""
 
 
@@ -76,8 +76,8 @@ class AccessLog:
             return line(request.headers.get(USER, "somebody behind the proxy"), 100)
         if request.client is None:
             return ""
-        login = login_of(request.client.port, (request.scope.get("server") or ("", 0))[1] or 0)
-        return f"{login or 'unknown'}@{socket.gethostname()}"
+        known = login_of(request.client.port, (request.scope.get("server") or ("", 0))[1] or 0)
+        return f"{known or 'unknown'}@{socket.gethostname()}"
 
     def _session(self, request: Request) -> str:
         """A digest of the session of somebody who may change something; "" for a reader."""
@@ -85,10 +85,3 @@ class AccessLog:
         with suppress(FleetError):  # the token's file: the answer says so
             held = session.session_of(self._state, request)
         return hashlib.sha256(held.encode()).hexdigest()[:12] if held else ""
-
-
-def _name(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)

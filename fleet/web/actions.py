@@ -14,6 +14,7 @@ import anyio
 from anyio import to_thread
 
 from fleet.app.answers import answer_question as told
+from fleet.app.authority import require_authority
 from fleet.app.decided import decision_of, end_of, read_board, record
 from fleet.app.halts import record_halt
 from fleet.app.journal import open_journal
@@ -150,6 +151,7 @@ async def let_go_on(state: Path, form: Mapping[str, str]) -> None:
     """Record who lets the fleet go on, then remove STOP. UsageError without a reason."""
     if not (reason := line(form.get("reason", ""), 400)):
         raise UsageError("going on needs a reason", remedy="write what was checked")
+    require_authority(state, who())
     if (found := stopped(state)) is not None:
         await record_halt(state, Halt("resume", who(), reason, stopped=line(found.why, 400)))
     resume(state, reason)

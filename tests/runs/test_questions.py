@@ -341,6 +341,8 @@ async def test_only_who_has_the_authority_answers_and_what_is_critical_needs_two
                 with pytest.raises(Refused, match="may not answer"):
                     await answer(*args, approve=True, who=nobody, why="I want to")
                 assert f"{nobody} is refused" in table.decisions()
+            [told] = [known for known in await questions(world.journal) if known.ident == one.ident]
+            assert told.half <= iso(datetime.now(UTC)) < one.half  # the second person hears of it at once
             with pytest.raises(UsageError, match="needs a reason"):
                 await answer(*args, approve=True, who="ada", why="")
             first = await answer(*args, approve=True, who="bob" if level == "medium" else "ada", why="yes")

@@ -45,6 +45,10 @@ def dial(
             change = "a longer term" if longer else f"raising the dial from {before.rung} to {chosen}"
             asked = f"{chosen} --for {term}" if term else str(chosen)
             raise UsageError(f"{change} needs a reason", remedy=f'fleet dial {asked} --reason "…"')
+        if chosen.height > before.rung.height or longer:
+            from fleet.app.authority import require_authority
+
+            require_authority(folder, who(), chosen)
         if dry_run:
             end = f" until {minute(until)} UTC" if until else ""
             note(f"would turn the dial from {before.rung} to {chosen}{end}")

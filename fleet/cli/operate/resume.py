@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from fleet.app.authority import require_authority
 from fleet.app.halts import record_halt
 from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, who
 from fleet.gate.stop import resume as remove_stop
@@ -27,6 +28,7 @@ def resume(
     """Remove the STOP file, and record who let the fleet go on and why."""
     folder = state()
     found = stopped(folder)
+    require_authority(folder, who())
     if dry_run:
         note(f"would remove {folder / 'STOP'}" if found else "the fleet is not stopped")
         put({"resumed": False}, as_json=as_json, text=lambda: None)

@@ -143,6 +143,8 @@ async def answer(  # noqa: PLR0913  who, what and why
         if section.approvers and not role:
             why_not = f"{who} may not answer what has the impact {known.level} ([escalation] approvers)"
             note_answer(state, clock, known, f"{who} is refused", why_not)
+            sooner = replace(known, half=min(known.half, iso(now)))  # the second person is told at once
+            await journal.swap(QUESTIONS + ident, text, _READ.dump_json(sooner).decode())
             raise Refused(why_not, rule="approver", remedy="ask who may: fleet runs questions")
         given = Answered(line(who, 200), role, approve, line(why, 400), iso_ms(now))
         made = replace(known, answers=(*known.answers, given))
