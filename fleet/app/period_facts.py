@@ -46,13 +46,15 @@ async def period_facts(state: Path, platform: str, since: str, clock: Clock) -> 
         "audit": {"drawn": listed.audit.drawn, "overturned": listed.audit.overturned},
         "tools": {name: one.persona.tools for name, one in roster()[0].items()},
     }
-    untested, hosts = _of_profile(platform, state)
+    untested, hosts, agreed = _of_profile(platform, state)
     if (opened := await known_journal(state)) is not None:
         async with opened as journal:
             known |= await _of_journal(journal, platform, since)
             known["scope_audit"] = await _audited(state, journal, platform, known["runs"])
             untested += await _not_tested(journal, platform)
-    return PeriodFacts(**known, untested=untested, scope=hosts, rung=read_dial(state / DIAL).rung)
+    return PeriodFacts(
+        **known, untested=untested, scope=hosts, agreed=agreed, rung=read_dial(state / DIAL).rung
+    )
 
 
 async def _of_journal(journal: Journal, platform: str, since: str) -> dict[str, Any]:
@@ -143,13 +145,15 @@ async def _not_tested(journal: Journal, platform: str) -> list[dict[str, str]]:
     return found
 
 
-def _of_profile(platform: str, state: Path) -> tuple[list[dict[str, str]], list[str]]:
-    """The parts that are not configured, with what each costs, and the hosts in scope."""
+def _of_profile(platform: str, state: Path) -> tuple[list[dict[str, str]], list[str], tuple[str, str]]:
+    """The parts that are not configured, with what each costs, the hosts in scope, and begin and end."""
     try:
         profile = load_platform(platform, state)[0]
     except FleetError as error:
-        return [{"persona": "", "part": "profile", "reason": clean(str(error), 300)}], []
+        return [{"persona": "", "part": "profile", "reason": clean(str(error), 300)}], [], ("", "")
     missing = [{"persona": "", "part": name, "reason": why} for name, why in not_configured(profile).items()]
     web = profile.web
     hosts = filter(None, (web.site, web.face, web.proxy, *web.hosts, profile.chain.rpc))
-    return missing, [clean(one, 200) for one in hosts]
+    ends = (profile.schedule.begin, profile.schedule.end)
+    begin, end = (iso(one) if one else "" for one in ends)
+    return missing, [clean(one, 200) for one in hosts], (begin, end)

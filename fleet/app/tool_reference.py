@@ -6,19 +6,21 @@ import ast
 import inspect
 import json
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from itertools import pairwise
 from textwrap import dedent
-from typing import Any, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_type_hints
 
+from fleet.config.escalation import GRAVEST, EscalationSection
+from fleet.config.scope import Criticality
 from fleet.drivers.expect import FUNCTIONS, MACROS
 from fleet.drivers.expect_shapes import one_of, shape_of
-from fleet.gate.impact import REVIEWED, techniques
+from fleet.gate.impact import REVIEWED, Technique, technique_of, techniques
 from fleet.gate.rules import LOWEST
 from fleet.personas.placeholders import PLACEHOLDERS
 from sandbox.chain.contract import VIEWS
-from sandbox.spec import Points, ToolSpec
+from sandbox.spec import Effect, Points, ToolSpec
 from sandbox.tools import TOOLS
 
 NAMES: Mapping[str, str] = {
@@ -27,6 +29,58 @@ NAMES: Mapping[str, str] = {
     "history": "figures that earlier runs kept by `note`, doubles: `history.NAME`",
     "facts": "what the platform's profile promises: `facts.NAME`",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One technique as people name it, by a call at a host."""
+
+    name: str
+    phase: Literal["reconnaissance", "exploitation", "post-exploitation", "data handling"]
+    tool: str
+    method: str
+    host: Criticality
+
+    @property
+    def effect(self) -> Effect:
+        spec = TOOLS[self.tool]
+        return (spec.effect_of({"method": self.method} if self.method else {})) or spec.effect
+
+    def classified(self) -> Technique:
+        """Its class, by the scores of the tool and what hangs on the host."""
+        found = technique_of(self.tool, self.effect, {"method": self.method} if self.method else {})
+        assert found is not None
+        return found.at(self.host, self.effect)
+
+    def asked(self) -> str:
+        """Who permits it before it is made."""
+        level = self.classified().level
+        if self.effect is Effect.ACT and self.host == "critical":
+            return "not made: nothing is changed on a critical host"
+        said = []
+        if self.host == "critical" or (self.effect is Effect.ACT and self.host != "non-production"):
+            said.append("the host's `approved` in the signed profile")
+        if self.effect is Effect.ACT and EscalationSection(impact="high").asks(level):
+            said.append("two approvers" if level == GRAVEST else "an approver, within 15 minutes")
+        return ", then ".join(said) or "nobody: the dial permits it"
+
+
+SCENARIOS = (
+    Scenario("read what a visitor reads", "reconnaissance", "qa_fetch", "GET", "production"),
+    Scenario("look for pages that nothing links to", "reconnaissance", "qa_fetch", "HEAD", "unknown"),
+    Scenario("read a contract's views", "reconnaissance", "qa_chain", "", "critical"),
+    Scenario("directory traversal", "exploitation", "qa_fetch", "GET", "critical"),
+    Scenario("script injection by a link", "exploitation", "qa_browse", "", "non-production"),
+    Scenario("SQL injection by a form", "exploitation", "qa_fetch", "POST", "production"),
+    Scenario("password spraying, a few default passwords", "exploitation", "qa_account", "", "production"),
+    Scenario("buffer overflow in a compiler", "exploitation", "qa_fuzz", "", "non-production"),
+    Scenario("read another account's record", "data handling", "qa_account", "", "non-production"),
+    Scenario("exfiltration of what an agent remembers", "data handling", "qa_call", "", "production"),
+    Scenario("overwrite a record that was opened", "post-exploitation", "qa_fetch", "PUT", "production"),
+    Scenario("remove what a test made", "post-exploitation", "qa_fetch", "DELETE", "critical"),
+    Scenario("leave a program under a name of ours", "post-exploitation", "qa_publish", "", "non-production"),
+)
+"""Worked examples of the classes of impact."""
 
 
 def reference(spec: ToolSpec) -> dict[str, Any]:
@@ -140,6 +194,17 @@ def _impacts() -> list[str]:
     for one in techniques():
         scores = " | ".join(map(str, one.scores))
         lines.append(f"| `{one.name}` | {one.level} | {scores} | {one.weighted} | {one.why} | {one.undone} |")
+    lines += [
+        "",
+        'Worked examples, by the same scores; who is asked where the profile has `impact = "high"`:',
+        "",
+        "| scenario | phase | call | host | C | I | A | level | who is asked |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for scenario in SCENARIOS:
+        made = scenario.classified()
+        cells = (scenario.name, scenario.phase, f"`{made.name}`", scenario.host, *made.scores, made.level)
+        lines.append(f"| {' | '.join(map(str, cells))} | {scenario.asked()} |")
     return lines
 
 

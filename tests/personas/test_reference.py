@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fleet.app.tool_reference import NAMES, markdown, reference, words
+from fleet.app.tool_reference import NAMES, SCENARIOS, markdown, reference, words
 from fleet.config.json_schema import schema
 from fleet.drivers.expect import VARIABLES
 from fleet.drivers.expect_check import check
@@ -24,6 +24,25 @@ SPECS = pytest.mark.parametrize("spec", TOOLS.values(), ids=list(TOOLS))
 def test_the_shipped_reference_is_the_generated_one() -> None:
     """To write it anew: fleet personas tools --markdown > docs/reference/tools.md"""
     assert (ROOT / "docs/reference/tools.md").read_text("utf-8") == markdown()
+
+
+def test_the_worked_examples_are_classified_by_the_table_and_cover_every_phase() -> None:
+    assert len(SCENARIOS) >= 10
+    assert len({one.phase for one in SCENARIOS}) == 4
+    by_name = {one.name: one for one in SCENARIOS}
+    spray = by_name["password spraying, a few default passwords"]
+    assert spray.classified().scores == (3, 4, 6)  # the scores of qa_account, one less in production
+    assert (spray.classified().level, spray.asked()) == (
+        "high",
+        "the host's `approved` in the signed profile, then an approver, within 15 minutes",
+    )
+    assert by_name["buffer overflow in a compiler"].asked() == "nobody: the dial permits it"
+    assert by_name["remove what a test made"].asked().startswith("not made")
+    assert by_name["directory traversal"].asked() == "the host's `approved` in the signed profile"
+    text = (ROOT / "docs/reference/tools.md").read_text("utf-8")
+    for one in SCENARIOS:
+        scores = " | ".join(map(str, one.classified().scores))
+        assert f"| {one.name} | {one.phase} | `{one.classified().name}` | {one.host} | {scores} |" in text
 
 
 def test_the_shipped_schema_is_the_generated_one() -> None:

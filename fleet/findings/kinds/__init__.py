@@ -59,6 +59,9 @@ class Kind(Section):
     """The same of the fields of a tool's result that decide, in a few words each."""
     fix: Sentence
     """How it is usually fixed."""
+    effort: Literal["quick win", "moderate", "significant"] = "moderate"
+    """Of that, where the cause is as usual: a setting or a line; a change with tests; work on a design, or a
+    search for the cause first."""
     references: tuple[str, ...] = Field(min_length=1, max_length=6)
     """CWE, OWASP, WCAG, SWC, RFC, or a URL; the most exact one first."""
     severity: Severity

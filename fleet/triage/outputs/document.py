@@ -190,3 +190,9 @@ def sentence(position: LogPosition) -> str:
     """The same as the beginning of a sentence."""
     text = as_of(position)
     return text[0].upper() + text[1:]
+
+
+def remedy_of(item: WorklistItem) -> str:
+    """How what it is an example of is usually fixed; "" where nobody knows, or a stranger says what it is."""
+    kind = kind_titled(item.title) if item.trusted else None
+    return kind.fix if kind else ""

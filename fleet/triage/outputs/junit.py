@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 from fleet.text import clean, line
 from fleet.triage.items.life import OPEN
 from fleet.triage.items.worklist import WorklistItem
-from fleet.triage.outputs.document import WorklistHeader, as_of, opened
+from fleet.triage.outputs.document import WorklistHeader, as_of, opened, remedy_of
 
 
 def to_junit(items: Sequence[WorklistItem], header: WorklistHeader) -> bytes:
@@ -46,5 +46,7 @@ def _case(suite: ElementTree.Element, item: WorklistItem) -> None:
         return
     failure = ElementTree.SubElement(case, "failure", type=line(item.severity), message=line(item.title, 300))
     lines = [item.why, f"{item.state} since {item.since}" if item.since else item.state, item.stuck]
-    lines += [f"repro: {item.repro}"] if item.repro else []
+    digest = f"sha256:{item.evidence}" if item.evidence else ""
+    said = {"remedy": remedy_of(item), "evidence": digest, "repro": item.repro}
+    lines += [f"{name}: {text}" for name, text in said.items() if text]
     failure.text = "\n".join(clean(text) for text in lines if text)

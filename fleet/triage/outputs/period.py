@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,16 @@ METHODOLOGY = (
     " which is made in a jail of its own; oracles judge every answer by its effect; what they suspect is"
     " shown in three fresh jails, beside a control, before it is posted"
 )
+MISSED = (
+    "What is there and was not found is not known here. It is measured on programs whose defects are known,"
+    " by class, before each release: docs/bench/unseen-platforms.md has the method, its limits and what was"
+    " missed. On a platform the share may differ. What was not asked, or only in part, is listed by kind"
+)
+"""False negatives: how they are measured, and what that does not say."""
+NO_REMEDY = (
+    "No specific remedy is known for it: its repro shows what happens, and"
+    " https://cheatsheetseries.owasp.org/ has remedies by subject."
+)
 GRAVE = (Severity.CRITICAL, Severity.HIGH)
 
 
@@ -59,6 +70,8 @@ class PeriodFacts:
     audit: Mapping[str, int] = field(default_factory=dict)
     scope: Sequence[str] = ()
     """Hosts of the profile."""
+    agreed: tuple[str, str] = ("", "")
+    """Begin and end of the tests as the profile has them (ISO), "" for none."""
     scope_audit: Mapping[str, Any] = field(default_factory=dict)
     """What left in the period against the profile (fleet/app/scope_audit.py)."""
     rung: str = ""
@@ -89,10 +102,14 @@ def period(facts: PeriodFacts) -> dict[str, Any]:
         "regressed": [_item(one) for one in open_now if regressed(one, facts.since)],
         "fixed": [_item(one) for one in facts.items if one.state in FIXED and one.since >= facts.since],
         "findings": [
-            _item(one) | _impact(one) | {"evidence": one.evidence, "repro": one.repro, "proof": one.proof}
+            _item(one)
+            | _impact(one)
+            | {"priority": one.rank, "evidence": one.evidence, "repro": one.repro, "proof": one.proof}
             for one in sorted(open_now, key=lambda one: -weight(one.severity))
         ],
-        "coverage": list(coverage(facts, by_kind(open_now))),
+        "coverage": (covered := list(coverage(facts, by_kind(open_now)))),
+        "timeline": _timeline(facts, covered),
+        "missed": MISSED,
         "untested": [dict(one) for one in facts.untested],
         "runs": {
             "count": len(facts.runs),
@@ -151,8 +168,41 @@ def _item(item: WorklistItem) -> dict[str, Any]:
 
 
 def _impact(item: WorklistItem) -> dict[str, str]:
-    kind = kind_titled(item.title)
-    return {"impact": kind.why if kind else "", "remedy": kind.fix if kind else ""}
+    if (kind := kind_titled(item.title)) is None:
+        return {"impact": "", "remedy": NO_REMEDY, "effort": "unknown"}
+    return {"impact": kind.why, "remedy": kind.fix, "effort": kind.effort}
+
+
+def _timeline(facts: PeriodFacts, covered: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What was agreed and what was done: times (ISO), interruptions with minutes and cause, and the share of
+    the kinds that a run without a remainder asked, or that were shown."""
+    ends = sorted(row.ended or row.created for row in facts.runs)
+    begins = sorted(row.started or row.created for row in facts.runs)
+    stops, pauses = dict[str, Mapping[str, str]](), list[dict[str, Any]]()
+    for one in sorted(facts.interventions, key=lambda one: one["at"]):
+        if one["act"] == "stop":
+            stops.setdefault("", one)
+        elif one["act"] == "resume" and (begun := stops.pop("", None)):
+            pauses.append(_pause(begun["at"], one["at"], f"stopped by {begun['who']}: {begun['why']}"))
+    pauses += [
+        _pause(one["at"], facts.until, f"stopped by {one['who']}: {one['why']}") for one in stops.values()
+    ]
+    pauses += [
+        _pause(max(one["since"], facts.since), one["until"] or facts.until, f"outage of {one['targets']}")
+        for one in facts.outages
+    ]
+    whole = sum(one["status"] in ("shown", "healthy") for one in covered)
+    return {
+        "agreed": {"begin": facts.agreed[0], "end": facts.agreed[1]},
+        "actual": {"begin": begins[0] if begins else "", "end": ends[-1] if ends else ""},
+        "interruptions": sorted(pauses, key=lambda one: str(one["from"])),
+        "completed_percent": round(100 * whole / len(covered)) if covered else 0,
+    }
+
+
+def _pause(begin: str, end: str, cause: str) -> dict[str, Any]:
+    lasted = datetime.fromisoformat(end) - datetime.fromisoformat(begin)
+    return {"from": begin, "until": end, "minutes": round(lasted.total_seconds() / 60), "cause": cause}
 
 
 def coverage(facts: PeriodFacts, shown: Mapping[str, int]) -> Iterator[dict[str, Any]]:
@@ -244,6 +294,15 @@ def period_text(data: Mapping[str, Any]) -> Iterator[str]:
     outcomes = ", ".join(f"{many} {spoken(name)}" for name, many in sorted(data["runs"]["outcomes"].items()))
     yield f"runs      {data['runs']['count']}: {outcomes or 'none'}"
     yield f"scope     {data['scope_audit']['says']}"
+    when = data["timeline"]
+    for word in ("agreed", "actual"):
+        begin, end = (minute(when[word][name]) or f"no {name}" for name in ("begin", "end"))
+        yield f"{word:9} {begin} to {end}"
+    yield f"completed {when['completed_percent']} % of the kinds; what was not is listed below"
+    yield from (
+        f"paused    {minute(one['from'])} for {counted(one['minutes'], 'minute')}: {one['cause']}"
+        for one in when["interruptions"]
+    )
     statuses = Counter(one["status"] for one in data["coverage"])
     yield f"coverage  {', '.join(f'{many} kinds {name}' for name, many in sorted(statuses.items()))}"
     unasked = (one for one in data["coverage"] if one["status"] == "not asked")
@@ -259,6 +318,7 @@ def period_text(data: Mapping[str, Any]) -> Iterator[str]:
     )
     wrong = data["false_positives"]
     yield f"false     {wrong['dismissed']} of {wrong['posted']} ({wrong['method']})"
+    yield f"missed    {data['missed']}"
     yield f"left      {counted(data['left_on_the_platform'], 'act')} on the platform: fleet runs left"
     yield "cost      " + (
         ", ".join(f"{many} {unit}" for unit, many in sorted(data["spent"].items())) or "nothing"

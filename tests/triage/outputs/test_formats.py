@@ -23,6 +23,7 @@ from markdown_it import MarkdownIt
 
 from fleet.errors import ConfigError
 from fleet.files import ROOT
+from fleet.findings.kinds import kinds
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.store.rows import FindingRow
 from fleet.triage.items.unproven import UnprovenCandidate
@@ -523,3 +524,29 @@ def test_sarif_leaves_pages_out_before_items(monkeypatch: pytest.MonkeyPatch) ->
     run = json.loads(to_sarif(items, HEADER, pages))["runs"][0]
     assert (len(run["results"]), "leftOut" in run["properties"]) == (len(items), False)
     assert not any("page" in one["properties"] for one in run["results"])
+
+
+def test_every_format_has_evidence_severity_and_remedy_of_an_item() -> None:
+    one = item(1, "SQL injection: GET {site}/a", **OWN | {"state": "confirmed", "evidence": "ab" * 32})
+    one = replace(one, trusted=True, severity="critical")
+    fix, sha = kinds()["sql-injection"].fix, "ab" * 32
+    header = WorklistHeader(platform="p")
+    [row] = csv.DictReader(StringIO(to_csv([one]).decode()))
+    assert (row["fingerprint"], row["severity"], row["evidence"], row["remedy"]) == (
+        one.fingerprint,
+        "critical",
+        sha,
+        fix,
+    )
+    failure = ElementTree.fromstring(to_junit([one], header)).find(".//failure")
+    assert failure is not None
+    assert failure.get("type") == "critical"
+    assert {f"remedy: {fix}", f"evidence: sha256:{sha}"} <= set((failure.text or "").splitlines())
+    [run] = json.loads(to_sarif([one], header))["runs"]
+    [result], [rule] = run["results"], run["tool"]["driver"]["rules"]
+    assert (result["level"], result["properties"]["evidence"]) == ("error", f"sha256:{sha}")
+    assert fix in rule["help"]["text"]
+    assert "external/cwe/cwe-89" in rule["properties"]["tags"]
+    stranger = replace(one, trusted=False)
+    [row] = csv.DictReader(StringIO(to_csv([stranger]).decode()))
+    assert row["remedy"] == ""

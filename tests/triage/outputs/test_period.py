@@ -117,6 +117,55 @@ def test_what_a_run_left_out_is_partial_and_no_healthy_kind() -> None:
     assert "left something out" in by_kind["sql-injection"]["why"]
 
 
+def test_a_remedy_has_its_effort_and_its_priority_or_says_that_none_is_known() -> None:
+    other = own(5, "Something nobody named: GET {site}/x")
+    found = {one["fingerprint"]: one for one in period(replace(FACTS, items=(*ITEMS, other)))["findings"]}
+    known, unknown = found[f"{1:012x}"], found[f"{5:012x}"]
+    assert (known["remedy"], known["effort"]) == (kinds()["reflected-script"].fix, "moderate")
+    assert unknown["remedy"].startswith("No specific remedy is known for it")
+    assert ("https://" in unknown["remedy"], unknown["effort"]) == (True, "unknown")
+    assert [found[f"{n:012x}"]["priority"] for n in (1, 2, 5)] == [ITEMS[0].rank, ITEMS[1].rank, other.rank]
+    assert {one.effort for one in kinds().values()} == {"quick win", "moderate", "significant"}
+
+
+def test_the_timeline_has_what_was_agreed_what_was_done_and_every_interruption() -> None:
+    stops = [
+        {"at": "2026-11-12T10:00:00Z", "act": "resume", "who": "ann", "why": "fine"},
+        {"at": "2026-11-12T09:30:00Z", "act": "stop", "who": "eve", "why": "a leak"},
+        {"at": "2026-11-12T09:40:00Z", "act": "stop", "who": "bob", "why": "again"},
+        {"at": "2026-11-26T23:00:00Z", "act": "stop", "who": "eve", "why": "for good"},
+    ]
+    outages = [{"since": BEFORE, "until": "2026-11-01T00:05:00Z", "targets": "site"}]
+    agreed = ("2026-11-02T00:00:00Z", "2026-11-20T00:00:00Z")
+    made = replace(FACTS, interventions=stops, outages=outages, agreed=agreed)
+    data = period(made)["timeline"]
+    assert data["agreed"] == {"begin": agreed[0], "end": agreed[1]}
+    assert data["actual"] == {"begin": AFTER, "end": AFTER}
+    assert [(one["minutes"], one["cause"]) for one in data["interruptions"]] == [
+        (5, "outage of site"),
+        (30, "stopped by eve: a leak"),
+        (60, "stopped by eve: for good"),
+    ]
+    rows = period(made)["coverage"]
+    whole = sum(one["status"] in ("shown", "healthy") for one in rows)
+    assert data["completed_percent"] == round(100 * whole / len(rows)) < 100
+    text = list(period_text(period(made)))
+    assert "agreed    2026-11-02 00:00 to 2026-11-20 00:00" in text
+    assert "paused    2026-11-12 09:30 for 30 minutes: stopped by eve: a leak" in text
+    page = period_html(period(made)).decode()
+    assert "for 30 minutes: <bdi>stopped by eve: a leak</bdi>" in page
+    assert period(replace(FACTS, runs=()))["timeline"]["actual"] == {"begin": "", "end": ""}
+
+
+def test_a_report_says_how_what_is_missed_is_measured() -> None:
+    data = period(FACTS)
+    assert "before each release" in data["missed"]
+    assert any(data["missed"] in line for line in period_text(data))
+    assert data["missed"] in period_html(data).decode()
+    page = (Path(__file__).parents[3] / "docs/bench/unseen-platforms.md").read_text()
+    assert "By class" in page
+
+
 def test_too_many_wrong_grave_findings_stand_in_the_first_sentence() -> None:
     found = tuple(replace(one, severity="critical") for one in FACTS.findings)
     data = period(replace(FACTS, findings=found))
