@@ -69,8 +69,9 @@ picture: demo
 	  file://$(CURDIR)/$(VENV)/worklist.html
 	@DEMO_PICTURES=1 $(BIN)/python -m pytest -q tests/web/test_pictures.py
 
+# Byte code is kept whatever the environment says: each worker would compile every file of the tests anew.
 test: jail-check setup
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # The images of the fleet and of its jails (docs/containers.md); BASE= another Debian 12, ARGS= more for `docker build`.
 image:

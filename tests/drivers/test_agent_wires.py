@@ -54,8 +54,7 @@ def test_each_defect_that_a_wire_can_show_is_seen_by_its_own_oracle_alone(wire: 
             assert shown.sighting.signature in again  # as a proof does: its calls alone, once more
 
 
-@pytest.mark.parametrize("words", DIALECTS.values(), ids=DIALECTS)
-@pytest.mark.parametrize("wire", KEYED)
+@pytest.mark.parametrize(("wire", "words"), list(zip(KEYED, DIALECTS.values(), strict=True)), ids=KEYED)
 def test_the_clean_twin_is_silent_whatever_is_asked(wire: str, words: Dialect) -> None:
     with open_herbarium(wire, words=words, chatty=wire == "a2a-0.3") as office:
         platform = profile(office)

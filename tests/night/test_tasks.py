@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
@@ -101,6 +102,7 @@ def take(tab: Tab, step: str) -> None:
 
 
 @needs_browser
+@pytest.mark.skipif("NIGHT" not in os.environ, reason="takes minutes: make night")
 async def test_ten_tasks(night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
     item = next(one["fingerprint"] for one in night.listed() if one["title"] == EVENING)
     run = next(
