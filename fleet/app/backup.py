@@ -24,6 +24,8 @@ from fleet import __version__
 from fleet.app.archive import Manifest, unpack, write_archive
 from fleet.app.bootstrap import SPOOL
 from fleet.app.lock import only_one
+from fleet.app.sealed import is_sealed, seal, unseal
+from fleet.chain.keys import Secret
 from fleet.clock import Clock, iso
 from fleet.config import (
     FleetConfig,
@@ -39,17 +41,20 @@ from fleet.errors import ConfigError, Refused, UsageError
 from fleet.files import disk_errors, sync_folder, write_atomic
 from fleet.gate.dial import DIAL, read_dial, write_dial
 from fleet.gate.model import Rung
-from fleet.gate.stop import STOP
+from fleet.gate.stop import STOP, stopped
+from fleet.runs.call.persons_word import CHECK
 from fleet.runs.retention import look
 from fleet.store.journal import Journal
-from fleet.store.location import shown, without_password
+from fleet.store.location import shown, store_place, without_password
 from fleet.store.sql.online_copy import copy_journal
 
 JOURNAL = "fleet.db"
 """The journal in a backup, and in the state directory, unless it is on a server."""
 ASIDE, DRAFT = "before-restore-", ".restore-"
 LOCK = "fleet.lock"
-SKIPPED = frozenset({SPOOL, BALLAST, LOCK, "expectations", "devnet", f"{JOURNAL}-wal", f"{JOURNAL}-shm"})
+SKIPPED = frozenset(
+    {SPOOL, BALLAST, LOCK, "expectations", "devnet", "dumps", f"{JOURNAL}-wal", f"{JOURNAL}-shm"}
+)
 """Top-level names that are not backed up."""
 
 
@@ -79,7 +84,9 @@ async def back_up(  # noqa: PLR0913  one for each option of the command
     if os.path.lexists(target):
         raise UsageError(f"{target} exists", remedy="name another file; a backup is never overwritten")
     private = {os.path.relpath(path, state) for path in _private(config, state)}
-    with disk_errors(target), tempfile.TemporaryDirectory(prefix=".backup-", dir=target.parent) as spare:
+    sealed_for = config.keep.sealed_for
+    where, prefix = (state, DRAFT) if sealed_for else (target.parent, ".backup-")
+    with disk_errors(target), tempfile.TemporaryDirectory(prefix=prefix, dir=where) as spare:
         copied = Path(spare) / JOURNAL
         if isinstance(place, Path) and place.exists():
             copy_journal(place, copied)
@@ -103,19 +110,31 @@ async def back_up(  # noqa: PLR0913  one for each option of the command
             "keys": keys,
             "all_runs": all_runs,
         }
-        return write_archive(target, members, about)
+        if not sealed_for:
+            return write_archive(target, members, about)
+        manifest = write_archive(Path(spare) / "plain.tar", members, about)
+        seal(Path(spare) / "plain.tar", target, sealed_for)
+        return manifest
 
 
 @contextmanager
-def unpacked(path: Path, state: Path) -> Iterator[tuple[Path, Manifest]]:
-    """The checked content of a backup, in a folder inside the state directory that is removed at the end."""
-    folder = Path(tempfile.mkdtemp(prefix=DRAFT, dir=state))
+def unpacked(path: Path, state: Path, key: Secret | None = None) -> Iterator[tuple[Path, Manifest]]:
+    """The checked content of a backup, in a folder inside the state directory that is removed at the end; a
+    sealed one needs the `key`. ConfigError."""
+    draft = Path(tempfile.mkdtemp(prefix=DRAFT, dir=state))
+    folder = draft / "content"
     try:
-        with disk_errors(folder):
+        with disk_errors(draft):
+            folder.mkdir(mode=0o700)
+            if is_sealed(path):
+                if key is None:
+                    raise ConfigError(f"{path}: it is sealed", remedy="name the key's file: --key FILE")
+                unseal(path, plain := draft / "plain.tar", key)
+                path = plain
             manifest = unpack(path, folder)
         yield folder, manifest
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def dump_line(place: str, file: Path) -> str:
@@ -186,6 +205,7 @@ async def restore(  # noqa: PLR0913  one for each option of the command
     *,
     force: bool = False,
     keep_dial: bool = False,
+    key: Secret | None = None,
 ) -> tuple[Manifest, str]:
     """Put a backup in place of the state; the manifest, and the folder of the old state or "".
 
@@ -204,7 +224,7 @@ async def restore(  # noqa: PLR0913  one for each option of the command
                 rule="restore",
                 remedy="restore into another STATE_DIRECTORY, or --force: what is there is moved aside",
             )
-        with unpacked(path, state) as (folder, manifest):
+        with unpacked(path, state, key) as (folder, manifest):
             await check_place(manifest, place, path)
             await check_journal(folder)
             if not keep_dial:
@@ -263,3 +283,17 @@ def _private(config: FleetConfig, state: Path) -> Iterator[Path]:
     yield from (path for path in (model_key_file(config, state), *repositories) if path is not None)
     if config.store.url_file:
         yield state / config.store.url_file
+
+
+async def dump_on_stop(state: Path, config: FleetConfig, clock: Clock, known: str) -> str:
+    """Seal a copy of the state where what nobody may decide on alone has set STOP, once for each such STOP;
+    its time. `known` is the last one that has a copy."""
+    found = stopped(state)
+    if found is None or found.check != CHECK or not config.keep.sealed_for or found.since == known:
+        return known
+    folder = state / config.keep.dumps
+    folder.mkdir(mode=0o700, exist_ok=True)
+    target = folder / f"{found.since.replace(':', '')}.sealed"
+    if not target.exists():
+        await back_up(state, target, config, store_place(config.store, state), clock, keys=False)
+    return found.since

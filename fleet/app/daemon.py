@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,14 +12,17 @@ import anyio
 from anyio import to_thread
 from starlette.routing import Route
 
+from fleet.app.backup import dump_on_stop
 from fleet.app.bootstrap import Bootstrap, Options
 from fleet.app.persona_sets import load, roster
 from fleet.app.sbom import altered
 from fleet.app.wiring import wired
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import Role
+from fleet.clock import rest
 from fleet.config import FleetConfig, Platform, load_platform
 from fleet.drivers.expect_check import ExpectationCache
+from fleet.errors import FleetError
 from fleet.events.daemon_events import FEED, DaemonEvent, Feed, FeedReader
 from fleet.events.live import Hub
 from fleet.events.model import Event
@@ -48,6 +52,10 @@ from fleet.service.proposal_watch import ProposalWatch
 from fleet.service.readiness import Notifier, Readiness
 from fleet.service.reload import check_secrets, load_config
 from fleet.service.triggers import Side, Triggers
+
+DUMP_LOOK_S = 5.0
+"""Seconds between two looks whether a STOP asks for a sealed copy of the state."""
+_LOG = logging.getLogger("fleet.service")
 
 
 class PagesPort(Protocol):
@@ -134,7 +142,7 @@ def make(  # noqa: PLR0913  the composition root
         _, profile = load_platform(world.platform.name, options.state)
         return require_persona(world.config, world.platform, profile, loaded(path))
 
-    more = (*more, ("proposals", ProposalWatch(fixing.upkeep).run))
+    more = (*more, ("proposals", ProposalWatch(fixing.upkeep).run), ("dumps", partial(_dumps, world)))
     roll = PersonaWatcher(options.folders, personas, check, triggers, feed)
     standing = PersonaStanding(personas, roll.refused, triggers.upcoming)
     health = DaemonHealth(world, executor, standing, tally, readiness)
@@ -214,3 +222,15 @@ def ways_in(
         state=world.state,
         clock=world.clock,
     )
+
+
+async def _dumps(world: FleetContext) -> None:
+    """Seal a copy of the state after a STOP that asks for one; what hinders it is logged, and tried again."""
+    known = ""
+    while True:
+        try:
+            make = partial(dump_on_stop, world.state, world.config, world.clock, known)
+            known = await to_thread.run_sync(anyio.run, make)
+        except (FleetError, OSError) as error:
+            _LOG.error("no sealed copy of the state: %s", error)
+        await anyio.sleep(rest(DUMP_LOOK_S))

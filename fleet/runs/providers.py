@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from fleet.chain.keys import read_private
 from fleet.config import FleetConfig, Platform, notify_files
+from fleet.config.notify import ROLES
 from fleet.config.section import is_loopback
 from fleet.store.location import store_place
 
@@ -35,7 +36,7 @@ def outside(config: FleetConfig, state: Path) -> dict[str, str]:
     }
     path = notify_files(config, state)["urls_file"]
     if os.path.lexists(path):
-        for number, text in enumerate(read_private(path).decode("utf-8", "replace").splitlines(), 1):
+        for number, text in enumerate(_lines(path), 1):
             urls[f"{path.name}:{number}"] = (
                 "" if text.startswith("#") else text.split()[-1] if text.split() else ""
             )
@@ -60,6 +61,23 @@ def uses(config: FleetConfig, platform: Platform, state: Path) -> Mapping[str, l
         name: [key for key, host in found.items() if host in one.hosts]
         for name, one in platform.providers.items()
     }
+
+
+def unready(config: FleetConfig, state: Path) -> Iterator[str]:
+    """What a signed scope needs besides: receivers for each role, and a key for copies of the state."""
+    path = notify_files(config, state)["urls_file"]
+    told = {text.partition(" ")[0] for text in _lines(path)} if os.path.lexists(path) else set()
+    yield from (
+        f"{path.name}: no line `{role} URL`, so nobody is told as {role}"
+        for role in ROLES
+        if role not in told
+    )
+    if not config.keep.sealed_for:
+        yield "keep.sealed_for: no key that a copy of the state is sealed for"
+
+
+def _lines(path: Path) -> list[str]:
+    return read_private(path).decode("utf-8", "replace").splitlines()
 
 
 def _host(url: str) -> str:

@@ -26,7 +26,7 @@ from fleet.errors import ConfigError, FleetError, PersonaError
 from fleet.files import SHIPPED, login, write_atomic
 from fleet.personas.load import LoadedPersona
 from fleet.runs.call.decision_file import Decision, DecisionFile
-from fleet.runs.providers import unvetted
+from fleet.runs.providers import unready, unvetted
 from fleet.text import line
 
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -150,6 +150,7 @@ def require_signed(
     faults = list(_faults(config, platform, path, personas))
     if state is not None:
         faults += unvetted(config, platform, state, SystemClock().now().date())
+        faults += unready(config, state)
     if faults:
         remedy = "fleet check scope shows it; fleet check scope --sign KEYFILE --by NAME signs it"
         raise ConfigError(f"{path}: the scope is not as it was signed: {'; '.join(faults)}", remedy=remedy)

@@ -13,15 +13,20 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from fleet.app.backup import back_up, restore
+from fleet.app.backup import back_up, dump_on_stop, restore, unpacked
 from fleet.app.lock import only_one
+from fleet.app.sealed import MAGIC, is_sealed, public_of, seal, unseal
+from fleet.chain.keys import fresh, load_key
 from fleet.cli.operate.backup import app as backup_app
 from fleet.cli.operate.restore import app as restore_app
 from fleet.clock import SystemClock
 from fleet.config import FleetConfig
-from fleet.errors import Refused, TryAgain, UsageError
+from fleet.config.fleet import KeepSection
+from fleet.errors import ConfigError, Refused, TryAgain, UsageError
 from fleet.gate.dial import DIAL, read_dial, write_dial
 from fleet.gate.model import Rung
+from fleet.gate.stop import resume, stop
+from fleet.runs.call.persons_word import CHECK
 from fleet.store.journal import Journal
 from fleet.store.rows import DecisionRow, FindingRow, NewRun
 from fleet.triage.items.decisions import named
@@ -218,3 +223,91 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "is not empty" in str(ask(restore_app, [str(file)]).exception)
     assert ask(restore_app, [str(file), "--force"]).exit_code == 0
     assert (state / "worklist.md").read_text() == "old"
+
+
+def test_a_sealed_backup_is_read_by_its_key_alone_and_every_change_is_seen(tmp_path: Path) -> None:
+    key, other = fresh(), fresh()
+    plain, sealed, back = (tmp_path / name for name in ("plain", "sealed", "back"))
+    for size in (0, 5, 1 << 20, (2 << 20) + 7):
+        plain.write_bytes(os.urandom(size))
+        seal(plain, sealed, public_of(key))
+        assert is_sealed(sealed)
+        assert not is_sealed(plain) or size == 0
+        assert sealed.stat().st_mode & 0o777 == 0o600
+        assert size < 16 or plain.read_bytes()[:16] not in sealed.read_bytes()
+        unseal(sealed, back, key)
+        assert back.read_bytes() == plain.read_bytes()
+        back.unlink()
+        with pytest.raises(ConfigError, match="not for this key"):
+            unseal(sealed, back, other)
+        back.unlink()
+        whole = sealed.read_bytes()
+        part = (1 << 20) + 16
+        head = len(MAGIC) + 33
+        bad = [whole[:-1], whole + b"x", whole[:head], whole[: head + part], whole[:20] + b"?" + whole[21:]]
+        bad.append(
+            whole[:head]
+            + whole[head + part : head + 2 * part]
+            + whole[head : head + part]
+            + whole[head + 2 * part :]
+        )
+        bad.append(whole[:-3] + bytes([whole[-3] ^ 1]) + whole[-2:])
+        for changed in bad:
+            if changed != whole:
+                sealed.write_bytes(changed)
+                with pytest.raises(ConfigError, match="not for this key"):
+                    unseal(sealed, back, key)
+                back.unlink()
+        sealed.unlink()
+    with pytest.raises(ConfigError, match="no public key"):
+        seal(plain, sealed, "02" + "00" * 32)
+    assert not sealed.exists()
+
+
+@pytest.mark.anyio
+async def test_a_fleet_with_a_key_backs_up_sealed_and_comes_back_by_the_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state, log = tmp_path / "state", ScriptedLog()
+    await fill(state, log)
+    monkeypatch.setenv("STATE_DIRECTORY", str(state))
+    monkeypatch.setenv("CONFIGURATION_DIRECTORY", str(tmp_path))
+    file, key = tmp_path / "fleet.tar", tmp_path / "away" / "key"
+    key.parent.mkdir(mode=0o700)
+    made = CliRunner().invoke(backup_app, ["key", str(key)])
+    again = CliRunner().invoke(backup_app, ["key", str(key)])
+    assert made.stdout == again.stdout == f"{public_of(load_key(key))}\n"
+    config = FleetConfig(keep=KeepSection(sealed_for=made.stdout.strip()))
+    manifest = await back_up(state, file, config, state / "fleet.db", CLOCK)
+    assert is_sealed(file)
+    assert b"MANIFEST" not in file.read_bytes()
+    assert not list(state.glob(".restore-*"))
+    with pytest.raises(ConfigError, match="it is sealed"):
+        await restore(file, state, state / "fleet.db", CLOCK, "ann", force=True)
+    found, aside = await restore(file, state, state / "fleet.db", CLOCK, "ann", force=True, key=load_key(key))
+    assert (found, bool(aside)) == (manifest, True)
+    assert not list(state.glob(".restore-*"))
+
+
+@pytest.mark.anyio
+async def test_a_stop_that_nobody_may_decide_on_alone_leaves_one_sealed_copy(tmp_path: Path) -> None:
+    state, key = tmp_path / "state", fresh()
+    await fill(state, ScriptedLog())
+    sealing = FleetConfig(keep=KeepSection(sealed_for=public_of(key)))
+    assert await dump_on_stop(state, sealing, CLOCK, "") == ""
+    stop(state, "ann", "by hand", CLOCK)
+    assert await dump_on_stop(state, sealing, CLOCK, "") == ""
+    resume(state, "done")
+    stop(state, "the fleet", "sensitive-data: a page", CLOCK, check=CHECK)
+    assert await dump_on_stop(state, FleetConfig(), CLOCK, "") == ""
+    since = await dump_on_stop(state, sealing, CLOCK, "")
+    assert since
+    assert await dump_on_stop(state, sealing, CLOCK, since) == since
+    assert await dump_on_stop(state, sealing, CLOCK, "") == since  # after a kill
+    [copy] = (state / "dumps").iterdir()
+    assert copy.stat().st_mode & 0o777 == 0o600
+    with unpacked(copy, state, key) as (folder, manifest):
+        assert (folder / "fleet.db").exists()
+        assert (folder / "STOP").exists()
+        assert not manifest.keys
+        assert not [name for name in manifest.files if "keys" in name.split("/") or name.startswith("dumps")]

@@ -9,6 +9,7 @@ from typing import Any, get_args
 import pytest
 from pydantic import ValidationError
 
+from fleet.app.sealed import public_of
 from fleet.chain.keys import address_of, fresh
 from fleet.config import FleetConfig
 from fleet.config.provider import Factor, ModelFactor, ProviderSection
@@ -130,5 +131,20 @@ def test_with_signers_nothing_runs_while_somebody_unvetted_gets_something(tmp_pa
         ConfigError, match=r"notify\.webhook sends to hooks\.example: no \[providers\] names it"
     ):
         require_signed(FleetConfig.model_validate(keys), platform(path), path, state=tmp_path)
+    whole = FleetConfig.model_validate(
+        {"authority": keys["authority"], "keep": {"sealed_for": public_of(fresh())}}
+    )
+    roles = "second json://localhost/a\nclient json://localhost/b\ncounsel json://localhost/c\n"
+    private(tmp_path / "keys" / "notify", roles.encode())
+    require_signed(whole, platform(path), path, state=tmp_path)
+    for role in ("second", "client", "counsel"):
+        (tmp_path / "keys" / "notify").write_text(roles.replace(f"{role} ", ""))
+        with pytest.raises(ConfigError, match=f"notify: no line `{role} URL`, so nobody is told as {role}"):
+            require_signed(whole, platform(path), path, state=tmp_path)
+    (tmp_path / "keys" / "notify").write_text(roles)
+    with pytest.raises(ConfigError, match=r"keep\.sealed_for: no key"):
+        require_signed(
+            FleetConfig.model_validate({"authority": keys["authority"]}), platform(path), path, state=tmp_path
+        )
     loose = FleetConfig.model_validate(keys | {"authority": {}})
     require_signed(loose, platform(path), path, state=tmp_path)

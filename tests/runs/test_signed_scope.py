@@ -13,11 +13,13 @@ from typer.testing import CliRunner
 
 from fleet.app.bootstrap import fenced
 from fleet.app.persona_sets import roster
+from fleet.app.sealed import public_of
 from fleet.chain.keys import Secret, address_of, create_key, fresh, personal_sign, personal_signer
 from fleet.cli.check import scope as command
 from fleet.config import FleetConfig, ModelSection, Platform, load_fleet, parse
 from fleet.config.authorisation import BOUNDARIES
 from fleet.config.fleet import AuthoritySection
+from fleet.config.notify import ROLES
 from fleet.errors import ConfigError, PersonaError
 from fleet.personas.load import LoadedPersona
 from fleet.runs.signed_scope import (
@@ -29,6 +31,7 @@ from fleet.runs.signed_scope import (
     sign,
     signature_file,
 )
+from tests.notices.stand import private
 
 PERSONA = """+++
 name = "qa-own"
@@ -201,7 +204,10 @@ def test_a_person_signs_and_sees_what_is_missing(
     (home / "platforms").mkdir(parents=True)
     profile = home / "platforms" / "shop.toml"
     profile.write_text(COMPLETE.replace('reference = "contract 7"\n', ""))
-    (home / "fleet.toml").write_text(f'platform = "shop"\n[authority]\nsigners = ["{address}"]\n')
+    keep = f'[keep]\nsealed_for = "{public_of(fresh())}"\n'
+    (home / "fleet.toml").write_text(f'platform = "shop"\n[authority]\nsigners = ["{address}"]\n{keep}')
+    roles = "".join(f"{role} json://localhost/{role}\n" for role in ROLES)
+    private(tmp_path / "keys" / "notify", roles.encode())
     monkeypatch.setenv("CONFIGURATION_DIRECTORY", str(home))
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
     shown = runner.invoke(command.app, [])

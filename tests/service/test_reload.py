@@ -285,7 +285,9 @@ async def test_a_signed_scope_that_is_changed_stops_the_fleet(
     config.write_text(f'[authority]\nsigners = ["{signer.signers[0]}"]\n')
     assert await weather() == ""  # what is not in force yet is not watched
     monkeypatch.setattr(stand.world.live, "_config", load_fleet().model_copy(update={"authority": signer}))
-    assert "there is no devnet.sig (the fleet, whose signed scope was changed" in await weather()
+    why = await weather()
+    assert "there is no devnet.sig" in why
+    assert "(the fleet, whose signed scope was changed" in why
     assert "and signed: `fleet check scope`" in await weather()
     refused = [event for event in stand.up.events() if event.type == "config.refused"]
     assert "the scope is not as it was signed" in refused[-1].reason

@@ -10,6 +10,7 @@ import typer
 
 from fleet.app.backup import JOURNAL, check_journal, check_place, difference, unpacked
 from fleet.app.backup import restore as put_in_place
+from fleet.chain.keys import load_key
 from fleet.cli.console import Json, make_app, put, run, state, who
 from fleet.clock import SystemClock
 from fleet.config import load_fleet
@@ -31,14 +32,15 @@ def restore(
     keep_dial: Annotated[
         bool, typer.Option("--keep-dial", help="Restore the dial as it was; default: observe.")
     ] = False,
+    key: Annotated[Path | None, typer.Option("--key", help="The key of a sealed backup.")] = None,
     as_json: Json = False,
 ) -> None:
     """Restore the state directory from a backup; no daemon may be running."""
     place = store_place(load_fleet().store, state())
-    folder = state()
+    folder, secret = state(), load_key(key) if key else None
 
     async def compare() -> dict[str, Any]:
-        with unpacked(file, folder) as (unpacked_to, manifest):
+        with unpacked(file, folder, secret) as (unpacked_to, manifest):
             await check_place(manifest, place, file)
             changes = difference(unpacked_to, folder)
             await check_journal(unpacked_to)
@@ -46,7 +48,7 @@ def restore(
 
     async def put_back() -> dict[str, Any]:
         manifest, aside = await put_in_place(
-            file, folder, place, SystemClock(), who(), force=force, keep_dial=keep_dial
+            file, folder, place, SystemClock(), who(), force=force, keep_dial=keep_dial, key=secret
         )
         return {"restored": True, "old": aside, **manifest.model_dump(exclude={"files"})}
 
