@@ -37,6 +37,11 @@ _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+def state_dir() -> Path:
+    """`$STATE_DIRECTORY` under systemd, else `./.qa-fleet`; not created here."""
+    return Path(os.environ.get("STATE_DIRECTORY") or ".qa-fleet").absolute()
+
+
 class UnfitFile(OSError):
     """A file exists but is rejected: `rule` is the rule it breaks, `strerror` describes it."""
 

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from fleet.config import Platform, parse, read_text, state_dir
+from fleet.config import Platform, parse, read_text
 from fleet.config.files import config_dirs, persona_dirs
 from fleet.drivers.expect_check import check as check_expectation
 from fleet.errors import PersonaError, UsageError
+from fleet.files import state_dir
 from fleet.gate.scope import Scope
 from fleet.personas.check import BadExpectation, Surroundings
 from fleet.personas.load import LoadedPersona, load_all, load_persona

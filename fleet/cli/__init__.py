@@ -166,7 +166,8 @@ def _root(
             raise UsageError(f"{state} is not a folder", remedy="ls .qa-fleet/looks")
         use_state(Path(state))
     if demo:
-        from fleet.config.files import demo_dir, state_dir  # pydantic, which `--help` does without
+        from fleet.config.files import demo_dir  # pydantic, which `--help` does without
+        from fleet.files import state_dir
 
         if context.invoked_subcommand == "demo":
             raise UsageError("--demo opens the last demo; it starts none", remedy="fleet demo")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from fleet.config import state_dir
 from fleet.errors import FleetError
+from fleet.files import state_dir
 from fleet.text import clean
 from fleet.triage.outputs.files import written
 

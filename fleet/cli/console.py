@@ -18,9 +18,8 @@ import anyio
 import typer
 
 from fleet.cli.groups import SummaryGroup
-from fleet.config import state_dir
 from fleet.errors import Refused
-from fleet.files import login
+from fleet.files import login, state_dir
 from fleet.gate.stop import stopped
 from fleet.text import clean, csv_cell
 

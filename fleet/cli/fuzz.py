@@ -15,10 +15,11 @@ import typer
 from fleet.app.lock import only_one
 from fleet.cli.console import DryRun, Json, make_app, note, put, refuse_if_stopped, run, table
 from fleet.cli.console import state as state_folder
-from fleet.config import load_fleet, state_dir
+from fleet.config import load_fleet
 from fleet.config.target import FuzzTarget, load_target, target_names
 from fleet.drivers.explore.notebook import Notebook
 from fleet.errors import Unreachable
+from fleet.files import state_dir
 from fleet.fuzzing.campaign import Campaign
 from fleet.gate.stop import stopped
 from fleet.jail.choice import open_jail, reap

@@ -11,7 +11,6 @@ from fleet.config.files import (
     model_key_file,
     notify_files,
     sink_file,
-    state_dir,
 )
 from fleet.config.fleet import (
     Count,
@@ -69,5 +68,4 @@ __all__ = [
     "parse",
     "read_text",
     "sink_file",
-    "state_dir",
 ]

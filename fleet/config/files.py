@@ -13,11 +13,6 @@ from fleet.config.notify import SECRETS
 from fleet.files import INSTALLED, ROOT, SHIPPED
 
 
-def state_dir() -> Path:
-    """`$STATE_DIRECTORY` under systemd, else `./.qa-fleet`; not created here."""
-    return Path(os.environ.get("STATE_DIRECTORY") or ".qa-fleet").absolute()
-
-
 def use_state(folder: Path) -> None:
     """Make a folder this process's state directory; one with a `fleet.toml` is its configuration too."""
     os.environ["STATE_DIRECTORY"] = str(folder.absolute())

@@ -13,9 +13,9 @@ from fleet.app.persona_sets import roster
 from fleet.app.wiring import open_world
 from fleet.chain.node.rpc import Rpc
 from fleet.clock import SystemClock
-from fleet.config import state_dir
 from fleet.errors import FleetError
 from fleet.events.daemon_events import Feed
+from fleet.files import state_dir
 from fleet.service.metrics import Tally
 from fleet.service.readiness import Notifier
 

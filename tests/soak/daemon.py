@@ -10,7 +10,7 @@ from fleet.app.bootstrap import Options
 from fleet.cli.console import run
 from fleet.cli.operate.up import stay
 from fleet.clock import SystemClock
-from fleet.config import state_dir
+from fleet.files import state_dir
 from fleet.service.logs import configure
 
 

@@ -12,7 +12,8 @@ import typer
 from fleet.app.bootstrap import image
 from fleet.app.persona_sets import roster
 from fleet.cli.console import Json, make_app, note, put, run, table
-from fleet.config import Platform, config_dirs, load_fleet, load_platform, state_dir
+from fleet.config import Platform, config_dirs, load_fleet, load_platform
+from fleet.files import state_dir
 from fleet.jail.choice import open_jail
 from fleet.jail.toolcheck import try_programs
 from fleet.runs.survey import SurveyedPart, as_data, survey
