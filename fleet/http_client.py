@@ -37,6 +37,10 @@ class AnswerTooLarge(HttpFailure):
 @functools.cache
 def trust_store() -> ssl.SSLContext:
     """The machine's certificate authorities and httpx's own, loaded once."""
+    return _trust_store()
+
+
+def _trust_store() -> ssl.SSLContext:
     import httpx
 
     context = httpx.create_ssl_context(trust_env=False)
@@ -45,15 +49,15 @@ def trust_store() -> ssl.SSLContext:
     return context
 
 
-def open_client(url: str, *, socket: str = "", comment: str = "") -> httpx.AsyncClient:
+def open_client(url: str, *, socket: str = "", comment: str = "", certificate: str = "") -> httpx.AsyncClient:
     """A client for one URL, through a Unix socket if named. The caller sets the deadline; `comment` follows
-    the User-Agent.
+    the User-Agent. `certificate` is a file with a certificate of ours and its key, for who asks for one.
 
     The deadline must cover the whole exchange; a time limit per read would never end a slow drip.
     """
     import httpx
 
-    line = httpx.AsyncHTTPTransport(verify=_context(url), trust_env=False, uds=socket or None)
+    line = httpx.AsyncHTTPTransport(verify=_context(url, certificate), trust_env=False, uds=socket or None)
     return httpx.AsyncClient(
         transport=line,
         headers={**_HEADERS, "user-agent": _HEADERS["user-agent"] + comment},
@@ -159,9 +163,15 @@ def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> floa
     return min(max((at - (now or datetime.now(UTC))).total_seconds(), 0.0), _LONGEST_S)
 
 
-def _context(url: str) -> ssl.SSLContext:
+def _context(url: str, certificate: str) -> ssl.SSLContext:
     """A TLS context. For plain HTTP it trusts no authority: it costs nothing, and a stray https:// fails."""
-    return trust_store() if url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if not url.startswith("https:"):
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if not certificate:
+        return trust_store()
+    context = _trust_store()
+    context.load_cert_chain(certificate)
+    return context
 
 
 def _failure(error: Exception) -> HttpFailure:

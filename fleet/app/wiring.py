@@ -16,7 +16,7 @@ from fleet.app.bootstrap import Bootstrap, fenced
 from fleet.broker.broker import EgressPolicy
 from fleet.broker.listener import listening
 from fleet.broker.pace import SharedTurns
-from fleet.chain.keys import load_key
+from fleet.chain.keys import load_key, shown_certificate
 from fleet.chain.log.choice import MutedLog, log_of
 from fleet.chain.log.own_entries import OwnEntries
 from fleet.chain.names import Names
@@ -195,6 +195,8 @@ async def _readers(
 ) -> AsyncIterator[tuple[Reader, ...]]:
     """Readers that export a run's events, masked: spans and sinks."""
     seal = SinkSeal(config, sinks, state, clock)
+    for one in sinks.values():
+        shown_certificate(one.certificate_file)
     async with (
         tracing(config.otel, mask=redactor.text) as exported,
         sinking(sinks, seal=seal, mask=redactor.value) as sent,

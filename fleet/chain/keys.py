@@ -131,6 +131,13 @@ def create_key(path: Path) -> str:
     return address_of(key)
 
 
+def shown_certificate(path: str) -> str:
+    """The same path of a certificate with its key, "" for none; ConfigError as for a key's file."""
+    if path:
+        read_private(Path(path))
+    return path
+
+
 def write_new(path: Path, content: bytes) -> None:
     """Write a 0600 file atomically and durably; ConfigError when the name is taken."""
     try:

@@ -19,7 +19,7 @@ from pydantic import (
 
 from fleet.config.notify import NotifySection
 from fleet.config.propose import ProposeSection, RepositoryName, RepositorySection
-from fleet.config.section import Address, HttpUrl, Section, in_the_clear
+from fleet.config.section import Address, CertificateFile, HttpUrl, Section, in_the_clear
 
 
 class JailSection(Section):
@@ -173,6 +173,9 @@ class SinkSection(Section):
     """Secret that signs them, as for a webhook: at least 16 random bytes or their hex, mode 0600.
 
     While empty: systemd's credential `sink.<name>` if it exists, else `keys/sink.<name>`."""
+    certificate_file: CertificateFile = ""
+    """A file (mode 0600, an absolute path) with a certificate of the fleet's and its key, for a receiver that
+    asks for one (mutual TLS)."""
     kinds: tuple[Delivered, ...] = get_args(Delivered)
     """Kinds of deliveries to send; the end of a run is always sent, and with `[]` nothing else."""
 
@@ -225,6 +228,9 @@ class ModelSection(Section):
 
     While this is the default, the systemd credential `model` is used if it exists, and an
     endpoint with a `base_url` may do without a key."""
+    certificate_file: CertificateFile = ""
+    """A file (mode 0600, an absolute path) with a certificate of the fleet's and its key, for an endpoint
+    that asks for one (mutual TLS)."""
     max_tokens: int = Field(default=4_096, strict=True, ge=64, le=131_072)
     """Most tokens in one answer."""
     context: int = Field(default=48_000, strict=True, ge=4_000, le=2_000_000)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import StringConstraints, field_validator
 
-from fleet.config.section import HttpUrl, Section, TimeZone, in_the_clear, time_zone
+from fleet.config.section import CertificateFile, HttpUrl, Section, TimeZone, in_the_clear, time_zone
 
 NoticeEvent = Literal[
     "finding",
@@ -28,6 +28,7 @@ NoticeEvent = Literal[
     "credential",
     "sensitive-data",
     "break-in",
+    "model-use",
     "question",
 ]
 Role = Literal["second", "client", "counsel"]
@@ -51,6 +52,9 @@ class NotifySection(Section):
     """Secret that signs them: at least 16 random bytes or their hex, mode 0600.
 
     While empty: systemd's credential `notify-webhook` if it exists, else `keys/notify-webhook`."""
+    certificate_file: CertificateFile = ""
+    """A file (mode 0600, an absolute path) with a certificate of the fleet's and its key, for a receiver that
+    asks for one (mutual TLS)."""
     urls_file: str = ""
     """A file (mode 0600) of Apprise URLs, one a line; `ping <url>` is the dead-man's switch. After a role,
     `second`, `client` or `counsel`, a URL gets what concerns that role alone (`docs/operate.md`).

@@ -19,6 +19,7 @@ ActPath = Annotated[
         pattern=r"^(\{site\}|\{proxy\}|https?://[a-z0-9.:\[\]-]{1,253})(/[A-Za-z0-9._~!$&'()*+,=:@-]*)+$"
     ),
 ]
+CertificateFile = Annotated[str, StringConstraints(pattern=r"^(/[!-~]{1,500})?$")]
 UrlPath = Annotated[str, StringConstraints(pattern=r"^/[!-~]{0,500}$")]
 HttpUrl = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$")]
 

@@ -125,14 +125,21 @@ class SinkQueue:
     """The queue of one sink. It logs a failure once per reason, and its losses at the end."""
 
     def __init__(
-        self, name: str, url: str, seal: Seal, *, room: int = ROOM, deadline_s: float = DEADLINE_S
+        self,
+        name: str,
+        url: str,
+        seal: Seal,
+        *,
+        room: int = ROOM,
+        deadline_s: float = DEADLINE_S,
+        certificate: str = "",
     ) -> None:
         self._name, self._url, self._seal = name, url, seal
         self._room, self._deadline_s = room, deadline_s
         self._into, self._out = anyio.create_memory_object_stream[QueuedDelivery](room + ENDS)
         self._closing = anyio.Event()
         self._warn = WarnOnce(_LOG, f"sink {name}")
-        self._client = open_client(url)
+        self._client = open_client(url, certificate=certificate)
         self.taken = self.arrived = 0
 
     def put(self, sender: Sender, pack: Callable[[], bytes], *, is_end: bool = False) -> None:
@@ -271,7 +278,13 @@ async def sinking(
         mask: applied to every delivery before anything else.
     """
     boxes = [
-        SinkQueue(name, section.url, partial(seal, name), deadline_s=deadline_s)
+        SinkQueue(
+            name,
+            section.url,
+            partial(seal, name),
+            deadline_s=deadline_s,
+            certificate=section.certificate_file,
+        )
         for name, section in sections.items()
     ]
     readers = tuple(

@@ -62,7 +62,7 @@ def test_plain_http_stays_on_this_machine(host: str) -> None:
         (
             "ci",
             'url = "https://x/"\nsecret = "s"',
-            r"sinks\.ci\.secret: unknown key; valid keys here: kinds, secret_file, url",
+            r"sinks\.ci\.secret: unknown key; valid keys here: certificate_file, kinds, secret_file, url",
         ),
         ("ci", 'url = "https://x/"\nkinds = ["texts"]', r"sinks\.ci\.kinds\.0: "),
         ("../x", 'url = "https://x/"', "sinks"),

@@ -7,7 +7,9 @@ import contextlib
 import datetime
 import ipaddress
 import ssl
+from functools import partial
 from pathlib import Path
+from typing import cast
 
 import httpx2
 import pytest
@@ -15,9 +17,18 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from fleet import http_client
 from fleet.broker.forward import tls
+from fleet.config import FleetConfig, ModelSection
+from fleet.drivers.model import endpoint
+from fleet.drivers.model.endpoint import open_endpoint
+from fleet.errors import ConfigError
+from fleet.events.outbound import attempt, post_signed
+from fleet.events.sinks import SinkQueue
 from fleet.fix.fixers.endpoint import ModelEgress
 from fleet.http_client import HttpFailure, get, open_client, trust_store
+from fleet.service.notify.receivers import receivers_of
+from fleet.service.notify.state import NoticeMessage
 from tests.fix.test_endpoint import KEY, asked, post, refusal
 from tests.sandbox.doubles import http_answer, listener, read_request
 
@@ -98,6 +109,68 @@ async def test_no_provider_is_spoken_to_by_less_than_tls_1_2(
                 await get(client, url, limit=100)
             with pytest.raises(httpx2.TransportError):
                 await model.get(url)
+    trust_store.cache_clear()
+    upstream.close()
+
+
+@pytest.mark.anyio
+async def test_a_provider_that_asks_for_a_certificate_gets_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate, key = _certificate(tmp_path)
+    ours = tmp_path / "ours.pem"
+    ours.touch(mode=0o600)
+    ours.write_bytes(certificate.read_bytes() + key.read_bytes())
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    context.load_verify_locations(certificate)
+    context.verify_mode = ssl.CERT_REQUIRED
+    monkeypatch.setattr(
+        http_client, "_trust_store", lambda: ssl.create_default_context(cafile=str(certificate))
+    )
+    monkeypatch.setattr(
+        httpx2, "create_ssl_context", lambda **_: ssl.create_default_context(cafile=str(certificate))
+    )
+    trust_store.cache_clear()
+    monkeypatch.setitem(endpoint._MAKE, "openai", lambda name, url, key, http: http)
+    bodies = list[object]()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            bodies.append(await read_request(reader))
+            writer.write(http_answer(200, b"{}"))
+            await writer.drain()
+        writer.close()
+
+    upstream = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context)
+    url = f"https://127.0.0.1:{upstream.sockets[0].getsockname()[1]}/v1"
+    (tmp_path / "keys").mkdir(mode=0o700)
+    secret = tmp_path / "keys" / "notify-webhook"
+    secret.touch(mode=0o600)
+    secret.write_bytes(b"s" * 32)
+    message = NoticeMessage(id="a", title="t", body="b", at="", events=("finding",), left=())
+    for shown, arrives in (("", False), (str(ours), True)):
+        config = FleetConfig.model_validate({"notify": {"webhook": url, "certificate_file": shown}})
+        why = await receivers_of(config, tmp_path).by_name["webhook"](message)
+        assert (why == "") is arrives
+        queue = SinkQueue("ci", url, lambda _: {}, certificate=shown)
+        client = queue._client
+        assert (await attempt(partial(post_signed, client, url, b"{}", {}), 5.0) == "") is arrives
+        queue.close()
+        queue._out.close()
+        await client.aclose()
+        section = ModelSection(name="openai:m", base_url=url, certificate_file=shown)
+        async with open_endpoint(section, "", 5.0) as model:
+            http = cast(httpx2.AsyncClient, model)
+            if arrives:
+                assert (await http.get(url)).status_code == 200
+            else:
+                with pytest.raises(httpx2.TransportError):
+                    await http.get(url)
+    assert len(bodies) == 3
+    ours.chmod(0o644)
+    with pytest.raises(ConfigError, match=r"ours\.pem"):
+        receivers_of(config, tmp_path)
     trust_store.cache_clear()
     upstream.close()
 

@@ -10,9 +10,10 @@ import pytest
 
 from fleet.broker.egress_record import EgressRecord
 from fleet.events.timeline import words
-from fleet.runs.call.sightings import MOST, SIGHTED, Sightings
+from fleet.runs.call.sightings import FEWEST, LEAST, MOST, SIGHTED, Sightings, unusual
 from fleet.service.notify.news import of_sightings
 from fleet.service.notify.state import NoticeState
+from fleet.store.rows import NewRun
 from tests.runs.table import RUN, persona, seated
 
 pytestmark = pytest.mark.anyio
@@ -120,3 +121,38 @@ def test_a_notice_is_said_once_a_place_and_inert() -> None:
     assert "<" not in state.waiting[1].text
     assert "://" not in state.waiting[1].text
     assert of_sightings(state, found, "paper", "2026-11-27T01:00:00Z") == state
+
+
+def test_a_run_that_uses_a_model_far_more_than_the_earlier_ones_is_told() -> None:
+    usual = [20_000, 22_000, 18_000, 20_000, 900_000]
+    assert unusual(60_000, usual) == ""
+    assert unusual(60_001, usual) == (
+        "a run used 60001 tokens of the model, 3.0 times as many as usual (20000)"
+    )
+    assert unusual(10**9, usual[: FEWEST - 1]) == ""  # nothing to compare with
+    assert unusual(100 + LEAST, [100] * FEWEST) == ""  # little is never unusual
+    assert unusual(101 + LEAST, [100] * FEWEST) != ""
+    told = of_sightings(NoticeState(), {"model-use:run a": "run a: much"}, "paper", "2026-11-27T00:00:00Z")
+    assert [one.event for one in told.waiting] == ["model-use"]
+
+
+async def test_unusual_use_of_a_model_is_kept_at_the_end_of_its_run(tmp_path: Path) -> None:
+    async with seated(tmp_path, persona()) as table:
+        journal, mine = table.world.journal, (await table.world.journal.run(RUN)).persona
+        for number in range(FEWEST + 1):
+            row = NewRun(
+                run_id=f"early{number:03}",
+                persona=mine if number else "another",
+                key=f"k{number}",
+                platform="paper",
+                trigger="t",
+                rung="",
+                budget={},
+            )
+            await journal.trigger(row)
+            await journal.spend(row.run_id, "tokens", 1_000, 10**9)
+        await journal.spend(RUN, "tokens", 50_000, 10**9)
+        await table.drive.runner.session.sightings.keep(table.world, RUN)
+        [(key, text)] = (await journal.facts(SIGHTED)).items()
+        assert key == f"{SIGHTED}paper:model-use:run {RUN}"
+        assert "50.0 times as many as usual (1000)" in json.loads(text)["what"]

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 import httpx2
 from pydantic_ai.models import Model
 
+from fleet.chain.keys import shown_certificate
 from fleet.config import ModelSection
 from fleet.config.fleet import HOMES
 
@@ -123,7 +124,10 @@ async def open_endpoint(section: ModelSection, key: str, silence_s: float) -> As
     """The model as configured, over connections that are closed at the end."""
     kind, _, name = section.name.partition(":")
     limit = ENVELOPE + PER_TOKEN * section.max_tokens
-    transport = CappedTransport(httpx2.AsyncHTTPTransport(trust_env=False, retries=0), limit)
+    context = httpx2.create_ssl_context(trust_env=False)
+    if certificate := shown_certificate(section.certificate_file):
+        context.load_cert_chain(certificate)
+    transport = CappedTransport(httpx2.AsyncHTTPTransport(verify=context, trust_env=False, retries=0), limit)
     timeout = httpx2.Timeout(silence_s, connect=CONNECT_S)
     async with httpx2.AsyncClient(
         transport=transport, timeout=timeout, trust_env=False, follow_redirects=False

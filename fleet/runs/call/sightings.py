@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from statistics import median
 from typing import Any, Literal
 
 from fleet.broker.egress_read import OUT_OF_SCOPE, refused
@@ -30,9 +31,34 @@ STRANGERS = frozenset({"page", "view", "reply", "mcp"})
 _MASKED = re.compile(r"\[redacted:([a-z-]+)\]")
 MOST = 20
 """Places of one kind that a run keeps: a hostile page can name any number of them."""
-Kind = Literal["instruction", "fence", "credential", "sensitive-data", "break-in"]
+Kind = Literal["instruction", "fence", "credential", "sensitive-data", "break-in", "model-use"]
+LATEST, COMPARED = 500, 20
+"""Latest runs of all personas that are looked at, and of one persona those that are compared."""
+FEWEST, TIMES, LEAST = 5, 3.0, 10_000
+"""Unusual use of a model: beside so many earlier runs, so many times their median and so many tokens more."""
 FENCES = frozenset({"scope", "never"})
 """Rules of the gate that a call breaks only by asking for what is not in scope."""
+
+
+async def _model_use(world: FleetContext, run: str) -> str:
+    """Why a run's use of a model is unusual; "" without one, or where it is as usual."""
+    if not (tokens := (await world.journal.spent(run)).get("tokens", 0)):
+        return ""
+    mine = (await world.journal.run(run)).persona
+    rows = await world.journal.runs(LATEST)
+    before = [row.run_id for row in rows if row.persona == mine and row.run_id != run]
+    spent = await world.journal.spent_by(before[:COMPARED])
+    return unusual(tokens, [some for one in spent.values() if (some := one.get("tokens", 0))])
+
+
+def unusual(tokens: int, earlier: Sequence[int]) -> str:
+    """Why the use of a model in one run is unusual beside earlier runs of its persona; "" where it is not."""
+    usual = median(earlier) if len(earlier) >= FEWEST else 0.0
+    if not usual or tokens <= max(TIMES * usual, usual + LEAST):
+        return ""
+    return (
+        f"a run used {tokens} tokens of the model, {tokens / usual:.1f} times as many as usual ({usual:.0f})"
+    )
 
 
 class Sightings:
@@ -111,7 +137,10 @@ class Sightings:
         return True
 
     async def keep(self, world: FleetContext, run: str) -> None:
-        """Write what is new on this platform into the journal, for the notices."""
+        """Write what is new on this platform into the journal, for the notices; and whether this run used a
+        model more than the earlier ones of its persona."""
+        if why := await _model_use(world, run):
+            self.note("model-use", f"run {run}", why)
         for (kind, place), what in self.found.items():
             key = f"{SIGHTED}{world.platform.name}:{kind}:{world.redactor.text(place)}"
             if not world.trial and await world.journal.get(key) is None:

@@ -146,6 +146,7 @@ _SIGHTINGS: Mapping[str, NoticeEvent] = {
     "credential": "credential",
     "sensitive-data": "sensitive-data",
     "break-in": "break-in",
+    "model-use": "model-use",
 }
 _ALSO: Mapping[NoticeEvent, tuple[Role, ...]] = dict.fromkeys(
     ("sensitive-data", "break-in"), ("client", "counsel")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import anyio
 
-from fleet.chain.keys import read_private
+from fleet.chain.keys import read_private, shown_certificate
 from fleet.config import FleetConfig, NotifySection, notify_files
 from fleet.config.notify import ROLES
 from fleet.errors import ConfigError
@@ -64,7 +64,9 @@ def _webhook(section: NotifySection, files: Mapping[str, Path]) -> Receivers:
     if not section.webhook:
         return Receivers({})
     secret = private_secret(files["secret_file"])
-    return Receivers({WEBHOOK: partial(_to_webhook, section.webhook, secret)})
+    return Receivers(
+        {WEBHOOK: partial(_to_webhook, section.webhook, secret, shown_certificate(section.certificate_file))}
+    )
 
 
 def _listed(section: NotifySection, files: Mapping[str, Path]) -> Receivers:
@@ -108,13 +110,13 @@ def _timed(send: Send, deadline_s: float) -> Send:
     return lambda message: attempt(partial(send, message), deadline_s)
 
 
-async def _to_webhook(url: str, secret: bytes, message: NoticeMessage) -> str:
+async def _to_webhook(url: str, secret: bytes, certificate: str, message: NoticeMessage) -> str:
     """The message's id is the delivery's: a receiver that remembers ids takes none twice."""
     body = json.dumps(
         {"v": 1, "notice": message.id, "at": message.at, "events": message.events}
         | {"title": message.title, "text": message.body}
     ).encode()
-    async with open_client(url) as client:
+    async with open_client(url, certificate=certificate) as client:
         return await post_signed(client, url, body, headers(secret, message.id, int(time.time()), body))
 
 

@@ -44,6 +44,7 @@ GROUPS: Mapping[NoticeEvent, str] = MappingProxyType(
         "credential": "notices",
         "sensitive-data": "notices",
         "break-in": "notices",
+        "model-use": "notices",
         "question": "questions",
     }
 )
