@@ -19,6 +19,7 @@ WHAT = (
     "who pays for a transaction",
     "how a finding is proven",
     "what a reorg undoes",
+    "what of a contract is watched",
     "how a webhook is verified",
     "a new tool",
     "how an agent is called",

@@ -13,6 +13,7 @@ from typing import Any
 from fleet.app.journal import known_journal
 from fleet.app.lock import holder
 from fleet.app.outages import open_outages
+from fleet.app.posture import posture_seen
 from fleet.app.status_words import COSTS, wrong
 from fleet.clock import iso, minute
 from fleet.config import FleetConfig, load_fleet, load_platform
@@ -77,6 +78,7 @@ NO_JOURNAL: Mapping[str, Any] = {
             "failing",
             "lost",
             "questions",
+            "posture",
             *ON_THEIR_WAY,
             *LAST_RUN,
         )
@@ -134,6 +136,8 @@ async def gather(
             limits = day_limits(config.budget)
             snapshot = await JournalSnapshot.read(journal, config.platform, personas, limits)
             found = await _of_journal(journal, snapshot, since, {one.name for one in personas})
+            changes = (await posture_seen(journal, config.platform))["changes"]
+            found["posture"] = [one for one in changes if one["at"] >= since]
             return found | await _on_their_way(journal, config.platform, document)
 
         async with known as journal:

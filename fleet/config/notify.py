@@ -30,6 +30,7 @@ NoticeEvent = Literal[
     "break-in",
     "model-use",
     "question",
+    "posture",
 ]
 Role = Literal["second", "client", "counsel"]
 ROLES: tuple[Role, ...] = get_args(Role)

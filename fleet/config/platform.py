@@ -30,6 +30,7 @@ from fleet.config.ranges import METADATA, METADATA_NAMES, AddressRanges
 from fleet.config.scope import HostCare, HostSection, ScheduleSection
 from fleet.config.section import ActPath, Address, HttpUrl, Section, UrlPath, is_loopback
 from fleet.config.url_list import UrlEntry, UrlList, host_of
+from fleet.config.watch import WatchSection
 from fleet.errors import ConfigError
 from fleet.severity import Severity
 from fleet.text import clean
@@ -349,6 +350,8 @@ class Platform(Section):
     """The platform's agent in that registry."""
     chain: ChainSection = NO_CHAIN
     """The chain and the contracts on it, if the platform has one."""
+    watch: WatchSection = WatchSection()
+    """What is watched of its contracts between runs."""
     schedule: ScheduleSection = ScheduleSection()
     """When it may be tested."""
     hosts: dict[HostName, HostSection] = Field({}, json_schema_extra={"additionalProperties": False})

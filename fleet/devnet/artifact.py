@@ -34,6 +34,7 @@ CONTRACTS = (
     "FeedbackSeeder",
     "IdentityRegistry",
     "ReputationRegistry",
+    "Watched",
 )
 
 

@@ -115,6 +115,11 @@ def _program(text: str) -> Runner:
         raise ExpectationError(" ".join(lines)) from None
 
 
+def require(text: str) -> None:
+    """ExpectationError unless the text is CEL."""
+    _program(text)
+
+
 def ready(text: str) -> None:
     """Compile a text ahead of its use: the first one in a process loads the library."""
     with suppress(ExpectationError):
@@ -141,15 +146,67 @@ def number(text: str, values: Values) -> float:
     return float(answer)
 
 
+def invariant(text: str, views: Mapping[str, Any]) -> bool:
+    """Whether an invariant holds of these values, by their names; unlike in `holds`, no integer is too large
+    to count with. ExpectationError when undecidable."""
+    from celpy.celtypes import BoolType
+
+    answer = _answer(text, {name: _wide(value) for name, value in views.items()})
+    if not isinstance(answer, BoolType):
+        raise ExpectationError("is neither true nor false")
+    return bool(answer)
+
+
+@cache
+def _wide_type() -> type[Any]:
+    """cel-python's integer without its limit of 64 bits: amounts of tokens have 18 decimals."""
+    from celpy.celtypes import IntType
+
+    def counted(name: str) -> Any:  # noqa: ANN401  a method
+        plain = getattr(int, name)
+
+        def method(self: int, *others: int) -> Any:  # noqa: ANN401  of the type made here
+            if name.endswith(("div__", "mod__")):  # CEL divides towards zero
+                one, by = (
+                    (int(others[0]), int(self)) if name.startswith("__r") else (int(self), int(others[0]))
+                )
+                size = abs(one) // abs(by) if "div" in name else abs(one) % abs(by)
+                negative = (one < 0) != (by < 0) if "div" in name else one < 0
+                return int.__new__(made, -size if negative else size)
+            return int.__new__(made, plain(int(self), *map(int, others)))
+
+        return method
+
+    pairs = [f"__{side}{name}__" for side in ("", "r") for name in ("add", "sub", "mul", "floordiv", "mod")]
+    methods = {name: counted(name) for name in ("__neg__", *pairs)}
+    methods |= {"__truediv__": methods["__floordiv__"], "__rtruediv__": methods["__rfloordiv__"]}
+    made = type("WideInt", (IntType,), methods)
+    return made
+
+
+def _wide(value: JSON) -> Any:  # noqa: ANN401  of the library's types
+    from celpy.adapter import json_to_cel
+    from celpy.celtypes import ListType
+
+    if isinstance(value, list | tuple):
+        return ListType(_wide(one) for one in value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int.__new__(_wide_type(), value)
+    return json_to_cel(value)
+
+
 def evaluate(text: str, values: Values) -> object:
     """The value of an expression, of the library's types; ExpectationError when it has none."""
     from celpy.adapter import json_to_cel
+
+    return _answer(text, {name: json_to_cel(_integers(value)) for name, value in values.named().items()})
+
+
+def _answer(text: str, named: dict[str, Any]) -> object:
     from celpy.evaluation import CELEvalError
 
     try:
-        return _program(text).evaluate(
-            {name: json_to_cel(_integers(value)) for name, value in values.named().items()}
-        )
+        return _program(text).evaluate(named)
     except (CELEvalError, ValueError, OverflowError, RecursionError) as error:
         # not only its own errors: an integer that overflows 64 bits is a plain ValueError
         reason = str(error.args[0] if error.args else error)

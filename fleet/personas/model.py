@@ -48,6 +48,8 @@ class Probe(Section):
 
 EVENTS: dict[str, str] = {
     "facets-changed": "a facet or a selector of the diamond was added, replaced or removed",
+    "code-changed": "code behind a watched contract changed, or of an account that owns or administers it",
+    "posture-changed": "a watched contract changed in any way that `[watch]` sees, or changed back",
     "registered": "a name was registered; one run for each new id",
     "log-grew": "the feedback log has new entries",
     "log-cleared": "the owner emptied the feedback log",

@@ -25,6 +25,8 @@ MOST_WAITING = 256
 WHOLE = frozenset(
     {
         "facets-changed",
+        "code-changed",
+        "posture-changed",
         "log-grew",
         "log-cleared",
         "log-changed",

@@ -26,6 +26,7 @@ from fleet.runs.survey import why_idle
 from fleet.store.journal import Journal
 from fleet.store.rows import BLIND, TRIAL, ItemRow, RunRow
 from fleet.triggers.build import BuildWatch
+from fleet.triggers.chain.posture_watch import PostureWatch
 from fleet.triggers.chain.read import ChainNode
 from fleet.triggers.chain.subscription import HeadSubscription
 from fleet.triggers.chain.watch import KEY as CURSOR
@@ -47,7 +48,7 @@ FIRST_S, GAP_S, SPREAD_S = 15.0, 45.0, 600.0
 """Seconds from the first start of a fleet to that of its first persona, between two, and of all at most."""
 PARTS = "service.parts."
 """Journal key, by platform: the digest of the profile, and since when (ISO) it has been that."""
-CHANGES = frozenset({"facets-changed", "build-changed", "outage-over"})
+CHANGES = frozenset({"facets-changed", "code-changed", "build-changed", "outage-over"})
 """Events after which a persona whose runs looked at nothing may have something to look at."""
 FILE = "file:"
 
@@ -105,6 +106,7 @@ class Triggers:
             clock=clock,
             key=CURSOR + there,
         )
+        self.posture = PostureWatch(platform, node, journal, sink, self.subscribers, clock=clock)
         self._emit, self._ws = emit, platform.chain.ws
         self._here, self._watches_chain = Capabilities(platform), bool(platform.chain.diamond)
         self._log = log_entries and LogFileWatch(
@@ -123,7 +125,11 @@ class Triggers:
         def report(trouble: str) -> None:
             self._emit(SubscriptionLost(reason=trouble) if trouble else SubscriptionOpened())
 
-        heads = HeadSubscription(self._ws, self.chain.wake, report, clock=self._clock)
+        def wake() -> None:
+            self.chain.wake()
+            self.posture.wake()
+
+        heads = HeadSubscription(self._ws, wake, report, clock=self._clock)
         rounds: tuple[Side, ...] = (("the rounds of all daemons", self._count),)
         chain: tuple[Side, ...] = (("the chain watcher", self.chain.run),)
         blocks: tuple[Side, ...] = (("the subscription to new blocks", heads.run),)
@@ -135,6 +141,7 @@ class Triggers:
             *(chain if self._watches_chain else ()),
             *((("the watcher of the log", self._log.run),) if self._log else ()),
             ("the file watcher", self.files.run),
+            *((("the watcher of the posture", self.posture.run),) if self.posture.contracts else ()),
             ("the build watcher", self.builds.run),
             ("the watcher of outages", self.outages.run),
             ("the watcher of items", self.items.run),

@@ -32,6 +32,7 @@ WIRE = f'{SITE}[agents.keeper]\nwire = "chat"\nurl = "{{site}}/v1"\n'
 MCP = f'{SITE}[mcp]\nendpoints = ["{{site}}/mcp"]\n'
 COMPILER = '[compiler]\ncommand = ["/opt/tc/cc"]\n'
 ALWAYS = {"qa_report"}
+LOOKING = ("qa-fuzz", "qa-mcp", "qa-perf", "qa-retest", "qa-security", "qa-smoke", "qa-ux", "qa-watch")
 PAGES = {"qa_fetch", "qa_account", "qa_browse"}
 PAGE = (ROOT / "docs/platforms.md").read_text("utf-8")
 
@@ -130,11 +131,11 @@ def test_what_cannot_be_is_refused_with_its_key(text: str, why: str) -> None:
 @pytest.mark.parametrize(
     ("text", "idle"),
     [
-        (SITE, {"qa-fuzz", "qa-mcp"}),
-        (AGENTS, {"qa-fuzz", "qa-mcp"}),
-        (COMPILER, {"qa-mcp", "qa-perf", "qa-security", "qa-ux"}),
+        (SITE, {"qa-fuzz", "qa-mcp", "qa-watch"}),
+        (AGENTS, {"qa-fuzz", "qa-mcp", "qa-watch"}),
+        (COMPILER, {"qa-mcp", "qa-perf", "qa-security", "qa-ux", "qa-watch"}),
         (DIAMOND, {"qa-mcp", "qa-ux"}),
-        ("", {"qa-fuzz", "qa-mcp", "qa-perf", "qa-retest", "qa-security", "qa-smoke", "qa-ux"}),
+        ("", set(LOOKING)),
     ],
     ids=["site", "agents", "compiler", "diamond", "nothing"],
 )

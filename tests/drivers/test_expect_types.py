@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fleet.drivers.expect import FUNCTIONS, MACROS, ExpectationError, Values, functions, holds
+from fleet.drivers.expect import FUNCTIONS, MACROS, ExpectationError, Values, functions, holds, invariant
 from fleet.drivers.expect_check import check
 from fleet.drivers.expect_shapes import result_of
 from fleet.files import ROOT
@@ -184,3 +184,32 @@ def test_amounts_beyond_64_bits_are_compared_exactly(
 def test_a_sum_beyond_64_bits_is_undecided() -> None:
     with pytest.raises(ExpectationError, match="overflow"):
         holds("result.charged + 1 > 0", Values([{"charged": 2**63 - 1}]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a + b == c && c - b == a && a * 2 == c && 2 * a == c",
+        "-a < 0 && 5 - a < 0 && 1 + a > a && a - 1 < a",
+        "c / 2 == a && (0 - c) / 3 == 0 - c / 3 && 9 / a == 0",
+        "a % 7 == r && (0 - a) % 7 == 0 - r && 9 % a == 9",
+        "a in list && list[0] == a && size(list) == 2 && list.all(one, one > 8)",
+    ],
+)
+def test_an_invariant_counts_with_integers_of_any_size(text: str) -> None:
+    a = 10**30
+    assert invariant(text, {"a": a, "b": a, "c": 2 * a, "r": a % 7, "list": [a, 9]})
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("a", "neither true nor false"),
+        ("a / 0 == 1", "zero"),
+        ("other > 1", "undeclared"),
+        ("a == 'x'", "string"),
+    ],
+)
+def test_an_invariant_that_cannot_be_decided_says_so(text: str, why: str) -> None:
+    with pytest.raises(ExpectationError, match=why):
+        invariant(text, {"a": 10**30})

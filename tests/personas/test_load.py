@@ -278,7 +278,17 @@ def test_missing_folder_is_one_error(tmp_path: Path) -> None:
 def test_shipped_personas_are_good() -> None:
     good, bad = load_all(ROOT / "personas", tools=frozenset(TOOLS), bad_args=_bad_args, bad_expectation=check)
     assert [str(error) for error in bad] == []
-    names = {"qa-fuzz", "qa-mcp", "qa-perf", "qa-retest", "qa-security", "qa-smoke", "qa-triage", "qa-ux"}
+    names = {
+        "qa-fuzz",
+        "qa-mcp",
+        "qa-perf",
+        "qa-retest",
+        "qa-security",
+        "qa-smoke",
+        "qa-triage",
+        "qa-ux",
+        "qa-watch",
+    }
     assert names <= {loaded.persona.name for loaded in good}
 
 

@@ -24,6 +24,7 @@ app = make_app(
     lazy={
         "config": ("check.config", "Read every file the fleet would read, and report errors; no network."),
         "platform": ("check.platform", "Look at what a platform offers, and list what can run there."),
+        "posture": ("check.posture", "Show what the watch of the contracts saw; announce a change to it."),
         "scope": ("check.scope", "Show who signed profile and personas, and what they lack; sign them."),
         "machine": ("check.machine", "Try the jail, chain, pages, keys, balances, journal, disk, clock …"),
     },

@@ -22,6 +22,7 @@ from fleet.jail.toolcheck import try_programs
 from fleet.runs.fuzz_start import read_start
 from fleet.store.location import shown, store_place
 from fleet.text import counted
+from fleet.triggers.chain.invariants import invariants_of
 from fleet.triggers.hooks.secret import hook_secrets, sink_secret
 from fleet.triggers.hooks.webhook import unfired
 
@@ -49,6 +50,10 @@ def configuration(platform: str | None) -> tuple[dict[str, Any], str]:
     config = load_fleet()
     profile, path = load_platform(platform or config.platform, state())
     read_start(profile.compiler, path)
+    try:
+        invariants_of(profile.watch, profile.chain.diamond)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}", remedy=error.remedy) from None
     found, errors = roster()
     if errors:
         raise errors[0]

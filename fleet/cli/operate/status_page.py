@@ -47,6 +47,11 @@ def page(data: Mapping[str, Any], *, width: int, height: int) -> list[PageLine]:
         for name in ("proving", "unproven")
     }
     groups["left"] = [f"{one['persona']} {one['part']}: {one['reason']}" for one in data["left"]]
+    groups["posture"] = [
+        f"block {one['block']}, {'taken back: ' * bool(one['undoes'])}{one['judged']} {one['by']}".rstrip()
+        + f": {one['part']}: {one['before'] or 'none'} → {one['after'] or 'none'}"
+        for one in data["posture"]
+    ]
     between = [one for name, rows in groups.items() for one in _few(name, rows)]
     room = height - len(top) - len(wrong) - len(between) - len(costs)
     made = [*top, *wrong, *between, *_digest(data, max(room, 1)), *costs]

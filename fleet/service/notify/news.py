@@ -19,10 +19,13 @@ from fleet.severity import Severity
 from fleet.store.rows import ItemRow, ProposalRow
 from fleet.store.tables.units import amount
 from fleet.text import line
+from fleet.triggers.chain.telling import Telling
 
 FIXED = frozenset({"fixed", "verified-fixed"})
 LONGEST = 240
 """Characters of one notice."""
+PARTS = 400
+"""The same of one with addresses and ids, which are of no use when cut."""
 _INERT = str.maketrans({"<": "‹", ">": "›", "@": "(at)"})
 
 
@@ -187,6 +190,23 @@ def of_questions(state: NoticeState, waiting: Iterable[PersonQuestion], second: 
                 text += f" (fleet runs answer {one.ident} approve|deny --reason …)"
             told.append(Notice(event="question", text=text, at=now, critical=True, to=to))
     return state.noting(told, asked=tuple(known))
+
+
+def of_posture(
+    state: NoticeState, seen: Iterable[tuple[str, Telling]], platform: str, now: str
+) -> NoticeState:
+    """What changed of the watched contracts, each once; what nobody announced also in quiet hours."""
+    told, last = list[Notice](), state.posture
+    for _, one in seen:
+        if one.seq <= last:
+            continue
+        for change in one.changes:
+            head = f"{platform}, block {one.block}"
+            what = f"taken back by a reorganisation: {change}" if one.undoes else str(change)
+            grave = change.judged in ("silent", "broken") and not one.undoes
+            told.append(Notice(event="posture", text=inert(f"{head}: {what}", PARTS), at=now, critical=grave))
+        last = one.seq
+    return state.noting(told, posture=last)
 
 
 def of_budgets(

@@ -46,6 +46,7 @@ GROUPS: Mapping[NoticeEvent, str] = MappingProxyType(
         "break-in": "notices",
         "model-use": "notices",
         "question": "questions",
+        "posture": "posture",
     }
 )
 """Events that share a message."""
@@ -104,9 +105,9 @@ class NoticeState(_NoticePart):
     what was there before is not news. `outage` is the open outage (fingerprint) and `ended` those known to be
     over; `lock_outs` are their reasons by persona, `unaccounted` the parts without accounts, `sighted` the
     places of what was seen, `spent` the day and the budgets reported as spent, `ending` the last warning of
-    the tests' end, `asked` the questions to a person that were told,
-    and to whom. `sent` is when each group had its last message. `sender` holds the turn to send until
-    `until`, where several daemons share the journal.
+    the tests' end, `asked` the questions to a person that were told, and to whom, `posture` the last number
+    of what the watch of contracts saw. `sent` is when each group had its last message. `sender` holds the
+    turn to send until `until`, where several daemons share the journal.
     """
 
     items: dict[str, str] | None = None
@@ -119,6 +120,7 @@ class NoticeState(_NoticePart):
     spent: tuple[str, ...] = ()
     ending: str = ""
     asked: tuple[str, ...] = ()
+    posture: int = 0
     hosts: dict[str, HostState] = {}
     waiting: tuple[Notice, ...] = ()
     messages: tuple[NoticeMessage, ...] = ()

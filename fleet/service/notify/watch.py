@@ -35,6 +35,7 @@ from fleet.service.notify.news import (
     of_lock_outs,
     of_lost,
     of_outages,
+    of_posture,
     of_proposals,
     of_questions,
     of_sightings,
@@ -52,6 +53,7 @@ from fleet.service.notify.state import (
 )
 from fleet.store.journal import Journal
 from fleet.triage.run import DIGEST
+from fleet.triggers.chain.telling import TOLD, tellings
 
 ROUND_S = 30.0
 PING_EVERY_S = 60.0
@@ -145,6 +147,7 @@ class NoticeWatch:
         lock_outs, unaccounted = await self._lock_outs(), await self._unaccounted()
         sighted = await self._sighted()
         asked = [one for one in await questions(self._journal) if one.platform == self._platform]
+        posture = tellings(await self._journal.facts(f"{TOLD}{self._platform}:"))
         left = await left_today(self._journal, news.limits)
 
         def step(before: NoticeState) -> NoticeState:
@@ -160,6 +163,7 @@ class NoticeWatch:
             state = of_sightings(state, sighted, self._platform, at)
             waiting = [one for one in asked if is_open(one, now)]
             state = of_questions(state, waiting, news.second, at)
+            state = of_posture(state, posture, self._platform, at)
             state = of_ending(state, news.ending, self._platform, at)
             state = of_budgets(state, left, news.limits, at)
             state = wanted(state, before, section.events, silenced, now)

@@ -38,13 +38,13 @@ class DiamondReader:
 
     async def head(self, numbers: Sequence[int]) -> tuple[int, list[BlockRef]]:
         """Number of the newest block, and those of the given blocks that the node has."""
-        asked = [("eth_blockNumber", []), *map(_block_call, numbers)]
+        asked = [("eth_blockNumber", []), *map(block_call, numbers)]
         newest, *answers = await self._node.batch(asked)
         return as_int(_good(newest)), _had(answers)
 
     async def blocks(self, numbers: Sequence[int]) -> list[BlockRef]:
         """Those of the given blocks that the node has."""
-        return _had(await self._node.batch([_block_call(number) for number in numbers]))
+        return _had(await self._node.batch([block_call(number) for number in numbers]))
 
     async def look(self, block: BlockRef, since: int) -> ChainSnapshot:
         """The state at a block and the events after block `since`.
@@ -57,11 +57,11 @@ class DiamondReader:
             lines = await self._lines(since + 1, block.number)
         except FleetError as error:
             problems["registered"] = str(error)
-        calls = [self._view("facets", block), self._view("feedbackCount", block), _block_call(block.number)]
+        calls = [self._view("facets", block), self._view("feedbackCount", block), block_call(block.number)]
         if self._sponsor:
             calls.append(("eth_getBalance", [self._sponsor, hex(block.number)]))
         facets, count, again, *balance = await self._node.batch(calls)
-        if _block(again) != block:
+        if block_of(again) != block:
             raise Unreachable(f"block {block.number} was replaced during a look")
         look = ChainSnapshot(
             block,
@@ -124,15 +124,17 @@ def _count(data: bytes) -> int:
     return int(abi.FUNCTIONS["feedbackCount"].decode(data)[0])
 
 
-def _block_call(number: int) -> tuple[str, list[Any]]:
+def block_call(number: int) -> tuple[str, list[Any]]:
+    """What asks for one block, without its transactions."""
     return "eth_getBlockByNumber", [hex(number), False]
 
 
 def _had(answers: Iterable[Any]) -> list[BlockRef]:
-    return [block for block in map(_block, answers) if block is not None]
+    return [block for block in map(block_of, answers) if block is not None]
 
 
-def _block(answer: object) -> BlockRef | None:
+def block_of(answer: object) -> BlockRef | None:
+    """The block of an answer; None for one that the node does not have."""
     if answer is None or isinstance(answer, RpcError):  # some nodes answer with an error for an unknown block
         return None
     found = as_dict(answer)
