@@ -1,13 +1,13 @@
 """What a first look finds in released packages with published defects: a list that is drawn from, once.
 
-    make bench-wild ARGS="--check [--only mkdocs,vite]"
-    make bench-wild ARGS="--draw SEED --half [--keep DIR]"
-    make bench-wild ARGS="--peers [--only mkdocs,vite] [--keep DIR]"
+    make bench-wild ARGS="--check [--list wild2] [--only mkdocs,vite]"
+    make bench-wild ARGS="--draw SEED --half [--list wild2] [--rest] [--minutes 3] [--keep DIR]"
+    make bench-wild ARGS="--peers [--list wild2] [--only mkdocs,vite] [--keep DIR]"
 
-`bench/wild.toml` has the packages: version, how each is installed and started, and for each defect the
+`bench/wild.toml` and `bench/wild2.toml` have the packages: version, how each is installed and started, and for each defect the
 advisory, the requests that show it by hand and what the last answer has. They were chosen by what is
 published and shown by hand, never by what the fleet can find. `--check` starts each and shows its defects;
-exit status 1 when one does not show. `--draw` orders the list by lot, `--half` keeps the first half: `fleet
+exit status 1 when one does not show. `--draw` orders the list by lot, `--half` keeps the first half, `--rest` the other: `fleet
 look --exercise` looks at each once, as a user types it, in a fresh state directory. A defect counts as found
 when the title of an item names its kind and its place; all other items are listed for a person to judge.
 `--peers` has Schemathesis, where the list names a description, and Wapiti look instead, each at a package
@@ -28,6 +28,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -44,7 +45,7 @@ from bench.packages import Package, install
 from fleet.files import ROOT
 from tests.platforms.served import Served, free_port
 
-LIST = Path(__file__).with_name("wild.toml")
+LISTS = {name: Path(__file__).with_name(f"{name}.toml") for name in ("wild", "wild2")}
 CANARY = "qa-wild-canary"
 """What the listener answers that a server-side request reaches."""
 ASKED = 500
@@ -62,9 +63,9 @@ class WildPackage(Package):
     """Where it serves its OpenAPI description."""
 
 
-def packages() -> dict[str, WildPackage]:
-    """The list, by name."""
-    data = tomllib.loads(LIST.read_text("utf-8"))
+def packages(path: Path = LISTS["wild"]) -> dict[str, WildPackage]:
+    """A list, by name."""
+    data = tomllib.loads(path.read_text("utf-8"))
     return {one["name"]: _package(one, data["kinds"]) for one in data["package"]}
 
 
@@ -83,10 +84,11 @@ def _package(one: dict[str, Any], kinds: Mapping[str, str]) -> WildPackage:
     return WildPackage.described({**one, "defects": defects})
 
 
-def drawn(names: Sequence[str], seed: int, *, half: bool) -> list[str]:
-    """The names in the order of a lot; half of them, rounded up."""
+def drawn(names: Sequence[str], seed: int, part: str) -> list[str]:
+    """The names in the order of a lot: all, the first half of them, rounded up, or the rest."""
     order = random.Random(seed).sample(sorted(names), len(names))
-    return order[: (len(order) + 1) // 2] if half else order
+    middle = (len(order) + 1) // 2
+    return {"all": order, "half": order[:middle], "rest": order[middle:]}[part]
 
 
 @contextmanager
@@ -133,10 +135,11 @@ async def check(one: WildPackage, folder: Path) -> list[str]:
     return unseen
 
 
-async def look(one: WildPackage, folder: Path) -> FinderOutcome:
+async def look(one: WildPackage, folder: Path, minutes: float) -> FinderOutcome:
     """One look by the command itself, as a user types it."""
     port, state = free_port(), folder / "state"
-    words = ["look", f"http://127.0.0.1:{port}", "--exercise", "--minutes", "5", "--yes-i-may", "--json"]
+    words = ["look", f"http://127.0.0.1:{port}", "--exercise", "--yes-i-may", "--json"]
+    words += ["--minutes", f"{minutes:g}"]
     env = {**os.environ, "STATE_DIRECTORY": str(state), "HOME": str(folder)}
     async with Served(one.words(filled(folder / "content") / "files", port), port, folder / "site.log"):
         command = [sys.executable, "-m", "fleet.cli", *words]
@@ -177,14 +180,14 @@ async def peers(chosen: Sequence[WildPackage], folder: Path) -> int:
     return 1 if any(each["troubles"] for one in said.values() for each in one.values()) else 0
 
 
-async def looks(chosen: Sequence[WildPackage], folder: Path) -> int:
+async def looks(chosen: Sequence[WildPackage], folder: Path, minutes: float) -> int:
     """Looks at each once; prints as JSON what was found."""
     said: dict[str, Any] = {}
     for one in chosen:
         try:
             install(one)
             (folder / one.name).mkdir(parents=True)
-            outcome = await look(one, folder / one.name)
+            outcome = await look(one, folder / one.name, minutes)
         except Exception as error:  # one that does not start must not lose the others' results
             outcome = FinderOutcome(troubles=[f"{type(error).__name__}: {error}"])
         names = [defect.name for defect in one.defects]
@@ -215,7 +218,6 @@ async def checks(chosen: Sequence[WildPackage], folder: Path) -> int:
 
 
 def main() -> int:
-    listed = packages()
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -224,20 +226,24 @@ def main() -> int:
     )
     parser.add_argument("--draw", type=int, metavar="SEED", help="look at the packages in the order of a lot")
     parser.add_argument("--peers", action="store_true", help="Schemathesis and Wapiti look, not the fleet")
-    parser.add_argument("--half", action="store_true", help="of the lot, the first half only")
-    parser.add_argument("--only", default=",".join(listed), help=f"of {', '.join(listed)}")
+    parser.add_argument("--list", choices=LISTS, default="wild", help="which list")
+    parser.add_argument("--half", dest="part", action="store_const", const="half", default="all")
+    parser.add_argument("--rest", dest="part", action="store_const", const="rest", help="the other half")
+    parser.add_argument("--minutes", type=float, default=5.0, help="of each look, at most")
+    parser.add_argument("--only", help="names of the list, with commas")
     parser.add_argument("--keep", type=Path, help="a folder for the packages' files and the looks' records")
     options = parser.parse_args()
-    only = options.only.split(",")
+    listed = packages(LISTS[options.list])
+    only = options.only.split(",") if options.only else [*listed]
     if wrong := sorted({*only} - {*listed}):
         parser.error(f"--only: {', '.join(wrong)} is not one of {', '.join(listed)}")
     if [options.check, options.peers, options.draw is not None].count(True) != 1:
         parser.error("one of --check, --peers and --draw SEED")
-    names = only if options.draw is None else drawn(only, options.draw, half=options.half)
+    names = only if options.draw is None else drawn(only, options.draw, options.part)
     chosen = [listed[name] for name in names]
     with ExitStack() as stack:
         folder = options.keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-wild-"))
-        run = checks if options.check else peers if options.peers else looks
+        run = checks if options.check else peers if options.peers else partial(looks, minutes=options.minutes)
         return anyio.run(run, chosen, Path(folder).absolute())
 
 

@@ -9,11 +9,12 @@ import pytest
 
 from bench.known import KnownDefect
 from bench.packages import PLACE
-from bench.wild import WildPackage, drawn, packages
+from bench.wild import LISTS, WildPackage, drawn, packages
 
 
-def test_the_list_can_be_checked() -> None:
-    listed = packages()
+@pytest.mark.parametrize("path", LISTS.values(), ids=LISTS)
+def test_a_list_can_be_checked(path: Path) -> None:
+    listed = packages(path)
     for one in listed.values():
         assert one.defects, one.name
         assert (bool(one.pypi), bool(one.npm)) in ((True, False), (False, True)), one.name
@@ -26,7 +27,9 @@ def test_the_list_can_be_checked() -> None:
 
 def test_none_was_used_before() -> None:
     used = {name for file in ("known.md", "released.md") for name in _words(file)}
-    assert not used & {*packages()}
+    first, second = (packages(path) for path in LISTS.values())
+    assert not used & {*first, *second}
+    assert not {*first} & {*second}
 
 
 def _words(file: str) -> list[str]:
@@ -35,10 +38,11 @@ def _words(file: str) -> list[str]:
 
 def test_a_lot_is_the_same_for_the_same_seed() -> None:
     names = [f"package-{number}" for number in range(25)]
-    assert drawn(names, 7, half=True) == drawn(list(reversed(names)), 7, half=True)
-    assert len(drawn(names, 7, half=True)) == 13
-    assert drawn(names, 7, half=False) != drawn(names, 8, half=False)
-    assert sorted(drawn(names, 7, half=False)) == sorted(names)
+    assert drawn(names, 7, "half") == drawn(list(reversed(names)), 7, "half")
+    assert len(drawn(names, 7, "half")) == 13
+    assert drawn(names, 7, "all") != drawn(names, 8, "all")
+    assert [*drawn(names, 7, "half"), *drawn(names, 7, "rest")] == drawn(names, 7, "all")
+    assert sorted(drawn(names, 7, "all")) == sorted(names)
 
 
 @pytest.mark.parametrize(
