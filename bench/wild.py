@@ -4,15 +4,15 @@
     make bench-wild ARGS="--draw SEED --half [--list wild2] [--rest] [--minutes 3] [--keep DIR]"
     make bench-wild ARGS="--peers [--list wild2] [--only mkdocs,vite] [--keep DIR]"
 
-`bench/wild.toml` and `bench/wild2.toml` have the packages: version, how each is installed and started, and for each defect the
-advisory, the requests that show it by hand and what the last answer has. They were chosen by what is
-published and shown by hand, never by what the fleet can find. `--check` starts each and shows its defects;
-exit status 1 when one does not show. `--draw` orders the list by lot, `--half` keeps the first half, `--rest` the other: `fleet
-look --exercise` looks at each once, as a user types it, in a fresh state directory. A defect counts as found
-when the title of an item names its kind and its place; all other items are listed for a person to judge.
-`--peers` has Schemathesis, where the list names a description, and Wapiti look instead, each at a package
-started anew; a person judges their items. What is not yet installed is installed into .wild/, from PyPI as of
-its day. docs/bench/wild.md has the results.
+`bench/wild.toml` and `bench/wild2.toml` have the packages: version, how each is installed and started, and
+for each defect the advisory, the requests that show it by hand and what the last answer has. They were
+chosen by what is published and shown by hand, never by what the fleet can find. `--check` starts each and
+shows its defects; exit status 1 when one does not show. `--draw` orders the list by lot, `--half` keeps the
+first half, `--rest` the other: `fleet look --exercise` looks at each once, as a user types it, in a fresh
+state directory. A defect counts as found when the title of an item names its kind and its place; all other
+items are listed for a person to judge. `--peers` has Schemathesis, where the list names a description, and
+Wapiti look instead, each at a package started anew; a person judges their items. What is not yet installed
+is installed into .wild/, from PyPI as of its day. docs/bench/wild.md has the results.
 """
 
 from __future__ import annotations

@@ -21,6 +21,9 @@ MARK = b"x-qa-once"
 WITNESS = b"x-qa-witness"
 """Asks for another way to the host than that of other requests; never sent on (sandbox/pages/endings.py)."""
 
+NOBODYS = b"x-qa-host"
+"""What a host is called instead of its name, for a name that nobody has (sandbox/pages/page_request.py)."""
+
 _CHUNK = 1 << 16
 _LINGER_S = 1.0
 _RESET = struct.pack("ii", 1, 0)

@@ -12,7 +12,7 @@ from datetime import datetime
 
 import h11
 
-from fleet.broker.connection import MARK, WITNESS, JailConnection, header
+from fleet.broker.connection import MARK, NOBODYS, WITNESS, JailConnection, header
 from fleet.broker.egress_policy import EgressPolicy, EgressTarget, Origin
 from fleet.broker.egress_record import EgressEntry
 from fleet.broker.rpc_policy import Denied
@@ -45,9 +45,13 @@ _NOT_SENT_ON = frozenset(
         b"x-forwarded-for",
         MARK,
         WITNESS,
+        NOBODYS,
     )
 )
 """Hop-by-hop fields, and those that the broker sets itself."""
+NO_ONES = re.compile(rb"qa[0-9a-f]{6,20}(?:\.evil\.test)?|\[|(?=[^.]{0,200}[ <>^|%])[ -\-/-Z^-~]{1,200}")
+"""A Host that no server has: a word of ours, below a domain that is nobody's (RFC 6761) or by itself, or a
+text that is no host (WHATWG URL, 3.2) without dots and brackets: no reader finds another's name in it."""
 
 
 @functools.cache
@@ -178,7 +182,10 @@ def rewritten(request: h11.Request, body: bytes, target: EgressTarget, comment: 
     if comment:
         agent = header(request, b"user-agent") + comment.encode()
         kept = [*((k, v) for k, v in kept if k != b"user-agent"), (b"user-agent", agent.strip())]
-    own = [(b"host", target.origin.authority.encode()), (b"connection", b"close")]
+    called = header(request, NOBODYS)
+    if called and not NO_ONES.fullmatch(called):
+        raise Denied("host", "a Host that may be another server's is not sent")
+    own = [(b"host", called or target.origin.authority.encode()), (b"connection", b"close")]
     if body or request.method in (b"POST", b"PUT", b"PATCH"):
         own.append((b"content-length", str(len(body)).encode()))
     out = h11.Connection(h11.CLIENT)

@@ -58,7 +58,7 @@ _JOINED = (
 MAX_JOINED = 12
 _HOLE = r"\$\{[^}]{0,80}?([A-Za-z_]{1,30})[\W\d]{0,6}\}"
 _NAMED = r"<[A-Za-z_][^<>]{0,40}>|\{[A-Za-z_][^{}]{0,40}\}"
-_NO_PATH = r"^/[dgimsuvy]{0,7}[,;)]|[<>{}|^]"
+_NO_PATH = r"^/[dgimsuvy]{0,7}(?:[,;)]|\.(?:test|exec)\b)|[<>{}|^]"
 """The end of a regular expression, or a piece of markup, between the quotes of two texts of a script."""
 _OPENS = {")": "(", "]": "[", "}": "{", ">": "<"}
 

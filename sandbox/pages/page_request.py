@@ -22,13 +22,15 @@ MAX_SENT = 65_536
 
 OURS = frozenset(
     (
-        *("connection", "content-length", "expect", "forwarded", "host", "keep-alive"),
+        *("connection", "content-length", "expect", "forwarded", "keep-alive"),
         *("proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding"),
-        *("upgrade", "x-forwarded-for", "x-qa-once", "x-qa-witness"),
+        *("upgrade", "x-forwarded-for", "x-qa-host", "x-qa-once", "x-qa-witness"),
     )
 )
 """Hop-by-hop fields, and those that the guest and the broker set themselves."""
 
+NOBODYS = "x-qa-host"
+"""The broker sends it as the Host: only a name that no server has."""
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}", re.ASCII)
 _VALUE = re.compile(r"[ -~]*", re.ASCII)
 
@@ -73,7 +75,7 @@ def _headers(given: Mapping[str, str]) -> dict[str, str]:
             raise Mistake(f"{where}: this header cannot be set")
         if len(value) > MAX_VALUE or not _VALUE.fullmatch(value):
             raise Mistake(f"{where}: expected one printable ASCII line of at most {MAX_VALUE} characters")
-        sent[key] = value
+        sent[NOBODYS if key == "host" else key] = value
     return sent
 
 

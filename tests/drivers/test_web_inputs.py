@@ -83,6 +83,31 @@ def test_a_segment_with_a_name_is_an_input_once_a_page_or_script_names_it() -> N
     assert ("path", "1", "moss") in {(one.kind, one.name, one.value) for one in points if one}
 
 
+@pytest.mark.parametrize(("method", "kinds"), [("POST", {"body"}), ("GET", set())])
+def test_a_form_that_only_takes_a_file_has_a_body(method: str, kinds: set[str]) -> None:
+    site = SiteMap.of(SITE, "a", acts=True)
+    form = {"method": method, "action": "/open/picture", "fields": {}, "json": False}
+    site.read("{site}/start", {"status": 200, "content_type": "text/html", "text": "x", "forms": [form]})
+    points = [one.point for one in site.inputs.all.values() if one.point and "picture" in one.point.url]
+    assert {one.kind for one in points} == kinds
+
+
+@pytest.mark.parametrize(
+    ("told", "folders"),
+    [
+        ({"paths": ["/peer", "/boats/7", "/peer/x"]}, {"{site}/peer/", "{site}/boats/"}),
+        ({"paths": ["/app.js", "/file=", "//elsewhere.example/x", "/"]}, set()),
+        ({"links": ["/peer", "/boats/7"]}, set()),
+    ],
+)
+def test_below_the_first_segment_that_a_script_names_may_be_a_folder(
+    told: dict[str, Any], folders: set[str]
+) -> None:
+    site = SiteMap.of(SITE, "a")
+    read(site, "/moss", **told)
+    assert {url for kind, _, url in named(site) if kind == "tail"} == folders | {"{site}/"}
+
+
 ABSENT = {"status": 404, "content_type": "text/plain", "text": "Cannot GET /qa-no-such-page"}
 
 

@@ -274,6 +274,43 @@ async def test_a_host_that_does_not_speak_tls_is_unreachable_by_https() -> None:
                 assert await secure.rule(it.site.url.replace("http:", "https:") + "/") == (502, "unreachable")
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["qa0123456789", "qa0123456789.evil.test", "a b:x", "[", "^|", "<script>qa01</script>", "%"],
+)
+async def test_a_host_is_called_by_a_name_that_nobody_has(name: str) -> None:
+    async with rig() as it:
+        assert (await it.ask(it.site.url + "/", "GET", "", b"", f"x-qa-host: {name}")).startswith(
+            b"HTTP/1.1 2"
+        )
+        (got,) = it.site.got
+        assert got.headers == {"host": name, "connection": "close"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "intranet",
+        "other.example",
+        "evil.test",
+        "qa01.evil.test.example",
+        "x@other.example",
+        "a b.example",
+        "[::1]",
+        "localhost",
+        "127.0.0.1",
+        "<a.example>",
+        "qa0123456789:80",
+        "qa0123456789,intranet",
+    ],
+)
+async def test_a_name_that_may_be_another_server_s_is_not_sent(name: str) -> None:
+    async with rig() as it:
+        answer = await it.ask(it.site.url + "/", "GET", "", b"", f"x-qa-host: {name}")
+        assert verdict(answer) == (403, "host")
+        assert it.site.got == []
+
+
 DATE = "Fri, 27 Nov 2026 05:00:30 GMT"
 NOW = datetime(2026, 11, 27, 5, 0, 0, tzinfo=UTC)
 

@@ -58,3 +58,23 @@ def test_programs_of_other_constructs_are_other_defects(oracle: Oracle) -> None:
         return identity("compiler", found, ())
 
     assert of("fn f() { let a = 1; }") == of("fn g() { let b = 22; }") != of("enum E { A } fn f() {}")
+
+
+def test_files_that_nobody_names_and_that_all_fail_are_one_defect() -> None:
+    """A page that is named fails by itself, and so does a usual file with a parameter."""
+
+    def of(path: str) -> str:
+        args = {"url": "{site}" + path}
+        (one,) = judge([Exchange("qa_fetch", args, {"status": 500, "text": "oops"})], Facts())
+        return identity("public-site", one.sighting, ())
+
+    usual = [
+        "/robots.txt",
+        "/.env",
+        "/api/v1/openapi.json",
+        "/docs/swagger.yaml",
+        "/.well-known/security.txt",
+    ]
+    assert len({of(path) for path in usual}) == 1
+    others = ["/boats", "/boats.json", "/robots.txt?a=1", "/status"]
+    assert len({of(path) for path in (*usual, *others)}) == 1 + len(others)

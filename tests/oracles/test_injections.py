@@ -16,13 +16,16 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
+from fleet.broker.forward import NO_ONES
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.web import attacks
 from fleet.drivers.explore.web.attacks import origins, questions
 from fleet.drivers.explore.web.points import Point
 from fleet.oracles import table
 from fleet.oracles.model import Exchange, Facts
+from fleet.oracles.web.variations import FORM
 from sandbox.pages.html import read
+from sandbox.pages.page_request import page_request
 
 FACTS = Facts(site="https://moss.example.org", proxy="https://moss.example.org")
 POINT = Point("{site}/search?page=2&q=moss", "query", "q", "moss")
@@ -288,6 +291,123 @@ def test_a_careful_origin_check_hears_nothing(site: Site) -> None:
 def test_a_careless_origin_check_is_seen(site: Site) -> None:
     said = {said for one in origins("{site}/x", [OWN], Random(1)) for said in ask(one, site)}
     assert said == {"foreign-origin"}
+
+
+@pytest.mark.parametrize("credentials", ["true", "false"])
+def test_whoever_is_allowed_by_name_with_credentials_is_foreign_though_all_may_read(credentials: str) -> None:
+    """A server that allows everyone, and one by name who says who one is: with credentials that is no public
+    answer."""
+
+    def answer(_: str, args: Mapping[str, Any]) -> Answer:
+        allowed = str(args.get("origin", "*"))
+        headers = {"access-control-allow-credentials": credentials}
+        return {
+            "status": 200,
+            "content_type": "text/plain",
+            "text": "x",
+            "allow_origin": allowed,
+            "headers": headers,
+        }
+
+    said = {said for one in origins("{site}/x", [OWN], Random(1)) for said in ask(one, answer)}
+    assert said == ({"foreign-origin"} if credentials == "true" else set())
+
+
+OPTION = "settings[view options][outputFunctionName]"
+
+
+def computing(value: str) -> str:
+    """What such an engine shows: the product of what it is made to append."""
+    factors = re.fullmatch(r"x;__append\((\d+)\*(\d+)\);y", value)
+    return f"<p>{int(factors[1]) * int(factors[2])}</p>" if factors else "<p></p>"
+
+
+@pytest.mark.parametrize(
+    ("shown", "heard"),
+    [
+        (computing, ["expression-injection"]),
+        (html.escape, []),
+        (lambda _: "<p>moss</p>", []),
+        (lambda value: "<p>1</p>" * len(value), []),
+    ],
+    ids=["computes", "shows", "leaves aside", "differs"],
+)
+@pytest.mark.parametrize("url", ["{site}/", "{site}/boats?sort=name"])
+def test_an_option_of_a_template_engine_is_never_taken_from_the_query(
+    url: str, shown: Callable[[str], str], heard: list[str]
+) -> None:
+    def answer(_: str, args: Mapping[str, Any]) -> Answer:
+        return page(shown(parse_qs(urlsplit(str(args["url"])).query)[OPTION][0]))
+
+    assert ask(attacks.options(url, Random(5)), answer) == heard
+
+
+@pytest.mark.parametrize(
+    ("shown", "heard"),
+    [
+        (lambda name: f"no host {name}", {"script-injection"}),
+        (lambda name: f"no host {html.escape(name)}", set()),
+        (lambda _: "<h1>moss</h1>", set()),
+    ],
+    ids=["as it is", "escaped", "leaves aside"],
+)
+def test_the_name_by_which_a_host_is_called_is_never_a_program(
+    shown: Callable[[str], str], heard: set[str]
+) -> None:
+    def answer(_: str, args: Mapping[str, Any]) -> Answer:
+        return page(shown(str(args.get("headers", {}).get("host", "moss.example.org"))))
+
+    assert {said for one in attacks.hosts("{site}/", Random(2)) for said in ask(one, answer)} == heard
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_name_that_a_host_is_called_may_be_another_server_s(seed: int) -> None:
+    """The broker sends them all."""
+    names = [
+        step.args["headers"]["host"]
+        for one in attacks.hosts("{site}/", Random(seed))
+        for step in one.steps
+        if "headers" in step.args
+    ]
+    assert len(names) == 7
+    assert all(NO_ONES.fullmatch(name.encode()) for name in names)
+
+
+BODY = Point("{site}/boats", "body", "application/json", '{"name": "wren"}', "POST")
+
+
+@pytest.mark.parametrize(
+    ("reads", "heard"),
+    [
+        (lambda body: body.replace("&qa;", "root:x:0:0:root:/root:/bin/sh"), ["path-climb"]),
+        (html.escape, []),
+        (lambda _: "root:x:0:0:root:/root:/bin/sh", []),
+    ],
+    ids=["takes entities", "shows it", "an example"],
+)
+@pytest.mark.parametrize("kind", ["application/json", "text/xml; charset=utf-8", FORM])
+def test_a_document_names_no_file_of_its_server(
+    kind: str, reads: Callable[[str], str], heard: list[str]
+) -> None:
+    said = [
+        said
+        for one in attacks.bodies(replace(BODY, name=kind))
+        for said in ask(one, lambda _, args: page(reads(str(args.get("body", "")))))
+    ]
+    assert said == heard
+
+
+def test_what_is_asked_of_a_body_and_of_headers_can_be_sent() -> None:
+    sent = [step.args for one in (*attacks.bodies(BODY), *attacks.headers("{site}/")) for step in one.steps]
+    for args in sent:
+        given = {name: args.get(name, "") for name in ("body", "body_type")}
+        page_request(
+            args.get("method", "GET"), "http://moss/", headers=args.get("headers", {}), fields={}, **given
+        )
+    parts = [one["body"] for one in sent if "boundary=qa" in str(one.get("body_type", ""))]
+    assert parts == [*attacks.PARTS]
+    names = {one for args in sent for one in args.get("headers", {}).values() if "__proto__" in one}
+    assert {"__proto__", "__proto__=1; constructor=2", "__proto__=0-1"} <= names
 
 
 @pytest.mark.parametrize("sent", ["{site}.qa1.evil.test%2F", "{site}%2Fx", "%2F%2Fh%3A1%2Fx"])

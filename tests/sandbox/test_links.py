@@ -66,6 +66,7 @@ def test_a_guide() -> None:
         ),
         ("a(`${e}/${t}`,`x ${e}/y`,`/moss`,`/a b/${e}`)", (), {"/moss"}),
         ('a.replace(/"/g,A="&quot;").replace(/</g,"-->");b("/><br>","/<")', (), set()),
+        ('a=/["/i.test(b)||/"/g.exec(c);d("/i.tests")', (), {"/i.tests"}),
         ("import a from './c.f3.js';x('/file=',\"/a,b\")", (), {"./c.f3.js", "/file=", "/a,b"}),
         ("and/or 1/2 [x](javascript:a.b) [y](mailto:a@b.c) [z](#here.x)", (), set()),
     ],

@@ -22,6 +22,7 @@ COMMAND = re.compile(r"\bexpr (\d{3,6}) \\?\* (\d{3,6})|\$\(\((\d{3,6})\*(\d{3,6
 PAIR = re.compile(r"'(\w{1,12})%?'='(\w{1,12})%?|\b(\d{3,6})=(\d{3,6})\b")
 KNOWN_FILES = (
     ("/etc/passwd", re.compile(r"(?m)^root:[^:\n]{0,40}:0:0:")),
+    ("/etc/host.conf", re.compile(r"(?m)\A(?:#[^\n]{0,200}\n)*multi on$")),
     ("win.ini", re.compile(r"(?mi)^\[(?:fonts|extensions|mci extensions)\]")),
 )
 _HEADER = re.compile(r"[\r\n]+\s{0,4}([A-Za-z][\w-]{3,40}):\s{0,4}(\S{1,60})")

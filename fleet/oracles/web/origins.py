@@ -49,7 +49,9 @@ def foreign_origin(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observati
         return
     allowed, headers = str(last.result.get("allow_origin", "")), dict(last.result.get("headers", {}))
     trusting = str(headers.get("access-control-allow-credentials", "")).lower() == "true"
-    if allowed != origin or first.result.get("allow_origin") or not _is_foreign(origin, facts):
+    if allowed != origin or not _is_foreign(origin, facts):
+        return
+    if first.result.get("allow_origin") and not trusting:
         return
     strangers = [
         at for at, call in enumerate(seen[1:-1], 1) if call.args.get("origin") and _unrelated(call, facts)

@@ -184,6 +184,13 @@ def _of_itself(asked: Exchange) -> str:
     return ""
 
 
+_USUAL_FILE = re.compile(
+    r"/(?:robots\.txt|sitemap\.xml|llms\.txt|skill\.md|(?:openapi|swagger)\.(?:json|ya?ml)|\.env|\.git/config"
+    r"|security\.txt|ai-plugin\.json)\Z"
+)
+"""Files that one asks every host for, though no page names them."""
+
+
 @oracle(
     id="server-error",
     says="no request makes a page answer with a server error",
@@ -211,6 +218,8 @@ def server_error(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
         where = {"route": host(last.args), "parameter": sentence}
     elif where.get("parameter", "").startswith("parameter "):
         where["route"] = _FORMAT.sub("", where["route"])
+    elif set(last.args) == {"url"} and _USUAL_FILE.search(str(last.args["url"])):
+        where = {"route": host(last.args), "parameter": "a usual file"}  # fails as any that is not there does
     yield observed(title, f"server-error {family(last.args)} {status}", "status", where=where)
 
 

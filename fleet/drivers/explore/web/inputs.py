@@ -34,6 +34,7 @@ GUESSED = (
         "src",
         "view",
         "template",
+        "layout",
         "callback",
         "cmd",
         "text",
@@ -260,9 +261,11 @@ def _of_page(url: str, origins: tuple[str, ...], chance: Random) -> Iterator[Que
     for tail in ("%00", "%2e%2e%2f", "%", ";x=1", "~"):
         odd = path + "/" * path.endswith("}") + tail + ("?" + query if query else "")
         yield Question((Step(tool=TOOL, args={"url": odd}),))
+    yield attacks.options(url, chance)
     yield from attacks.origins(url, origins, chance)
     if path_of(url) == "/":  # what reads headers is mostly before all pages
         yield from attacks.headers(url)
+        yield from attacks.hosts(url, chance)
     words = tuple((name, f"qa{chance.getrandbits(32):08x}{at}.test") for at, name in enumerate(HEADERS))
     yield Guess((Step(tool=TOOL, args={"url": url, "headers": dict(words)}),), url, words)
 

@@ -36,11 +36,12 @@ COMMON = (
     *("/.well-known/security.txt", "/.well-known/ai-plugin.json", "/.well-known/openid-configuration"),
     *("/swagger.json", "/status", "/health", "/api", "/api/status", "/docs", "/settings", "/login"),
     *("/admin", "/debug", "/metrics", "/.env", "/.git/config"),
+    *(f"/{name}.io/?EIO=4&transport=polling" for name in ("socket", "engine")),  # open connections by HTTP
     *(folder + MISSING for folder in FOLDERS),
 )
 """Places where platforms have pages that nothing links to."""
 MAX_ROUTES = 200
-MAX_FOLDERS = 12
+MAX_FOLDERS = 20
 MAX_OLDER = 12
 _TOKEN = re.compile(r"(?=[^0-9]*[0-9])[\w+/=.:~-]{16,}")
 _SESSION = re.compile(r"(?i)csrf|xsrf|nonce|authenticity|viewstate|\btoken")
@@ -224,6 +225,8 @@ class SiteMap:
         if url not in self.frontier.pages:
             return
         self.known.learn(url)
+        if not followed:
+            self._first_folder(url)
         if url.startswith("{face:"):
             self.known.name(url[6:].partition("}")[0])
         parts = urlsplit(url).path.split("/")
@@ -244,6 +247,20 @@ class SiteMap:
         if not static(url):
             self.points(url, (("path", "-1", file),), good=True)
 
+    def _first_folder(self, url: str) -> None:
+        """The first segment of a path that a script or a text names may be a folder, or the place of a whole
+        application, though no page there is known."""
+        path = path_of(url)
+        first, _, _ = path.lstrip("/").partition("/")
+        place = f"{url.partition('?')[0].removesuffix(path)}/{first}"
+        if (
+            re.fullmatch(r"[\w-]{1,40}", first)
+            and place not in self.folders
+            and len(self.folders) < MAX_FOLDERS
+        ):
+            self.folders.add(place)
+            self._below(f"{place}/")
+
     def _below(self, folder: str) -> None:
         """What stands below a folder is an input."""
         self.inputs.point(Point(folder, "tail", "", "etc/passwd"), self.path(folder))
@@ -252,7 +269,9 @@ class SiteMap:
         """Learn of a form that reads: its page with the values that stand there, each field an input; and of
         a documented body."""
         fields = form.get("fields") if isinstance(form, Mapping) else None
-        if not isinstance(form, Mapping) or not isinstance(fields, Mapping) or not fields:
+        if not isinstance(form, Mapping) or not isinstance(fields, Mapping):
+            return
+        if not fields and (form.get("method") != "POST" or form.get("json")):
             return
         target = str(form.get("action", "")) or page.partition("?")[0]
         if form.get("method") != "GET":
