@@ -33,7 +33,9 @@ def public_of(key: Secret) -> str:
 
 
 def is_sealed(path: Path) -> bool:
-    """Whether a file begins as a sealed one does."""
+    """Whether a file begins as a sealed one does; one that is not there does not."""
+    if not path.is_file():
+        return False
     with path.open("rb") as file:
         return file.read(len(MAGIC)) == MAGIC
 
