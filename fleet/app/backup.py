@@ -25,7 +25,6 @@ from fleet.app.archive import Manifest, unpack, write_archive
 from fleet.app.bootstrap import SPOOL
 from fleet.app.lock import only_one
 from fleet.app.sealed import is_sealed, seal, unseal
-from fleet.chain.keys import Secret
 from fleet.clock import Clock, iso
 from fleet.config import (
     FleetConfig,
@@ -118,7 +117,7 @@ async def back_up(  # noqa: PLR0913  one for each option of the command
 
 
 @contextmanager
-def unpacked(path: Path, state: Path, key: Secret | None = None) -> Iterator[tuple[Path, Manifest]]:
+def unpacked(path: Path, state: Path, key: Path | None = None) -> Iterator[tuple[Path, Manifest]]:
     """The checked content of a backup, in a folder inside the state directory that is removed at the end; a
     sealed one needs the `key`. ConfigError."""
     draft = Path(tempfile.mkdtemp(prefix=DRAFT, dir=state))
@@ -205,7 +204,7 @@ async def restore(  # noqa: PLR0913  one for each option of the command
     *,
     force: bool = False,
     keep_dial: bool = False,
-    key: Secret | None = None,
+    key: Path | None = None,
 ) -> tuple[Manifest, str]:
     """Put a backup in place of the state; the manifest, and the folder of the old state or "".
 

@@ -1,35 +1,32 @@
-"""A file that only the holder of a key reads: AES-256-GCM in parts, by a key agreed on secp256k1.
+"""A file that only the holder of a key reads, as age writes it (age-encryption.org/v1).
 
-    "qa-fleet sealed 1\n" | a public key made for this file, 33 bytes | parts
-
-A part is a MiB (the last one less) and its tag of 16 bytes. Its nonce is its number and, in the last byte,
-1 for the last: parts cannot be dropped, swapped or cut off. The key of AES is HKDF-SHA-256 of what both keys
-agree on.
+The key is an age identity (X25519): `fleet backup key FILE` or `age-keygen` makes one, and
+`age --decrypt -i FILE` reads what was sealed, without the fleet.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import Any
 
-from coincurve import PrivateKey, PublicKey
-from Crypto.Cipher import AES
-from Crypto.Hash import SHA256
-from Crypto.Protocol.KDF import HKDF
+from pyrage import DecryptError, IdentityError, RecipientError, decrypt_io, encrypt_io, x25519
 
-from fleet.chain.keys import Secret, fresh
+from fleet.chain.keys import read_private, write_new
 from fleet.errors import ConfigError
 from fleet.files import sync_folder
 
-MAGIC = b"qa-fleet sealed 1\n"
-_PART, _TAG, _PUBLIC = 1 << 20, 16, 33
+MAGIC = b"age-encryption.org/v1\n"
 
 
-def public_of(key: Secret) -> str:
-    """The public half of a key, 66 hexadecimal digits: what `[keep] sealed_for` names."""
-    return PrivateKey(key.reveal()).public_key.format(compressed=True).hex()
+def create_key(path: Path) -> None:
+    """Write a new identity to a new file, mode 0600. ConfigError where keys are not safe."""
+    write_new(path, f"{x25519.Identity.generate()}\n".encode())
+
+
+def public_of(key: Path) -> str:
+    """The public half of the identity in a file: what `[keep] sealed_for` names. ConfigError."""
+    return str(_identity(key).to_public())
 
 
 def is_sealed(path: Path) -> bool:
@@ -43,23 +40,16 @@ def is_sealed(path: Path) -> bool:
 def seal(source: Path, target: Path, recipient: str) -> None:
     """Seal a file for a public key, atomically, mode 0600; FileExistsError when the name is taken,
     ConfigError for what is no public key."""
-    own = fresh()
-    head = MAGIC + bytes.fromhex(public_of(own))
     try:
-        agreed = _agreed(own, bytes.fromhex(recipient), head)
-    except ValueError:
-        raise ConfigError(
-            "keep.sealed_for is no public key", remedy="fleet backup key FILE says one"
-        ) from None
+        public = x25519.Recipient.from_str(recipient)
+    except RecipientError:
+        remedy = "fleet backup key FILE says one"
+        raise ConfigError("keep.sealed_for is no public key", remedy=remedy) from None
     draft = target.with_name(f".{target.name}.{os.urandom(6).hex()}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as out, source.open("rb") as file:
-            out.write(head)
-            for number, (part, is_last) in enumerate(_parts(file, _PART)):
-                cipher = AES.new(agreed, AES.MODE_GCM, nonce=_nonce(number, is_last))
-                made, tag = cipher.encrypt_and_digest(part)
-                out.write(made + tag)
+            encrypt_io(file, out, [public])
             out.flush()
             os.fsync(out.fileno())
         os.link(draft, target, follow_symlinks=False)
@@ -68,37 +58,23 @@ def seal(source: Path, target: Path, recipient: str) -> None:
     sync_folder(target.parent)
 
 
-def unseal(source: Path, target: Path, key: Secret) -> None:
+def unseal(source: Path, target: Path, key: Path) -> None:
     """Write what was sealed into a new file; ConfigError for another key, and for a file that was changed."""
+    identity = _identity(key)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with source.open("rb") as file, os.fdopen(os.open(target, flags, 0o600), "wb") as out:
-        head = file.read(len(MAGIC) + _PUBLIC)
         try:
-            agreed = _agreed(key, head[len(MAGIC) :], head)
-            for number, (part, is_last) in enumerate(_parts(file, _PART + _TAG)):
-                cipher = AES.new(agreed, AES.MODE_GCM, nonce=_nonce(number, is_last))
-                out.write(cipher.decrypt_and_verify(part[:-_TAG], part[-_TAG:]))
-        except ValueError:
-            raise ConfigError(
-                f"{source}: it is not for this key, or it was changed", remedy="the key of [keep] sealed_for"
-            ) from None
+            decrypt_io(file, out, [identity])
+        except (DecryptError, OSError) as error:  # a part that was changed is an OSError without a number
+            if getattr(error, "errno", None):
+                raise
+            remedy = "the key of [keep] sealed_for"
+            raise ConfigError(f"{source}: it is not for this key, or it was changed", remedy=remedy) from None
 
 
-def _agreed(mine: Secret, theirs: bytes, head: bytes) -> bytes:
-    shared = PrivateKey(mine.reveal()).ecdh(PublicKey(theirs).format())
-    made = HKDF(shared, 32, salt=head, hashmod=SHA256, context=MAGIC)
-    assert isinstance(made, bytes)
-    return made
-
-
-def _nonce(number: int, is_last: bool) -> bytes:
-    return number.to_bytes(11, "big") + bytes([is_last])
-
-
-def _parts(file: IO[bytes], size: int) -> Iterator[tuple[bytes, bool]]:
-    """Parts of a file, each with whether it is the last; of an empty one an empty part."""
-    part = file.read(size)
-    while following := file.read(size):
-        yield part, False
-        part = following
-    yield part, True
+def _identity(path: Path) -> Any:  # noqa: ANN401  pyrage has no types
+    words = read_private(path).decode("ascii", "replace").splitlines()
+    try:
+        return x25519.Identity.from_str(next((one for one in words if one and not one.startswith("#")), ""))
+    except IdentityError:
+        raise ConfigError(f"{path}: no key of age", remedy=f"fleet backup key {path}") from None

@@ -103,10 +103,10 @@ class KeepSection(Section):
     """Days after the run's end, and after the platform's `schedule.not_after`, for which its records stay
     whatever `megabytes` says: trajectory, egress, brief, plan. Evidence and pictures may go before."""
 
-    sealed_for: Annotated[str, StringConstraints(pattern=r"^(0[23][0-9a-f]{64})?$")] = ""
-    """Public key (`fleet backup key FILE` makes one, and says it): backups are encrypted for it, and only its
-    other half restores them. With it a copy of the state is sealed into `dumps` whenever what nobody may
-    decide on alone has set STOP (`[escalation] stops`)."""
+    sealed_for: Annotated[str, StringConstraints(pattern=r"^(age1[02-9ac-hj-np-z]{58})?$")] = ""
+    """Public key of age (`fleet backup key FILE` makes one, and says it): backups are encrypted for it, and
+    only its other half restores them. With it a copy of the state is sealed into `dumps` whenever what nobody
+    may decide on alone has set STOP (`[escalation] stops`)."""
     dumps: str = "dumps"
     """The folder of such copies; relative to the state directory."""
 

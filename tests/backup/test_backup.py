@@ -15,8 +15,7 @@ from typer.testing import CliRunner
 
 from fleet.app.backup import back_up, dump_on_stop, restore, unpacked
 from fleet.app.lock import only_one
-from fleet.app.sealed import MAGIC, is_sealed, public_of, seal, unseal
-from fleet.chain.keys import fresh, load_key
+from fleet.app.sealed import create_key, is_sealed, public_of, seal, unseal
 from fleet.cli.operate.backup import app as backup_app
 from fleet.cli.operate.restore import app as restore_app
 from fleet.clock import SystemClock
@@ -226,13 +225,14 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_sealed_backup_is_read_by_its_key_alone_and_every_change_is_seen(tmp_path: Path) -> None:
-    key, other = fresh(), fresh()
+    key, other = tmp_path / "key", tmp_path / "other"
+    create_key(key)
+    create_key(other)
     plain, sealed, back = (tmp_path / name for name in ("plain", "sealed", "back"))
-    for size in (0, 5, 1 << 20, (2 << 20) + 7):
+    for size in (0, 5, 1 << 16, (2 << 16) + 7):
         plain.write_bytes(os.urandom(size))
         seal(plain, sealed, public_of(key))
-        assert is_sealed(sealed)
-        assert not is_sealed(plain) or size == 0
+        assert (is_sealed(sealed), is_sealed(plain)) == (True, False)
         assert sealed.stat().st_mode & 0o777 == 0o600
         assert size < 16 or plain.read_bytes()[:16] not in sealed.read_bytes()
         unseal(sealed, back, key)
@@ -242,26 +242,34 @@ def test_a_sealed_backup_is_read_by_its_key_alone_and_every_change_is_seen(tmp_p
             unseal(sealed, back, other)
         back.unlink()
         whole = sealed.read_bytes()
-        part = (1 << 20) + 16
-        head = len(MAGIC) + 33
-        bad = [whole[:-1], whole + b"x", whole[:head], whole[: head + part], whole[:20] + b"?" + whole[21:]]
-        bad.append(
-            whole[:head]
-            + whole[head + part : head + 2 * part]
-            + whole[head : head + part]
-            + whole[head + 2 * part :]
-        )
-        bad.append(whole[:-3] + bytes([whole[-3] ^ 1]) + whole[-2:])
-        for changed in bad:
-            if changed != whole:
-                sealed.write_bytes(changed)
-                with pytest.raises(ConfigError, match="not for this key"):
-                    unseal(sealed, back, key)
-                back.unlink()
+        middle = len(whole) // 2
+        flipped = [whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] for at in (30, middle, -3)]
+        for changed in (whole[:-1], whole + b"x", whole[:middle], b"", *flipped):
+            sealed.write_bytes(changed)
+            with pytest.raises(ConfigError, match="not for this key"):
+                unseal(sealed, back, key)
+            back.unlink()
         sealed.unlink()
     with pytest.raises(ConfigError, match="no public key"):
-        seal(plain, sealed, "02" + "00" * 32)
+        seal(plain, sealed, public_of(key)[:-1] + "b")
     assert not sealed.exists()
+
+
+def test_what_is_no_key_of_age_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    create_key(key)
+    with pytest.raises(ConfigError, match="already exists"):
+        create_key(key)
+    words = key.read_text()
+    key.write_text(f"# created: 2026-11-28\n# public key: {public_of(key)}\n{words}")  # as age-keygen does
+    public_of(key)
+    key.write_text("0x" + "11" * 32)
+    with pytest.raises(ConfigError, match=f"{key}: no key of age"):
+        public_of(key)
+    key.write_text(words)
+    key.chmod(0o644)
+    with pytest.raises(ConfigError, match="key"):
+        public_of(key)
 
 
 @pytest.mark.anyio
@@ -276,7 +284,7 @@ async def test_a_fleet_with_a_key_backs_up_sealed_and_comes_back_by_the_key(
     key.parent.mkdir(mode=0o700)
     made = CliRunner().invoke(backup_app, ["key", str(key)])
     again = CliRunner().invoke(backup_app, ["key", str(key)])
-    assert made.stdout == again.stdout == f"{public_of(load_key(key))}\n"
+    assert made.stdout == again.stdout == f"{public_of(key)}\n"
     config = FleetConfig(keep=KeepSection(sealed_for=made.stdout.strip()))
     manifest = await back_up(state, file, config, state / "fleet.db", CLOCK)
     assert is_sealed(file)
@@ -284,14 +292,15 @@ async def test_a_fleet_with_a_key_backs_up_sealed_and_comes_back_by_the_key(
     assert not list(state.glob(".restore-*"))
     with pytest.raises(ConfigError, match="it is sealed"):
         await restore(file, state, state / "fleet.db", CLOCK, "ann", force=True)
-    found, aside = await restore(file, state, state / "fleet.db", CLOCK, "ann", force=True, key=load_key(key))
+    found, aside = await restore(file, state, state / "fleet.db", CLOCK, "ann", force=True, key=key)
     assert (found, bool(aside)) == (manifest, True)
     assert not list(state.glob(".restore-*"))
 
 
 @pytest.mark.anyio
 async def test_a_stop_that_nobody_may_decide_on_alone_leaves_one_sealed_copy(tmp_path: Path) -> None:
-    state, key = tmp_path / "state", fresh()
+    state, key = tmp_path / "state", tmp_path / "key"
+    create_key(key)
     await fill(state, ScriptedLog())
     sealing = FleetConfig(keep=KeepSection(sealed_for=public_of(key)))
     assert await dump_on_stop(state, sealing, CLOCK, "") == ""

@@ -9,7 +9,6 @@ from typing import Any, get_args
 import pytest
 from pydantic import ValidationError
 
-from fleet.app.sealed import public_of
 from fleet.chain.keys import address_of, fresh
 from fleet.config import FleetConfig
 from fleet.config.provider import Factor, ModelFactor, ProviderSection
@@ -17,7 +16,7 @@ from fleet.errors import ConfigError
 from fleet.runs.providers import outside, unvetted, uses
 from fleet.runs.signed_scope import current, require_signed, sign
 from tests.notices.stand import private
-from tests.runs.test_signed_scope import COMPLETE, platform
+from tests.runs.test_signed_scope import COMPLETE, RECIPIENT, platform
 
 MODEL = "openai:gpt-5-2026-01-15"
 TODAY = date(2026, 11, 28)
@@ -131,9 +130,7 @@ def test_with_signers_nothing_runs_while_somebody_unvetted_gets_something(tmp_pa
         ConfigError, match=r"notify\.webhook sends to hooks\.example: no \[providers\] names it"
     ):
         require_signed(FleetConfig.model_validate(keys), platform(path), path, state=tmp_path)
-    whole = FleetConfig.model_validate(
-        {"authority": keys["authority"], "keep": {"sealed_for": public_of(fresh())}}
-    )
+    whole = FleetConfig.model_validate({"authority": keys["authority"], "keep": {"sealed_for": RECIPIENT}})
     roles = "second json://localhost/a\nclient json://localhost/b\ncounsel json://localhost/c\n"
     private(tmp_path / "keys" / "notify", roles.encode())
     require_signed(whole, platform(path), path, state=tmp_path)

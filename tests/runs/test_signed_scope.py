@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 from fleet.app.bootstrap import fenced
 from fleet.app.persona_sets import roster
-from fleet.app.sealed import public_of
 from fleet.chain.keys import Secret, address_of, create_key, fresh, personal_sign, personal_signer
 from fleet.cli.check import scope as command
 from fleet.config import FleetConfig, ModelSection, Platform, load_fleet, parse
@@ -33,6 +32,8 @@ from fleet.runs.signed_scope import (
 )
 from tests.notices.stand import private
 
+RECIPIENT = "age1ful947633am8v54v875mp59m57xyfk6j77z4xpluq5wa8zdpyv8qnt72ca"
+"""A public key of age; nobody has the other half."""
 PERSONA = """+++
 name = "qa-own"
 surface = "ux"
@@ -204,7 +205,7 @@ def test_a_person_signs_and_sees_what_is_missing(
     (home / "platforms").mkdir(parents=True)
     profile = home / "platforms" / "shop.toml"
     profile.write_text(COMPLETE.replace('reference = "contract 7"\n', ""))
-    keep = f'[keep]\nsealed_for = "{public_of(fresh())}"\n'
+    keep = f'[keep]\nsealed_for = "{RECIPIENT}"\n'
     (home / "fleet.toml").write_text(f'platform = "shop"\n[authority]\nsigners = ["{address}"]\n{keep}')
     roles = "".join(f"{role} json://localhost/{role}\n" for role in ROLES)
     private(tmp_path / "keys" / "notify", roles.encode())

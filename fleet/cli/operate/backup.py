@@ -8,8 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from fleet.app.backup import back_up, dump_line
-from fleet.app.sealed import public_of
-from fleet.chain.keys import create_key, load_key
+from fleet.app.sealed import create_key, public_of
 from fleet.cli.console import Json, make_app, note, put, run, state
 from fleet.clock import SystemClock
 from fleet.config import load_fleet
@@ -34,10 +33,10 @@ def make_key(
     file: Annotated[Path, typer.Argument(help="Where to write it, mode 0600; keep it elsewhere than here.")],
     as_json: Json = False,
 ) -> None:
-    """Make the key of sealed backups, or read it; its public half is `[keep] sealed_for` in fleet.toml."""
+    """Make or read the age key of sealed backups; its public half is `[keep] sealed_for` in fleet.toml."""
     if not file.exists():
         create_key(file.absolute())
-    public = public_of(load_key(file.absolute()))
+    public = public_of(file.absolute())
     put({"file": str(file), "sealed_for": public}, as_json=as_json, text=lambda: print(public))
 
 

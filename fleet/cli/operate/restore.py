@@ -10,7 +10,6 @@ import typer
 
 from fleet.app.backup import JOURNAL, check_journal, check_place, difference, unpacked
 from fleet.app.backup import restore as put_in_place
-from fleet.chain.keys import load_key
 from fleet.cli.console import Json, make_app, put, run, state, who
 from fleet.clock import SystemClock
 from fleet.config import load_fleet
@@ -37,7 +36,7 @@ def restore(
 ) -> None:
     """Restore the state directory from a backup; no daemon may be running."""
     place = store_place(load_fleet().store, state())
-    folder, secret = state(), load_key(key) if key else None
+    folder, secret = state(), key.absolute() if key else None
 
     async def compare() -> dict[str, Any]:
         with unpacked(file, folder, secret) as (unpacked_to, manifest):
