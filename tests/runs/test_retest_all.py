@@ -157,7 +157,6 @@ async def test_figures_of_speed_cannot_be_clean_without_a_past(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("change", "options", "why"),
     [
-        ({"repro": 'qa_browse(url="{site}/a")'}, {}, "it needs qa_browse, which qa-paper is not granted"),
         (
             {"repro": 'qa_call(message="hello", target="claude")'},
             {"rung": Rung.OBSERVE, "persona": {"tools": ("qa_call",)}},
@@ -218,6 +217,15 @@ async def test_the_longest_unlooked_at_come_first_and_the_budget_is_kept(tmp_pat
         assert await table.drive() == "3 items run again, 3 clean, 1 left for another run"
         asked = [str(args["url"]).rpartition("/")[2] for _, args in table.jail.calls]
         assert list(dict.fromkeys(filter(None, asked))) == ["p3", "p2", "p1"]
+
+
+async def test_an_item_that_needs_another_tool_is_left_to_another_persona(tmp_path: Path) -> None:
+    row = found(look("a"), status=500)
+    async with again(tmp_path / "b", Site(a={"status": 500}), persona={"tools": ["qa_chain"]}) as table:
+        await listing(table, listed(row))
+        assert await table.drive() == "0 items run again, 1 left for another run"
+        assert await figure(table, row.fingerprint) == Recurrence()
+        assert table.jail.calls == []
 
 
 async def test_what_was_fixed_and_shows_again_is_proven_for_its_own_persona(

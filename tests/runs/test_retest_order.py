@@ -1,11 +1,13 @@
-"""Which items are due: not what is known to be clean, unless it was seen or reopened since."""
+"""Which items are due, and which come first: what asks for code that changed since."""
 
 from __future__ import annotations
 
 import pytest
 
+from fleet.chain.node.abi import FUNCTIONS
 from fleet.findings.recurrence import Recurrence
-from fleet.runs.proof.retest_order import is_due
+from fleet.runs.proof.item_questions import KnownItem
+from fleet.runs.proof.retest_order import changed_first, is_due
 from fleet.store.rows import ItemRow
 
 FP = "ab" * 6
@@ -36,3 +38,31 @@ def test_what_is_clean_is_due_again(state: str, since: str, last: str, due: bool
     )
     figures = Recurrence(runs=1, last=last, clean_at=CLEAN, looked=CLEAN)
     assert is_due(item, {FP: figures}) is due
+
+
+def test_what_asks_for_a_function_that_changed_since_comes_first() -> None:
+    def known(name: str, repro: str) -> KnownItem:
+        item = ItemRow(
+            fingerprint=name,
+            state="confirmed",
+            severity="low",
+            surface="on-chain",
+            title="it is wrong",
+            persona="qa-security",
+            repro=repro,
+        )
+        return KnownItem(item)
+
+    credit = "0x" + FUNCTIONS["creditOf"].selector.hex()
+    order = [
+        known("other", 'qa_chain(function="creditOfAll")'),
+        known("named", 'qa_chain(watch=["creditOf(1)"])'),
+        known("again", 'qa_chain(function="creditOf")'),
+        known("raw", 'qa_chain(simulate="0x11223344")'),
+    ]
+    figures = {name: Recurrence(looked=SEEN) for name in ("other", "named", "raw")} | {
+        "again": Recurrence(looked=AFTER)
+    }
+    changed = {credit: CLEAN, "0x11223344": CLEAN}
+    found = [one.item.fingerprint for one in changed_first(order, figures, changed)]
+    assert found == ["named", "raw", "other", "again"]

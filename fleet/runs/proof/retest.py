@@ -22,9 +22,10 @@ from fleet.runs.proof.item_figures import PROVEN, count, figures_of, keep_audit
 from fleet.runs.proof.item_questions import ItemQuestion, bundled_repros, known_items, questions
 from fleet.runs.proof.probe_runner import ProbeRunner
 from fleet.runs.proof.rerun import SPARE, Rerun, RetestVerdict, cost, rerun
-from fleet.runs.proof.retest_order import DISMISSED, FIXED, VERIFIED, own_order, whole_order
+from fleet.runs.proof.retest_order import DISMISSED, FIXED, VERIFIED, changed_first, own_order, whole_order
 from fleet.store.rows import ItemRow
 from fleet.text import counted
+from fleet.triggers.chain.telling import TOLD, tellings
 
 
 @dataclass(slots=True)
@@ -75,11 +76,16 @@ async def retest(runner: ProbeRunner, tally: RetestTally | None = None) -> Mappi
 
 
 async def retest_all(runner: ProbeRunner, tally: RetestTally) -> None:
-    """Run the items of all personas again, first the audit's sample, then the longest unlooked-at."""
-    world = runner.world
-    sampled, order = whole_order(
-        await known_items(world), await figures_of(world), runner.run, world.clock.now()
-    )
+    """Run the items of all personas again that need no other tools than are granted.
+
+    First the audit's sample, then what asks for a function that changed, then the longest unlooked-at.
+    """
+    world, figures = runner.world, await figures_of(runner.world)
+    granted = set(runner.persona.persona.tools)
+    sampled, order = whole_order(await known_items(world), figures, runner.run, world.clock.now())
+    told = tellings(await world.journal.facts(f"{TOLD}{world.platform.name}:"))
+    changed = {one.part[-10:]: at for at, each in told for one in each.changes if one.name == "selector"}
+    order = [*order[: len(sampled)], *changed_first(order[len(sampled) :], figures, changed)]
     bundled: Mapping[str, str] = {}
     if any(not one.rows and not one.item.repro for one in order):
         bundled = await to_thread.run_sync(bundled_repros, world.state / "runs")
@@ -88,7 +94,12 @@ async def retest_all(runner: ProbeRunner, tally: RetestTally) -> None:
         if name in tally.verdicts:
             continue
         asked = questions(one, world, bundled)
-        if not isinstance(asked, str) and not await _affords(runner, asked):
+        tools = (
+            {step.tool for each in asked for step in each.probe.steps}
+            if not isinstance(asked, str)
+            else set()
+        )
+        if not isinstance(asked, str) and not (tools <= granted and await _affords(runner, asked)):
             tally.left += 1
             continue
         await _settle(runner, one.item, asked, tally, audits=name in sampled)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
+from fleet.chain.node.abi import TABLE
 from fleet.clock import iso
 from fleet.findings import audit
 from fleet.findings.recurrence import Recurrence
@@ -20,6 +21,8 @@ RARELY = 2
 FIXED, VERIFIED, DISMISSED, SNOOZED = "fixed", "verified-fixed", "dismissed", "snoozed"
 """States of items that are not open (fleet/triage/items/life.py). A person's `fixed` is to be verified."""
 UNPROVEN = ("new", "needs-repro")
+NAMES = {"0x" + one.selector.hex(): one.name for one in TABLE}
+"""Functions by which a repro may name a selector."""
 
 
 def own_order(
@@ -64,6 +67,25 @@ def whole_order(
     rare = [one for one in asked.values() if one.item.state == VERIFIED and looked(one, figures) < again]
     order = [*sampled, *map(_name, _by_look(due, figures)), *map(_name, _by_look(rare, figures)[:RARELY])]
     return sampled, [asked[name] for name in dict.fromkeys(order)]
+
+
+def changed_first(
+    order: Sequence[KnownItem], figures: Mapping[str, Recurrence], changed: Mapping[str, str]
+) -> list[KnownItem]:
+    """The same, but first the items whose repro names a function that changed after they were last run again;
+    `changed` is when (ISO), by selector."""
+
+    def is_old(one: KnownItem) -> bool:
+        text, last = " ".join((one.item.repro, *(row.repro for row in one.rows))), looked(one, figures)
+        later = (selector for selector, at in changed.items() if at > last)
+        return any(
+            word in text
+            for selector in later
+            for name in (NAMES.get(selector, selector),)
+            for word in (selector, f'"{name}"', f'"{name}(')
+        )
+
+    return sorted(order, key=lambda one: not is_old(one))
 
 
 def is_due(item: ItemRow, figures: Mapping[str, Recurrence]) -> bool:
