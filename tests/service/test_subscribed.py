@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import json
+
 import anyio
 import pytest
 
+from fleet.chain.node.abi import FUNCTIONS
+from fleet.chain.node.digest import ZERO_ADDRESS
 from fleet.chain.node.rpc import Rpc
 from fleet.config import Platform, parse
 from fleet.devnet import node
 from fleet.devnet.anvil import Anvil
+from fleet.files import ROOT
 from fleet.store.journal import Journal
+from fleet.triggers.chain.telling import KEY as POSTURE
 from fleet.triggers.chain.watch import KEY
 from tests.service.conftest import FETCH, Up, persona
 
 pytestmark = [pytest.mark.anyio, pytest.mark.jail, pytest.mark.devnet]
 
 
-async def _register(up: Up, name: str) -> None:
-    """Once the watch has seen what is there already, which is not news."""
+async def _watching(up: Up, key: str) -> None:
+    """Wait until a watch has seen what is there already, which is not news."""
     async with await Journal.open(up.state / "fleet.db") as journal:
         with anyio.fail_after(60):
-            while await journal.get(KEY) is None:  # noqa: ASYNC110 - it is another process that writes it
+            while await journal.get(key) is None:  # noqa: ASYNC110 - it is another process that writes it
                 await anyio.sleep(0.05)
+
+
+async def _register(up: Up, name: str) -> None:
+    await _watching(up, KEY)
     profile = parse(Platform, up.devnet.profile.read_text(), file="devnet.toml")
     async with Rpc(profile.chain.rpc) as rpc:
         deployer = (await rpc.call("eth_accounts"))[0]
@@ -59,3 +69,28 @@ async def test_a_websocket_that_does_not_answer_is_told_once_and_polling_fires(u
     assert await up.end(process) == 0
     assert [event.reason for event in up.told("subscription.lost")] == ["connection refused"]
     assert up.told("subscription.opened") == []
+
+
+async def test_a_cut_of_the_diamond_is_watched_told_and_shown(up: Up) -> None:
+    watch = (ROOT / "personas/qa-watch.md").read_text("utf-8")
+    up.drop("qa-watch", watch)
+    process = up.start()
+    profile = parse(Platform, up.devnet.profile.read_text(), file="devnet.toml")
+    diamond, selector = profile.chain.diamond, FUNCTIONS["creditOf"].selector
+
+    await up.until(lambda: up.told("daemon.started"))
+    await _watching(up, f"{POSTURE}devnet")
+    async with Rpc(profile.chain.rpc) as rpc:
+        deployer = (await rpc.call("eth_accounts"))[0]
+        cut = [(ZERO_ADDRESS, 2, [selector])]
+        await node.invoke(rpc, deployer, diamond, "diamondCut", cut, ZERO_ADDRESS, b"")
+    (fired,) = await up.until(lambda: up.told("trigger.fired"))
+    assert fired.key.startswith("qa-watch@posture-changed:")
+    seen = json.loads(up.fleet("check", "posture", "--json").stdout)
+    assert seen["parts"][f"{diamond.lower()} owner"] == deployer.lower()
+    (change,) = seen["changes"]
+    assert (change["part"], change["by"]) == (
+        f"{diamond.lower()} selector 0x{selector.hex()}",
+        "its event DiamondCut",
+    )
+    assert await up.end(process) == 0
