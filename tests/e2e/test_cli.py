@@ -71,7 +71,7 @@ def test_the_plan_of_a_run_follows_the_dial(fleet: Fleet) -> None:
 def test_personas_are_listed_and_good(fleet: Fleet) -> None:
     names = {row["name"] for row in fleet("personas", "list", "--json").data}
     looking = {"qa-fuzz", "qa-mcp", "qa-perf", "qa-security", "qa-smoke", "qa-ux"}
-    assert names == looking | {"qa-fix", "qa-retest", "qa-triage"}
+    assert names == looking | {"qa-fix", "qa-retest", "qa-triage", "qa-watch"}
     assert fleet("personas", "check", "--json").data["ok"] is True
 
 
