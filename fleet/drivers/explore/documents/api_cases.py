@@ -40,7 +40,9 @@ _VALUE = re.compile(r"[ -~]{0,1000}", re.ASCII)
 _PLAIN = re.compile(r"\d{1,18}|.{0,400}%.{0,400}|.{65,}")
 """A value of a path that is folded when a finding is named: one defect, one name (oracles/echoes.py)."""
 _QUOTED = re.compile(r"(?:[A-Za-z0-9._~,;-]|%[0-9A-Fa-f]{2})*", re.ASCII)
-_PRIVATE = frozenset({"authorization", "cookie", "x-api-key", "accept-encoding", "range", "content-type"})
+_PRIVATE = frozenset(
+    {"authorization", "cookie", "x-api-key", "accept-encoding", "range", "content-type", "host"}
+)
 _LOG = logging.getLogger("fleet.explore")
 _ONE = threading.Lock()
 """The library's folder is one for all threads."""
