@@ -21,6 +21,7 @@ from fleet.service.notify.receivers import receivers_of
 from fleet.service.notify.state import NoticeMessage
 from fleet.service.notify.watch import NoticeWatch
 from fleet.store.journal import Journal
+from fleet.store.rows import HOLD, FindingRow, NewRun
 from fleet.triggers.hooks.webhook import Delivery, verify
 from tests.notices.stand import MASKED, SECRET, Bench, Inbox, bench, private, receiving_inbox
 
@@ -249,6 +250,45 @@ async def test_a_lock_out_of_a_last_run_is_said_once_and_again_when_there_is_ano
         "acme, qa-security: locked out: 9.1 s",
         "acme, qa-security: locked out: 2.0 s",
     ]
+
+
+@pytest.mark.anyio
+async def test_what_waits_for_a_person_before_it_is_posted_is_said_once_and_in_quiet_hours(
+    tmp_path: Path, inbox: Inbox
+) -> None:
+    async with await Journal.open(tmp_path / "fleet.db") as journal:
+        here = bench(journal, tmp_path, inbox, quiet="00:00-23:59")
+        for platform in ("acme", "other"):
+            run = NewRun(
+                run_id=platform, persona="p", key=platform, platform=platform, trigger="t", rung="", budget={}
+            )
+            await journal.trigger(run)
+        rows = (("acme", "a", True), ("acme", "b", False), ("other", "c", True))
+        for run_id, name, is_held in rows:
+            row = FindingRow(
+                run_id=run_id,
+                fingerprint=name * 12,
+                state="confirmed",
+                severity="critical",
+                title=f"Secret is public: {name} {MASKED}",
+                data={HOLD: True} if is_held else {},
+            )
+            await journal.add_finding(row)
+        for _ in range(3):
+            await here.later(here.watch())
+        told = [json.loads(body) for _, _, body in inbox.came]
+        for state in ("posting", "posted"):
+            await journal.set_finding("acme", "a" * 12, state=state)
+        await here.later(here.watch())
+    [one] = told
+    assert one["events"] == ["finding"]
+    said = one["text"].partition(" ")[2]
+    assert said.startswith(
+        "acme, critical, waits for a person before it is posted: Secret is public: a [redacted"
+    )
+    assert said.endswith("(fleet items release aaaaaaaaaaaa)")
+    assert MASKED not in said
+    assert len(inbox.came) == 1
 
 
 @pytest.mark.anyio

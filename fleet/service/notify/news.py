@@ -16,7 +16,7 @@ from fleet.gate.budget import Unit
 from fleet.runs.call.questions import PersonQuestion
 from fleet.service.notify.state import HostState, Notice, NoticeState
 from fleet.severity import Severity
-from fleet.store.rows import ItemRow, ProposalRow
+from fleet.store.rows import FindingRow, ItemRow, ProposalRow
 from fleet.store.tables.units import amount
 from fleet.text import line
 from fleet.triggers.chain.telling import Telling
@@ -167,6 +167,23 @@ def of_sightings(state: NoticeState, found: Mapping[str, str], platform: str, no
         if key not in state.sighted
     ]
     return state.noting(told, sighted=tuple(sorted(found)))
+
+
+def of_held(state: NoticeState, held: Iterable[FindingRow], platform: str, now: str) -> NoticeState:
+    """Proven findings that wait for a person before they are posted, each once, also in quiet hours."""
+    rows = {one.fingerprint: one for one in held}
+    told = [
+        Notice(
+            event="finding",
+            text=inert(f"{platform}, {one.severity}, waits for a person before it is posted: {one.title}")
+            + f" (fleet items release {name})",
+            at=now,
+            critical=True,
+        )
+        for name, one in sorted(rows.items())
+        if name not in state.held
+    ]
+    return state.noting(told, held=tuple(sorted(rows)))
 
 
 def of_questions(state: NoticeState, waiting: Iterable[PersonQuestion], second: str, now: str) -> NoticeState:

@@ -104,10 +104,11 @@ class NoticeState(_NoticePart):
     `items` is what was last reported of each item, `proposals` of each proposal, None before the first look:
     what was there before is not news. `outage` is the open outage (fingerprint) and `ended` those known to be
     over; `lock_outs` are their reasons by persona, `unaccounted` the parts without accounts, `sighted` the
-    places of what was seen, `spent` the day and the budgets reported as spent, `ending` the last warning of
-    the tests' end, `asked` the questions to a person that were told, and to whom, `posture` the last number
-    of what the watch of contracts saw. `sent` is when each group had its last message. `sender` holds the
-    turn to send until `until`, where several daemons share the journal.
+    places of what was seen, `held` the findings that wait for a person, `spent` the day and the budgets
+    reported as spent, `ending` the last warning of the tests' end, `asked` the questions to a person that
+    were told, and to whom, `posture` the last number of what the watch of contracts saw. `sent` is when each
+    group had its last message. `sender` holds the turn to send until `until`, where several daemons share the
+    journal.
     """
 
     items: dict[str, str] | None = None
@@ -117,6 +118,7 @@ class NoticeState(_NoticePart):
     lock_outs: dict[str, str] = {}
     unaccounted: tuple[str, ...] = ()
     sighted: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
     spent: tuple[str, ...] = ()
     ending: str = ""
     asked: tuple[str, ...] = ()

@@ -30,6 +30,7 @@ from fleet.service.notify.news import (
     of_accounts,
     of_budgets,
     of_ending,
+    of_held,
     of_host,
     of_items,
     of_lock_outs,
@@ -52,6 +53,7 @@ from fleet.service.notify.state import (
     wanted,
 )
 from fleet.store.journal import Journal
+from fleet.store.rows import HOLD, FindingRow
 from fleet.triage.run import DIGEST
 from fleet.triggers.chain.telling import TOLD, tellings
 
@@ -145,7 +147,7 @@ class NoticeWatch:
         outages = await book_of(self._journal, self._platform)
         proposals = await self._journal.proposals(self._platform)
         lock_outs, unaccounted = await self._lock_outs(), await self._unaccounted()
-        sighted = await self._sighted()
+        sighted, held = await self._sighted(), await self._held()
         asked = [one for one in await questions(self._journal) if one.platform == self._platform]
         posture = tellings(await self._journal.facts(f"{TOLD}{self._platform}:"))
         left = await left_today(self._journal, news.limits)
@@ -161,6 +163,7 @@ class NoticeWatch:
             state = of_lock_outs(state, lock_outs, self._platform, at)
             state = of_accounts(state, unaccounted, self._platform, at)
             state = of_sightings(state, sighted, self._platform, at)
+            state = of_held(state, held, self._platform, at)
             waiting = [one for one in asked if is_open(one, now)]
             state = of_questions(state, waiting, news.second, at)
             state = of_posture(state, posture, self._platform, at)
@@ -191,6 +194,16 @@ class NoticeWatch:
             one, place = json.loads(text), key.removeprefix(prefix)
             found[place] = f"{place.partition(':')[2]}: {one['what']} (run {one['run']})"
         return found
+
+    async def _held(self) -> list[FindingRow]:
+        """What waits for a person before it is posted, masked."""
+        rows = [row for row in await self._journal.findings(None, ["confirmed"]) if row.data.get(HOLD)]
+        runs = {row.run_id: (await self._journal.run(row.run_id)).platform for row in rows}
+        return [
+            replace(row, title=self._redactor.text(row.title))
+            for row in rows
+            if runs[row.run_id] == self._platform
+        ]
 
     async def _unaccounted(self) -> dict[str, str]:
         """By part of the platform, why the last runs could make no account."""
