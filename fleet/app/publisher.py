@@ -23,6 +23,7 @@ from fleet.errors import TryAgain
 from fleet.findings.reader import read
 from fleet.findings.records import read_record, write_record
 from fleet.findings.redact import Redactor
+from fleet.findings.withheld import withheld
 from fleet.runs.settlement.settle import RESENT
 from fleet.store.journal import Journal
 from fleet.store.rows import DecisionRow
@@ -104,4 +105,4 @@ async def open_publisher(state: Path, *, platform: str, log: str = "") -> AsyncI
             ours = {signer.author.lower(), *(str(one).lower() for one in config.trusted)}
             secrets = [key.reveal()] if key else []
             to = log_of(profile, state, rpc, signer)
-            yield Publisher(journal, to, signer, frozenset(ours), Redactor(secrets))
+            yield Publisher(journal, to, signer, frozenset(ours), Redactor(secrets, hides=withheld(profile)))

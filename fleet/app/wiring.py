@@ -35,6 +35,7 @@ from fleet.events.sinks import sinking
 from fleet.events.stream import Reader
 from fleet.events.tracing import tracing
 from fleet.findings.redact import Redactor
+from fleet.findings.withheld import withheld
 from fleet.gate.dial import DIAL, rung_word
 from fleet.gate.gate import rung_now
 from fleet.jail.process import own_start
@@ -136,7 +137,9 @@ async def wired(  # noqa: PLR0913  the composition root
         )
         tier, never = await fence.proven(), NeverList(live.never)
         accounts = account_secrets(profile, home)
-        redactor = _redactor(keys, model_key(config, home), *(one["secret"] for one in accounts.values()))
+        redactor = _redactor(
+            keys, profile, model_key(config, home), *(one["secret"] for one in accounts.values())
+        )
         sinks = {} if alone else config.sinks
         readers = await stack.enter_async_context(_readers(config, sinks, redactor, state, clock))
         tx, rung = JournalledTx(journal), partial(rung_now, state)
@@ -171,10 +174,10 @@ async def wired(  # noqa: PLR0913  the composition root
         )
 
 
-def _redactor(keys: Keys, *secrets: str | None) -> Redactor:
-    """Masks every secret of this process."""
+def _redactor(keys: Keys, profile: Platform, *secrets: str | None) -> Redactor:
+    """Masks every secret of this process, and on a log what the profile withholds."""
     held = [key.reveal() for key in (keys.identity, keys.sponsor) if key]
-    return Redactor(filter(None, (*held, *secrets)))
+    return Redactor(filter(None, (*held, *secrets)), hides=withheld(profile))
 
 
 def _chain_side(fence: Bootstrap, rpc: Rpc, signer: Signer, *, posts: bool) -> ChainSide:

@@ -56,6 +56,9 @@ class PostSection(Section):
 
     hold: tuple[Severity, ...] = ()
     """Severities that wait for `fleet items release`, proven and sealed meanwhile. Outages do not wait."""
+    mask: tuple[UrlEntry | Annotated[str, StringConstraints(pattern=r"^0x[0-9a-fA-F]{8}$")], ...] = ()
+    """Hosts and paths, as in `web.never`, and selectors of 4 bytes that a log never names in clear: its text
+    has `[withheld]` there, and a repro that names one is in the evidence alone."""
 
 
 class ChainSection(Section):
@@ -489,6 +492,15 @@ class Platform(Section):
             raise ValueError(f'log = "{self.log}" needs the table [chain] with rpc and id')
         if self.log.startswith("erc8004:") and self.erc8004 is None:
             raise ValueError(f'log = "{self.log}" needs the table [erc8004] with identity, agent and clients')
+        return self
+
+    @model_validator(mode="after")
+    def _mask_names_places(self) -> Self:
+        places = (one for one in self.post.mask if not one.startswith("0x"))
+        try:
+            UrlList.of(places, site=self.web.site, proxy=self.web.proxy)
+        except ValueError as error:
+            raise ValueError(f"post.mask: {str(error).removeprefix('never: ')}") from None
         return self
 
     @property

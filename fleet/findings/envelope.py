@@ -11,6 +11,7 @@ evidence bundle has them in full), or `none`. Earlier lines may therefore contai
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -63,6 +64,8 @@ class Envelope(BaseModel):
     title: Annotated[str, Field(min_length=1)]
     body: str = ""
     repro: tuple[ReproCall, ...] = ()
+    withheld: bool = False
+    """Whether the repro names what the operator withholds: the evidence alone has it."""
 
     @field_validator("title")
     @classmethod
@@ -101,6 +104,9 @@ def compose(  # noqa: PLR0913  one for each field of the format
     former: Sequence[str] = (),
 ) -> Envelope:
     """An envelope, with text and repro masked before cutting; everything signed comes from here."""
+    calls = tuple(ReproCall(call.tool, redactor.value(dict(call.args))) for call in repro)
+    said = json.dumps([dict(call.args) for call in calls], ensure_ascii=False)
+    withheld = redactor.public(said) != said
     return Envelope(
         source=source,
         sev=sev,
@@ -111,9 +117,10 @@ def compose(  # noqa: PLR0913  one for each field of the format
         former=tuple(former)[:FORMER],
         rate=rate,
         ev=ev,
-        title=redactor.text(clean(title)),
-        body=redactor.text(clean(body, 4 * BODY_CHARS, newlines=True)),
-        repro=tuple(ReproCall(call.tool, redactor.value(dict(call.args))) for call in repro),
+        title=redactor.public(clean(title)),
+        body=redactor.public(clean(body, 4 * BODY_CHARS, newlines=True)),
+        repro=() if withheld else calls,
+        withheld=withheld,
     )
 
 
@@ -134,7 +141,7 @@ def write(envelope: Envelope) -> str:
 
 def _repro(envelope: Envelope, room: int) -> str:
     if not envelope.repro:
-        return "none"
+        return "ev" if envelope.withheld and envelope.ev else "none"
     try:
         calls = write_repro(envelope.repro, MAX_CHARS)
     except ReproError:  # too long for any reader; do not lose the finding over it

@@ -187,7 +187,7 @@ def write_record(record: ItemRecord, *, surface: str, title: str, redactor: Reda
     Reason and title are masked; `redactor` knows the secrets of this process.
     """
     redactor = redactor or Redactor()
-    masked = replace(record, reason=redactor.text(record.reason))
+    masked = replace(record, reason=redactor.public(record.reason))
     named = {"at": masked.at} | {key: getattr(masked, key) for key in _allowed(record.kind)}
     body = {
         key: value for key, value in named.items() if value not in ("", 0) or key in _required(record.kind)
@@ -199,7 +199,7 @@ def write_record(record: ItemRecord, *, surface: str, title: str, redactor: Reda
         sev=Severity.INFO,
         surface=surface,
         fp=record.item,
-        title=f"{record.kind}: {line(redactor.text(title), _TITLE_CHARS) or 'untitled'}",
+        title=f"{record.kind}: {line(redactor.public(title), _TITLE_CHARS) or 'untitled'}",
         body=rfc8785.dumps(body).decode(),
     )
     return write(envelope)

@@ -11,7 +11,7 @@ chain returned is public, whatever it is: it stays, unless it is one that the fl
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -89,7 +89,7 @@ def _words_in(value: object, depth: int) -> Iterator[str]:
 class Redactor:
     """Masks text and structures; its repr reveals nothing, and what it knows never changes."""
 
-    __slots__ = ("_clean", "_known", "_on_chain", "_public", "reach")
+    __slots__ = ("_clean", "_hides", "_known", "_on_chain", "_public", "reach")
 
     def __init__(
         self,
@@ -97,13 +97,14 @@ class Redactor:
         *,
         public: frozenset[str] | None = None,
         piece: int = PIECE,
+        hides: Callable[[str], str] = str,
     ) -> None:
         """`secrets` are exact values (key bytes, hex, tokens); ValueError for one too short to mask.
 
-        `piece`: the least piece of a secret that is masked.
+        `piece`: the least piece of a secret that is masked; `hides` what no public log names.
         """
         self._known = KnownSecrets(secrets, piece=piece)
-        self._public = public
+        self._public, self._hides = public, hides
         self._on_chain: frozenset[str] = frozenset()
         self._clean: set[str] = set()
         self.reach = max(self._known.longest, 1) - 1
@@ -124,6 +125,7 @@ class Redactor:
         other = object.__new__(Redactor)
         other._clean = set()
         other._known, other._public, other.reach = self._known, self._public, self.reach
+        other._hides = self._hides
         other._on_chain = self._on_chain | words
         return other
 
@@ -141,6 +143,10 @@ class Redactor:
                 self._clean.clear()
             self._clean.add(text)
         return masked
+
+    def public(self, text: str) -> str:
+        """The text as a public log may have it: masked, and without what the operator withholds."""
+        return self._hides(self.text(text))
 
     def _masked(self, text: str) -> str:
         text = self._known.masked(text, mask("secret"))

@@ -22,6 +22,8 @@ from fleet.findings.audit import key_of as audit_key
 from fleet.findings.instances import recorded
 from fleet.findings.records import SOURCE, write_record
 from fleet.findings.recurrence import key_of, read_recurrence
+from fleet.findings.redact import Redactor
+from fleet.findings.withheld import withheld
 from fleet.personas.load import LoadedPersona
 from fleet.runs.outage.book import book_of
 from fleet.runs.settlement.finality import PostingSide, look_at_posts
@@ -151,11 +153,12 @@ async def _publish(world: TriageWorld, memory: TriageMemory) -> list[PostedEntry
     words = {one.fingerprint: (one.surface, one.title) for one in await world.journal.findings()}
     for item in await world.journal.items(world.platform.name):
         words |= dict.fromkeys((*item.names, item.fingerprint), (item.surface, item.title))
+    redactor = Redactor(hides=withheld(world.platform))
     for one in queued:
         index = there.get(one.name)
         if index is None:
             surface, title = words.get(one.item, ("unknown", "unknown"))
-            text = write_record(record_of(one), surface=surface, title=title)
+            text = write_record(record_of(one), surface=surface, title=title, redactor=redactor)
             posted.append(await world.chain.log.post(text, charge="none"))
             index = posted[-1].index
         else:

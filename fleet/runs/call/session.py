@@ -423,7 +423,7 @@ class RunSession:
         """
         world, result = self._world, Result(ok=False, error_class="bad_request", error="/args/text: empty")
         started = world.clock.monotonic()
-        shown = cut_bytes(world.redactor.text(clean(text, newlines=True)).strip(), envelope.MAX_BYTES)
+        shown = cut_bytes(world.redactor.public(clean(text, newlines=True)).strip(), envelope.MAX_BYTES)
         if envelope.read(shown).grammar != "free":
             result = replace(result, error="/args/text: findings are posted automatically after their proof")
         elif shown:
