@@ -15,6 +15,7 @@ import pytest
 from fleet.app.persona_sets import roster
 from fleet.chain.log.file_log import FileLog
 from fleet.clock import iso
+from fleet.config import Platform
 from fleet.findings.audit import AuditDay, AuditResult
 from fleet.findings.audit import key_of as audit_key
 from fleet.findings.recurrence import Recurrence, key_of
@@ -45,7 +46,7 @@ class Here:
         signer = SimpleNamespace(admit_entry=self._admit)
         self.file = FileLog(self.state / "log.jsonl", cast(Any, signer), clock=self.clock)
         self.chain: Any = SimpleNamespace(log=self.file, identity=FLEET, signer=None)
-        self.platform: Any = SimpleNamespace(name=PLATFORM, log_name="file:own", logs_on_diamond=False)
+        self.platform = Platform(name=PLATFORM, log="file:own")
         often = SimpleNamespace(period=lambda: timedelta(minutes=1))
         store = SimpleNamespace(stalled_s=120.0)
         self.config: Any = SimpleNamespace(trusted=(), triage=often, model=None, store=store)
