@@ -106,8 +106,6 @@ class NoticeState(_NoticePart):
     over; `lock_outs` are their reasons by persona, `unaccounted` the parts without accounts, `sighted` the
     places of what was seen, `held` the findings that wait for a person, `spent` the day and the budgets
     reported as spent, `ending` the last warning of the tests' end, `asked` the questions to a person that
-    places of what was seen, `held` the findings that wait for a person, `spent` the day and the budgets
-    reported as spent, `ending` the last warning of the tests' end, `asked` the questions to a person that
     were told, and to whom, `posture` the last number of what the watch of contracts saw. `sent` is when each
     group had its last message. `sender` holds the turn to send until `until`, where several daemons share the
     journal.
