@@ -73,7 +73,7 @@ def test_it_finds_the_planted_defects_and_confirms_each_in_fresh_jails(fleet: Fl
 
 
 def test_it_finds_nothing_where_nothing_is_wrong(fleet: Fleet) -> None:
-    said = fleet("fuzz", "devnet-clean", "--minutes", "0.2", "--seed", "1", "--json")
+    said = fleet("fuzz", "devnet-clean", "--minutes", "0.1", "--seed", "1", "--json")
     assert (said.code, said.data["defects"], said.data["unshown"]) == (0, [], 0), said.err
 
 
