@@ -290,10 +290,12 @@ SCHEMA = graphql.build_schema(
 )
 
 
-def refusing(steps: Sequence[Step]) -> dict[str, Any]:
-    """An endpoint, `/graphql`, that tells no schema: what it answers to the last of these steps."""
+def refusing(steps: Sequence[Step], *, gets: bool = True) -> dict[str, Any]:
+    """An endpoint, `/graphql`, that tells no schema: what it answers to the last of these steps. To a GET
+    only if it `gets`."""
     url, fields = str(steps[-1].args["url"]), steps[-1].args.get("fields", {})
-    if "/graphql" not in url or "/graphql/" in url or "/api/graphql" in url:
+    elsewhere = "/graphql" not in url or "/graphql/" in url or "/api/graphql" in url
+    if elsewhere or not (gets or "method" in steps[-1].args):
         return {"ok": False, "status": 404, "text": "not found"}
     document = unquote(url.partition("?query=")[2]) or str(fields.get("query", ""))
     if not document:
@@ -304,8 +306,9 @@ def refusing(steps: Sequence[Step]) -> dict[str, Any]:
     return {"ok": not errors, "status": 400 if errors else 200, "text": json.dumps(said)}
 
 
+@pytest.mark.parametrize("gets", [True, False], ids=["by GET and POST", "by POST alone"])
 @pytest.mark.parametrize("acts", [True, False])
-def test_a_graphql_api_that_tells_no_schema_is_guessed(acts: bool) -> None:
+def test_a_graphql_api_that_tells_no_schema_is_guessed(acts: bool, gets: bool) -> None:
     web = {"site": "http://127.0.0.1:1", "act_paths": ["{site}/graphql"]}
     platform = Platform.model_validate({"name": "closed", "web": web})
     tools = frozenset({"qa_fetch", "qa_account"})
@@ -320,8 +323,9 @@ def test_a_graphql_api_that_tells_no_schema_is_guessed(acts: bool) -> None:
             if isinstance(question, api_graphql.GraphqlGuess):
                 guesses += 1
                 methods.add(str(question.steps[-1].args.get("method", "GET")))
-            made.learn(question, [refusing(question.steps[: at + 1]) for at in range(len(question.steps))])
-    assert methods == ({"GET", "POST"} if acts else {"GET"})
+            steps = question.steps
+            made.learn(question, [refusing(steps[: at + 1], gets=gets) for at in range(len(steps))])
+    assert methods == ({"GET"} if gets else set()) | ({"POST"} if acts else set())
     assert guesses <= MOST
     if acts:
         documents = {name.partition("#")[2]: text for name, text in entered[0]["documents"].items()}

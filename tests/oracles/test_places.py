@@ -12,6 +12,7 @@ import pytest
 from fleet.findings.fingerprint import identity
 from fleet.findings.kinds import Kind, kind_of, kinds
 from fleet.findings.sighting import Sighting
+from fleet.oracles.account.site_rows import SENT, SERVED, site_row
 from fleet.oracles.model import Exchange, Facts, Oracle
 from fleet.oracles.place import placed
 from fleet.oracles.table import ORACLES, judge
@@ -414,3 +415,21 @@ def test_what_a_server_lacks_is_one_defect_whatever_route_needs_it(said: str, de
         found = judge([Exchange("qa_fetch", {"url": f"{{site}}{route}"}, answer)], FACTS)
         names |= {name(one.sighting) for one in found if one.oracle == "server-error"}
     assert len(names) == defects
+
+
+@pytest.mark.parametrize("path", ["/books/1", "/books/12", "/books/4?page=1"])
+def test_a_number_in_the_path_of_a_form_is_no_other_defect(path: str) -> None:
+    seen = _review(path)
+    (found,) = [one.sighting for one in judge(seen, FACTS) if one.oracle == "form-script"]
+    where = placed(found, "stored-script", seen[-1], FACTS).where
+    assert where == {"route": "POST {site}/books/{n}", "field": "text"}
+
+
+def _review(path: str) -> tuple[Exchange, ...]:
+    sent = f"{path.partition('?')[0]}/reviews"
+    return site_row(
+        ("one", "POST", sent, {"text": "x"}, SENT),
+        ("other", "VIEW", path, {}, SERVED),
+        ("one", "POST", sent, {"text": "<script>{canary}(name)</script>"}, SENT),
+        ("other", "VIEW", path, {}, SERVED | {"ran": True}),
+    )

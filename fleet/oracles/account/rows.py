@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from fleet.oracles.documents.openapi import Operation, operations
 from fleet.oracles.documents.worded import description as description_of
-from fleet.oracles.echoes import host
+from fleet.oracles.echoes import family, host
 from fleet.oracles.model import Exchange, Oracle
 from fleet.text import line
 
@@ -207,8 +207,11 @@ def description(*, more: Mapping[str, Any] | None = None, **operations: dict[str
 
 
 def on(last: Exchange, path: str, method: str = "GET") -> dict[str, str]:
-    """The route of a kind's place: a path of a row on the host of the row, its method if it is another."""
-    return {"route": f"{'' if method == 'GET' else f'{method} '}{host(last.args)}{path}"}
+    """The route of a kind's place: a path of a row, without its query and its numbers, on the host of the
+    row; its method if it is another. A field of GraphQL stands behind `#`."""
+    page, mark, name = path.partition("#")
+    spelled = f"{host(last.args)}{family({'url': page})}{mark}{name}"
+    return {"route": spelled if method == "GET" else f"{method} {spelled}"}
 
 
 oracle = partial(Oracle, surface="security", judges=("account",))

@@ -241,11 +241,15 @@ class ApiExplorer:
         """Ask a GraphQL API for its schema; then its fields, as those of any other API."""
         text, url = str(result.get("text", "")), asked.url
         acts = self._acts and self._urls.may_act(url)
+        posts = "method" in asked.steps[-1].args
         if not asked.schema:
-            self._next += graphql.first(url, acts=acts) if speaks_graphql(text) else ()
-            self._by_get |= {url} if names_type(text) else set()
+            if speaks_graphql(text):
+                self._next += graphql.first(url, acts=acts)
+            elif acts and not posts and (result.get("status") != 404 or url.endswith("/graphql")):
+                self._next.append(graphql.lookup(url, posts=True))
+            self._by_get |= {url} if names_type(text) and not posts else set()
             return
-        read, posts = api_document(text), "method" in asked.steps[-1].args  # which may tell what GET hides
+        read = api_document(text)  # a POST may tell what GET hides
         if not isinstance(read, str):
             self._enter_graphql(url, read, asked.steps[-1])
         elif speaks_graphql(text) and url not in self._guesses and (posts if acts else url in self._by_get):

@@ -42,9 +42,10 @@ def guessing(url: str, guess: TrialDocument, *, reads: bool) -> GraphqlGuess:
     return GraphqlGuess((_by_post(url, fields={"query": guess.document}),), url=url, guess=guess)
 
 
-def lookup(url: str) -> GraphqlLookup:
-    """Whether there is one."""
-    return GraphqlLookup((_by_get(url, "{__typename}"),), url)
+def lookup(url: str, *, posts: bool = False) -> GraphqlLookup:
+    """Whether there is one, by GET, or by POST, which is all that most servers take."""
+    query = "{__typename}"
+    return GraphqlLookup((_by_post(url, fields={"query": query}) if posts else _by_get(url, query),), url)
 
 
 def first(url: str, *, acts: bool) -> Iterator[Question]:
