@@ -14,8 +14,10 @@ import httpx
 import pytest
 
 from fleet.config import Platform
+from fleet.drivers.explore.account.api_rows import AccountTry
 from fleet.drivers.explore.documents import api, api_cases
 from fleet.drivers.explore.documents import graphql as api_graphql
+from fleet.drivers.explore.documents.api import DescriptionLookup
 from fleet.drivers.explore.documents.api_description import ApiDescription, read_description
 from fleet.drivers.explore.driver import explorer
 from fleet.drivers.explore.notebook import Notebook
@@ -336,3 +338,42 @@ def test_a_graphql_api_that_tells_no_schema_is_guessed(acts: bool, gets: bool) -
             "register": "mutation($username: String!, $email: String!, $password: String!)"
             " { register(username: $username, email: $email, password: $password) { id name email } }",
         }
+
+
+@pytest.mark.parametrize(("takes", "lent"), [(True, True), (False, False)], ids=["taken", "made nowhere"])
+def test_an_api_that_names_no_sign_up_is_asked_as_the_accounts_of_another_on_its_host(
+    takes: bool, lent: bool
+) -> None:
+    secured = {"bearerAuth": {"type": "http", "scheme": "bearer"}}
+    reads = {"get": {"responses": {"200": {"description": "it"}, "401": {"description": "who?"}}}}
+    rest = {
+        "openapi": "3.0.3",
+        "info": {"title": "shifts", "version": "1"},
+        "security": [{"bearerAuth": []}],
+        "components": {"securitySchemes": secured},
+        "paths": {"/v1/invoices": reads},
+    }
+    web = {"site": "http://127.0.0.1:1", "act_paths": ["{site}/"]}
+    platform = Platform.model_validate({"name": "closed", "web": web})
+    tools = frozenset({"qa_fetch", "qa_account"})
+    made = api.make(ExplorerContext(platform=platform, tools=tools, acts=True), Random(1), {})
+    tried: list[Mapping[str, Any]] = []
+    while asked := made.ask(48):
+        for question in asked:
+            steps, url = question.steps, str(question.steps[0].args["url"])
+            if isinstance(question, AccountTry):
+                tried.append(steps[-1].args)
+                got = {"ok": takes, "error": "no", "answers": [{"status": 200}] * len(tried[-1]["steps"])}
+                made.learn(question, [{"ok": True}, got])
+            elif isinstance(question, DescriptionLookup) and url.endswith("/openapi.json"):
+                made.learn(question, [{"ok": True, "status": 200, "text": json.dumps(rest)}])
+            else:
+                made.learn(question, [refusing(steps[: at + 1]) for at in range(len(steps))])
+    of_rest = [one for one in tried if one["steps"][0][2] == "/v1/invoices"]
+    assert [(one["url"], list(one["documents"])) for one in of_rest] == (
+        [("{site}/graphql#register", ["/graphql#register", "/graphql#login"])] if lent else []
+    )
+    why = [one.reason for one in made.left() if "openapi.json" in one.part]
+    assert why == (
+        [] if lent else ["no account could be made, because its description names no way to sign up"]
+    )

@@ -84,6 +84,11 @@ class AccountRows:
         documents, operators = document.get(DOCUMENTS, {}), known is not None
         return cls(by_path, source, places, found[0], tuple(found[1:]), documents, operators)
 
+    def lent(self, document: Mapping[str, Any], source: Step, places: ApiPlaces) -> AccountRows:
+        """Another description of the same host, asked as the accounts that are made by this one."""
+        by_path = {(one.path, one.method): one for one in operations(document)}
+        return replace(self, operations=by_path, source=source, places=places)
+
     def first(self) -> AccountTry:
         """The accounts are made, and their sessions tried."""
         reads = [self._at(path) for path, _ in self._askable(lambda _, how: how == "GET")]

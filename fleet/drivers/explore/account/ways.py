@@ -23,6 +23,7 @@ from fleet.oracles.documents.openapi import (
     server,
 )
 
+NO_SIGN_UP = "its description names no way to sign up"
 MOST = 4
 """Ways of one description that are tried: each is a sign-up of its own, or shows its session differently."""
 _NAMED = re.compile(f"{NAME.pattern}|{MAIL.pattern.removeprefix('(?i)')}")
@@ -83,7 +84,7 @@ def ways(document: Mapping[str, Any], places: ApiPlaces) -> tuple[list[Start], s
     enters = _ranked(known, lambda one: _enters(one, tokens))
     joins = [one for one in joins if one not in enters[:1]]
     if not joins:
-        return [], "its description names no way to sign up"
+        return [], NO_SIGN_UP
     entrances: list[Operation | None] = list(enters[:1]) or [None]
     closed = [one for one in (*joins[:1], *entrances) if one and not places.may_act(places.url(one.path))]
     if closed:

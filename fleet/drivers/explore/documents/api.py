@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from fleet.drivers.desk import ACCOUNTS, Left, Question
 from fleet.drivers.explore.account import api_rows
 from fleet.drivers.explore.account.api_questions import further
-from fleet.drivers.explore.account.ways import ApiPlaces, known_start
+from fleet.drivers.explore.account.ways import NO_SIGN_UP, ApiPlaces, known_start
 from fleet.drivers.explore.documents import graphql
 from fleet.drivers.explore.documents.api_cases import ApiRequest, lacking, requests
 from fleet.drivers.explore.documents.api_description import ApiDescription, read_description
@@ -78,6 +78,8 @@ class ApiExplorer:
         self._accounts = context.acts and api_rows.TOOL in context.tools
         self._rows: list[api_rows.AccountRows] = []
         self._waiting: list[api_rows.AccountRows] = []
+        self._borrowing: dict[str, tuple[Mapping[str, Any], Step, ApiPlaces]] = {}
+        """Descriptions that name no sign-up, by URL: that of another one on their host may be theirs, too."""
         self._stating: list[str] = []
         known = state if state.get("version") == VERSION else {}
         rounds = known.get("rounds")
@@ -223,13 +225,17 @@ class ApiExplorer:
         if self._accounts and below:
             places = ApiPlaces(
                 lambda path: self._urls.spelled(actual + path, faces=False),
-                lambda spelled: urlsplit(self._urls.actual(spelled)).path,
+                self._path,
                 self._urls.may_act,
                 self._listens,
             )
-            rows = api_rows.AccountRows.of(read.whole, _document(url), places, self._known)
             needed = any(one.secured or one.states(401) for one in operations(read.whole))
-            self._enter(url, rows, needed=needed)
+            self._enter(url, read.whole, _document(url), places, needed=needed)
+
+    def _path(self, spelled: str) -> str:
+        """The path of a URL on its host; a field of GraphQL stands behind `#`."""
+        page, mark, name = spelled.partition("#")
+        return f"{urlsplit(self._urls.actual(page)).path}{mark}{name}"
 
     def _spelled(self, asked: str, actual: str) -> str:
         """The URL of `METHOD path` below a base; "" where it may not be asked."""
@@ -279,10 +285,17 @@ class ApiExplorer:
         )
         self._next += graphql.bounds(url, read.get(PROBES, {})) if acts else ()
         if self._accounts:
-            self._enter(url, api_rows.AccountRows.of(read, source, places, self._known), needed=True)
+            self._enter(url, read, source, places, needed=True)
 
-    def _enter(self, url: str, rows: api_rows.AccountRows | str, *, needed: bool) -> None:
+    def _enter(
+        self, url: str, read: Mapping[str, Any], source: Step, places: ApiPlaces, *, needed: bool
+    ) -> None:
         """Ask as two accounts, or know why not; `needed`: the API has something for accounts alone."""
+        rows = api_rows.AccountRows.of(read, source, places, self._known)
+        if rows == NO_SIGN_UP:
+            self._borrowing[url] = (read, source, places)
+            for lender in self._rows[:1]:
+                self._lend(lender)
         if isinstance(rows, api_rows.AccountRows):
             self._waiting.append(rows.again(self._starts.get(url)))
         elif needed:
@@ -302,8 +315,15 @@ class ApiExplorer:
         self._without.pop(str(rows.source.args["url"]), None)
         self._starts[str(rows.source.args["url"])] = known.start
         self._rows.append(known)
+        self._lend(known)
         self._next += (*known.questions(), *further(known))
         self._next += (one for url in self._stating[:1] for one in known.attempts(_document(url)))
+
+    def _lend(self, lender: api_rows.AccountRows) -> None:
+        """Ask what stands on the host of these accounts, and names no sign-up, as them."""
+        host = urlsplit(self._urls.actual(str(lender.source.args["url"]))).netloc
+        for url in [one for one in self._borrowing if urlsplit(self._urls.actual(one)).netloc == host]:
+            self._waiting.append(lender.lent(*self._borrowing.pop(url)))
 
     def _operation(self) -> tuple[str, str] | None:
         """The URL of a description, and the operation in it that was asked least."""
