@@ -295,3 +295,20 @@ def test_a_route_below_a_thing_that_is_there(other: str, route: str, there: int,
         str(one.args["url"]) for one in seen[1:4]
     )
     assert absent_beside("{site}/api/plan", ["{site}/api/log"]) == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        (".git/config", "[core]\n\trepositoryformatversion = 0\n"),
+        (".git/HEAD", "ref: refs/heads/main\n"),
+        ("app/.env", "# of production\n\nexport SMTP_URL=smtp://a\nPORT=80\n"),
+        (".htpasswd", "ada:$apr1$x8Q1$k2mZ0b1uYtS7\n"),
+        ("backup.sql", "-- dump of 3 May\n\nCREATE TABLE members (id int);\n"),
+    ],
+)
+def test_a_file_that_was_left_is_known_by_its_name_and_its_format(path: str, text: str) -> None:
+    assert said(got(path, content_type="text/plain", text=text)) == ["leftover-file"]
+    assert said(got("guide", content_type="text/plain", text=text)) == []
+    for page in (f"<html><title>Moss</title><pre>{text}</pre>", f"404\n{text}", "", "how to write one"):
+        assert "leftover-file" not in said(got(path, text=page)), page

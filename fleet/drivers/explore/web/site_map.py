@@ -35,7 +35,8 @@ COMMON = (
     *("/", MISSING, "/robots.txt", "/sitemap.xml", "/llms.txt", "/skill.md", "/openapi.json"),
     *("/.well-known/security.txt", "/.well-known/ai-plugin.json", "/.well-known/openid-configuration"),
     *("/swagger.json", "/status", "/health", "/api", "/api/status", "/docs", "/settings", "/login"),
-    *("/admin", "/debug", "/metrics", "/.env", "/.git/config"),
+    *("/admin", "/debug", "/metrics", "/.env", "/.git/config", "/.git/HEAD", "/.svn/wc.db", "/.htpasswd"),
+    *("/debug/vars", "/actuator/env", "/backup.sql", "/dump.sql"),
     *(f"/{name}.io/?EIO=4&transport=polling" for name in ("socket", "engine")),  # open connections by HTTP
     *(folder + MISSING for folder in FOLDERS),
 )
