@@ -55,6 +55,8 @@ def seen(field: str, value: object) -> str:
             return spelled(f"{value} wei") if value else "0 credits"
         return str(value) if isinstance(value, int) else f"{value:.10g}"
     if isinstance(value, list | tuple):
+        if field == "answers" and all(isinstance(one, Mapping) and "status" in one for one in value):
+            return clean("status " + ", ".join(str(one["status"]) for one in value), SHOWN)
         more = f" and {len(value) - 4} more" if len(value) > 4 else ""
         return clean(", ".join(seen("", one) for one in value[:4]) + more, SHOWN)
     if isinstance(value, Mapping):

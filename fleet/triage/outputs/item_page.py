@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from fleet.clock import span
 from fleet.findings import expected
@@ -26,6 +27,8 @@ from sandbox.tools import TOOLS
 
 SHOWN = 2_000
 """Characters of a whole request, and of a whole answer."""
+PAGES = 3
+"""Pages that are named of those which accounts were asked for."""
 _SINCE = re.compile(r" since \d{4}-\d\d-\d\dT[0-9:]+Z")
 _SILENT: tuple[object, ...] = ("", None, [], {}, 0, False, "[redacted:not-public]")
 """Values of a field that a whole answer is shown without."""
@@ -114,7 +117,7 @@ def item_page(
     return ItemPage(
         kind=kind.id if kind else "",
         wrong=kind.wrong if kind else line(str(probe.get("finding", "")), 300),
-        where=tuple(dict.fromkeys(_where(call, place) for call in asked)),
+        where=tuple(dict.fromkeys(one for call in asked for one in _where(call, place))),
         expected=healthy,
         observed=line(seen, 500),
         fields=tuple(_fields(expectation, kind.expected if kind else {}, data.get("fields", ()), steps)),
@@ -176,8 +179,32 @@ def _healthy(finding: str) -> str:
     return line(f"{words[:1].upper()}{words[1:]}.", 300)
 
 
-def _where(call: ReproCall, place: ShellPlace) -> str:
-    """The place that a call looks at, in full: a URL, an agent and its address, a contract."""
+def _where(call: ReproCall, place: ShellPlace) -> Iterable[str]:
+    """The places that a call looks at, in full: URLs, an agent and its address, a contract."""
+    if rows := _rows(call.args):
+        at = urlsplit(place.url(str(call.args.get("url", ""))))
+        pages = dict.fromkeys(
+            f"{how} {at.scheme}://{at.netloc}{_page({'url': path})}" for _, how, path, _ in rows
+        )
+        yield from (line(page, 500) for page in list(pages)[:PAGES])
+        if len(pages) > PAGES:
+            yield counted(len(pages) - PAGES, "more page")
+    else:
+        yield _place(call, place)
+
+
+def _rows(args: Mapping[str, Any]) -> list[tuple[str, str, str, Any]]:
+    """What accounts were asked one after another: who, method, path, body."""
+    steps = args.get("steps")
+    rows = steps if isinstance(steps, list | tuple) else ()
+    return [
+        (str(one[0]), str(one[1]), str(one[2]), one[3])
+        for one in rows
+        if isinstance(one, list | tuple) and len(one) == 4
+    ]
+
+
+def _place(call: ReproCall, place: ShellPlace) -> str:
     spec, args = TOOLS.get(call.tool), call.args
     if isinstance(url := args.get("url"), str):
         return line(f"{args.get('method', 'GET')} {place.url(url)}", 500)
@@ -231,7 +258,16 @@ def _page(args: Mapping[str, Any]) -> str:
 
 def _exchange(step: Mapping[str, Any]) -> ShownExchange:
     tool, args, result = str(step["tool"]), step["args"], step["result"]
-    if "url" in args:
+    if rows := _rows(args):
+        request = [f"{name}: {_plain(value)}" for name, value in args.items() if name != "steps"]
+        request += [
+            "",
+            *(
+                f"{who}: {how} {path} {_plain(body) if body else ''}".rstrip()
+                for who, how, path, body in rows
+            ),
+        ]
+    elif "url" in args:
         request = [f"{args.get('method', 'GET')} {args['url']}"]
         request += [f"origin: {args['origin']}"] if args.get("origin") else []
         request += [f"{name}: {value}" for name, value in _pairs(args.get("headers"))]
@@ -239,7 +275,13 @@ def _exchange(step: Mapping[str, Any]) -> ShownExchange:
     else:
         request = [tool, *(f"{name}: {_plain(value)}" for name, value in args.items())]
     response = [f"HTTP {result['status']}"] if result.get("status") else []
-    if "headers" in result:  # a page: what the fleet measured of it is no part of its answer
+    if rows and isinstance(answers := result.get("answers"), list | tuple):
+        response = [
+            f"{who}: {how} {path} answers {_answer(got)}"
+            for (who, how, path, _), got in zip(rows, answers, strict=False)
+            if isinstance(got, Mapping)
+        ]
+    elif "headers" in result:  # a page: what the fleet measured of it is no part of its answer
         response += [f"{name}: {value}" for name, value in _pairs(result["headers"])]
         response += ["", str(result.get("text") or "")]
     else:
@@ -253,6 +295,14 @@ def _exchange(step: Mapping[str, Any]) -> ShownExchange:
         request=clean("\n".join(request), SHOWN, newlines=True).strip(),
         response=clean("\n".join(response), SHOWN, newlines=True).strip(),
     )
+
+
+def _answer(got: Mapping[str, Any]) -> str:
+    """The status of a row's answer, and what was noticed in it."""
+    noticed = [
+        f"{name} {_plain(value)}" for name, value in got.items() if name != "status" and value not in _SILENT
+    ]
+    return "; ".join([str(got.get("status", "nothing")), *noticed])
 
 
 def _pairs(value: object) -> list[tuple[str, str]]:

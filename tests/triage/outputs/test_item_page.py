@@ -82,3 +82,24 @@ def test_a_title_of_a_stranger_names_no_kind() -> None:
     assert "Open redirect: GET /go" in page
     assert kinds()["open-redirect"].wrong not in page
     assert "<a href" not in page
+
+
+def test_what_accounts_were_asked_is_said_row_by_row() -> None:
+    args = {
+        "url": "http://site.test/api/members",
+        "fields": {"email": "{email}"},
+        "steps": [["one", "GET", "/api/books?q=x", {}], ["one", "GET", "/api/books?q=%27", {}]],
+    }
+    result = {"answers": [{"status": 200, "own": True, "links": []}, {"status": 500, "said": "near"}]}
+    data = {"oracle": "account-sql", "fields": ["answers"], "seen": "a quote answers 500"}
+    row = FindingRow(run_id="r", fingerprint="f", title="a title", data=data)
+    steps = [{"tool": "qa_account", "args": args, "result": result}]
+    page = item_page("SQL injection: GET /api/books", "", ShellPlace(), row=row, bundle={"steps": steps})
+    assert page.where == ("GET http://site.test/api/books",)
+    assert [(one.name, one.observed) for one in page.fields] == [("answers", "status 200, 500")]
+    (shown,) = page.exchanges
+    assert shown.request.splitlines()[-2:] == ["one: GET /api/books?q=x", "one: GET /api/books?q=%27"]
+    assert shown.response.splitlines() == [
+        "one: GET /api/books?q=x answers 200; own yes",
+        "one: GET /api/books?q=%27 answers 500; said near",
+    ]
