@@ -31,6 +31,7 @@ EXCEPTIONS = {
     "runs/call/session.py": "whether a host answers is asked at its first page",
     "fix/publish/body.py": "a draft shows the fetch of a page as a command line",
     "runs/fuzz.py": "a search by hand is calls of the tool that searches",
+    "app/tool_reference.py": "worked examples of the classes of impact, for the reference",
     "fuzzing/suspects.py": "a suspect is looked at by single calls of the compiler's tool",
 }
 """Modules of fleet/ that name a tool in their code, each with its reason; none of them tabulates tools."""
