@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 from fleet.errors import FleetError, TryAgain
 
@@ -72,14 +72,28 @@ def write_atomic(
         sync_folder(path.parent)
 
 
-def write_new(path: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """Create a file atomically and durably; FileExistsError when the name exists, even as a dangling link."""
-    draft = _draft(path, data, mode)
+@contextmanager
+def new_file(path: Path, *, mode: int = 0o600) -> Iterator[IO[bytes]]:
+    """A file to write, there with all its content once the block has ended well and not before;
+    FileExistsError when the name exists, even as a dangling link."""
+    draft = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
+    descriptor = os.open(draft, _CREATE, 0o600)
     try:
+        with os.fdopen(descriptor, "wb") as handle:
+            os.fchmod(descriptor, mode)
+            yield handle
+            handle.flush()
+            os.fsync(descriptor)
         os.link(draft, path, follow_symlinks=False)
     finally:
-        os.unlink(draft)
+        draft.unlink(missing_ok=True)
     sync_folder(path.parent)
+
+
+def write_new(path: Path, data: bytes, *, mode: int = 0o600) -> None:
+    """Create a file atomically and durably; FileExistsError as `new_file` has it."""
+    with new_file(path, mode=mode) as handle:
+        handle.write(data)
 
 
 def _draft(path: Path, data: bytes, mode: int) -> Path:

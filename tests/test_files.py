@@ -172,8 +172,6 @@ def test_no_room_has_a_writer_or_a_reader_of_its_own() -> None:
     }
     assert found - {("files.py", "S_ISREG"), ("files.py", "os.replace"), ("files.py", "O_EXCL")} == {
         ("chain/run_keys.py", "S_ISREG"),  # overwrites a key before it is removed
-        ("app/archive.py", "O_EXCL"),  # a backup may be larger than memory
-        ("app/sealed.py", "O_EXCL"),  # so may its sealed copy
         ("disk_reserve.py", "O_EXCL"),  # space without content
         ("fix/jails/tree_changes.py", "O_EXCL"),  # a tree of ours, written from a jail's stream
         ("fix/repository/tree_scan.py", "S_ISREG"),  # a hostile work tree: opened beneath its top

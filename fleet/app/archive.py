@@ -24,7 +24,7 @@ from typing import IO
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fleet.errors import ConfigError, FleetError
-from fleet.files import open_regular, sync_folder
+from fleet.files import new_file, open_regular
 
 MANIFEST = "MANIFEST.json"
 LARGEST_MANIFEST = 64 << 20
@@ -81,24 +81,14 @@ def write_archive(path: Path, members: Iterable[tuple[str, Path]], about: Mappin
 
     A file that grows meanwhile is taken as long as it was; one that disappears is left out.
     """
-    draft = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
     files: dict[str, ArchivedFile] = {}
-    descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as out:
-            with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as tar:
-                for name, source in members:
-                    if (one := _add(tar, name, source)) is not None:
-                        files[name] = one
-                manifest = Manifest.model_validate({**about, "files": files})
-                said = manifest.model_dump_json(indent=1).encode()
-                tar.addfile(_info(MANIFEST, len(said), 0o600), io.BytesIO(said))
-            out.flush()
-            os.fsync(out.fileno())
-        os.link(draft, path, follow_symlinks=False)
-    finally:
-        draft.unlink(missing_ok=True)
-    sync_folder(path.parent)
+    with new_file(path) as out, tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as tar:
+        for name, source in members:
+            if (one := _add(tar, name, source)) is not None:
+                files[name] = one
+        manifest = Manifest.model_validate({**about, "files": files})
+        said = manifest.model_dump_json(indent=1).encode()
+        tar.addfile(_info(MANIFEST, len(said), 0o600), io.BytesIO(said))
     return manifest
 
 

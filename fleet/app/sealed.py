@@ -6,7 +6,6 @@ The key is an age identity (X25519): `fleet backup key FILE` or `age-keygen` mak
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from pyrage import DecryptError, IdentityError, RecipientError, decrypt_io, encr
 
 from fleet.chain.keys import read_private, write_new
 from fleet.errors import ConfigError
-from fleet.files import sync_folder
+from fleet.files import new_file
 
 MAGIC = b"age-encryption.org/v1\n"
 
@@ -45,24 +44,15 @@ def seal(source: Path, target: Path, recipient: str) -> None:
     except RecipientError:
         remedy = "fleet backup key FILE says one"
         raise ConfigError("keep.sealed_for is no public key", remedy=remedy) from None
-    draft = target.with_name(f".{target.name}.{os.urandom(6).hex()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as out, source.open("rb") as file:
-            encrypt_io(file, out, [public])
-            out.flush()
-            os.fsync(out.fileno())
-        os.link(draft, target, follow_symlinks=False)
-    finally:
-        draft.unlink(missing_ok=True)
-    sync_folder(target.parent)
+    with source.open("rb") as file, new_file(target) as out:
+        encrypt_io(file, out, [public])
 
 
 def unseal(source: Path, target: Path, key: Path) -> None:
-    """Write what was sealed into a new file; ConfigError for another key, and for a file that was changed."""
+    """Write what was sealed into a new file; ConfigError, and no file, for another key or a file that was
+    changed."""
     identity = _identity(key)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with source.open("rb") as file, os.fdopen(os.open(target, flags, 0o600), "wb") as out:
+    with source.open("rb") as file, new_file(target) as out:
         try:
             decrypt_io(file, out, [identity])
         except (DecryptError, OSError) as error:  # a part that was changed is an OSError without a number

@@ -33,6 +33,12 @@ def outside(config: FleetConfig, state: Path) -> dict[str, str]:
         "otel.endpoint": config.otel.endpoint,
         "store": str(store_place(config.store, state)),
         **{f"sinks.{name}": one.url for name, one in config.sinks.items()},
+        **{f"repositories.{name}": one.url for name, one in config.repositories.items()},
+        **{
+            f"repositories.{name}.github.api": one.github.api
+            for name, one in config.repositories.items()
+            if one.github
+        },
     }
     path = notify_files(config, state)["urls_file"]
     if os.path.lexists(path):
@@ -40,7 +46,7 @@ def outside(config: FleetConfig, state: Path) -> dict[str, str]:
             urls[f"{path.name}:{number}"] = (
                 "" if text.startswith("#") else text.split()[-1] if text.split() else ""
             )
-    hosts = {key: _host(url) for key, url in urls.items() if "://" in url}
+    hosts = {key: _host(url) for key, url in urls.items() if "://" in url and not url.startswith("file://")}
     return {key: host for key, host in hosts.items() if not _ours(host)}
 
 

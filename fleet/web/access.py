@@ -72,12 +72,13 @@ class AccessLog:
             _LOG.warning("%s: cannot be written: %s", path.name, error.strerror)
 
     def _who(self, request: Request) -> str:
+        """The login of who is connected; before it, at one of the proxy's names, whom the proxy let pass."""
+        passed = ""
         if host_of(request) in self._hosts:
-            return line(request.headers.get(USER, "somebody behind the proxy"), 100)
-        if request.client is None:
-            return ""
-        known = login_of(request.client.port, (request.scope.get("server") or ("", 0))[1] or 0)
-        return f"{known or 'unknown'}@{socket.gethostname()}"
+            passed = f"{line(request.headers.get(USER, 'unknown'), 100)} through "
+        port = request.client.port if request.client else 0
+        known = login_of(port, (request.scope.get("server") or ("", 0))[1] or 0)
+        return f"{passed}{known or 'unknown'}@{socket.gethostname()}"
 
     def _session(self, request: Request) -> str:
         """A digest of the session of somebody who may change something; "" for a reader."""

@@ -240,7 +240,7 @@ def test_a_sealed_backup_is_read_by_its_key_alone_and_every_change_is_seen(tmp_p
         back.unlink()
         with pytest.raises(ConfigError, match="not for this key"):
             unseal(sealed, back, other)
-        back.unlink()
+        assert not back.exists()
         whole = sealed.read_bytes()
         middle = len(whole) // 2
         flipped = [whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] for at in (30, middle, -3)]
@@ -248,7 +248,7 @@ def test_a_sealed_backup_is_read_by_its_key_alone_and_every_change_is_seen(tmp_p
             sealed.write_bytes(changed)
             with pytest.raises(ConfigError, match="not for this key"):
                 unseal(sealed, back, key)
-            back.unlink()
+            assert not back.exists()
         sealed.unlink()
     with pytest.raises(ConfigError, match="no public key"):
         seal(plain, sealed, public_of(key)[:-1] + "b")

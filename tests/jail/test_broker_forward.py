@@ -302,6 +302,14 @@ async def test_a_host_is_called_by_a_name_that_nobody_has(name: str) -> None:
         "<a.example>",
         "qa0123456789:80",
         "qa0123456789,intranet",
+        "localhost:%",
+        "intranet |",
+        "x%@intranet",
+        "localhost/ x",
+        "<localhost>",
+        "qa01 intranet",
+        "scripts <x>",
+        "%61",
     ],
 )
 async def test_a_name_that_may_be_another_server_s_is_not_sent(name: str) -> None:

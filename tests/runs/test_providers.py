@@ -34,6 +34,13 @@ VETTED: dict[str, Any] = {
     "key_since": date(2026, 11, 1),
     "without": "the playbooks go on",
 }
+REPOSITORY = {
+    "surfaces": ["compiler"],
+    "compiler": {"command": ["cc"]},
+    "test": ["make", "test"],
+    "paths": ["src/**"],
+    "regression": {"path": "tests/test_{item}.py", "template": "pytest-service", "command": ["make", "one"]},
+}
 URLS = """# who is told
 mailto://user:secret@mail.example?to=ops
 client tgram://123456:token/42
@@ -62,6 +69,10 @@ def test_whoever_gets_something_is_known_by_its_host_and_no_secret_is_shown(tmp_
         "otel": {"endpoint": "https://otel.example"},
         "sinks": {"far": {"url": "https://sink.example/in"}, "near": {"url": "http://127.0.0.1:9/"}},
         "store": {"url": "postgresql://qa@db.example/qa"},
+        "repositories": {
+            "far": REPOSITORY | {"url": "https://git.example/a.git", "github": {"repository": "a/b"}},
+            "near": REPOSITORY | {"url": "file:///srv/a.git"},
+        },
     }
     assert outside(config(**keys), tmp_path) == {
         "model": "api.openai.com",
@@ -69,6 +80,8 @@ def test_whoever_gets_something_is_known_by_its_host_and_no_secret_is_shown(tmp_
         "otel.endpoint": "otel.example",
         "store": "db.example",
         "sinks.far": "sink.example",
+        "repositories.far": "git.example",
+        "repositories.far.github.api": "api.github.com",
         "notify:2": "mail.example",
         "notify:3": "tgram",
         "notify:5": "hc.example",

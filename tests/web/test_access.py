@@ -48,7 +48,7 @@ async def test_each_look_and_each_form_is_one_line(served: Served) -> None:
     assert len({one["session"] for one in said}) == 2
     assert cookie.partition("=")[2] not in str(said)
     here = f"unknown@{socket.gethostname()}"
-    assert [one["who"] for one in said] == [here] * 6 + ["ada", here]
+    assert [one["who"] for one in said] == [here] * 6 + [f"ada through {here}", here]
     assert {one["address"] for one in said} == {"127.0.0.1"}
     assert all(one["at"].endswith("Z") and one["ms"] >= 0 for one in said)
 

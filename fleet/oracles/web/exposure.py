@@ -17,7 +17,11 @@ _LEFT = (
     ("/.svn/wc.db", r"SQLite format 3.*", "the working copy of a Subversion repository"),
     ("/.env", r"(?:export )?[A-Z][A-Z0-9_]{2,60}=.*", "settings of a program"),
     ("/.htpasswd", r"[\w.-]{1,40}:(?:\$\w{1,4}\$|\{SHA\})\S{10,}", "names and passwords of a server"),
-    (".sql", r"(?:CREATE|DROP) TABLE .*|INSERT INTO .*|PRAGMA .*|SET [\w@]+ ?=.*", "a copy of a database"),
+    (
+        ("/backup.sql", "/dump.sql"),
+        r"(?:CREATE|DROP) TABLE .*|INSERT INTO .*|PRAGMA .*|SET [\w@]+ ?=.*",
+        "a copy of a database",
+    ),
 )
 """Files by the end of their path, their first line that is not a comment, and what they are: by their format,
 since a site may answer every path with a page."""

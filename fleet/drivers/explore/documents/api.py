@@ -294,7 +294,7 @@ class ApiExplorer:
         rows = api_rows.AccountRows.of(read, source, places, self._known)
         if rows == NO_SIGN_UP:
             self._borrowing[url] = (read, source, places)
-            for lender in self._rows[:1]:
+            for lender in self._rows:
                 self._lend(lender)
         if isinstance(rows, api_rows.AccountRows):
             self._waiting.append(rows.again(self._starts.get(url)))
