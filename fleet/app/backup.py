@@ -1,7 +1,8 @@
 """Backup of a state directory, and its return.
 
-Left out: what is made anew (jails, caches, the lock, sockets, the bundled devnet, space held back), and
-folders of runs that owe nothing and have no evidence of an entry on the log.
+Left out: what is made anew (jails, caches, the lock, sockets, the bundled devnet, space held back), folders
+of runs that owe nothing and have no evidence of an entry on the log, and the vault: what is destroyed there
+must not come back. The sealed copy after a STOP has it.
 
 A restore unpacks and checks everything inside the state directory first. Then STOP is set, what is there is
 moved into `before-restore-<time>/`, and STOP is removed last: a restore that was killed leaves a fleet that
@@ -10,6 +11,8 @@ does nothing.
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import os
 import shutil
 import tempfile
@@ -24,7 +27,7 @@ from fleet import __version__
 from fleet.app.archive import Manifest, unpack, write_archive
 from fleet.app.bootstrap import SPOOL
 from fleet.app.lock import only_one
-from fleet.app.sealed import is_sealed, seal, unseal
+from fleet.app.sealed import Ask, is_sealed, no_passphrase, seal, unseal
 from fleet.clock import Clock, iso
 from fleet.config import (
     FleetConfig,
@@ -37,12 +40,12 @@ from fleet.config import (
 )
 from fleet.disk_reserve import BALLAST
 from fleet.errors import ConfigError, Refused, UsageError
-from fleet.files import disk_errors, sync_folder, write_atomic
+from fleet.files import disk_errors, new_file, sync_folder, write_atomic
 from fleet.gate.dial import DIAL, read_dial, write_dial
 from fleet.gate.model import Rung
 from fleet.gate.stop import STOP, stopped
-from fleet.runs.call.persons_word import CHECK
 from fleet.runs.retention import look
+from fleet.runs.vault import VAULT
 from fleet.store.journal import Journal
 from fleet.store.location import shown, store_place, without_password
 from fleet.store.sql.online_copy import copy_journal
@@ -75,6 +78,7 @@ async def back_up(  # noqa: PLR0913  one for each option of the command
     *,
     keys: bool = True,
     all_runs: bool = False,
+    vault: bool = False,
 ) -> Manifest:
     """Write a backup; a daemon may be running. The journal is copied first: files are never older than it.
 
@@ -99,6 +103,8 @@ async def back_up(  # noqa: PLR0913  one for each option of the command
             is_key = "keys" in parts or name in private
             if name == JOURNAL or (is_key and not keys) or (parts[0] == "runs" and parts[1] in gone):
                 continue
+            if parts[0] == VAULT and not vault:
+                continue
             members.append((name, path))
         about = {
             "at": iso(clock.now()),
@@ -112,12 +118,21 @@ async def back_up(  # noqa: PLR0913  one for each option of the command
         if not sealed_for:
             return write_archive(target, members, about)
         manifest = write_archive(Path(spare) / "plain.tar", members, about)
-        seal(Path(spare) / "plain.tar", target, sealed_for)
+        packed = Path(spare) / "plain.tar.gz"
+        with (
+            (Path(spare) / "plain.tar").open("rb") as plain,
+            new_file(packed) as out,
+            gzip.GzipFile(fileobj=out, mode="wb", compresslevel=3, mtime=0) as zipped,
+        ):
+            shutil.copyfileobj(plain, zipped)
+        seal(packed, target, sealed_for)
         return manifest
 
 
 @contextmanager
-def unpacked(path: Path, state: Path, key: Path | None = None) -> Iterator[tuple[Path, Manifest]]:
+def unpacked(
+    path: Path, state: Path, key: Path | None = None, ask: Ask = no_passphrase
+) -> Iterator[tuple[Path, Manifest]]:
     """The checked content of a backup, in a folder inside the state directory that is removed at the end; a
     sealed one needs the `key`. ConfigError."""
     draft = Path(tempfile.mkdtemp(prefix=DRAFT, dir=state))
@@ -128,12 +143,21 @@ def unpacked(path: Path, state: Path, key: Path | None = None) -> Iterator[tuple
             if is_sealed(path):
                 if key is None:
                     raise ConfigError(f"{path}: it is sealed", remedy="name the key's file: --key FILE")
-                unseal(path, plain := draft / "plain.tar", key)
-                path = plain
+                unseal(path, packed := draft / "plain.tar.gz", key, ask)
+                path = packed
+                if _is_compressed(packed):  # those of earlier versions are not
+                    path = draft / "plain.tar"
+                    with gzip.open(packed) as source, new_file(path) as plain:
+                        shutil.copyfileobj(source, plain)
             manifest = unpack(path, folder)
         yield folder, manifest
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def _is_compressed(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(2) == b"\x1f\x8b"
 
 
 def dump_line(place: str, file: Path) -> str:
@@ -205,6 +229,7 @@ async def restore(  # noqa: PLR0913  one for each option of the command
     force: bool = False,
     keep_dial: bool = False,
     key: Path | None = None,
+    ask: Ask = no_passphrase,
 ) -> tuple[Manifest, str]:
     """Put a backup in place of the state; the manifest, and the folder of the old state or "".
 
@@ -223,7 +248,7 @@ async def restore(  # noqa: PLR0913  one for each option of the command
                 rule="restore",
                 remedy="restore into another STATE_DIRECTORY, or --force: what is there is moved aside",
             )
-        with unpacked(path, state, key) as (folder, manifest):
+        with unpacked(path, state, key, ask) as (folder, manifest):
             await check_place(manifest, place, path)
             await check_journal(folder)
             if not keep_dial:
@@ -284,15 +309,25 @@ def _private(config: FleetConfig, state: Path) -> Iterator[Path]:
         yield state / config.store.url_file
 
 
-async def dump_on_stop(state: Path, config: FleetConfig, clock: Clock, known: str) -> str:
-    """Seal a copy of the state where what nobody may decide on alone has set STOP, once for each such STOP;
-    its time. `known` is the last one that has a copy."""
+async def dump_on_stop(state: Path, config: FleetConfig, clock: Clock, known: str) -> tuple[str, Path | None]:
+    """Seal a copy of the state, once for each STOP: its time, and the copy where one was made now. `known` is
+    the last one that has a copy. Copies and their folder are read-only."""
     found = stopped(state)
-    if found is None or found.check != CHECK or not config.keep.sealed_for or found.since == known:
-        return known
+    if found is None or not found.since or not config.keep.sealed_for or found.since == known:
+        return known, None
     folder = state / config.keep.dumps
-    folder.mkdir(mode=0o700, exist_ok=True)
     target = folder / f"{found.since.replace(':', '')}.sealed"
-    if not target.exists():
-        await back_up(state, target, config, store_place(config.store, state), clock, keys=False)
-    return found.since
+    if target.exists():
+        return found.since, None
+    folder.mkdir(mode=0o700, exist_ok=True)
+    folder.chmod(0o700)
+    await back_up(state, target, config, store_place(config.store, state), clock, keys=False, vault=True)
+    target.chmod(0o400)
+    folder.chmod(0o500)
+    return found.since, target
+
+
+def sum_of(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

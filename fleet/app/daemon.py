@@ -12,7 +12,7 @@ import anyio
 from anyio import to_thread
 from starlette.routing import Route
 
-from fleet.app.backup import dump_on_stop
+from fleet.app.backup import dump_on_stop, sum_of
 from fleet.app.bootstrap import Bootstrap, Options
 from fleet.app.persona_sets import load, roster
 from fleet.app.sbom import altered
@@ -23,12 +23,13 @@ from fleet.clock import rest
 from fleet.config import FleetConfig, Platform, load_platform
 from fleet.drivers.expect_check import ExpectationCache
 from fleet.errors import FleetError
-from fleet.events.daemon_events import FEED, DaemonEvent, Feed, FeedReader
+from fleet.events.daemon_events import FEED, DaemonEvent, Feed, FeedReader, StateSealed
 from fleet.events.live import Hub
 from fleet.events.model import Event
 from fleet.events.stream import Reader
 from fleet.fix.fix_pass import Fixing
 from fleet.fix.parts import FixParts
+from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
 from fleet.runs.call.targets import Capabilities
 from fleet.runs.context import FleetContext
@@ -54,7 +55,11 @@ from fleet.service.reload import check_secrets, load_config
 from fleet.service.triggers import Side, Triggers
 
 DUMP_LOOK_S = 5.0
-"""Seconds between two looks whether a STOP asks for a sealed copy of the state."""
+"""Seconds between two looks whether there is a STOP without a sealed copy of the state."""
+DUMP_WAIT_S = 20.0
+"""Longest wait for the ends of runs that STOP ended, so that the copy has them."""
+DUMPED = "dumped:"
+"""Prefix of the facts with the SHA-256 of each copy."""
 _LOG = logging.getLogger("fleet.service")
 
 
@@ -142,7 +147,8 @@ def make(  # noqa: PLR0913  the composition root
         _, profile = load_platform(world.platform.name, options.state)
         return require_persona(world.config, world.platform, profile, loaded(path))
 
-    more = (*more, ("proposals", ProposalWatch(fixing.upkeep).run), ("dumps", partial(_dumps, world)))
+    copies = SealedCopies(world, feed)
+    more = (*more, ("proposals", ProposalWatch(fixing.upkeep).run), ("dumps", copies.run))
     roll = PersonaWatcher(options.folders, personas, check, triggers, feed)
     standing = PersonaStanding(personas, roll.refused, triggers.upcoming)
     health = DaemonHealth(world, executor, standing, tally, readiness)
@@ -173,7 +179,7 @@ def make(  # noqa: PLR0913  the composition root
         load_config=partial(load_config, options.platform, world.state, world.platform),
         grace_s=options.grace_s,
         more=more,
-        boundaries={"the program": _program_fault},
+        boundaries={"the program": _program_fault, "sealed copies": copies.fault},
         page=options.page,
     )
 
@@ -224,13 +230,48 @@ def ways_in(
     )
 
 
-async def _dumps(world: FleetContext) -> None:
-    """Seal a copy of the state after a STOP that asks for one; what hinders it is logged, and tried again."""
-    known = ""
-    while True:
-        try:
-            make = partial(dump_on_stop, world.state, world.config, world.clock, known)
-            known = await to_thread.run_sync(anyio.run, make)
-        except (FleetError, OSError) as error:
-            _LOG.error("no sealed copy of the state: %s", error)
-        await anyio.sleep(rest(DUMP_LOOK_S))
+class SealedCopies:
+    """Seals a copy of the state after every STOP, and looks whether the copies are as they were sealed."""
+
+    def __init__(self, world: FleetContext, feed: Feed) -> None:
+        self._world, self._feed = world, feed
+        self._stop, self._looked = "", 0
+
+    async def run(self) -> None:
+        """Until cancelled; what hinders a copy is logged, and tried again."""
+        while True:
+            try:
+                await self.look()
+            except (FleetError, OSError) as error:
+                _LOG.error("no sealed copy of the state: %s", error)
+            await anyio.sleep(rest(DUMP_LOOK_S))
+
+    async def look(self) -> None:
+        """Seal a copy if a STOP has none, with the ends of the runs that it stopped; keep its hash in the
+        journal and in the chained record of the daemon."""
+        world = self._world
+        found = stopped(world.state)
+        if found is None or found.since == self._stop:
+            return
+        with anyio.move_on_after(DUMP_WAIT_S):
+            while any(world.in_flight):  # noqa: ASYNC110 -- looked at for seconds, after a STOP
+                await anyio.sleep(0.2)
+        make = partial(dump_on_stop, world.state, world.config, world.clock, self._stop)
+        self._stop, copy = await to_thread.run_sync(anyio.run, make)
+        if copy is not None:
+            total = await to_thread.run_sync(sum_of, copy)
+            await world.journal.put(f"{DUMPED}{copy.name}", total)
+            self._feed.publish(StateSealed(file=copy.name, sha256=total))
+
+    async def fault(self) -> str:
+        """Which copy is not as it was sealed; one is read each time, in turn.
+        A person may have moved some away."""
+        sums = await self._world.journal.facts(DUMPED)
+        folder = self._world.state / self._world.config.keep.dumps
+        here = sorted(path for path in folder.glob("*.sealed") if f"{DUMPED}{path.name}" in sums)
+        if not here:
+            return ""
+        self._looked += 1
+        path = here[self._looked % len(here)]
+        same = await to_thread.run_sync(sum_of, path) == sums[f"{DUMPED}{path.name}"]
+        return "" if same else f"{path.name} is not as it was sealed"

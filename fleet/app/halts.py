@@ -8,8 +8,12 @@ from pathlib import Path
 from fleet.app.journal import known_journal
 from fleet.clock import SystemClock, iso_ms
 from fleet.errors import FleetError
+from fleet.runs.call.decision_file import Decision, DecisionFile
 from fleet.runs.call.halt import DIALS, Halt, journal_halt, note_halt
 from fleet.text import line
+
+VAULTS = "vault:"
+"""Prefix of the facts about who opened or destroyed a credential that runs found, by their times."""
 
 
 async def record_halt(state: Path, halt: Halt) -> str:
@@ -23,6 +27,30 @@ async def record_halt(state: Path, halt: Halt) -> str:
         if (journal := await known_journal(state)) is not None:
             async with journal:
                 await journal_halt(journal, clock, halt)
+    except FleetError as error:
+        return str(error)
+    return ""
+
+
+async def record_vault(state: Path, act: str, who: str, why: str) -> str:
+    """Keep who opens or destroys what runs found; why it is not on record, "" if it is."""
+    clock = SystemClock()
+    one = Decision(
+        f"{who} {act}",
+        "leave it sealed, or do so",
+        act,
+        why,
+        "none: what was seen is known",
+        charter="the operator's",
+    )
+    if not DecisionFile(state, clock).record(one, run="none", turn=0):
+        return "DECISIONS.md cannot be written"
+    when = iso_ms(clock.now())
+    known = {"act": line(act, 300), "who": line(who, 200), "why": line(why, 500), "when": when}
+    try:
+        if (journal := await known_journal(state)) is not None:
+            async with journal:
+                await journal.put(f"{VAULTS}{when}", json.dumps(known))
     except FleetError as error:
         return str(error)
     return ""

@@ -1,14 +1,17 @@
 """A file that only the holder of a key reads, as age writes it (age-encryption.org/v1).
 
 The key is an age identity (X25519): `fleet backup key FILE` or `age-keygen` makes one, and
-`age --decrypt -i FILE` reads what was sealed, without the fleet.
+`age --decrypt -i FILE` reads what was sealed, without the fleet. One with a passphrase is as `age -p`
+makes it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyrage
 from pyrage import DecryptError, IdentityError, RecipientError, decrypt_io, encrypt_io, x25519
 
 from fleet.chain.keys import read_private, write_new
@@ -18,14 +21,43 @@ from fleet.files import new_file
 MAGIC = b"age-encryption.org/v1\n"
 
 
-def create_key(path: Path) -> None:
-    """Write a new identity to a new file, mode 0600. ConfigError where keys are not safe."""
-    write_new(path, f"{x25519.Identity.generate()}\n".encode())
+Ask = Callable[[], str]
+"""Asks a person for the passphrase of a key."""
 
 
-def public_of(key: Path) -> str:
+def no_passphrase() -> str:
+    """Where nobody can type one: ConfigError."""
+    raise ConfigError("the key has a passphrase", remedy="ask with it where a person can type it")
+
+
+def create_key(path: Path, passphrase: str = "") -> str:
+    """Write a new identity to a new file, mode 0600, under a passphrase where there is one; its public half.
+    ConfigError where keys are not safe."""
+    identity = x25519.Identity.generate()
+    plain = f"{identity}\n".encode()
+    write_new(path, pyrage.passphrase.encrypt(plain, passphrase) if passphrase else plain)
+    return str(identity.to_public())
+
+
+def public_of(key: Path, ask: Ask = no_passphrase) -> str:
     """The public half of the identity in a file: what `[keep] sealed_for` names. ConfigError."""
-    return str(_identity(key).to_public())
+    return str(_identity(key, ask).to_public())
+
+
+def opened(sealed: bytes, key: Path, ask: Ask) -> bytes:
+    """What was sealed, by a key of which one must have the file and know the passphrase; ConfigError for any
+    other."""
+    if not is_sealed(key):
+        remedy = "a key for it is made by: fleet backup key FILE --passphrase"
+        raise ConfigError(
+            f"{key}: who has this file needs nothing else, and the vault asks for two", remedy=remedy
+        )
+    try:
+        return bytes(pyrage.decrypt(sealed, [_identity(key, ask)]))
+    except DecryptError:
+        raise ConfigError(
+            "it is not for this key, or it was changed", remedy="the key of [keep] sealed_for"
+        ) from None
 
 
 def is_sealed(path: Path) -> bool:
@@ -48,10 +80,10 @@ def seal(source: Path, target: Path, recipient: str) -> None:
         encrypt_io(file, out, [public])
 
 
-def unseal(source: Path, target: Path, key: Path) -> None:
+def unseal(source: Path, target: Path, key: Path, ask: Ask = no_passphrase) -> None:
     """Write what was sealed into a new file; ConfigError, and no file, for another key or a file that was
     changed."""
-    identity = _identity(key)
+    identity = _identity(key, ask)
     with source.open("rb") as file, new_file(target) as out:
         try:
             decrypt_io(file, out, [identity])
@@ -62,8 +94,14 @@ def unseal(source: Path, target: Path, key: Path) -> None:
             raise ConfigError(f"{source}: it is not for this key, or it was changed", remedy=remedy) from None
 
 
-def _identity(path: Path) -> Any:  # noqa: ANN401  pyrage has no types
-    words = read_private(path).decode("ascii", "replace").splitlines()
+def _identity(path: Path, ask: Ask) -> Any:  # noqa: ANN401  pyrage has no types
+    content = read_private(path)
+    if content.startswith(MAGIC):
+        try:
+            content = pyrage.passphrase.decrypt(content, ask())
+        except DecryptError:
+            raise ConfigError(f"{path}: the passphrase is another one", remedy="type it again") from None
+    words = content.decode("ascii", "replace").splitlines()
     try:
         return x25519.Identity.from_str(next((one for one in words if one and not one.startswith("#")), ""))
     except IdentityError:

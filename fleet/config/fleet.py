@@ -105,10 +105,12 @@ class KeepSection(Section):
 
     sealed_for: Annotated[str, StringConstraints(pattern=r"^(age1[02-9ac-hj-np-z]{58})?$")] = ""
     """Public key of age (`fleet backup key FILE` makes one, and says it): backups are encrypted for it, and
-    only its other half restores them. With it a copy of the state is sealed into `dumps` whenever what nobody
-    may decide on alone has set STOP (`[escalation] stops`)."""
+    only its other half restores them. With it a copy of the state is sealed into `dumps` after every STOP,
+    and credentials that runs find are sealed into `vault`."""
     dumps: str = "dumps"
-    """The folder of such copies; relative to the state directory."""
+    """The folder of such copies; relative to the state directory. Nothing removes them but a person."""
+    vault_days: int = Field(default=90, strict=True, ge=1, le=90)
+    """Days for which a credential that a run found is kept, sealed."""
 
     @model_validator(mode="after")
     def _records_outlast(self) -> Self:
@@ -140,6 +142,10 @@ class HookSection(Section):
     stop: bool = False
     """A delivery sets STOP, and starts nothing: for a pager, or a person who watches the platform. No webhook
     resumes."""
+    stop_after: int = Field(default=1, strict=True, ge=1, le=1000)
+    """So many deliveries within `stop_minutes` set STOP: alerts of the platform's own monitoring, say."""
+    stop_minutes: int = Field(default=10, strict=True, ge=1, le=1440)
+    """The time in which they count."""
 
 
 class TriageSection(Section):

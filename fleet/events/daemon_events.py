@@ -198,6 +198,14 @@ class RunsRemoved(_DaemonEvent):
     bytes: int
 
 
+class StateSealed(_DaemonEvent):
+    """A copy of the state after a STOP, and the SHA-256 of its file."""
+
+    type: Literal["state.sealed"] = "state.sealed"
+    file: str
+    sha256: str
+
+
 class FaultMet(_DaemonEvent):
     """An internal error that ended one piece of work but not the daemon."""
 
@@ -230,6 +238,7 @@ DaemonEvent = Annotated[
     | RunSettled
     | NameReleased
     | RunsRemoved
+    | StateSealed
     | FaultMet,
     Field(discriminator="type"),
 ]

@@ -27,6 +27,7 @@ from fleet.events.daemon_events import (
     RunSettled,
     RunsRemoved,
     RunUnsettled,
+    StateSealed,
     SubscriptionLost,
     SubscriptionOpened,
     TriggerFired,
@@ -130,6 +131,8 @@ def _of_upkeep(event: DaemonEvent) -> str:
             return f"name {event.name} of run {event.run} released"
         case RunsRemoved():
             return f"folders of {counted(event.runs, 'old run')} removed, {event.bytes / 1e6:.1f} MB"
+        case StateSealed():
+            return f"a copy of the state is sealed: {event.file}, SHA-256 {event.sha256}"
         case SubscriptionOpened():
             return "new blocks wake the chain triggers"
         case SubscriptionLost():

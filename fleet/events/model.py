@@ -274,6 +274,17 @@ class InstructionSeen(RunEvent):
     quote: str
 
 
+class CredentialSealed(RunEvent):
+    """An answer shows what looks like a credential; its value is in the vault alone, under this name."""
+
+    type: Literal["credential.sealed"] = "credential.sealed"
+    call: int
+    tool: str
+    place: str
+    kind: str
+    vault: str
+
+
 Phase = Literal[
     "initialization",
     "reconnaissance",
@@ -402,6 +413,7 @@ Event = Annotated[
     | FindingPosted
     | FindingRepeated
     | InstructionSeen
+    | CredentialSealed
     | PhaseChanged
     | QuestionAsked
     | QuestionAnswered

@@ -7,6 +7,7 @@ import json
 from fleet.events.live import Lagged
 from fleet.events.model import (
     CheckFailed,
+    CredentialSealed,
     DialDistrusted,
     DriverChanged,
     Event,
@@ -117,6 +118,8 @@ def _facts(record: Event) -> str:  # noqa: C901  one case for each event
             return (
                 f"{record.place} reads like an order to a machine ({', '.join(record.signs)}): {record.quote}"
             )
+        case CredentialSealed():
+            return f"{record.place} shows a credential ({record.kind}): sealed as {record.vault}"
         case PhaseChanged():
             return f"phase {record.before} -> {record.after}: {record.why}"
         case QuestionAsked():

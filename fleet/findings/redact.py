@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from fleet.findings.known_secrets import PIECE, KnownSecrets
@@ -148,19 +148,46 @@ class Redactor:
         """The text as a public log may have it: masked, and without what the operator withholds."""
         return self._hides(self.text(text))
 
-    def _masked(self, text: str) -> str:
+    def secrets(self, text: str) -> list[tuple[str, str]]:
+        """The secrets of others that `text` masks, with what each looks like: none that the fleet holds."""
+        found: list[tuple[str, str]] = []
+        self._masked(text, lambda kind, value: found.append((kind, value)))
+        return list(dict.fromkeys(one for one in found if "[redacted:" not in one[1]))
+
+    def _masked(self, text: str, found: Callable[[str, str], object] = lambda *_: None) -> str:
+        def where(
+            judge: Callable[[re.Match[str]], bool], row: SecretPattern
+        ) -> Callable[[re.Match[str]], bool]:
+            def hides(match: re.Match[str]) -> bool:
+                if yes := judge(match):
+                    found(row.kind, match[match.lastindex or 0])
+                return yes
+
+            return hides
+
         text = self._known.masked(text, mask("secret"))
-        text = hide_all(text, SECRETS, _mask_of, lambda one: one.leaks if one.drawn else bool)
+        text = hide_all(text, SECRETS, _mask_of, lambda row: where(row.leaks if row.drawn else bool, row))
         # what looks like an example as well, under what the other rows left
-        text = hide_all(text, ISSUED, _mask_of, lambda _: _unmasked)
+        text = hide_all(text, ISSUED, _mask_of, partial(where, _unmasked))
         if len(text) < _SHORTEST:
             return text
         if _KEY64.search(text):
             public = {match.span(1) for match in _PUBLIC_HASH.finditer(text)}
-            text = _KEY64.sub(
-                lambda m: m[0] if m.span() in public or self._is_no_key(m[0]) else mask("private-key"), text
-            )
-        return _WORDS.sub(_mask_mnemonic, text)
+
+            def hidden(match: re.Match[str]) -> str:
+                if match.span() in public or self._is_no_key(match[0]):
+                    return match[0]
+                found("private-key", match[0])
+                return mask("private-key")
+
+            text = _KEY64.sub(hidden, text)
+
+        def phrase(match: re.Match[str]) -> str:
+            if (masked := _mask_mnemonic(match)) != match[0]:
+                found("mnemonic", match[0])
+            return masked
+
+        return _WORDS.sub(phrase, text)
 
     def value(self, value: Any, *, key: str = "", depth: int = MAX_DEPTH) -> Any:  # noqa: ANN401  any JSON
         """A structure of JSON types with every string in it masked, keys included; tuples become lists."""

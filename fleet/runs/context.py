@@ -38,6 +38,7 @@ from fleet.runs.checks import Checks
 from fleet.runs.driver_choice import DriverChoice
 from fleet.runs.run_time import RunTime
 from fleet.runs.signals import Signals
+from fleet.runs.vault import Vault
 from fleet.store.dispatch.source import Source
 from fleet.store.journal import Journal
 from fleet.text import line
@@ -203,6 +204,11 @@ class FleetContext:
     def learned(self) -> LearnedProbes:
         """Questions that showed a defect of this platform, asked again by later runs."""
         return LearnedProbes(self.state / "learned" / self.platform.name)
+
+    @property
+    def vault(self) -> Vault:
+        """What runs found and only the holder of a key reads."""
+        return Vault(self.state, self.config.keep.sealed_for, self.clock)
 
     def bindings(self, run: str, name: str) -> Bindings:
         web = self.platform.web

@@ -29,6 +29,8 @@ from fleet.triggers.hooks.webhook import Delivery, head, verify
 from fleet.triggers.model import EVERYONE, Firing, Skip, manual_key, replay_key, try_key
 from sandbox import strict_json
 
+ALARMS = "alarms:"
+"""Prefix of the facts with the deliveries of a webhook that count towards a STOP, and their times."""
 BY_HAND = 10
 """Priority of a person's request: ahead of clocks and events."""
 REFUSED = {"hook-size": 413, "hook-header": 400, "hook-signature": 401, "hook-timestamp": 401}
@@ -130,10 +132,29 @@ class Ingress:
                 return IngressReply(200, {"stopped": False, "runs": []})
         except FleetError as error:
             _LOG.error("webhook %s: it cannot be looked up whether %s is new: %s", hook, ident, error)
+        if not await self._enough(hook, ident):
+            return IngressReply(202, {"stopped": False, "runs": []})
         stop(self.state, halt.who, halt.why, self.clock)
         note_halt(self.state, self.clock, halt)
         await self.book.put(known, json.dumps(halt._asdict()))
         return IngressReply(202, {"stopped": True, "runs": []})
+
+    async def _enough(self, hook: str, ident: str) -> bool:
+        """Whether so many deliveries came in the time that they count for; the count begins anew then. What
+        cannot be counted is enough."""
+        section, now = self.config().hooks[hook], self.clock.now().timestamp()
+        if section.stop_after == 1:
+            return True
+        try:
+            known: dict[str, float] = json.loads(await self.book.get(f"{ALARMS}{hook}") or "{}")
+            since = now - 60 * section.stop_minutes
+            counted = {one: at for one, at in known.items() if at > since} | {ident: now}
+            enough = len(counted) >= section.stop_after
+            await self.book.put(f"{ALARMS}{hook}", json.dumps({} if enough else counted))
+        except FleetError as error:
+            _LOG.error("webhook %s: its deliveries cannot be counted: %s", hook, error)
+            return True
+        return enough
 
     async def ask(self, body: bytes) -> IngressReply:
         """A person's request to run now: `{"persona", "ident", "platform"}`; `ident` makes the key.

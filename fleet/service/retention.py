@@ -43,7 +43,8 @@ class FolderRetention:
                 world.state, world.journal, keep, world.clock.now(), world.platform.schedule.end
             )
             excess = beyond(await look(world.state, world.journal), keep)
-        except (FleetError, OSError) as error:
+            world.vault.prune(keep.vault_days, world.clock.now())
+        except (FleetError, OSError, ValueError) as error:
             self._complain(str(error))
             return
         if gone:

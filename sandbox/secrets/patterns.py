@@ -143,8 +143,14 @@ _CALLED = (
 )
 _TOKEN = r"[A-Za-z0-9._~+/=-]"
 _WORD = rf"(?![a-z]{{1,20}}(?:[.]?\s|[.]?\Z|(?!{_TOKEN}).))"  # "bearer tokens" is prose
-_LABEL = r"(?:x-goog-api-key|x-api-key|authorization|cookie|api[-_]?key|private[-_]?key|password|mnemonic)"
-_LABELS = ("api", "authorization", "cookie", "private", "password", "mnemonic")
+_LABEL = (
+    r"(?:x-goog-api-key|x-api-key|authorization|cookie|api[-_]?key|private[-_]?key|password|mnemonic"
+    r"|(?:access|refresh)[-_]?token)"
+)
+_LABELS = (
+    *("api", "authorization", "cookie", "private", "password", "mnemonic"),
+    *("s_token", "s-token", "stoken", "h_token", "h-token", "htoken"),
+)
 _VALUE = rf"{_LABEL}[\"']?[ \t]*[:=][ \t]*[\"']?(?!\[)[^\s\"',;]{{6,}}"
 _VENDOR = (
     r"gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{40,}|glpat-[\w-]{20,}|xox[abeprs]-[0-9]+-[A-Za-z0-9-]{16,}"
@@ -242,6 +248,12 @@ SECRETS: tuple[SecretPattern, ...] = (
         ),
         words=("private key-----",),
     ),
+    # it is no leak, and what it stands beside is nobody's to read either
+    SecretPattern(
+        "certificate",
+        re.compile(r"-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\\nr\s]{1,16384}(?:-----END CERTIFICATE-----)?"),
+        words=("begin certificate-----",),
+    ),
     # 64 hex digits are a key only where the words before them say so: a hash looks the same
     SecretPattern(
         "private-key",
@@ -319,6 +331,11 @@ SECRETS: tuple[SecretPattern, ...] = (
         words=(*_GITHUB.split(), "glpat-", "xox", "akia", "npm_"),
     ),
     SecretPattern("password", re.compile(r"(?<=://)[^\s/:@]{1,256}:[^\s/@]{1,256}(?=@)"), words=("@",)),
+    SecretPattern(
+        "basic-auth",
+        re.compile(r"(?i)\bauthorization[\"']?[ \t]*[:=][ \t]*[\"']?basic[ \t]{1,4}([\w+/=-]{6,})"),
+        words=("basic",),
+    ),
     SecretPattern("private", re.compile(rf"(?i)(?<=[-\"' \t,;{{(]){_VALUE}"), words=_LABELS),
     SecretPattern("private", re.compile(rf"(?i)\A{_VALUE}"), words=_LABELS),
 )

@@ -7,30 +7,35 @@ import os
 import shutil
 import socket
 import stat
+from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from fleet.app.backup import back_up, dump_on_stop, restore, unpacked
+from fleet.app.backup import back_up, dump_on_stop, restore, sum_of, unpacked
+from fleet.app.daemon import DUMPED, SealedCopies
 from fleet.app.lock import only_one
 from fleet.app.sealed import create_key, is_sealed, public_of, seal, unseal
 from fleet.cli.operate.backup import app as backup_app
 from fleet.cli.operate.restore import app as restore_app
 from fleet.clock import SystemClock
-from fleet.config import FleetConfig
+from fleet.config import FleetConfig, LiveConfig
 from fleet.config.fleet import KeepSection
 from fleet.errors import ConfigError, Refused, TryAgain, UsageError
+from fleet.events.daemon_events import FEED, Feed
 from fleet.gate.dial import DIAL, read_dial, write_dial
 from fleet.gate.model import Rung
 from fleet.gate.stop import resume, stop
-from fleet.runs.call.persons_word import CHECK
+from fleet.runs.vault import VAULT, Vault
 from fleet.store.journal import Journal
 from fleet.store.rows import DecisionRow, FindingRow, NewRun
 from fleet.triage.items.decisions import named
 from fleet.triage.items.pass_inputs import PassInputs
 from fleet.triage.run import TriageResult, TriageTask, triage
+from tests.runs.table import persona, seated
 from tests.triage.triage_log import START, TRUSTED, ScriptedLog, finding
 
 NOW = datetime.fromtimestamp(START + 6000, UTC)
@@ -298,25 +303,59 @@ async def test_a_fleet_with_a_key_backs_up_sealed_and_comes_back_by_the_key(
 
 
 @pytest.mark.anyio
-async def test_a_stop_that_nobody_may_decide_on_alone_leaves_one_sealed_copy(tmp_path: Path) -> None:
+async def test_every_stop_leaves_one_sealed_copy_that_is_read_only(tmp_path: Path) -> None:
     state, key = tmp_path / "state", tmp_path / "key"
     create_key(key)
     await fill(state, ScriptedLog())
     sealing = FleetConfig(keep=KeepSection(sealed_for=public_of(key)))
-    assert await dump_on_stop(state, sealing, CLOCK, "") == ""
+    assert await dump_on_stop(state, sealing, CLOCK, "") == ("", None)
+    Vault(state, public_of(key), CLOCK).keep("p", "r", "web site", "password", "hunter2hunter2")
+    made = await back_up(state, tmp_path / "b.tar", FleetConfig(), state / "fleet.db", CLOCK)
+    assert not [name for name in made.files if name.startswith(VAULT)]
     stop(state, "ann", "by hand", CLOCK)
-    assert await dump_on_stop(state, sealing, CLOCK, "") == ""
-    resume(state, "done")
-    stop(state, "the fleet", "sensitive-data: a page", CLOCK, check=CHECK)
-    assert await dump_on_stop(state, FleetConfig(), CLOCK, "") == ""
-    since = await dump_on_stop(state, sealing, CLOCK, "")
+    assert await dump_on_stop(state, FleetConfig(), CLOCK, "") == ("", None)
+    since, copy = await dump_on_stop(state, sealing, CLOCK, "")
     assert since
-    assert await dump_on_stop(state, sealing, CLOCK, since) == since
-    assert await dump_on_stop(state, sealing, CLOCK, "") == since  # after a kill
-    [copy] = (state / "dumps").iterdir()
-    assert copy.stat().st_mode & 0o777 == 0o600
+    assert copy is not None
+    assert await dump_on_stop(state, sealing, CLOCK, since) == (since, None)
+    assert await dump_on_stop(state, sealing, CLOCK, "") == (since, None)  # after a kill
+    assert [*(state / "dumps").iterdir()] == [copy]
+    assert (copy.stat().st_mode & 0o777, copy.parent.stat().st_mode & 0o777) == (0o400, 0o500)
     with unpacked(copy, state, key) as (folder, manifest):
         assert (folder / "fleet.db").exists()
         assert (folder / "STOP").exists()
+        assert len([*(folder / VAULT).iterdir()]) == 1
         assert not manifest.keys
         assert not [name for name in manifest.files if "keys" in name.split("/") or name.startswith("dumps")]
+    resume(state, "done")
+    os.utime(stop_again(state))
+    assert (await dump_on_stop(state, sealing, CLOCK, since))[1] not in (None, copy)
+
+
+def stop_again(state: Path) -> Path:
+    stop(state, "the fleet", "sensitive-data: a page", CLOCK, check="those whom it concerns agree")
+    return state / "STOP"
+
+
+@pytest.mark.anyio
+async def test_the_hash_of_a_copy_is_on_record_and_a_changed_copy_is_a_fault(tmp_path: Path) -> None:
+    create_key(key := tmp_path / "key")
+    keep = KeepSection(sealed_for=public_of(key))
+    async with seated(tmp_path, persona()) as table:
+        world = replace(table.world, live=LiveConfig(FleetConfig(keep=keep)))
+        with closing(Feed(world.state / FEED, clock=CLOCK)) as feed:
+            copies = SealedCopies(world, feed)
+            await copies.look()
+            assert await copies.fault() == ""
+            stop(world.state, "ann", "by hand", CLOCK)
+            await copies.look()
+            await copies.look()
+        [copy] = (world.state / "dumps").iterdir()
+        said = [json.loads(one) for one in (world.state / FEED).read_text().splitlines()]
+        assert [one["file"] for one in said if one["type"] == "state.sealed"] == [copy.name]
+        assert await world.journal.facts(DUMPED) == {f"{DUMPED}{copy.name}": sum_of(copy)}
+        assert sum_of(copy) in {one.get("sha256") for one in said}
+        assert await copies.fault() == ""
+        copy.chmod(0o600)
+        copy.write_bytes(copy.read_bytes()[:-1] + b"x")
+        assert await copies.fault() == f"{copy.name} is not as it was sealed"

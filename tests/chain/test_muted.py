@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import cast
+
 import pytest
 
-from fleet.chain.log.choice import MutedLog
+from fleet.chain.log.choice import MutedLog, log_of
+from fleet.chain.node.rpc import Rpc
+from fleet.chain.ports import PostedEntry
 from fleet.chain.signing.judge import SigningLimits
-from fleet.errors import BudgetExceeded
+from fleet.config import Platform, parse
+from fleet.errors import BudgetExceeded, Refused
 from tests.doubles.chain import MemoryChain
+
+
+@pytest.mark.anyio
+async def test_a_log_refuses_what_its_profile_withholds_whoever_composed_it(tmp_path: Path) -> None:
+    memory = MemoryChain(SigningLimits(rung=lambda: "observe"))
+    text = (
+        'name = "shop"\nlog = "file"\n[web]\nsite = "https://shop.test"\n[post]\nmask = ["{site}/billing"]\n'
+    )
+    profile, rpc = parse(Platform, text, file="shop.toml"), cast(Rpc, None)
+    log = log_of(profile, tmp_path, rpc, memory.signer)
+    for named in ("see /billing", "at https://shop.test/%62illing?x=1"):
+        with pytest.raises(Refused, match="mask withholds"):
+            await log.post(named)
+    one, two, three = await log.post_many(["a", "b /billing", "c"])
+    assert (type(one), type(two), type(three)) == (PostedEntry, Refused, PostedEntry)
+    assert [entry.text for entry in await log_of(profile, tmp_path, rpc).range(0, 9)] == ["a", "c"]
 
 
 @pytest.mark.anyio

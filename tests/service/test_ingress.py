@@ -70,6 +70,7 @@ class Door:
         people["qa-model"] = persona("qa-model", driver="model")
         hooks = {"deploy": HookSection(), "other": HookSection(secret_file="keys/hook.deploy")}
         hooks["pager"] = HookSection(secret_file="keys/hook.deploy", stop=True)
+        hooks["alarms"] = HookSection(secret_file="keys/hook.deploy", stop=True, stop_after=3)
         self.queue = Queue(self.journal, "devnet", people, self.feed)
         self.doors = Ingress(
             queue=self.queue,
@@ -245,6 +246,21 @@ class TestDeliveries:
         assert await door.rows() == []
         await door.send("delivery-3", hook="pager")
         assert stopped(door.state)
+
+    async def test_so_many_alarms_within_their_time_stop_and_a_replay_counts_once(self, door: Door) -> None:
+        for ident in ("delivery-1", "delivery-1", "delivery-2"):
+            answer = await door.send(ident, hook="alarms")
+            assert (answer.status_code, answer.json(), stopped(door.state)) == (
+                202,
+                {"stopped": False, "runs": []},
+                None,
+            )
+        old = {"delivery-1": time.time() - 601, "delivery-2": time.time()}
+        await door.journal.put("alarms:alarms", json.dumps(old))
+        assert not (await door.send("delivery-3", hook="alarms")).json()["stopped"]
+        assert (await door.send("delivery-4", hook="alarms")).json()["stopped"]
+        assert stopped(door.state)
+        assert await door.journal.get("alarms:alarms") == "{}"
 
     async def test_a_webhook_stops_even_where_the_journal_does_not_answer(
         self, door: Door, monkeypatch: pytest.MonkeyPatch

@@ -135,7 +135,7 @@ class TestSecret:
         path.chmod(mode)
 
     def config(self, **files: str) -> FleetConfig:
-        return FleetConfig(hooks={"deploy": HookSection(**files)})
+        return FleetConfig(hooks={"deploy": HookSection.model_validate(files)})
 
     def test_the_newest_and_the_one_before(self, tmp_path: Path) -> None:
         self.write(tmp_path / "keys" / "hook.deploy")

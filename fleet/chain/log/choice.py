@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fleet.chain.log.feedback import FeedbackLog
@@ -12,11 +12,18 @@ from fleet.chain.node.codec import Entry
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import Charge, FeedbackPort, PostedEntry, SignerPort
 from fleet.config import Platform
-from fleet.errors import BudgetExceeded, FleetError
+from fleet.errors import BudgetExceeded, FleetError, Refused
+from fleet.findings.withheld import withheld
 
 
 def log_of(profile: Platform, state: Path, rpc: Rpc, signer: SignerPort | None = None) -> FeedbackPort:
-    """The log of a platform; without a signer it can only be read."""
+    """The log of a platform, behind its mask; without a signer it can only be read."""
+    hides = withheld(profile)
+    log = _bare(profile, state, rpc, signer)
+    return log if signer is None or hides is str else FencedLog(log, hides)
+
+
+def _bare(profile: Platform, state: Path, rpc: Rpc, signer: SignerPort | None) -> FeedbackPort:
     if file := profile.log_file(state):
         return FileLog(file, signer)
     chain, contract = profile.chain, profile.log_contract
@@ -26,8 +33,8 @@ def log_of(profile: Platform, state: Path, rpc: Rpc, signer: SignerPort | None =
     return FeedbackLog(rpc, contract, profile.gas, signer, confirmations=chain.confirmations)
 
 
-class MutedLog:
-    """Implements FeedbackPort; every post is refused as if the budget of reports were spent."""
+class _ReadThrough:
+    """Reads a log as it is."""
 
     def __init__(self, log: FeedbackPort) -> None:
         self._log = log
@@ -46,6 +53,40 @@ class MutedLog:
 
     async def find(self, text: str, sender: str, *, since: int = 0) -> int | None:
         return await self._log.find(text, sender, since=since)
+
+
+class FencedLog(_ReadThrough):
+    """Implements FeedbackPort; refuses every text that names what `[post] mask` withholds.
+
+    Who composes a text leaves it out: one that comes here with it was composed by a mistake.
+    """
+
+    def __init__(self, log: FeedbackPort, hides: Callable[[str], str]) -> None:
+        super().__init__(log)
+        self._hides = hides
+
+    def _refused(self, text: str) -> Refused | None:
+        if self._hides(text) == text:
+            return None
+        why = "this entry names what [post] mask withholds from a public log"
+        return Refused(why, rule="post.mask", remedy="report this: it was to be left out before")
+
+    async def post(self, text: str, *, run: str = "", charge: Charge = "reports") -> PostedEntry:
+        if refused := self._refused(text):
+            raise refused
+        return await self._log.post(text, run=run, charge=charge)
+
+    async def post_many(
+        self, texts: Sequence[str], *, run: str = "", charge: Charge = "reports"
+    ) -> list[PostedEntry | FleetError]:
+        refused = [self._refused(text) for text in texts]
+        kept = [text for text, no in zip(texts, refused, strict=True) if no is None]
+        posted = iter(await self._log.post_many(kept, run=run, charge=charge) if kept else ())
+        return [no or next(posted) for no in refused]
+
+
+class MutedLog(_ReadThrough):
+    """Implements FeedbackPort; every post is refused as if the budget of reports were spent."""
 
     async def post(
         self,

@@ -28,15 +28,27 @@ def _group() -> None:
     """Write a backup of the state directory: fleet backup FILE; check or restore one."""
 
 
+def asked() -> str:
+    """The passphrase of a key, typed by a person and not shown."""
+    return str(typer.prompt("passphrase of the key", hide_input=True))
+
+
 @app.command("key")
 def make_key(
     file: Annotated[Path, typer.Argument(help="Where to write it, mode 0600; keep it elsewhere than here.")],
+    passphrase: Annotated[
+        bool,
+        typer.Option("--passphrase", help="Ask for one: what runs found is opened with such a key only."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Make or read the age key of sealed backups; its public half is `[keep] sealed_for` in fleet.toml."""
-    if not file.exists():
-        create_key(file.absolute())
-    public = public_of(file.absolute())
+    path = file.absolute()
+    if path.exists():
+        public = public_of(path, asked)
+    else:
+        word = typer.prompt("passphrase", hide_input=True, confirmation_prompt=True) if passphrase else ""
+        public = create_key(path, word)
     put({"file": str(file), "sealed_for": public}, as_json=as_json, text=lambda: print(public))
 
 

@@ -11,6 +11,7 @@ import typer
 from fleet.app.backup import JOURNAL, check_journal, check_place, difference, unpacked
 from fleet.app.backup import restore as put_in_place
 from fleet.cli.console import Json, make_app, put, run, state, who
+from fleet.cli.operate.backup import asked
 from fleet.clock import SystemClock
 from fleet.config import load_fleet
 from fleet.store.location import store_place
@@ -39,7 +40,7 @@ def restore(
     folder, secret = state(), key.absolute() if key else None
 
     async def compare() -> dict[str, Any]:
-        with unpacked(file, folder, secret) as (unpacked_to, manifest):
+        with unpacked(file, folder, secret, asked) as (unpacked_to, manifest):
             await check_place(manifest, place, file)
             changes = difference(unpacked_to, folder)
             await check_journal(unpacked_to)
@@ -47,7 +48,7 @@ def restore(
 
     async def put_back() -> dict[str, Any]:
         manifest, aside = await put_in_place(
-            file, folder, place, SystemClock(), who(), force=force, keep_dial=keep_dial, key=secret
+            file, folder, place, SystemClock(), who(), force=force, keep_dial=keep_dial, key=secret, ask=asked
         )
         return {"restored": True, "old": aside, **manifest.model_dump(exclude={"files"})}
 

@@ -33,7 +33,9 @@ from fleet.store.journal import Journal
 from fleet.store.tables.units import USD, number
 from fleet.text import clean, counted, spoken
 
-app = make_app(group=True)
+app = make_app(
+    group=True, lazy={"vault": ("run.vault", "List, open or destroy the credentials that runs found.")}
+)
 PIPED = ("run", "persona", "state", "outcome", "trigger", "created", "ended", "detail")
 NARROW = 13
 """Characters of a persona's name on a terminal."""

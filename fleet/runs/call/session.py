@@ -25,6 +25,7 @@ from fleet.drivers.session import Answer, RunOver, cause_of
 from fleet.drivers.template import Bindings
 from fleet.errors import BudgetExceeded, ChainError, ConfigError, FleetError, JailError, Refused, Unreachable
 from fleet.events.model import (
+    CredentialSealed,
     ExtensionDisabled,
     GateDenied,
     Phase,
@@ -33,6 +34,7 @@ from fleet.events.model import (
     ToolResponded,
 )
 from fleet.findings import envelope
+from fleet.findings.instructions import texts_of
 from fleet.gate.budget import NO_EFFECT
 from fleet.gate.model import Action, Verdict
 from fleet.gate.stop import fence_failed
@@ -68,6 +70,8 @@ GUEST_S = 20.0
 """Seconds between the guest's deadline and the jail's, so that the guest can still answer."""
 MARGIN_S = 2.0
 RETRIES = 2
+MOST_SEALED = 200
+"""Credentials that one run seals: a hostile page can show any number of them."""
 """Retries, in another jail, of a call whose jail was killed before it acted."""
 TOO_MANY = 429
 ACCOUNT = "account"
@@ -158,6 +162,7 @@ class RunSession:
         self._locked_out = False
         self.breaker = CircuitBreaker(world.clock, world.patience_s)
         self.contacts = Contacts(targets_of(world.platform), world.platform.agent_urls)
+        self._sealed = set[tuple[str, str]]()
         self.sightings = Sightings(self._world.platform.authorisation.data)
         self.charged_together = context.gate.together
         """The calls judged inside are charged at once."""
@@ -450,9 +455,24 @@ class RunSession:
                 seconds=round(seconds, 4),
             )
         )
-        self.sightings.shown(asked.tool, asked.args, result, masked)
+        if self.sightings.shown(asked.tool, asked.args, result, masked):
+            self._seal_credentials(asked, result)
         if (seen := self.sightings.answered(asked.number, asked.tool, asked.args, result)) is not None:
             self._stream.emit(seen)
+
+    def _seal_credentials(self, asked: AdmittedCall, result: Mapping[str, Any]) -> None:
+        """Seal what an answer shows, and keep no picture of it."""
+        world, place = self._world, target_of(asked.tool, asked.args)
+        if asked.spec.attaches and (picture := str(result.get("sha256", ""))).isalnum():
+            (world.folder(self._run) / "evidence" / f"{picture}.png").unlink(missing_ok=True)
+        for kind, value in world.redactor.secrets("\n".join(texts_of(result, 8))):
+            if (place, value) in self._sealed or len(self._sealed) >= MOST_SEALED:
+                continue
+            self._sealed.add((place, value))
+            if name := world.vault.keep(world.platform.name, self._run, place, kind, value):
+                self._stream.emit(
+                    CredentialSealed(call=asked.number, tool=asked.tool, place=place, kind=kind, vault=name)
+                )
 
     def check_spent(self) -> None:
         """RunOver when a budget refused a signature of the last call, or STOP did; FleetError when what it

@@ -29,6 +29,8 @@ SLOW_MS = 100.0
 STRANGERS = frozenset({"page", "view", "reply", "mcp"})
 """What answers are judged as that are another's words alone: those of accounts have our own sessions."""
 _MASKED = re.compile(r"\[redacted:([a-z-]+)\]")
+_NO_SECRETS = ("not-public", "too-deep", "unknown-type")
+"""Masks of what is left out by its shape, whatever it holds."""
 MOST = 20
 """Places of one kind that a run keeps: a hostile page can name any number of them."""
 Kind = Literal["instruction", "fence", "credential", "sensitive-data", "break-in", "model-use"]
@@ -86,12 +88,19 @@ class Sightings:
             return None
         return InstructionSeen(call=call, tool=tool, place=place, signs=sighting.signs, quote=quote)
 
-    def shown(self, tool: str, args: Mapping[str, Any], result: object, masked: object) -> None:
+    def shown(self, tool: str, args: Mapping[str, Any], result: object, masked: object) -> bool:
         """What an answer shows that looks like a credential (a leak, or a bait: masked, and never used), or
-        like other people's data."""
+        like other people's data; whether it shows a credential."""
         spec, place = TOOLS.get(tool), target_of(tool, args)
+        kinds = Counter[str]()
+        if result != masked:
+            kinds = Counter(_MASKED.findall(json.dumps(masked))) - Counter(
+                _MASKED.findall(json.dumps(result))
+            )
+        for shape in _NO_SECRETS:
+            del kinds[shape]
         if spec is None or STRANGERS.isdisjoint(spec.judged_as):
-            return
+            return bool(kinds)
         text = "\n".join(texts_of(result, 8))
         if signs := [] if ("break-in", place) in self.found else traces(text):
             what = f"shows traces of a break-in or a crime ({', '.join(signs)}); {DO}"
@@ -104,12 +113,10 @@ class Sightings:
                 f"shows what looks like other people's data: {seen}; may fall under {', '.join(laws(people))}"
             )
             self.note("sensitive-data", place, what, "sensitive-data")
-        if result == masked:
-            return
-        kinds = Counter(_MASKED.findall(json.dumps(masked))) - Counter(_MASKED.findall(json.dumps(result)))
         if kinds:
             what = f"shows what looks like a credential ({', '.join(sorted(kinds))}): masked, and never used"
             self.note("credential", place, what, "credential")
+        return bool(kinds)
 
     def refused(self, rule: str, place: str, why: str) -> None:
         """A call that the gate refused."""

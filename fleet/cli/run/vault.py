@@ -1,0 +1,72 @@
+"""`fleet runs vault`: the credentials that runs found, for whoever has the key."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fleet.app.halts import record_vault
+from fleet.app.sealed import opened
+from fleet.cli.console import Json, make_app, put, run, state, table, who
+from fleet.cli.operate.backup import asked
+from fleet.clock import SystemClock
+from fleet.errors import ConfigError, UsageError
+from fleet.runs.vault import Vault
+from fleet.text import counted
+
+app = make_app()
+
+
+@app.command()
+def vault(
+    name: Annotated[str, typer.Argument(help="Open or destroy this one; default: list all.")] = "",
+    key: Annotated[
+        Path | None, typer.Option("--key", help="The key of `[keep] sealed_for`, under a passphrase.")
+    ] = None,
+    reason: Annotated[str, typer.Option(help="Why: it is kept with who asks.")] = "",
+    destroy: Annotated[
+        bool, typer.Option("--destroy", help="Destroy it, or without a name all; a record of it is left.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """List the credentials that runs found, open one, or destroy them.
+
+    The fleet cannot read them: the key's file and its passphrase do. Who opens or destroys one, when and why
+    is on record before it is done."""
+    here = Vault(state(), "", SystemClock())
+    known = [one for one in here.known() if name in ("", one.name)]
+    if name and not known:
+        raise UsageError(f"no credential {name!r} is kept", remedy="fleet runs vault")
+    if not destroy and not name:
+        rows = [asdict(one) for one in known]
+        heads = ("name", "at", "kind", "place", "run")
+        cells = ([row[head] for head in heads] for row in rows)
+        put(rows, as_json=as_json, text=lambda: table(heads, cells, empty="no credential is kept"))
+        return
+    if not reason:
+        raise UsageError("say why", remedy='--reason "what it is needed for"')
+    if destroy:
+        _record(f"destroys {counted(len(known), 'credential')}", reason)
+        record = here.destroy([one.name for one in known], who(), reason)
+        data = {"destroyed": len(known), "record": str(record or "")}
+        put(
+            data,
+            as_json=as_json,
+            text=lambda: print(f"destroyed {len(known)}: {record or 'there were none'}"),
+        )
+        return
+    sealed = here.sealed(name)
+    if key is None or sealed is None:
+        raise UsageError("say which key", remedy="--key FILE")
+    value = opened(sealed, key.absolute(), asked)
+    _record(f"opens the credential {name} ({known[0].kind} at {known[0].place})", reason)
+    sys.stdout.buffer.write(value + b"\n")
+
+
+def _record(act: str, why: str) -> None:
+    if failed := run(lambda: record_vault(state(), act, who(), why)):
+        raise ConfigError(f"it cannot be put on record: {failed}", remedy="mend the journal first")
