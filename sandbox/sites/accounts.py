@@ -71,8 +71,12 @@ class AccountAnswer:
     private: tuple[str, ...] = ()
     """Names of fields of its JSON, at any depth, whose names and values are those of what nobody else should
     read, but for what the account that asks wrote or was given itself: see sandbox/secrets/fields.py."""
+    holds: tuple[str, ...] = ()
+    """Names of the plain values of its JSON that are there, at any depth, those in lists too."""
     shared: bool = False
     """Whether its headers say that any cache may keep it."""
+    markup: bool = False
+    """Whether it is JSON that a browser shows as a page, by its type."""
     own: bool = False
     """Whether its title or headings speak of what is one's own."""
     leads: str = ""

@@ -33,7 +33,7 @@ from sandbox.sites.accounts import (
     words,
 )
 from sandbox.sites.graphql import graphql_answer, graphql_request
-from sandbox.sites.idents import IDENT, IDENTS, as_was, id_of, named_in, own_ident
+from sandbox.sites.idents import IDENT, IDENTS, as_was, id_of, named_in, own_ident, snake
 from sandbox.sites.refusals import SIGN_UPS, Adaptation
 from sandbox.sites.sessions import AccountSession
 from sandbox.spec import UNSAFE, Mistake
@@ -43,7 +43,10 @@ MAX_FACTS = 40
 MAX_FACT = 80
 FACT_DEPTH = 3
 MAX_READ = 4_000
-"""Characters of an answer in plain text that are read as its one value."""
+"""Characters of an answer that is no JSON and no page, read as its one value."""
+MEDIA = ("image/", "audio/", "video/", "font/")
+MAX_LISTED, DEEPEST = 50, 6
+"""Entries of a list, and levels, in which names of values are looked for."""
 MAX_LIST = 8
 """Texts of a list that is a plain value, such as that of roles."""
 WHO = (*ACCOUNTS, "anonymous", "wrong", "stranger", "new", *sessions.FORGED)
@@ -53,7 +56,7 @@ LOG_INS = 4
 """Most tries of one log-in."""
 _SECRET = re.compile(r"(?i)token|jwt|session|secret|pass(?:w|ph)|cookie|api_?key")
 FORMS = ("form", "multipart")
-WAITS = re.compile(r"\{(?:id(?:-\d{1,2})?|listed|refresh|(?:one|other)\.[\w-]{1,60})\}")
+WAITS = re.compile(r"\{(?:id(?:-\d{1,2})?|listed(?::[^{}]{1,200})?|refresh|(?:one|other)\.[\w-]{1,60})\}")
 """What stands for a thing that may not have been made, or seen."""
 _SHARED = re.compile(r"(?i)(?:^|[\s,])(?:public|s-maxage=[1-9])")
 CLOSED_PORT = 47_107
@@ -117,10 +120,13 @@ class ApiPlay:
         self._origin = "{0.scheme}://{0.netloc}".format(urlsplit(args.url))
         self._listed = ""
         """The id of the first entry of the list that was read last."""
+        self._firsts: dict[str, str | int] = {}
+        """The same of each list, by word."""
         self._record: Mapping[str, Any] = {}
         """The record that was read last."""
-        self._own: dict[str, str] = {}
-        """The ids that answers to an account named first, by word: of itself, and of what is its own."""
+        self._own: dict[str, str | int] = {}
+        """The ids that answers to an account named first, by word: of itself, and of what is its own; that of
+        an object in it is called after the object, `team_id`."""
         self._words = {label: words(accounts.get(label)) for label in ACCOUNTS}
         self._words |= {"stranger": words(), "new": words()}
         self._operators = bool(accounts)
@@ -296,16 +302,23 @@ class ApiPlay:
             read = next(iter(read.values()))
         if isinstance(read, list):
             first = read[0] if read and isinstance(read[0], dict) else {}
-            self._listed = named_in(first, (self.args.ident, *IDENTS, *own_ident(first, path)))
+            names = (self.args.ident, *IDENTS, *own_ident(first, path))
+            self._listed = named_in(first, names)
+            if self._listed:
+                number = any(type(first.get(name)) is int for name in names)
+                self._firsts[f"{{listed:{path}}}"] = int(self._listed) if number else self._listed
         elif isinstance(read, dict):
             self._record = read
 
     def _know(self, reply: http.HttpReply, who: str) -> None:
         """Keep the ids in an answer to an account that is about one thing."""
-        for name, value in _plain(sessions.document(reply), FACT_DEPTH) if who in ACCOUNTS else ():
-            last = name.rpartition(".")[2]
-            if IDENT.search(last) and isinstance(value, str | int) and len(str(value)) <= MAX_FACT:
-                self._own.setdefault(f"{{{who}.{last}}}", str(value))
+        plain = _plain(sessions.document(reply), FACT_DEPTH) if who in ACCOUNTS else ()
+        for name, value in sorted(plain, key=lambda one: one[0].count(".")):
+            above, _, last = name.rpartition(".")
+            if IDENT.search(last) and type(value) in (str, int) and len(str(value)) <= MAX_FACT:
+                inner = f"{above.rpartition('.')[2]}_{last}" if above and last in IDENTS else last
+                for called in {last, snake(inner)}:
+                    self._own.setdefault(f"{{{who}.{called}}}", value)
 
     def _adopt(self, label: str) -> None:
         """Know an account by the name that it signed up with in the end."""
@@ -327,7 +340,7 @@ class ApiPlay:
         ids = {f"{{id-{number}}}": str(ident) for number, ident in enumerate(self._ids, 1) if ident != ""}
         last = {"{id}": list(ids.values())[-1]} if ids else {}
         last |= {"{listed}": self._listed} if self._listed else {}
-        last |= self._own
+        last |= {word: str(ident) for word, ident in (self._own | self._firsts).items()}
         last |= {"{loopback}": f"http://127.0.0.1:{urlsplit(http.absolute(self._origin)).port or 80}/"}
         last |= {"{closed}": f"http://127.0.0.1:{CLOSED_PORT}/"}
         if label in self.held and self.held[label].refresh:
@@ -376,11 +389,14 @@ class ApiPlay:
         known = self._known(label)
         known |= {one: known[one] + "x" for one in ("{phrase}", "{secret}") if wrong and one in known}
         numbers = {f"{{id-{at}}}": one for at, one in enumerate(self._ids, 1) if isinstance(one, int)}
+        known_ids = self._own | self._firsts
+        numbers |= {word: one for word, one in known_ids.items() if isinstance(one, int)}
         return {name: numbers.get(str(value), replaced(value, known)) for name, value in given.items()}
 
     def _read(self, reply: http.HttpReply, label: str) -> AccountAnswer:
         text, read = decode(reply.body), sessions.document(reply)
-        if read is None and reply.content_type.startswith("text/plain"):
+        page = reply.content_type.startswith("text/html")
+        if read is None and text and not page and not reply.content_type.startswith(MEDIA):
             read = text[:MAX_READ]
         ours = self._texts(label)
         hidden = {word: said for word, said in ours.items() if word.startswith(("{phrase", "{secret"))}
@@ -405,7 +421,9 @@ class ApiPlay:
             many=max(map(len, lists), default=0),
             private=private_fields(read, given),
             shared=bool(_SHARED.search(reply.headers.get("cache-control", ""))),
+            markup=page and isinstance(read, dict | list),
             facts=dict(list(facts.items())[:MAX_FACTS]),
+            holds=tuple(sorted(set(_holding(read, DEEPEST))))[:MAX_FACTS],
         )
 
 
@@ -418,6 +436,17 @@ def _plain(value: Any, left: int, above: str = "") -> Iterator[tuple[str, Any]]:
             yield from _plain(inner, left - 1, f"{above}{name}.")
         elif inner is None or isinstance(inner, str | int | float | bool) or _is_short_list(inner):
             yield f"{above}{name}", inner
+
+
+def _holding(value: Any, left: int) -> Iterator[str]:  # noqa: ANN401  any JSON
+    """The names of the plain values in JSON that are there, those in lists too."""
+    for one in value[:MAX_LISTED] if isinstance(value, list) and left else ():
+        yield from _holding(one, left - 1)
+    for name, inner in value.items() if isinstance(value, dict) and left else ():
+        if isinstance(inner, dict | list):
+            yield from _holding(inner, left - 1)
+        elif inner not in (None, ""):
+            yield clean(name, 60)
 
 
 def _is_short_list(value: object) -> bool:

@@ -15,9 +15,17 @@ from sandbox.spec import Mistake
 
 _VARIABLE = re.compile(r"\$(\w{1,80})\s{0,4}:\s{0,4}(\w{1,80})")
 _STATUSES = (
-    (401, re.compile(r"(?i)unauth|authenticat|not (?:logged|signed) in|log ?in|sign ?in|\btoken\b|session")),
+    (
+        401,
+        re.compile(
+            r"(?i)unauth|authenticat|not (?:logged|signed) in|log ?in|sign ?in|session"
+            r"|\b(?:access|auth|bearer|bad|expired|invalid|missing|no|your) token\b"
+            r"|\btoken (?:is|has|was|expired|invalid|missing|required)\b"
+        ),
+    ),
     (403, re.compile(r"(?i)forbid|permission|not allowed|denied|not authori[sz]ed|access|privilege")),
     (404, re.compile(r"(?i)not.?found|no such|does ?n[o']t exist|unknown|missing")),
+    (500, re.compile(r"(?i)^(?:internal (?:server )?error|unexpected error)")),
 )
 """What an error says, by the status that other APIs have for it."""
 

@@ -49,6 +49,11 @@ def named_in(table: Mapping[str, Any], names: tuple[str, ...]) -> str:
     return ""
 
 
+def snake(name: str) -> str:
+    """`teamId` as `team_id`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
 def as_was(given: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any] | None:
     """What is sent, with the values of a record in place of WAS; None where it has none."""
     made: dict[str, Any] = {}

@@ -43,6 +43,7 @@ class Played:
     found: set[str] = field(default_factory=set)
     asked: list[Question] = field(default_factory=list)
     text: str = ""
+    titles: set[str] = field(default_factory=set)
     left: list[str] = field(default_factory=list)
     """What the explorers say that they could not look at."""
 
@@ -88,7 +89,9 @@ async def _explored(it: Bench, explorer: Explorer, accounts: Secrets, played: Pl
                 played.made += bool(last["ok"])
                 played.refusals += [] if last["ok"] else [last["error"]]
                 played.text += json.dumps(last)
-            played.found |= {one.oracle for one in judge(seen, Facts())}
+            said = judge(seen, Facts())
+            played.found |= {one.oracle for one in said}
+            played.titles |= {one.sighting.title for one in said}
             explorer.learn(question, [one.result for one in seen])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from fleet.drivers.explore.account.api_groups import TOGETHER, packed, prepared
 from fleet.drivers.explore.account.api_inputs import OperationInputs, Planted, stem
 from fleet.drivers.explore.account.api_questions import further
 from fleet.drivers.explore.account.api_rows import AccountRows
+from fleet.drivers.explore.account.bodies import filled, free
 from fleet.drivers.explore.account.ways import ApiPlaces
 from fleet.oracles.documents.openapi import operations
 from fleet.personas.model import Step
@@ -95,6 +97,56 @@ def test_the_inputs_that_can_name_a_thing_or_an_account() -> None:
     row = inputs("/groups/{groupId}/messages", "GET").row("other", {"groupId": "{one.groupId}"})
     assert row == ["other", "GET", "/groups/{one.groupId}/messages", {}]
     assert inputs("/pets/{petId}", "GET").row("one", {"petId": "a b/.."})[2] == "/pets/a%20b%2F.."  # type: ignore[index]  # there is one
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "marked"),
+    [
+        ("note", {}, True),
+        ("format", {}, True),
+        ("startsAt", {}, False),
+        ("due_date", {}, False),
+        ("label", {"pattern": "^[A-Za-z0-9 ._-]+$"}, True),
+        ("label", {"pattern": "^[a-z0-9]{3,8}$"}, False),
+        ("label", {"pattern": "^[^a-z0-9]+$"}, False),
+        ("label", {"pattern": "([a-z0-9]+)*$"}, False),
+    ],
+)
+def test_which_texts_hold_any_word(name: str, more: dict[str, str], marked: bool) -> None:
+    assert free(TEXT | more, name) is marked
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("startsAt", "2030-05-01T12:00:00Z"),
+        ("ends_at", "2030-05-02T12:00:00Z"),
+        ("dueDate", "2030-05-02"),
+        ("month", "2030-05"),
+        ("note", "{handle}"),
+    ],
+)
+def test_a_name_that_speaks_of_a_time_gets_one(name: str, value: str) -> None:
+    assert filled(name, TEXT, {}, entering=False) == value
+
+
+def test_a_value_of_a_query_fits_its_pattern() -> None:
+    month = {
+        "name": "month",
+        "in": "query",
+        "required": True,
+        "schema": TEXT | {"pattern": "^20[0-9]{2}-0[1-9]$"},
+    }
+    document = {"openapi": "3.1.0", "paths": {"/hours": {"get": {"parameters": [month]}}}}
+    row = OperationInputs.of(next(operations(document)), "/hours").row("one", {})
+    assert row is not None
+    assert re.fullmatch(r"/hours\?month=20\d\d-0[1-9]", row[2])
+
+
+def test_a_thing_of_everybodys_is_named_where_none_can_be_made() -> None:
+    planted = Planted(lists={"pet": "/pets"})
+    assert planted.listed(inputs("/visits", "POST")) == {"petId": "{listed:/pets}"}
+    assert Planted({"pet": "{id-1}"}, lists={"pet": "/pets"}).listed(inputs("/visits", "POST")) == {}
 
 
 def test_what_a_thing_needs_is_made_before_it() -> None:

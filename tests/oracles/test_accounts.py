@@ -218,3 +218,35 @@ def test_a_small_description_is_not_a_way_to_hold_a_value_against_a_great_many_s
     lead = Exchange("qa_fetch", {"url": "{site}/openapi.json"}, {"status": 200, "text": json.dumps(document)})
     moss = {"status": 200, "content_type": "application/json", "text": "{}"}
     assert told((Exchange("qa_fetch", {"url": "{site}/moss"}, moss),), lead) == []  # it ends
+
+
+def test_a_quote_in_an_error_that_json_escapes_is_still_the_words_of_a_database() -> None:
+    error = json.dumps({"error": 'unrecognized token: "\' LIMIT 5"'})
+    refused = NONE | {"status": 400, "said": f": {error}"}
+    sent = ("{mark}", "{mark}'", "{mark}''", "{mark}")
+    answers = (NONE, refused, NONE, NONE)
+    steps: list[Any] = [
+        ("one", "GET", f"/graphql#find/{one}", {}, got) for one, got in zip(sent, answers, strict=True)
+    ]
+    assert told(row(*steps)) == ["account-quoted"]
+
+
+def test_what_many_share_is_no_thing_of_ones_own_though_its_record_is_the_same() -> None:
+    """A record without a text of ours, the same for both: their lists have it for both, too."""
+    record = NONE | {"facts": {"id": "4", "room": "2", "day": "3"}}
+    both = NONE | {"many": 1}
+    item = "/api/things/{id-1}"
+    shared = row(
+        ("one", "POST", LIST, {}, record),
+        ("one", "GET", LIST, {}, both),
+        ("other", "GET", LIST, {}, both),
+        ("one", "GET", item, {}, record),
+        ("anonymous", "GET", item, {}, NO),
+        ("other", "GET", item, {}, record),
+    )
+    lead = described(item={"get": {"summary": "One of my things"}})
+    assert told(shared, lead) == []
+    (exchange,) = shared
+    answers = [one if at != 2 else NONE for at, one in enumerate(exchange.result["answers"])]
+    alone = (Exchange(exchange.tool, exchange.args, {"ok": True, "answers": answers}),)
+    assert told(alone, lead) == ["account-crossed"]

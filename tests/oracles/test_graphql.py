@@ -81,6 +81,7 @@ def test_each_field_is_an_operation_with_the_document_that_asks_for_it() -> None
         "GET /order/{id}",
         "GET /order.owner/{id}",
         "GET /orders",
+        "GET /orders.owner",
         "POST /createOrder",
     ]
     documents = found[DOCUMENTS]
@@ -151,6 +152,9 @@ def test_values_of_a_path_are_the_first_variables() -> None:
         ({"errors": [{"message": "x", "extensions": {"code": "FORBIDDEN"}}]}, 403, {"error": "x FORBIDDEN"}),
         ({"errors": [{"message": "Order not found"}]}, 404, {"error": "Order not found"}),
         ({"errors": [{"message": "Syntax Error"}]}, 400, {"error": "Syntax Error"}),
+        ({"errors": [{"message": "Token expired"}]}, 401, {"error": "Token expired"}),
+        ({"errors": [{"message": "unrecognized token: 'x"}]}, 400, {"error": "unrecognized token: 'x"}),
+        ({"errors": [{"message": "Internal server error"}]}, 500, {"error": "Internal server error"}),
     ],
 )
 def test_an_error_has_the_status_that_its_words_stand_for(answer: object, status: int, body: object) -> None:

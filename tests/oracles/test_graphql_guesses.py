@@ -96,9 +96,11 @@ def test_it_is_a_description_like_any_other() -> None:
     found = sorted(one.where for one in operations(as_openapi(guessed.schema())))
     assert found == [
         "GET /me",
+        "GET /me.orders",
         "GET /user.orders/{id}",
         "GET /user/{id}",
         "GET /users",
+        "GET /users.orders",
         "GET /usrHealth",
         "POST /createUser",
         "POST /deleteOrder",

@@ -292,6 +292,18 @@ def test_a_field_for_developers_in_a_failed_answer_is_a_leak(
     assert seen(json.dumps(document), status, JSON) == ["trace"] * said
 
 
+def test_traces_in_the_errors_of_graphql_are_one_setting_of_its_server() -> None:
+    def place(frame: str, status: int) -> tuple[str, str]:
+        lines = ["GraphQLError: no", f"    at {frame}", "    at next (/srv/x/b.js:3:1)"]
+        text = json.dumps({"errors": [{"message": "no", "extensions": {"stacktrace": lines}}]})
+        result = {"status": status, "text": text, "content_type": JSON}
+        call = Exchange("qa_fetch", {"url": "{site}/graphql"}, result)
+        (found,) = table.judge((call,), Facts(site="http://h.test"))
+        return found.sighting.signature, found.sighting.where["trace"]
+
+    assert place("gql (/srv/x/a.js:1:2)", 200) == place("Object.Field (/srv/x/c.js:9:2)", 400)
+
+
 def _through(*lines: int) -> str:
     frames = "\n".join(
         f'  File "/srv/venv/lib/python3.11/site-packages/flask/app.py", line {one}, in run' for one in lines

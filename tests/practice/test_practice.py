@@ -9,7 +9,7 @@ import pytest
 from starlette.applications import Starlette
 
 from tests.accounts.playing import play
-from tests.practice import clinic, kitchen, marina
+from tests.practice import allotment, clinic, kitchen, marina
 from tests.practice.shape import Practice
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(600)]
@@ -69,3 +69,23 @@ async def test_each_kind_of_defect_is_found_and_none_in_the_clean_twin(
     clean = await play(Practice(create_app(OPEN & defects)))
     assert clean.found <= {"graphql-schema"}
     assert clean.made > 10
+
+
+CROSSED = ("GraphQL field task", "GET /api/receipts/{id}", "GET /api/loans/{id}")
+
+
+async def test_two_descriptions_of_one_host_are_asked_together_and_by_names_of_others() -> None:
+    """What a thing needs (a time, a tool of everybody's) is sent, things of one description are read by the
+    other, and fields are judged by what is said of each."""
+    played = await play(Practice(allotment.create_app(frozenset(allotment.DEFECTS))))
+    told = {
+        *(f"{one} answers another account" for one in CROSSED),
+        "GraphQL field notices.author shows a visitor phone",
+        "GraphQL field setRole sets the role of another account",
+        "POST /api/loans takes the member id of another account",
+        "GET /api/messages answers JSON as text/html",
+    }
+    assert {one for one in played.titles if any(each in one for each in told)} == told
+    assert {"account-widened", "account-negative"} <= played.found
+    clean = await play(Practice(allotment.create_app(frozenset())))
+    assert (clean.found, clean.made) == ({"graphql-aliases", "graphql-schema"}, played.made)

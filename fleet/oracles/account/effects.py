@@ -6,9 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from fleet.oracles.account.rows import LIST, MINE, NO, NONE, PlayedStep, on, oracle, played, row
+from fleet.oracles.account.inputs import sent_fields
+from fleet.oracles.account.rights import rights
+from fleet.oracles.account.rows import LIST, ME, MINE, NO, NONE, PlayedStep, on, oracle, played, row
 from fleet.oracles.model import Exchange, Facts, Observation, observed
 from fleet.severity import Severity
+from fleet.text import line
 
 
 def _erased(after: dict[str, Any]) -> tuple[Exchange, ...]:
@@ -145,3 +148,93 @@ def account_altered(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observa
             where = on(seen[-1], step.plain, step.method)
             title = f"{step.called} succeeds for another account"
             yield observed(title, f"account-altered {step.plain}", "answers", where=where)
+
+
+def _ranking(after: str) -> tuple[Exchange, ...]:
+    return row(
+        ("one", "GET", ME, {}, MINE | {"facts": {"id": "7", "role": '"member"'}}),
+        ("other", "POST", "/api/roles", {"user_id": "{one.id}", "role": "ADMIN"}, NONE),
+        ("one", "GET", ME, {}, MINE | {"facts": {"id": "7", "role": after}}),
+    )
+
+
+@oracle(
+    id="account-ranked",
+    says="an account does not change the rights of another one",
+    severity=Severity.CRITICAL,
+    example=_ranking('"admin"'),
+    control=_ranking('"member"'),
+)
+def account_ranked(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """One reads its own record, the other, which nobody gave rights, names that account and a role; one reads
+    its record again, which has this role now."""
+    steps, told = played(seen[-1]), set[str]()
+    for at, step in enumerate(steps):
+        if step.who != "other" or step.method == "GET" or not step.good or not names_one(step):
+            continue
+        before = {one.path: one for one in steps[:at] if one.who == "one" and one.method == "GET"}
+        for now in (one for one in _until_next(steps, at) if one.who == "one" and one.path in before):
+            for name, value in sent_fields(step.given):
+                was, got = (_folded(one.facts.get(name)) for one in (before[now.path], now))
+                raised = rights(name) and was not in ("", got) and got == str(value).lower()
+                if raised and step.plain not in told:
+                    told.add(step.plain)
+                    title = f"{step.called} sets the {line(name.replace('_', ' '), 30)} of another account"
+                    where = on(seen[-1], step.plain, step.method)
+                    yield observed(title, f"account-ranked {step.plain}", "answers", where=where)
+
+
+def names_one(step: PlayedStep) -> bool:
+    """Whether a request holds the id of the account `one`, which the other has no business with."""
+    return "{one.id}" in f"{step.path} {[value for _, value in sent_fields(step.given)]}"
+
+
+def _folded(value: object) -> str:
+    return str(value if value is not None else "").strip('"').lower()
+
+
+def _naming(owner: str) -> tuple[Exchange, ...]:
+    path = "/api/bookings"
+    return row(
+        ("one", "GET", ME, {}, MINE | {"facts": {"id": "7", "name": '"a"'}}),
+        ("other", "POST", path, {"room_id": 1}, NONE | {"facts": {"id": "1", "user_id": "8"}}),
+        (
+            "other",
+            "POST",
+            path,
+            {"room_id": 1, "user_id": "{one.id}"},
+            NONE | {"facts": {"id": "2", "user_id": owner}},
+        ),
+    )
+
+
+@oracle(
+    id="account-in-name",
+    says="an account makes nothing in the name of another one",
+    severity=Severity.HIGH,
+    example=_naming("7"),
+    control=_naming("8"),
+)
+def account_in_name(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """A field is its maker's own id where it is not sent, and that of another account where that is sent."""
+    steps, told = played(seen[-1]), set[str]()
+    own = {_folded(one.facts.get("id")) for one in steps if one.who == "one" and one.method == "GET"}
+    for at, step in enumerate(steps):
+        sent = [name for name, value in sent_fields(step.given) if value == "{one.id}"]
+        if step.who != "other" or step.method == "GET" or not step.good or len(sent) != 1:
+            continue
+        name = sent[0].rpartition(".")[2]
+        bare = [
+            one
+            for one in steps[:at]
+            if (one.who, one.method, one.path) == ("other", step.method, step.path)
+            and one.good
+            and not names_one(one)
+        ]
+        made = _folded(step.facts.get(name))
+        others = {_folded(one.facts.get(name)) for one in bare} - {""}
+        if made in own - {""} and others and made not in others and step.plain not in told:
+            told.add(step.plain)
+            title = f"{step.called} takes the {line(name.replace('_', ' '), 30)} of another account"
+            where = on(seen[-1], step.plain, step.method) | {"field": name}
+            yield observed(title, f"account-in-name {step.plain}", "answers", where=where)

@@ -24,7 +24,8 @@ from fleet.oracles.account.rows import (
     played,
     row,
 )
-from fleet.oracles.documents.openapi import Operation
+from fleet.oracles.documents.json_schema import resolved
+from fleet.oracles.documents.openapi import Operation, fields_of
 from fleet.oracles.model import Exchange, Facts, Observation, observed
 from fleet.severity import Severity
 from fleet.text import line
@@ -42,6 +43,8 @@ _ORDINARY = frozenset(
 _FOR_WORD = re.compile(r"(?i)\b(?:for|by|only|requires?)\s+(?:the\s+|an?\s+)?(\w{2,30})")
 MOST_READ = 200_000
 """Characters of a description in which roles are looked for."""
+MOST_OBJECTS = 60
+"""Objects of one described answer whose fields are looked at."""
 _LOGIN_REFUSALS = (400, 401, 403, 404, 422)
 RECOVERS = re.compile(
     r"(?i)forg[eo]t|(?:reset|recover)[\w-]*$|(?:request|send|start)[_-]?(?:password)?[_-]?reset"
@@ -125,6 +128,56 @@ def account_private(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observa
         title = f"{step.called} shows {line(', '.join(names).replace('_', ' '), 80)}"
         where = on(seen[-1], step.plain.partition("#")[0]) | {"field": ", ".join(names)}
         yield observed(title, f"account-private {where['route']} {' '.join(names)}", "answers", where=where)
+
+
+_KEPT = re.compile(
+    r"(?i)^(?:visible|shown|readable|available|disclosed|only|private|confidential|for)\b"
+    r"(?!.{0,80}\b(?:public|every(?:one|body)|any(?:one|body)|all|visitors?)\b)"
+)
+"""What a description says of a field that not everybody is shown."""
+
+
+def _holding(*names: str) -> tuple[Exchange, ...]:
+    said = {"author": {"type": "object", "properties": {"phone": {"description": "Visible to the team."}}}}
+    answer = {"content": {"application/json": {"schema": {"type": "object", "properties": said}}}}
+    lead = description(more={"/api/notices": {"get": {"responses": {"200": answer}}}})
+    return (lead, *row(("anonymous", "GET", "/api/notices", {}, NONE | {"holds": names})))
+
+
+@oracle(
+    id="account-kept",
+    says="a field that a description keeps for some is not shown to visitors",
+    severity=Severity.HIGH,
+    example=_holding("name", "phone"),
+    control=_holding("name"),
+)
+def account_kept(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """[the description, a row]: it says to whom a field is visible, and a visitor's answer has it."""
+    for step in played(seen[-1]):
+        if step.who != "anonymous" or step.method != "GET" or not step.good:
+            continue
+        for at, one in described(seen, step.path, "GET"):
+            kept = [name for name, said in _told(one) if _KEPT.search(said)]
+            shown = [name for name in kept if name in step.got.get("holds", ())]
+            if shown:
+                where = on(seen[-1], step.plain.partition("#")[0]) | {"field": ", ".join(shown)}
+                title = f"{step.called} shows a visitor {line(', '.join(shown).replace('_', ' '), 80)}"
+                key = f"account-kept {where['route']} {' '.join(shown)}"
+                yield observed(title, key, "answers", led=(at,), where=where)
+
+
+def _told(one: Operation) -> Iterator[tuple[str, str]]:
+    """The fields of what an operation answers, and of objects and lists in it, with what is said of each."""
+    media = one.media(200).get("application/json")
+    waiting = [media.get("schema") if isinstance(media, dict) else None]
+    for _ in range(MOST_OBJECTS):
+        if not waiting:
+            return
+        said = resolved(waiting.pop(0), one.document)
+        waiting += [said["items"]] if isinstance(said.get("items"), dict) else []
+        for name, schema in fields_of(said, one.document)[0].items():
+            yield str(name), str(resolved(schema, one.document).get("description", ""))
+            waiting.append(schema)
 
 
 def _naming(known: str, unknown: str) -> tuple[Exchange, ...]:
@@ -259,23 +312,40 @@ def account_crossed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observa
     steps, told = played(seen[-1]), set[str]()
     for step in steps:
         own_record = _record_of_one(steps, step)
+        same_thing = _same_thing(steps, step)
         if (
             step.who != "other"
-            or not (step.shows("one") or own_record)
+            or not (step.shows("one") or own_record or same_thing)
             or not step.refers
             or step.plain in told
         ):
             continue
         control = any(one.who == "one" and one.same(step) and one.good for one in steps)
-        if any(one.who == "anonymous" and one.same(step) and one.shows("one") for one in steps):
+        if any(
+            one.who == "anonymous" and one.same(step) and (one.shows("one") or (same_thing and one.good))
+            for one in steps
+        ):
             continue  # it is everybody's
-        if not control or not (closed(steps, step) or _lists_closed(steps)):
+        if not control or not (closed(steps, step) or (_lists_closed(steps) and not same_thing)):
             continue
         if led := own_thing(seen, steps, step, record=own_record):
             told.add(step.plain)
             where = on(seen[-1], step.plain, step.method)
             title = f"{step.called} answers another account"
             yield observed(title, f"account-crossed {step.plain}", "answers", led=led, where=where)
+
+
+def _same_thing(steps: Sequence[PlayedStep], step: PlayedStep) -> bool:
+    """Whether the other is answered the very record that `one` is of a thing that it made, which has no text
+    of its own: a few facts, the same."""
+    mine = [one for one in steps if one.who == "one" and one.same(step) and one.good]
+    return (
+        step.method == "GET"
+        and bool(re.search(r"\{id-\d+\}$", step.path))
+        and step.good
+        and len(step.facts) > 2
+        and any(one.facts == step.facts for one in mine)
+    )
 
 
 def _lists_closed(steps: Sequence[PlayedStep]) -> bool:

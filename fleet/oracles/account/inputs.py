@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from fleet.oracles.account.rights import rights
 from fleet.oracles.account.rows import NONE, PlayedStep, described, description, on, oracle, played, row
@@ -42,9 +42,11 @@ def servers_own(name: str) -> bool:
 
 
 def sent_fields(given: object, above: str = "") -> Iterator[tuple[str, Any]]:
-    """The plain values of a body by `outer.inner`."""
+    """The plain values of a body by `outer.inner`; of a list of objects by their numbers."""
     for name, value in given.items() if isinstance(given, dict) else ():
-        if isinstance(value, dict):
+        if isinstance(value, list | tuple) and any(isinstance(one, dict) for one in value):
+            yield from sent_fields({str(at): one for at, one in enumerate(value)}, f"{above}{name}.")
+        elif isinstance(value, dict):
             yield from sent_fields(value, f"{above}{name}.")
         else:
             yield f"{above}{name}", value
@@ -332,12 +334,50 @@ def account_quoted(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
         name, value, sent = found
         if sent != f"{value}'" or mended != (name, value, f"{value}''"):
             continue
-        said = " ".join((str(one.got.get("said", "")), *map(str, one.facts.values())))
+        said = " ".join((str(one.got.get("said", "")), *map(str, one.facts.values()))).replace('\\"', '"')
         leak = traces.find(said, paths=False)
         words = leak is not None and leak.table == "databases"
         if plain.good and two.good and again.good and (one.status == 500 or words):
             what = "a quote gives a database error" if words else "a quote answers 500, two of them do not"
             yield at_input(seen, one, name, what, "account-quoted")
+
+
+WIDE, NARROW = "' OR 'a' LIKE 'a", "' OR 'a' LIKE 'b"
+"""What makes a condition of a statement true for every row, and its control, whether the text stands in it by
+itself or between signs for any letters."""
+
+
+def _widening(many: int) -> tuple[Exchange, ...]:
+    sent, got = ("{mark}", "{mark}" + WIDE, "{mark}" + NARROW, "{mark}"), (0, 9, many, 0)
+    return row(
+        *(
+            ("one", "GET", f"/api/search?q={quote(one)}", {}, NONE | {"many": two})
+            for one, two in zip(sent, got, strict=True)
+        )
+    )
+
+
+@oracle(
+    id="account-widened",
+    says="a condition in what an account sends is text",
+    severity=Severity.CRITICAL,
+    example=_widening(0),
+    control=_widening(9),
+)
+def account_widened(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """[value, value or true, value or false, value] in one input: what is true alone finds something."""
+    steps = played(seen[-1])
+    for plain, wide, narrow, again in zip(steps, steps[1:], steps[2:], steps[3:], strict=False):
+        found, other = varied(plain, wide), varied(plain, narrow)
+        if not found or not other or not again.same(plain):
+            continue
+        name, value, sent = found
+        if sent != f"{value}{WIDE}" or other != (name, value, f"{value}{NARROW}"):
+            continue
+        nothing = [(one.status, one.got.get("many", 0)) for one in (plain, narrow, again)]
+        if set(nothing) == {(200, 0)} and wide.status == 200 and wide.got.get("many", 0) > 0:
+            what = f"a condition that is true finds {wide.got['many']} entries, a false one none"
+            yield at_input(seen, wide, name, what, "account-widened")
 
 
 def _operating(many: int) -> tuple[Exchange, ...]:

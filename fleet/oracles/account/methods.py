@@ -147,6 +147,28 @@ def account_cached(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
             return
 
 
+def _typed(markup: bool) -> tuple[Exchange, ...]:
+    got = MINE | {"markup": markup}
+    return row(("one", "GET", LIST, {}, got), ("anonymous", "GET", LIST, {}, NO))
+
+
+@oracle(
+    id="account-typed",
+    says="JSON with what an account wrote is not shown as a page by its type",
+    severity=Severity.LOW,
+    example=_typed(True),
+    control=_typed(False),
+)
+def account_typed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """An answer in JSON has the words of an account and the type of a page: markup in them would run."""
+    for step in played(seen[-1]):
+        if step.got.get("markup") and (step.shows("one") or step.shows("other")):
+            where = on(seen[-1], step.plain, step.method)
+            title = f"{step.called} answers JSON as text/html"
+            yield observed(title, f"account-typed {step.plain}", "answers", where=where)
+            return
+
+
 def _besides(status: int) -> tuple[Exchange, ...]:
     lead = description(more={ITEM: {"get": {}, "put": {"summary": "Change a thing"}}})
     sent = {"state": "{was}"}

@@ -233,7 +233,8 @@ def account_raised(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
             takes = described(seen, step.path, step.method)
             if led := [at for at, one in takes if one.closed and one.fields and name not in one.fields]:
                 title = f'{step.method} {line(step.path, 90)} lets its caller set "{line(name, 40)}"'
-                key, where = f"account-raised {step.path} {name}", on(seen[-1], step.path) | {"field": name}
+                key = f"account-raised {step.path} {name}"
+                where = on(seen[-1], step.path, step.method) | {"field": name}
                 yield observed(title, key, "answers", led=(led[-1],), where=where)
                 return
 

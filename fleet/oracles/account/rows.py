@@ -166,9 +166,11 @@ def own_thing(
     theirs = [one for one in steps if one.who == "other" and one.refers and not one.same(step)]
     refused = [one for one in theirs if one.status in (403, 404) and _served_to_one(steps, one)]
     for one in steps:
-        if one.who == "one" and one.method == "GET" and not one.refers and one.shows("one"):
+        listed = one.shows("one") or (one.good and one.got.get("many"))
+        if one.who == "one" and one.method == "GET" and not one.refers and listed:
             others = [two for two in steps if two.who == "other" and two.same(one) and two.good]
             alone = bool(others) and not any(two.got.get("one") for two in others)
+            alone &= one.shows("one") or not any(two.got.get("many") for two in others)
             word = own_word or any(
                 _OWN_WORD.search(said.text) for _, said in described(seen, one.path, "GET")
             )

@@ -32,6 +32,8 @@ _SCALARS: Mapping[str, Mapping[str, Any]] = {
     "Float": {"type": "number"},
     "Boolean": {"type": "boolean"},
 }
+_OWN = re.compile(r"(?i)me|self|viewer|who_?am_?i|current_?user|profile")
+"""A field that is the account that asks."""
 _FORMATS = {
     "datetime": "date-time",
     "date": "date",
@@ -177,7 +179,9 @@ def _leaves(name: str, types: Mapping[str, Table]) -> dict[str, dict[str, Any]]:
         kind = types.get(inner, {}).get("kind", "SCALAR")
         needs = any(_spelled(one.get("type"))[2] for one in _tables(field.get("args")))
         if kind in ("SCALAR", "ENUM") and not needs and _NAME.fullmatch(str(field.get("name"))):
-            found[str(field["name"])] = _input(field.get("type"), types, 0)
+            said = field.get("description")
+            described = {"description": said[:400]} if isinstance(said, str) else {}
+            found[str(field["name"])] = _input(field.get("type"), types, 0) | described
     return dict(list(found.items())[:WIDE])
 
 
@@ -192,6 +196,16 @@ def _objects(name: str, types: Mapping[str, Table]) -> Iterator[tuple[str, str]]
             and _NAME.fullmatch(str(field.get("name")))
         ):
             yield str(field["name"]), inner
+
+
+def _known_by_id(name: str, types: Mapping[str, Table]) -> Iterator[str]:
+    """The fields of an object that are one object with an id."""
+    single = {
+        str(one.get("name"))
+        for one in _tables(types.get(name, {}).get("fields"))
+        if "[" not in _spelled(one.get("type"))[0]
+    }
+    return (field for field, of in _objects(name, types) if field in single and "id" in _leaves(of, types))
 
 
 def _selected(name: str, types: Mapping[str, Table]) -> str:
@@ -223,6 +237,8 @@ def _operations(
     _, inner, _ = _spelled(field.get("type"))
     objects = types.get(inner, {}).get("kind") in ("OBJECT", "INTERFACE")
     selected = _selected(inner, types) if objects else ""
+    beside = list(_known_by_id(inner, types)) if objects and _OWN.fullmatch(name) else []
+    selected = " ".join((selected, *(f"{one} {{ id }}" for one in beside)))
     if types.get(inner, {}).get("kind") == "UNION" or (objects and not selected):
         selected = "__typename"
     head = f"{kind}{f'({given})' if given else ''}"
@@ -234,16 +250,26 @@ def _operations(
         field, {one: schemas[one] for one in ordered if one not in first}, needed, schemas, first
     )
     answers = _leaves(inner, types) if objects else {}
+    answers |= {one: {"type": "object", "properties": {"id": {"type": "string"}}} for one in beside}
     operation["responses"] = {"200": {"content": {"application/json": {"schema": {"properties": answers}}}}}
     ends = f" {{ {selected} }}" if selected else ""
     yield f"/{name}{place}", {method: operation}, f"{head} {{ {call}{ends} }}"
-    for below, of in list(_objects(inner, types))[:DEEP] if keyed and objects else ():
-        leaves = " ".join(_leaves(of, types))
-        if leaves:
+    for below, of in list(_objects(inner, types))[:DEEP] if objects and (keyed or not needed) else ():
+        leaves = _leaves(of, types)
+        if leaves and kind == "query":
+            answer = {
+                "200": {
+                    "content": {
+                        "application/json": {
+                            "schema": {"properties": {below: {"type": "object", "properties": leaves}}}
+                        }
+                    }
+                }
+            }
             yield (
                 f"/{name}.{below}{place}",
-                {method: operation},
-                f"{head} {{ {call} {{ {below} {{ {leaves} }} }} }}",
+                {method: {**operation, "responses": answer}},
+                f"{head} {{ {call} {{ {below} {{ {' '.join(leaves)} }} }} }}",
             )
 
 

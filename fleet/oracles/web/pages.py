@@ -58,6 +58,8 @@ def _page(**result: object) -> tuple[Exchange, ...]:
     return (Exchange("qa_fetch", {"url": "{site}/x"}, result),)
 
 
+_IN_ERRORS = re.compile(r'(?s)"extensions"\s*:\s*\{.{0,400}?"(?:stack_?trace|exception)"\s*:')
+"""GraphQL errors that carry the trace of each."""
 _TRACEBACK = "Traceback (most recent call last):\n  File x"
 
 
@@ -102,11 +104,17 @@ def trace(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         key = f"trace {host(last.args)} {found.kind} at {broke}"
     elif stacks and paged and 400 <= status < 500 and traces.of_library(text):  # it refused, and shows how
         key = f"trace {host(last.args)} {found.kind} in refusals"
-    code = traces.place(text) if stacks else ""  # of a reply too
+    shown = str(last.result.get("text", ""))[: traces.LOOKED_AT]
+    listed = paged and stacks and _IN_ERRORS.search(shown) is not None  # a setting of its server
+    if listed:
+        key = f"trace {host(last.args)} {found.kind} in errors"
+    code = traces.place(text) if stacks and not listed else ""  # of a reply too
     if stacks and not code and status >= 500:
         code = traces.library_path(text)
     at = {"trace": f"{found.kind} at {code}"} if code else None
-    if paged and (traces.of_server(found) or found.table == "databases"):  # one handler shows all of them
+    if paged and (
+        listed or traces.of_server(found) or found.table == "databases"
+    ):  # one handler shows all of them
         at = {"trace": f"{found.kind} of {host_of(last, facts)}"}
     yield observed(title, key, "text", "error", "reply", severity=severity, where=at)
 

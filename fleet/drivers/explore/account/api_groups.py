@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fleet.drivers.desk import Question
-from fleet.drivers.explore.account.api_inputs import MARK, OperationInputs, Planted, Row, stem
+from fleet.drivers.explore.account.api_inputs import MARK, OperationInputs, Planted, Row, refers, stem
 from fleet.drivers.explore.account.api_rows import AccountRows
 from fleet.drivers.explore.state_changes import names_act
 from fleet.oracles.documents.openapi import Operation, fields_of
+from sandbox.sites.idents import IDENTS, snake
 from sandbox.tools.qa_account import MAX_STEPS
 
 TOGETHER = 24
@@ -23,8 +24,9 @@ ME = re.compile(
 CHANGES = re.compile(r"#(?:delete|remove|update|edit|change|set)")
 
 
-def askable(rows: AccountRows, *methods: str) -> Iterator[OperationInputs]:
-    """The operations by these methods that may be asked, but for those that make accounts and sessions."""
+def askable(rows: AccountRows, *methods: str, lent: bool = False) -> Iterator[OperationInputs]:
+    """The operations by these methods that may be asked, but for those that make accounts and sessions;
+    `lent`: those of the description whose accounts are lent as well."""
     doors = {rows.start["url"], rows.start.get("login")}
     for one in rows.operations.values():
         at = rows.placed(one.path)
@@ -33,6 +35,8 @@ def askable(rows: AccountRows, *methods: str) -> Iterator[OperationInputs]:
         safe = one.method == "DELETE" or "#" in at or not names_act(at)
         if one.method in methods and acts and not known and safe:
             yield OperationInputs.of(one, at)
+    if lent and rows.lender is not None:
+        yield from askable(rows.lender, *methods)
 
 
 def question(rows: AccountRows, steps: list[Row], *inputs: OperationInputs) -> Iterator[Question]:
@@ -72,8 +76,10 @@ def waits(one: OperationInputs, known: dict[str, str]) -> bool:
 
 
 def making(rows: AccountRows) -> list[OperationInputs]:
-    """What makes something from a text of ours; those without a value in the path first."""
-    found = [one for one in askable(rows, "POST") if one.texts() and not CHANGES.search(one.at)]
+    """What makes something from a text of ours, or of something else; those without a value in the path
+    first. A description's own come before those of the one whose accounts are lent."""
+    found = [one for one in askable(rows, "POST", lent=True) if not CHANGES.search(one.at)]
+    found = [one for one in found if one.texts() or any(map(refers, one.all))]
     return sorted(found, key=lambda one: one.at.count("{"))
 
 
@@ -106,8 +112,20 @@ def answered(one: Operation) -> dict[str, Any]:
     return {}
 
 
+def listing(rows: AccountRows) -> dict[str, str]:
+    """The paths of lists that need nothing, by what is in them."""
+    found = [one for one in askable(rows, "GET") if not one.required and "{" not in one.at]
+    return {stem(one.at): one.at for one in reversed(found)}
+
+
 def own_ids(rows: AccountRows) -> frozenset[str]:
-    """The names of fields in what an account is answered about itself."""
+    """The names of fields in what an account is answered about itself, also as `snake` has them; `team_id`
+    for the id of an object in it."""
     told = [one for one in rows.operations.values() if rows.places.url(one.path) == rows.start["url"]]
     told += [one.operation for one in askable(rows, "GET") if ME.search(one.at) and not one.required]
-    return frozenset(name for one in told for name in answered(one))
+    names = set[str]()
+    for one in told:
+        for name, said in answered(one).items():
+            inner = fields_of(said, one.document)[0]
+            names |= {name, snake(name), *(f"{snake(name)}_{ident}" for ident in IDENTS if ident in inner)}
+    return frozenset(names)

@@ -10,17 +10,21 @@ from urllib.parse import quote
 
 from fleet.drivers.explore.account.bodies import PHRASE, SentBody, filled, free, plain
 from fleet.oracles.documents.openapi import Operation
+from sandbox.sites.accounts import SHAPED
+from sandbox.sites.idents import snake
+from sandbox.sites.likeness import like
 
 Row = list[Any]
 MARK, TAG, ONE = "{mark}", "{one-tag}", "{one}"
-USER = re.compile(
-    r"(?i)^(?:x-)?(?:(?:user|owner|account|member|customer|author|profile|person|client)[-_]?(?:name|id|handle)?|name|login|handle|email)$"
-)
+_WHOM = "user|owner|account|member|customer|author|profile|person|client"
+USER = re.compile(rf"(?i)^(?:x-)?(?:(?:{_WHOM})[-_]?(?:name|id|handle)?|name|login|handle|email)$")
 """An input that may name an account."""
 _ID = re.compile(r"(?:[-_]?(?:id|uuid|number|no|key|ref|slug)|I[dD]|Uuid)$")
 _MADE = re.compile(
     r"(?i)^(?:create|add|new|make|submit|post|place|save|register|insert|update|edit|change|set|delete|remove|get)(?=[A-Z_-])[-_]?|(?<=[a-z])(?:Create|Add|New)$"
 )
+BARE = ("id", "uuid", "key", "ident")
+"""What an id is called that does not say of what."""
 _WORD = re.compile(r"\{[a-z]")
 
 
@@ -59,11 +63,10 @@ class OperationInputs:
 
     def texts(self) -> list[str]:
         """The names of those that take any text."""
-        found = (name for name in self.of_kind("string") if not PHRASE.match(name))
         return [
             name
-            for name in found
-            if self.all[name][0] in ("query", "body", "path") and free(self.all[name][1])
+            for name in self.of_kind("string")
+            if self.all[name][0] in ("query", "body", "path") and free(self.all[name][1], name)
         ]
 
     def row(self, who: str, values: Mapping[str, Any], *, marked: bool = True) -> Row | None:
@@ -75,9 +78,7 @@ class OperationInputs:
         for name, (where, said) in self.all.items():
             if name in values:
                 value = values[name]
-            elif (
-                where == "body" and marked and free(said) and not PHRASE.match(name) and "default" not in said
-            ):
+            elif where == "body" and marked and free(said, name) and "default" not in said:
                 value = MARK
             elif where != "header" and (name in self.required or PHRASE.match(name)):
                 value = filled(name, said, self.operation.document, entering=False)
@@ -100,27 +101,51 @@ class OperationInputs:
 
 
 def _quoted(value: object) -> str:
-    """A value in a URL; a word of an account stays as it is."""
+    """A value in a URL; a word of an account stays as it is, one in a form is a text that fits."""
     text = str(value)
-    return text if re.fullmatch(r"\{[a-z0-9-]+(?:\.[\w-]+)?\}", text) else quote(text, safe="")
+    if shaped := SHAPED.fullmatch(text):
+        text = like(shaped[2], shaped[2])
+    return text if re.fullmatch(r"\{[a-z0-9-]+(?:\.[\w-]+|:[^{}]+)?\}", text) else quote(text, safe="")
 
 
 def stem(name: str) -> str:
     """What a thing is called by its collection, its making, or an id: `boat` of `/boats`, `boat_id`."""
-    last = re.split(r"[/#]", name.rstrip("/"))[-1]
+    last = re.split(r"[/#.]" if "#" in name else r"/", name.rstrip("/"))[-1]
     bare = _MADE.sub("", _ID.sub("", last)) or last
     one = re.sub(r"(?<=[^aeiou])ies$", "y", bare.lower())
     return re.sub(r"(?:(?<=[sxh])es|(?<!s)s)$", "", one).strip("-_")
 
 
+def refers(name: str) -> bool:
+    """Whether an input holds the id of something, by its name."""
+    return bool(_ID.search(name)) and len(stem(name)) > 1 and name.lower() not in BARE
+
+
+def names_people(path: str) -> bool:
+    """Whether a path leads to an account by its id: `/users/{id}/role`."""
+    return bool(re.search(rf"(?i)/(?:{_WHOM}|people)s?/\{{[^{{}}]+\}}", path))
+
+
+def names_account(name: str) -> bool:
+    """Whether an input holds the id of an account, as `userId`, `to_user_id` or `assigneeId` do."""
+    return bool(_ID.search(name) and re.search(rf"(?i)(?:^|[_-]|(?<=[a-z]))(?:{_WHOM})[-_]?id$", name))
+
+
 @dataclass(slots=True)
 class Planted:
     """What `one` made so far in a row: by what it is called, its word; and the names that it gave itself.
-    `seen` are the names of ids that answers to it have besides: of its account, its group."""
+    `seen` are the names of ids that answers to it have besides: of its account, its group (`team_id`);
+    `lists` are the paths of lists, by what is in them."""
 
     made: dict[str, str] = field(default_factory=dict)
     named: set[str] = field(default_factory=set)
     seen: frozenset[str] = frozenset()
+    lists: Mapping[str, str] = field(default_factory=dict)
+
+    def listed(self, inputs: OperationInputs) -> dict[str, str]:
+        """The other inputs that can name a thing of everybody's: the first of its list."""
+        found = ((name, self.lists.get(stem(name))) for name in inputs.all if _ID.search(name))
+        return {name: f"{{listed:{at}}}" for name, at in found if at and stem(name) not in self.made}
 
     def values(self, inputs: OperationInputs, *, account: bool = True) -> dict[str, str]:
         """The inputs that can name a thing or the account of `one`."""
@@ -130,15 +155,20 @@ class Planted:
             parent = re.search(rf"[/#]([\w.-]+)/\{{{re.escape(name)}\}}", inputs.at)
             of_path = stem(parent[1]) if parent else ""
             known = self.made.get(stem(name)) if _ID.search(name) and stem(name) else None
-            bare = name.lower() in ("id", "uuid", "key", "ident")
+            bare = name.lower() in BARE
+            above = f"{of_path or stem(path)}_id" if bare else snake(name)
             if name in self.named and (where == "path" or where == "query"):
                 found[name] = TAG
             elif known:
                 found[name] = known
             elif bare and (of_path or stem(path)) in self.made:
                 found[name] = self.made[of_path or stem(path)]
-            elif name in self.seen and (account or where == "path") and _ID.search(name):
+            elif not bare and name in self.seen and _ID.search(name) and (account or where == "path"):
                 found[name] = f"{{one.{name}}}"
+            elif above in self.seen and _ID.search(above) and (account or where == "path"):
+                found[name] = f"{{one.{above}}}"
+            elif "id" in self.seen and (where == "path" if bare else account and names_account(name)):
+                found[name] = "{one.id}"
             elif account and USER.match(name) and said.get("type", "string") == "string":
                 found[name] = ONE
         return found

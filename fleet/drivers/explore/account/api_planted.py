@@ -10,6 +10,7 @@ from fleet.drivers.explore.account.api_groups import (
     CHANGES,
     THING,
     askable,
+    listing,
     making,
     own_ids,
     packed,
@@ -21,7 +22,7 @@ from fleet.drivers.explore.account.api_inputs import ONE, TAG, USER, OperationIn
 from fleet.drivers.explore.account.api_methods import by_get
 from fleet.drivers.explore.account.api_rows import AccountRows
 from fleet.drivers.explore.state_changes import ends_or_spends
-from fleet.oracles.account.functions import RECOVERS
+from fleet.oracles.account.functions import RECOVERS, for_role
 from sandbox.tools.qa_account import MAX_STEPS
 
 MADE, LISTS, ENDS = 8, 4, 4
@@ -32,12 +33,14 @@ def planted_rows(rows: AccountRows) -> Iterator[Question]:
     """Things with one's mark, then every request that can name one of them or its account: as one, as a
     visitor, and as the other; last, what removes them."""
     every = list(askable(rows, "GET", "POST", "PATCH", "PUT", "DELETE"))
-    planted, steps, makers, number = Planted(seen=own_ids(rows)), list[Row](), making(rows), 0
-    reading = {stem(one.at) for one in every if one.operation.method == "GET"}
-    makers = [one for one in makers if stem(one.at.partition("/{")[0]) in reading or "{" in one.at]
-    used: list[OperationInputs] = []
-    for one in makers:
-        above = planted.values(one, account=False)
+    lists = [one for one in every if one.operation.method == "GET" and not one.required and "{" not in one.at]
+    planted = Planted(seen=own_ids(rows), lists=listing(rows))
+    steps, number, used = list[Row](), 0, list[OperationInputs]()
+    for one in _makers(rows, every, lists):
+        listed = planted.listed(one)
+        looked: list[Row] = [["one", "GET", word[8:-1], {}] for word in listed.values()]
+        steps += [each for each in looked if each not in steps]
+        above = listed | planted.values(one, account=False)
         if waits(one, above) or number >= MADE:
             continue
         own = _own_names(one, every)
@@ -51,7 +54,6 @@ def planted_rows(rows: AccountRows) -> Iterator[Question]:
         if above:
             steps.append(["other", *row[1:]])
             number += 1
-    lists = [one for one in every if one.operation.method == "GET" and not one.required and "{" not in one.at]
     lists.sort(key=lambda one: stem(one.at) not in planted.made)
     for one in lists[:LISTS] if steps else ():
         steps += [[who, "GET", one.at, {}] for who in ("one", "other", "anonymous")]
@@ -74,6 +76,19 @@ def planted_rows(rows: AccountRows) -> Iterator[Question]:
     for end in ends[:ENDS]:
         yield from question(rows, [*steps, *reads, end, *reads], *used)
     yield from _changed(rows, steps, changes, lists, used)
+
+
+def _makers(
+    rows: AccountRows, every: list[OperationInputs], lists: list[OperationInputs]
+) -> Iterator[OperationInputs]:
+    """What makes things that are read somewhere, but for what only a role makes: by its words, or because it
+    may be forbidden and anybody reads the list of it."""
+    reading = {stem(one.at) for one in every if one.operation.method == "GET"}
+    open_lists = {one.at for one in lists if not one.operation.secured}
+    for one in making(rows):
+        a_role_only = for_role(one.operation, one.at) or (one.operation.states(403) and one.at in open_lists)
+        if (stem(one.at.partition("/{")[0]) in reading or "{" in one.at) and not a_role_only:
+            yield one
 
 
 def _own_names(one: OperationInputs, every: list[OperationInputs]) -> dict[str, str]:

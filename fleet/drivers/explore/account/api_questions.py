@@ -7,8 +7,7 @@ of their things or one of the two accounts. Paths that name an act (`state_chang
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterator, Mapping
 from random import Random
 from typing import Any
 
@@ -18,6 +17,7 @@ from fleet.drivers.explore.account.api_groups import (
     ME,
     answered,
     askable,
+    listing,
     making,
     own_ids,
     packed,
@@ -25,19 +25,30 @@ from fleet.drivers.explore.account.api_groups import (
     question,
     waits,
 )
-from fleet.drivers.explore.account.api_inputs import MARK, ONE, USER, OperationInputs, Planted, Row
+from fleet.drivers.explore.account.api_inputs import (
+    MARK,
+    ONE,
+    USER,
+    OperationInputs,
+    Planted,
+    Row,
+    names_people,
+)
 from fleet.drivers.explore.account.api_methods import addresses, beside, fetched
 from fleet.drivers.explore.account.api_planted import planted_rows
 from fleet.drivers.explore.account.api_rows import AccountRows
 from fleet.drivers.explore.account.bodies import PHRASE, SentBody
 from fleet.drivers.explore.listened import asking
 from fleet.oracles.account.functions import RECOVERS, for_role
-from fleet.oracles.account.inputs import folded, once, servers_own
+from fleet.oracles.account.inputs import NARROW, WIDE, folded, once, servers_own
+from fleet.oracles.account.rights import rights
 from fleet.oracles.account.tokens import leaves
 from fleet.oracles.documents.openapi import Operation
+from sandbox.sites.likeness import like
 
-READS, FIELDS, ASKED = 18, 4, 24
-"""Of one run: pages read as another role, fields tried of one request, operations whose inputs are asked."""
+READS, FIELDS, ASKED, VARIED = 18, 4, 24, 3
+"""Of one run: pages read as another role, fields tried of one request, operations whose inputs are asked,
+texts of each."""
 _SIZE = re.compile(r"(?i)^(?:page_?)?(?:limit|size|count|first|last|take|top|rows|per_?page|max_?results)$")
 _MANY = re.compile(
     r"(?i)(?:^|_)(?:quantity|qty|count|amount|units|nights|seats|number|items|points|credits?|coins|shares|miles)$"
@@ -51,8 +62,10 @@ _LARGE = 100_000
 
 def further(rows: AccountRows) -> Iterator[Question]:
     """All of them, what is grave and cheap first: flows share a row, then whose things are read, then what
-    inputs do. An operator's accounts are asked none."""
-    for ask in () if rows.operators else (_entrances, _flows, _served, planted_rows, _inputs, _set):
+    may be set, and what inputs do. An operator's accounts are asked none."""
+    for ask in (
+        () if rows.operators else (_entrances, _flows, _served, planted_rows, _for_others, _set, _inputs)
+    ):
         yield from ask(rows)
 
 
@@ -114,6 +127,8 @@ def _served(rows: AccountRows) -> Iterator[Question]:
         if row := one.row("other", named, marked=False) if not waits(one, named) else None:
             steps += [row, ["anonymous", *row[1:]]]
     yield from question(rows, steps[: 2 * READS])
+    inner: list[Row] = [["anonymous", "GET", one.at, {}] for one in askable(rows, "GET") if below(one)]
+    yield from question(rows, inner)
     yield from packed(rows, _for_roles(rows))
 
 
@@ -126,6 +141,51 @@ def _for_roles(rows: AccountRows) -> Iterator[tuple[list[Row], OperationInputs]]
         steps, things = prepared(one, makers)
         if for_role(one.operation, one.at) and (row := one.row("other", things)):
             yield [*steps, row, ["anonymous", *row[1:]]], one
+
+
+def below(one: OperationInputs) -> bool:
+    """Whether it is a field of GraphQL below one that needs nothing."""
+    return "." in one.at.partition("#")[2] and "{" not in one.at
+
+
+def _for_others(rows: AccountRows) -> Iterator[Question]:
+    """What the other sends with the id of `one`: a right for it, or a thing in its name."""
+    yield from packed(rows, _in_name(rows))
+
+
+def _in_name(rows: AccountRows) -> Iterator[tuple[list[Row], OperationInputs]]:
+    own = next((one for one in askable(rows, "GET") if ME.search(one.at) and not one.required), None)
+    if own is None or "id" not in own_ids(rows):
+        return
+    known = Planted(seen=frozenset({"id"}), lists=listing(rows))
+    read: Row = ["one", "GET", own.at, {}]
+    for one in askable(rows, "POST", "PUT", "PATCH"):
+        named = {name: word for name, word in known.values(one).items() if word == "{one.id}"}
+        in_body = [name for name in named if one.all[name][0] == "body"]
+        user_path = any(one.all[name][0] == "path" for name in named) and names_people(one.at)
+        granted = [
+            (name, value) for name, (_, said) in one.all.items() if rights(name) for value in _highest(said)
+        ]
+        if granted and (in_body or user_path):
+            for name, value in granted[:FIELDS]:
+                if row := one.row("other", {**named, name: value}, marked=False):
+                    yield [read, row, read], one
+        elif in_body and one.operation.method == "POST":
+            listed = known.listed(one)
+            lists: list[Row] = [["other", "GET", word[8:-1], {}] for word in listed.values()]
+            pair = [one.row("other", listed), one.row("other", listed | {in_body[0]: "{one.id}"})]
+            if steps := [row for row in pair if row]:
+                yield [read, *lists, *steps], one
+
+
+def _highest(said: Mapping[str, Any]) -> list[Any]:
+    """The values of a right that are worth having: of a list those of administrators, else its last two."""
+    choices = said.get("enum")
+    if isinstance(choices, list) and choices:
+        above = [one for one in choices if re.search(r"(?i)admin|owner|super|root", str(one))]
+        return [*above[:1], *(one for one in choices[-2:] if one not in above)]
+    kind = said.get("type")
+    return ["admin"] if kind == "string" else [True] if kind == "boolean" else []
 
 
 def _value(name: str, said: dict[str, Any]) -> object:
@@ -230,34 +290,37 @@ def _inputs(rows: AccountRows) -> Iterator[Question]:
         if one.texts() or addresses(one) or any(_FILE.search(name) for name in one.of_kind("string"))
     ]
     asked.sort(key=lambda one: not one.operation.secured)  # the web explorer asks what is open as well
-    varied = partial(_varied, makers=making(rows), chance=chance, listens=rows.places.listens)
-    yield from packed(rows, ((varied(one), one) for one in asked[:ASKED]))
+    makers, listens = making(rows), rows.places.listens
+    yield from packed(
+        rows,
+        ((group, one) for one in asked[:ASKED] for group in _varied(one, makers, chance, listens=listens)),
+    )
 
 
 def _varied(
     one: OperationInputs, makers: list[OperationInputs], chance: Random, *, listens: bool
-) -> list[Row]:
+) -> Iterator[list[Row]]:
+    """What its addresses are asked, and each of its texts; a text that must fit a pattern stays in front."""
     steps, things = prepared(one, makers)
-    names = [
-        name for name in one.of_kind("string") if one.all[name][0] != "header" and not PHRASE.match(name)
-    ]
+    names = [name for name in one.of_kind("string") if one.all[name][0] != "header"]
+    names = [name for name in names if not PHRASE.match(name) and "enum" not in one.all[name][1]]
     values: dict[str, Any] = dict.fromkeys((name for name in names if one.all[name][0] == "path"), MARK)
     values |= {name: f"{MARK}{at}" for at, name in enumerate(one.texts())}  # names may have to differ
     values |= things
-    steps += fetched(one, things, listens=listens)
-    for name in [name for name in names if name not in things][:3]:
-        if "pattern" in one.all[name][1] or "enum" in one.all[name][1]:
-            continue
+    if found := fetched(one, things, listens=listens):
+        yield [*steps, *found]
+    for name in [name for name in names if name not in things][:VARIED]:
         left, right = chance.randrange(1_009, 9_973), chance.randrange(1_009, 9_973)
         two, runs = f"{left}*{right}", f"expr {left} \\* {right}"
-        tries: list[object] = [MARK, f"{{{{{two}}}}}", f"${{{two}}}"]
-        tries += [f"$(({two}))", f"{MARK};{runs};", f"{MARK}|{runs}"]
-        tries += [f"{MARK}{way}" for way in asking(chance)[:2]] * listens
-        tries += [MARK, f"{MARK}'", f"{MARK}''", MARK]
-        tries += [{"$ne": MARK}] * (one.all[name][0] == "body")
+        pattern = str(one.all[name][1].get("pattern", ""))
+        plain = like(pattern, name) if pattern and name not in one.texts() else MARK
+        tries: list[object] = [plain, f"{{{{{two}}}}}", f"${{{two}}}"]
+        tries += [f"$(({two}))", f"{plain};{runs};", f"{plain}|{runs}", f'{plain}";{runs};"']
+        tries += [f"{plain}{way}" for way in asking(chance)[:2]] * listens
+        tries += [plain, f"{plain}'", f"{plain}''", plain, f"{plain}{WIDE}", f"{plain}{NARROW}", plain]
+        tries += [{"$ne": plain}] * (one.all[name][0] == "body")
         tries += ["/etc/passwd", "../" * 8 + "etc/passwd"] * bool(_FILE.search(name))
-        steps += filter(None, (one.row("one", {**values, name: value}) for value in tries))
-    return steps
+        yield [*steps, *filter(None, (one.row("one", {**values, name: value}) for value in tries))]
 
 
 def _flows(rows: AccountRows) -> Iterator[Question]:
@@ -272,6 +335,8 @@ def _misused(rows: AccountRows) -> Iterator[tuple[list[Row], OperationInputs]]:
         for name in (name for name in one.of_kind("integer", "number") if _MANY.search(name)):
             steps = [one.row("other", {**named, name: many}) for many in (1, -3)]
             yield [row for row in steps if row], one
+        if (whole := one.row("other", named)) and (pairs := list(_few_and_less(whole[3]))):
+            yield [[*whole[:3], body] for pair in pairs for body in pair], one
         if once(one.operation) and "{" not in one.at and (row := one.row("one", _shown(one), marked=False)):
             yield [row, row], one
     for one in askable(rows, "GET"):
@@ -279,6 +344,18 @@ def _misused(rows: AccountRows) -> Iterator[tuple[list[Row], OperationInputs]]:
             sizes = [one.row("other", {name: size}, marked=False) for size in (5, _LARGE)]
             if "{" not in one.at and all(sizes):
                 yield [row for row in sizes if row], one
+
+
+def _few_and_less(body: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """A body with a number of things in a list of it as one, and negative."""
+    for name, value in body.items():
+        if isinstance(value, dict):
+            for few, less in _few_and_less(value):
+                yield {**body, name: few}, {**body, name: less}
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            for number in [at for at, many in value[0].items() if type(many) is int and _MANY.search(at)]:
+                one, none = ([{**value[0], number: many}, *value[1:]] for many in (1, -3))
+                yield {**body, name: one}, {**body, name: none}
 
 
 def _shown(one: OperationInputs) -> dict[str, Any]:

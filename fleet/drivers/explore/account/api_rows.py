@@ -68,6 +68,8 @@ class AccountRows:
     others: tuple[Start, ...] = ()
     documents: Mapping[str, str] = field(default_factory=dict)
     """Of a GraphQL API, by field."""
+    lender: AccountRows | None = None
+    """The description by which the accounts are made, where it is another one on the host."""
     operators: bool = False
     """Whether the profile names the accounts: no one signs up, and none of theirs is changed."""
 
@@ -82,12 +84,14 @@ class AccountRows:
             return why
         by_path = {(one.path, one.method): one for one in operations(document)}
         documents, operators = document.get(DOCUMENTS, {}), known is not None
-        return cls(by_path, source, places, found[0], tuple(found[1:]), documents, operators)
+        return cls(by_path, source, places, found[0], tuple(found[1:]), documents, operators=operators)
 
     def lent(self, document: Mapping[str, Any], source: Step, places: ApiPlaces) -> AccountRows:
-        """Another description of the same host, asked as the accounts that are made by this one."""
+        """Another description of the same host, asked as the accounts that are made by this one, about what
+        they make by both."""
         by_path = {(one.path, one.method): one for one in operations(document)}
-        return replace(self, operations=by_path, source=source, places=places)
+        fields = {**self.documents, **document.get(DOCUMENTS, {})}
+        return replace(self, operations=by_path, source=source, places=places, documents=fields, lender=self)
 
     def first(self) -> AccountTry:
         """The accounts are made, and their sessions tried."""
@@ -274,8 +278,8 @@ class AccountRows:
         for name, said in body.fields.items():
             if said.get("readOnly") is True:
                 continue
-            if name in body.required or free(said) or PHRASE.match(name):
-                marked = free(said) and "{mark}" not in made.values() and not PHRASE.match(name)
+            if name in body.required or free(said, name) or PHRASE.match(name):
+                marked = free(said, name) and "{mark}" not in made.values()
                 made[name] = "{mark}" if marked else filled(name, said, one.document, entering=False)
         return (
             body.wrapped({name: value for name, value in made.items() if value is not None}) if made else {}

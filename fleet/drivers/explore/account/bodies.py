@@ -12,6 +12,7 @@ from typing import Any
 
 from fleet.oracles.documents.json_schema import resolved
 from fleet.oracles.documents.openapi import Operation, fields_of
+from sandbox.sites.idents import snake
 from sandbox.sites.likeness import MAX_PATTERN
 from sandbox.sites.refusals import guessed
 
@@ -24,6 +25,17 @@ PHRASE = re.compile(
 )
 MAIL = re.compile(r"(?i)e?-?mail")
 NAME = re.compile(r"(?i)^(?:\w{0,20}_)?(?:user(?:_?name)?|handle|login|nick(?:_?name)?|name|account|id)$")
+_WHEN = re.compile(
+    r"(?:^|_)(?:date|day|month|time|deadline|due|birthday|dob)$|(?:date|time)$|_(?:at|on|until|since)$"
+    r"|^(?:start|end|begin|due|check_?in|check_?out|arrival|departure)s?(?:_(?:at|on))?$"
+)
+"""Names of fields, as `snake` has them, that hold a date or a time, whatever their schema says."""
+_LATER = re.compile(r"end|until|out|departure|due|deadline|close|expire")
+_DAY = re.compile(r"(?:^|_)(?:date|day|birthday|dob|on)$|date$")
+_ANY_WORD = re.compile(
+    r"\^?\[(?=[^\]]*(?:a-z|\\w))(?=[^\]]*(?:0-9|\\w|\\d))[^\[\]^][^\[\]]{1,60}\](?:[+*]|\{[01]?\d?,(?:1[5-9]|[2-9]\d|\d{3,4})?\})\$?"
+)
+"""A pattern that any 15 letters and digits fit: one class, repeated."""
 _PERSON = re.compile(r"(?i)(?:full|first|last|given|family|display|sur|real|middle|company)_?-?name")
 _WORDS = frozenset(
     {"date-time", "date", "email", "uuid", "uri", "url", "byte", "binary", "time", "ipv4", "ipv6"}
@@ -157,8 +169,16 @@ def _text(name: str, said: Mapping[str, Any], *, entering: bool) -> Any:  # noqa
     shown = next((one for one in examples if isinstance(one, str) and one), "")
     if shown or form in _FORMS or pattern:
         return shown or _FORMS.get(form) or f"{{handle:{pattern}}}"
-    usual = guessed(name) if entering else "{handle}"
+    usual = guessed(name) if entering else _moment(snake(name)) or "{handle}"
     return _sized(usual if isinstance(usual, str) and "{phrase" not in usual else "{handle}", said)
+
+
+def _moment(name: str) -> str:
+    """A time, or a day, of a field that holds one by its name; "" for any other."""
+    if not _WHEN.search(name):
+        return ""
+    day = "2030-05-02" if _LATER.search(name) else "2030-05-01"
+    return day[:7] if name.endswith("month") else day if _DAY.search(name) else f"{day}T12:00:00Z"
 
 
 def _shaped(word: str, pattern: str, said: Mapping[str, Any]) -> str:
@@ -185,8 +205,10 @@ def _sized(usual: str, said: Mapping[str, Any]) -> str:
     return usual + "a" * (least - size) if isinstance(least, int) and size < least <= 200 else usual
 
 
-def free(schema: Mapping[str, Any]) -> bool:
-    """Whether any text fits, of 15 characters and more."""
-    longest = schema.get("maxLength")
-    bound = any(name in schema for name in ("enum", "const", "pattern")) or schema.get("format") in _WORDS
+def free(schema: Mapping[str, Any], name: str = "") -> bool:
+    """Whether any word fits, of 15 letters and digits and more, by its schema and its name."""
+    longest, pattern = schema.get("maxLength"), schema.get("pattern")
+    bound = any(one in schema for one in ("enum", "const")) or schema.get("format") in _WORDS
+    bound |= pattern is not None and not _ANY_WORD.fullmatch(str(pattern))
+    bound |= bool(PHRASE.match(name) or _WHEN.search(snake(name)))
     return schema.get("type") == "string" and not bound and not (isinstance(longest, int) and longest < 15)

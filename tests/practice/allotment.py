@@ -1,0 +1,248 @@
+"""Plots of a garden as GraphQL, which takes POST alone, with a REST side that names no sign-up, to be asked
+as its accounts: `create_app` of names of DEFECTS; none of them is the clean twin.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import secrets
+import sqlite3
+from typing import Any
+
+from graphql import GraphQLError, build_schema, graphql_sync
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+DEFECTS = {
+    "task": "task(id) shows a task of another's plot; to make one takes a time",
+    "kept": "notices { author { phone } } shows visitors what is kept for members",
+    "role": "setRole works for anybody",
+    "sql": "findMembers(term) puts its text into a statement, and tells no error",
+    "negative": "createReceipt takes a negative quantity in one of its lines",
+    "receipt": "GET /api/receipts/{id} shows another's receipt, which GraphQL made",
+    "loan": "GET /api/loans/{id} shows another's loan, in which no text stands; to make one takes a tool",
+    "in-name": "POST /api/loans takes another member's id",
+    "typed": "GET /api/messages is sent as a page",
+}
+SCHEMA = build_schema(
+    """
+    enum Role { MEMBER COMMITTEE ADMIN }
+    type Member { id: ID! name: String! role: Role! "Visible to members." phone: String plot: Plot! }
+    type Plot { id: ID! label: String! tasks: [Task!]! }
+    type Task { id: ID! startsAt: String! note: String! }
+    type Notice { id: ID! text: String! author: Member! }
+    type Receipt { id: ID! note: String! totalCents: Int! }
+    type Session { token: String! }
+    input Line { item: String! quantity: Int! }
+    input ReceiptInput { lines: [Line!]! note: String }
+    type Query {
+      me: Member!
+      plot: Plot!
+      "A task of your plot."
+      task(id: ID!): Task
+      "Members of your plot by name."
+      findMembers(term: String!): [Member!]!
+      "For everybody."
+      notices: [Notice!]!
+    }
+    type Mutation {
+      signUp(name: String!, password: String!): Session!
+      createTask(startsAt: String!, note: String!): Task!
+      "The committee alone."
+      setRole(userId: ID!, role: Role!): Member!
+      createReceipt(input: ReceiptInput!): Receipt!
+    }
+    """
+)
+_TEXT, _NUMBER = {"type": "string"}, {"type": "integer"}
+
+
+def _says(summary: str, *, open_: bool = False, **more: Any) -> dict[str, Any]:
+    lock: dict[str, Any] = {} if open_ else {"security": [{"bearer": []}]}
+    return {"summary": summary, "responses": {"200": {"description": "ok"}}, **lock, **more}
+
+
+def _takes(**fields: Any) -> dict[str, Any]:
+    needed = [name for name in fields if name != "member_id"]
+    schema = {"type": "object", "properties": fields, "required": needed}
+    return {"requestBody": {"content": {"application/json": {"schema": schema}}}}
+
+
+_ME = {"properties": {"id": _NUMBER, "name": _TEXT}}
+DESCRIPTION = {
+    "openapi": "3.1.0",
+    "info": {"title": "Allotment", "version": "1"},
+    "components": {"securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}}},
+    "paths": {
+        "/api/me": {
+            "get": _says("Your account")
+            | {"responses": {"200": {"content": {"application/json": {"schema": _ME}}}}}
+        },
+        "/api/receipts": {"get": _says("Your receipts")},
+        "/api/receipts/{id}": {"get": _says("One of your receipts")},
+        "/api/tools": {"get": _says("What can be lent", open_=True)},
+        "/api/loans": {
+            "get": _says("Your loans"),
+            "post": _says("Borrow a tool", **_takes(tool_id=_NUMBER, member_id=_NUMBER)),
+        },
+        "/api/loans/{id}": {"get": _says("One of your loans")},
+        "/api/messages": {
+            "get": _says("Messages of your plot"),
+            "post": _says("Write to your plot", **_takes(text=_TEXT)),
+        },
+    },
+}
+
+
+class Allotment:
+    """The fields of both roots, and the routes; `me` is who asks, by its token."""
+
+    def __init__(self, bad: frozenset[str]) -> None:
+        self.bad, self._ids = bad, itertools.count(40)
+        self.members: dict[str, dict[str, Any]] = {}
+        self.things: dict[str, list[dict[str, Any]]] = {"task": [], "receipt": [], "loan": [], "message": []}
+        self.names = sqlite3.connect(":memory:", check_same_thread=False)
+        self.names.execute("CREATE TABLE members(id TEXT, name TEXT, plot TEXT)")
+        self._member("Wren", "first")
+
+    def _member(self, name: str, token: str) -> dict[str, Any]:
+        ident = str(next(self._ids))
+        one = {"id": ident, "name": name, "role": "MEMBER", "phone": "0151 1", "plot": ident}
+        self.members[token] = one
+        self.names.execute("INSERT INTO members VALUES(?, ?, ?)", (ident, name, ident))
+        return one
+
+    def _make(self, kind: str, me: dict[str, Any], **fields: Any) -> dict[str, Any]:
+        self.things[kind].append({"id": next(self._ids), "of": me["id"], **fields})
+        return self.things[kind][-1]
+
+    def _of(self, kind: str, me: dict[str, Any]) -> list[dict[str, Any]]:
+        return [one for one in self.things[kind] if one["of"] == me["id"]]
+
+    def _seen(self, one: dict[str, Any], asks: dict[str, Any] | None) -> dict[str, Any]:
+        plot = {"id": one["plot"], "label": f"Plot {one['plot']}", "tasks": self._of("task", one)}
+        return {**one, "phone": one["phone"] if asks or "kept" in self.bad else None, "plot": plot}
+
+    def field(self, name: str, me: dict[str, Any] | None, given: dict[str, Any]) -> Any:
+        if name == "signUp":
+            token = secrets.token_hex(8)
+            self._member(given["name"], token)
+            return {"token": token}
+        if name == "notices":
+            wren = self.members["first"]
+            return [{"id": "1", "text": "Water is off", "author": self._seen(wren, me)}]
+        if me is None:
+            raise GraphQLError("Please log in")
+        if name in ("me", "plot"):
+            return self._seen(me, me) if name == "me" else self._seen(me, me)["plot"]
+        if name == "task":
+            mine = self.things["task"] if "task" in self.bad else self._of("task", me)
+            return next((one for one in mine if str(one["id"]) == given["id"]), None)
+        if name == "findMembers":
+            return self._find(me, given["term"])
+        if name == "createTask":
+            if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", given["startsAt"]):
+                raise GraphQLError("startsAt is no time")
+            return self._make("task", me, **given)
+        if name == "setRole":
+            if "role" not in self.bad:
+                raise GraphQLError("Not permitted")
+            one = next(each for each in self.members.values() if each["id"] == given["userId"])
+            one["role"] = given["role"]
+            return self._seen(one, me)
+        lines = given["input"]["lines"]
+        if "negative" not in self.bad and any(one["quantity"] < 1 for one in lines):
+            raise GraphQLError("A quantity is 1 at least")
+        total = sum(250 * one["quantity"] for one in lines)
+        return self._make("receipt", me, note=given["input"].get("note") or "", totalCents=total)
+
+    def _find(self, me: dict[str, Any], term: str) -> list[dict[str, Any]]:
+        known, values = "SELECT id FROM members WHERE plot = ? AND name LIKE ", (me["plot"],)
+        try:
+            if "sql" in self.bad:
+                rows = self.names.execute(f"{known}'%{term}%'", values).fetchall()
+            else:
+                rows = self.names.execute(f"{known}?", (*values, f"%{term}%")).fetchall()
+        except sqlite3.Error:
+            return []
+        found = {ident for (ident,) in rows}
+        return [self._seen(one, me) for one in self.members.values() if one["id"] in found]
+
+    def route(self, method: str, path: str, me: dict[str, Any] | None, given: dict[str, Any]) -> Any:
+        """The answer to a route of the description; an int for a status alone."""
+        if path == "tools":
+            return [{"id": 7, "name": "Spade"}, {"id": 8, "name": "Rake"}]
+        if me is None:
+            return 401
+        if path == "me":
+            return {"id": int(me["id"]), "name": me["name"], "role": me["role"].lower()}
+        kind, _, ident = path.partition("/")
+        kind = kind.removesuffix("s")
+        shown = self.things[kind] if kind in self.bad and ident else self._of(kind, me)
+        if method == "GET" and not ident:
+            return [self._shown(one) for one in shown]
+        if method == "GET":
+            return next((self._shown(one) for one in shown if str(one["id"]) == ident), 404)
+        if kind == "message":
+            return self._shown(self._make(kind, me, text=str(given.get("text"))))
+        if given.get("tool_id") not in (7, 8):
+            return 422
+        member = given.get("member_id", int(me["id"]))
+        if member != int(me["id"]) and "in-name" not in self.bad:
+            return 403
+        return self._shown(self._make(kind, me, tool_id=given["tool_id"], member_id=member))
+
+    def _shown(self, one: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in one.items() if name != "of"}
+
+
+def create_app(bad: frozenset[str]) -> Starlette:
+    assert bad <= set(DEFECTS), bad - set(DEFECTS)
+    at = Allotment(bad)
+
+    def who(request: Request) -> dict[str, Any] | None:
+        return at.members.get(request.headers.get("authorization", "").removeprefix("Bearer "))
+
+    async def graphql(request: Request) -> Response:
+        try:
+            asked = json.loads(await request.body())
+            query, variables = asked["query"], asked.get("variables")
+        except (ValueError, TypeError, KeyError):
+            return JSONResponse({"errors": [{"message": "Must provide query string."}]}, 400)
+        me = who(request)
+
+        def resolve(source: Any, info: Any, **given: Any) -> Any:
+            return at.field(info.field_name, me, given) if source is at else source.get(info.field_name)
+
+        got = graphql_sync(SCHEMA, query, at, variable_values=variables, field_resolver=resolve)
+        made: dict[str, Any] = {"data": got.data}
+        if got.errors:
+            made["errors"] = [{"message": one.message} for one in got.errors[:5]]
+        return JSONResponse(made, 200 if got.data is not None else 400)
+
+    async def rest(request: Request) -> Response:
+        path = request.path_params["path"]
+        try:
+            given = json.loads(await request.body() or b"{}")
+        except ValueError:
+            given = {}
+        made = at.route(request.method, path, who(request), given if isinstance(given, dict) else {})
+        if isinstance(made, int):
+            return JSONResponse({"error": "no"}, made)
+        if path == "messages" and request.method == "GET" and "typed" in bad:
+            return HTMLResponse(json.dumps(made))
+        return JSONResponse(made)
+
+    async def description(request: Request) -> Response:
+        return JSONResponse(DESCRIPTION)
+
+    routes = [
+        Route("/graphql", graphql, methods=["POST"]),
+        Route("/api/openapi.json", description),
+        Route("/api/{path:path}", rest, methods=["GET", "POST"]),
+    ]
+    return Starlette(routes=routes)
