@@ -56,12 +56,18 @@ PRESS = """(async () => {
   const all = (what) => [...Document.prototype.querySelectorAll.call(document, what)];
   const seen = new Set();
   const value = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value');
+  const area = Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, 'value');
+  const said = {email: 'moss@example.com', password: 'Qa1!moss-moss-moss', url: 'https://example.com/',
+    tel: '0151123456', number: '1', date: '2030-05-01', month: '2030-05', time: '12:00',
+    'datetime-local': '2030-05-01T12:00', text: 'moss', search: 'moss', textarea: 'moss'};
   for (let pressed = 0; pressed < %(most)d; pressed++) {
-    for (const one of all('input')) {
-      if (seen.has(one) || !['text', 'search', 'url', 'email', 'tel'].includes(one.type)) continue;
+    for (const one of all('input, textarea')) {
+      const ticked = one.type === 'checkbox' && one.required;
+      if (seen.has(one) || !(ticked || Object.hasOwn(said, one.type))) continue;
       seen.add(one);
-      if (one.value) continue;
-      value.set.call(one, 'moss');
+      if (ticked) one.checked = true;
+      else if (one.value) continue;
+      else (one.type === 'textarea' ? area : value).set.call(one, said[one.type]);
       for (const name of ['input', 'change']) one.dispatchEvent(new Event(name, {bubbles: true}));
     }
     const next = all('button, [role=button], [role=tab], [role=menuitem], [onclick], input[type=submit],'

@@ -298,8 +298,10 @@ class ApiPlay:
     def _look(self, reply: http.HttpReply, path: str) -> None:
         """Keep what later steps may name of an answer: the first thing of a list, or the record."""
         read = sessions.document(reply)
-        if isinstance(read, dict) and len(read) == 1:
-            read = next(iter(read.values()))
+        if isinstance(read, dict):
+            lists = [one for one in read.values() if isinstance(one, list)]
+            whole = next(iter(read.values())) if len(read) == 1 else read
+            read = lists[0] if len(lists) == 1 and lists[0] and isinstance(lists[0][0], dict) else whole
         if isinstance(read, list):
             first = read[0] if read and isinstance(read[0], dict) else {}
             names = (self.args.ident, *IDENTS, *own_ident(first, path))

@@ -48,7 +48,13 @@ class Played:
     """What the explorers say that they could not look at."""
 
 
-async def play(shape: Shape, *, cases: bool = False, notes: dict[str, Any] | None = None) -> Played:
+async def play(
+    shape: Shape,
+    *,
+    cases: bool = False,
+    notes: dict[str, Any] | None = None,
+    tools: frozenset[str] = GRANTED,
+) -> Played:
     """Ask what both explorers ask of accounts, and judge it; with `cases` each operation as well. `notes` are
     what they knew of it, by class, and what they know in the end."""
     played, notes = Played(), {} if notes is None else notes
@@ -57,7 +63,7 @@ async def play(shape: Shape, *, cases: bool = False, notes: dict[str, Any] | Non
         try:
             web = {"site": it.site.url, "act_paths": ["{site}/"]}
             platform = Platform.model_validate({"name": "p", "chain": CHAIN, "web": web, **shape.profile})
-            context = ExplorerContext(platform=platform, tools=GRANTED, acts=True)
+            context = ExplorerContext(platform=platform, tools=tools, acts=True)
             makers: tuple[type[ApiExplorer | SessionExplorer], ...] = (ApiExplorer, SessionExplorer)
             for make in makers:
                 explorer = make(context, Random(1), notes.get(make.__name__, {}))
@@ -76,14 +82,14 @@ async def _explored(it: Bench, explorer: Explorer, accounts: Secrets, played: Pl
             played.left += [one.reason for one in explorer.left()] if isinstance(explorer, Reporter) else []
             return
         for question in questions:
-            tools = {step.tool for step in question.steps}
-            if len(question.steps) > 1 and "qa_account" not in tools and not cases:
+            used = {step.tool for step in question.steps}
+            if len(question.steps) > 1 and "qa_account" not in used and not cases:
                 continue
             seen = [
                 Exchange(step.tool, step.args, await _called(it, step.tool, dict(step.args), accounts))
                 for step in question.steps
             ]
-            if "qa_account" in tools:
+            if "qa_account" in used:
                 last = seen[-1].result
                 played.asked.append(question)
                 played.made += bool(last["ok"])

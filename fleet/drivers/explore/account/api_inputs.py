@@ -143,8 +143,9 @@ class Planted:
     lists: Mapping[str, str] = field(default_factory=dict)
 
     def listed(self, inputs: OperationInputs) -> dict[str, str]:
-        """The other inputs that can name a thing of everybody's: the first of its list."""
-        found = ((name, self.lists.get(stem(name))) for name in inputs.all if _ID.search(name))
+        """The other inputs that must name a thing, of everybody's then: the first of its list."""
+        needed = (name for name in inputs.required if _ID.search(name) and not names_account(name))
+        found = ((name, self.lists.get(stem(name))) for name in needed)
         return {name: f"{{listed:{at}}}" for name, at in found if at and stem(name) not in self.made}
 
     def values(self, inputs: OperationInputs, *, account: bool = True) -> dict[str, str]:

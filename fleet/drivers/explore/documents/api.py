@@ -20,10 +20,11 @@ from urllib.parse import urlsplit
 from fleet.drivers.desk import ACCOUNTS, Left, Question
 from fleet.drivers.explore.account import api_rows
 from fleet.drivers.explore.account.api_questions import further
-from fleet.drivers.explore.account.ways import NO_SIGN_UP, ApiPlaces, known_start
+from fleet.drivers.explore.account.ways import NO_SIGN_UP, ApiPlaces, known_start, role_of
 from fleet.drivers.explore.documents import graphql
 from fleet.drivers.explore.documents.api_cases import ApiRequest, lacking, requests
 from fleet.drivers.explore.documents.api_description import ApiDescription, read_description
+from fleet.drivers.explore.documents.learned import graphql_places, learned
 from fleet.drivers.explore.documents.lengths import lengthened
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import ExplorerContext, Results
@@ -36,7 +37,7 @@ from fleet.personas.model import Step
 from sandbox.spec import SAFE
 from sandbox.tools.qa_fetch import LONGEST
 
-FETCH = "qa_fetch"
+FETCH, BROWSE = "qa_fetch", "qa_browse"
 TOOLS = (FETCH,)
 VERSION = 1
 PAGES = ("/", "/llms.txt", "/docs", "/api", "/api/docs", "/swagger", "/redoc")
@@ -55,6 +56,9 @@ FURTHER = 40
 """Pages of one run that others lead to."""
 MOST = 8
 """Descriptions that are remembered."""
+OPENED = 6
+"""Pages that are opened in a browser where no description leads to accounts: seconds each."""
+_FILE = re.compile(r"(?i)\.(?!html?$)\w{1,5}$")
 _LINK = re.compile(r"(?i)(?:openapi|swagger|api-docs?)[\w./-]*$|\.ya?ml$")
 _ABOUT = re.compile(
     r"(?i)(?:^|/)(?:api|docs?|guide|handbook|help|manual|limits|auth|security|reference)(?:[/.-]|$)"
@@ -66,6 +70,13 @@ _LOG = logging.getLogger("fleet.explore")
 @dataclass(frozen=True, slots=True)
 class DescriptionLookup(Question):
     """A place where a description may be, or a page that may link to one."""
+
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptCalls(Question):
+    """A page in a browser, its form filled and its buttons pressed: what its scripts would ask."""
 
     url: str = ""
 
@@ -115,6 +126,12 @@ class ApiExplorer:
         """GraphQL APIs that answer queries by GET."""
         self._unread: dict[str, str] = {}
         """Why a description that was found could not be read, by its URL."""
+        self._opens = OPENED if self._accounts and BROWSE in context.tools else 0
+        self._linked: dict[str, str] = {}
+        """Pages of the site that may have a form for accounts, or ask an API, by URL: the word for it."""
+        self._opened: dict[str, list[Mapping[str, Any]]] = {}
+        """What the scripts of pages asked, by page; `_awaited` are those that are being opened."""
+        self._awaited: set[str] = set()
 
     def ask(self, most: int) -> Sequence[Question]:
         if self._lookups is None:
@@ -132,6 +149,8 @@ class ApiExplorer:
             return [DescriptionLookup((_document(url),), url) for url in looked]
         self._next += (rows.first() for rows in self._waiting)  # once in a run, by each description
         self._waiting = []
+        if not (self._next or self._rows) and self._opens:
+            self._next += self._openings()
         if not self._next:
             self._next, self._later = self._later, []
         while not self._next and self._left > 0 and (chosen := self._operation()):
@@ -158,6 +177,8 @@ class ApiExplorer:
         if isinstance(question, graphql.GraphqlGuess) and question.guess and results:
             self._guesses[question.url].learn(question.guess, str(results[-1].get("text", "")))
             self._guess(question.url, question.steps[-1])
+        if isinstance(question, ScriptCalls):
+            self._asked_by_scripts(question.url, results[0] if results else {})
         if not isinstance(question, DescriptionLookup) or not results:
             return
         self._read(question, results[0])
@@ -178,6 +199,8 @@ class ApiExplorer:
             self._unread[question.url] = read
         if not isinstance(api_document(text), str):
             return
+        if "html" in str(result.get("content_type", "")):
+            self._may_ask(question.url, _list(result.get("links")))
         said = [*_list(result.get("links")), *_list(result.get("paths"))]
         for link in said:
             path = urlsplit(str(link)).path
@@ -190,6 +213,43 @@ class ApiExplorer:
                 self._further -= 1
                 self._seen.add(url)
                 self._lookups.append(url)
+
+    def _may_ask(self, page: str, links: Sequence[Any]) -> None:
+        """Remember a page and those that it links to, which may have scripts that ask an API."""
+        for link in (page, *links):
+            url = self._urls.spelled(str(link), page)
+            path = urlsplit(url).path
+            if url and "?" not in url and len(self._linked) < FURTHER and not _FILE.search(path):
+                self._linked.setdefault(url, role_of(path))
+
+    def _openings(self) -> Iterator[Question]:
+        """Pages with a form for accounts by their names first; then others."""
+        ranks = {"join": 0, "enter": 1, "": 2}
+        pages = sorted(self._linked, key=lambda url: ranks[self._linked[url]])[: self._opens]
+        self._opens, self._awaited = 0, set(pages)
+        for url in pages:
+            yield ScriptCalls((Step(tool=BROWSE, args={"url": url, "press": True}),), url=url)
+
+    def _asked_by_scripts(self, url: str, result: Mapping[str, Any]) -> None:
+        """Once all pages were opened, what they asked is a description: its sign-up, and the rest."""
+        self._awaited.discard(url)
+        calls = [one for one in _list(result.get("calls")) if isinstance(one, Mapping)]
+        own = [one for one in calls if self._urls.spelled(str(one.get("url", "")), url)]
+        self._opened[urlsplit(self._urls.actual(url)).path] = own
+        if self._awaited:
+            return
+        spelled = [self._urls.spelled(one, url) for one in graphql_places(self._opened)]
+        known = {one for place in self._urls.places for one in (place + path for path in graphql.PLACES)}
+        self._next += (graphql.lookup(one, posts=True) for one in spelled if one and one not in known)
+        if read := learned(self._opened):
+            actual = "{0.scheme}://{0.netloc}".format(urlsplit(self._urls.actual(url)))
+            places = ApiPlaces(
+                lambda path: self._urls.spelled(actual + path, faces=False),
+                self._path,
+                self._urls.may_act,
+                self._listens,
+            )
+            self._enter(url, read, _document(url), places, needed=False)
 
     def state(self) -> Mapping[str, Any]:
         places = list(self.found)[:MOST]
