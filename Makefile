@@ -13,7 +13,7 @@ JOBS   ?= 4
 # Version of the two images: the package's.
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
-.PHONY: apts practice setup jail-check image image-test wheel wheel-test targets demo picture test systemd docker safety-table soak crash race arc e2e fix night year platforms weather pythons model check format bench marks bench-look bench-findings bench-pages bench-released bench-known bench-watch bench-wild bench-first bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink lock clean
+.PHONY: apts practice setup jail-check image image-test wheel wheel-test targets demo picture test systemd docker safety-table soak crash race arc e2e fix night year platforms weather pythons model check format bench marks bench-look bench-findings bench-pages bench-released bench-known bench-payments bench-watch bench-wild bench-first bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink lock clean
 
 HELPER := sandbox/_build/forkserver.so
 
@@ -221,6 +221,10 @@ bench-released: setup $(RELEASED)/.ready
 # ARGS="--only st,mcstatic --keep DIR"; `--help` names the others.
 bench-known: setup $(KNOWN)/.ready
 	@$(BIN)/python -m bench.known $(ARGS)
+
+# Each defect at each place of generated tollhouses, and clean ones (docs/bench/payments.md). ARGS="--seed 5000".
+bench-payments: setup
+	@$(BIN)/python -m bench.payments $(ARGS)
 
 # 1,000 simulated blocks under the watch of contracts (docs/bench/watch.md); POSTURE_SEED= draws others.
 bench-watch: setup

@@ -81,6 +81,7 @@ class Context:
     agents: dict[str, dict[str, str]] = field(
         default_factory=dict
     )  # agents that are not called through the proxy: wire, url, model, carried by name
+    asset: str = ""  # the token that payments are made in
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +118,12 @@ class Points(StrEnum):
     AGENT = "agent"  # an agent that the profile lists, or a name of this run
     PAGE = "page"  # a URL of the platform
     MCP = "mcp"  # an MCP endpoint that the profile names
+    PAID = "paid"  # a URL of what the profile says is paid for
     PAGE_OR_NONE = "page or none"  # a URL of the platform, or ""
     VIEW_OR_NONE = "view or none"  # a view of contract.py, or ""
 
 
-URLS = frozenset((Points.PAGE, Points.PAGE_OR_NONE, Points.MCP))
+URLS = frozenset((Points.PAGE, Points.PAGE_OR_NONE, Points.MCP, Points.PAID))
 """What is a URL of the platform."""
 
 
@@ -262,7 +264,7 @@ class ToolSpec:
     @property
     def page(self) -> str:
         """The argument with the URL that a call asks; "" for none."""
-        return self.argument(Points.PAGE) or self.argument(Points.MCP)
+        return self.argument(Points.PAGE) or self.argument(Points.MCP) or self.argument(Points.PAID)
 
     @property
     def starts_programs(self) -> bool:

@@ -40,6 +40,7 @@ WHAT = (
     "what a target of `fleet fuzz` is",
     "what a search keeps between rounds",
     "what a jail may reach",
+    "what the purse may pay",
     "what a jail may ask the node",
     "what a call may do at worst",
     "what a run asks a person",

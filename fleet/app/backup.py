@@ -300,6 +300,7 @@ def _private(config: FleetConfig, state: Path) -> Iterator[Path]:
     """Every configured file of a secret."""
     yield key_file(config, "identity", state)
     yield key_file(config, "sponsor", state)
+    yield key_file(config, "purse", state)
     yield from (path for name in config.hooks for path in hook_files(config, name, state))
     yield from (sink_file(config, name, state) for name in config.sinks)
     yield from notify_files(config, state).values()

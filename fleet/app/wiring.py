@@ -67,6 +67,7 @@ def fences(state: Path, never: NeverList, platform: Platform) -> SigningLimits:
         token=platform.chain.token,
         log=platform.log_contract,
         agent=platform.agent.agent if platform.agent else None,
+        payments=platform.payments,
     )
 
 
@@ -121,6 +122,9 @@ async def wired(  # noqa: PLR0913  the composition root
         keys = Keys(
             identity=load_key(key_file(config, "identity", state)) if signs and profile.signs else None,
             sponsor=load_key(key_file(config, "sponsor", state)) if signs and profile.chain.diamond else None,
+            purse=load_key(key_file(config, "purse", state))
+            if signs and profile.payments.resources
+            else None,
         )
         rpc = await stack.enter_async_context(Rpc(profile.chain.rpc))
         try:
@@ -176,7 +180,7 @@ async def wired(  # noqa: PLR0913  the composition root
 
 def _redactor(keys: Keys, profile: Platform, *secrets: str | None) -> Redactor:
     """Masks every secret of this process, and on a log what the profile withholds."""
-    held = [key.reveal() for key in (keys.identity, keys.sponsor) if key]
+    held = [key.reveal() for key in (keys.identity, keys.sponsor, keys.purse) if key]
     return Redactor(filter(None, (*held, *secrets)), hides=withheld(profile))
 
 

@@ -2,6 +2,7 @@
 
     POST /rpc                      JSON-RPC, single or batch: reads on the list, written anew (rpc_policy.py)
     POST /tx, POST /auth           a transaction or a call token under a throwaway key, by label (services.py)
+    POST /pay                      a payment by the purse, for terms that were quoted in this call
     GET http(s)://host[:port]/…    a listed host, in its turn (pace.py); POST under the proxy's base URL, and
                                    POST, PUT, PATCH, DELETE where the profile permits acts (forward.py)
     CONNECT host:port              never: inside a tunnel no rule could be held
@@ -144,6 +145,7 @@ class EgressSession(JailSession):
             self._meter(entry),
             # a slow client, a turn and a dial take seconds in which a fence may close
             ask=lambda: self._judge(entry, target, body),
+            kept=self._services.keeping(text, target),
         )
 
     def _judge(self, entry: EgressEntry, target: EgressTarget, body: bytes | None = None) -> None:

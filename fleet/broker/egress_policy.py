@@ -103,6 +103,8 @@ class EgressPolicy:
     mcp: tuple[EgressTarget, ...] = ()
     """Endpoints of MCP servers: a request that only reads by its body may be posted there, and a session that
     it began may be ended."""
+    paid: tuple[EgressTarget, ...] = ()
+    """What is paid for: each path, and all below it."""
     agents: tuple[EgressTarget, ...] = ()
     """Where agents are called that are not called through the proxy."""
     rung: Callable[[], str] | None = None
@@ -117,6 +119,8 @@ class EgressPolicy:
     """Where listed hosts may be."""
     comment: str = ""
     """What follows a request's User-Agent: who answers for it."""
+    max_payments: int = 2
+    """Payments that are signed for one call."""
     max_tokens: int = 4
     """Call tokens that are signed for one call: what was charged bounds what is signed."""
     pace: HostPace | None = None
@@ -148,6 +152,7 @@ class EgressPolicy:
             proxy=proxy,
             act_paths=tuple(EgressTarget(_profile_origin(url), urlsplit(url).path) for url in web.acted_on),
             mcp=tuple(EgressTarget(_profile_origin(url), urlsplit(url).path) for url in platform.mcp_urls),
+            paid=tuple(EgressTarget(_profile_origin(url), urlsplit(url).path) for url in platform.paid_urls),
             agents=tuple(
                 EgressTarget(_profile_origin(url), urlsplit(url).path) for url in platform.agent_urls.values()
             ),
@@ -206,6 +211,7 @@ class EgressPolicy:
             max_requests=self.max_requests * calls,
             max_total=self.max_total * calls,
             max_tokens=self.max_tokens * calls,
+            max_payments=self.max_payments * calls,
         )
 
     async def addresses(self, origin: Origin) -> tuple[str, ...]:
@@ -280,13 +286,20 @@ class EgressPolicy:
             return False
         return method == "DELETE" if method != "POST" else body is None or reads(body)
 
+    def sells(self, target: EgressTarget) -> bool:
+        """Whether what is there is paid for."""
+        return self._is_below(target, self.paid)
+
     def _acts_on(self, target: EgressTarget) -> bool:
+        return self._is_below(target, self.act_paths)
+
+    def _is_below(self, target: EgressTarget, places: tuple[EgressTarget, ...]) -> bool:
         path = target.path.partition("?")[0]
         if not is_plain(path) or "%" in path or ";" in path:  # two servers may read those in two ways
             return False
         return any(
             target.origin == one.origin and f"{path}/".startswith(f"{one.path.rstrip('/')}/")
-            for one in self.act_paths
+            for one in places
         )
 
 

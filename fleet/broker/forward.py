@@ -26,6 +26,8 @@ _HEAD = re.compile(rb"HTTP/1\.[01] (\d{3})[^\r\n]{0,200}(.{0,16384}?)\r?\n\r?\n"
 _RETRY_AFTER = re.compile(rb"\nretry-after:[ \t]*([^\r\n]{1,60}?)[ \t]*(?:\r|\n|$)", re.I)
 _CHUNK = 1 << 16
 _DIAL_S = 10.0
+MAX_KEPT = 32_768
+"""Bytes of an answer that are kept for a signature."""
 OTHER_LOOPBACK = "127.0.0.2"
 """An address of this machine from which nothing else is asked."""
 _NOT_SENT_ON = frozenset(
@@ -80,13 +82,15 @@ async def relay(  # noqa: PLR0913  one request, as it came
     meter: Meter,
     *,
     ask: Callable[[], None],
+    kept: bytearray | None = None,
 ) -> None:
     """One request to one listed host; the answer's bytes go to the jail as they come.
 
     `entry` gets its status, the seconds that its head asks to wait, of which alone anything is read here, and
     those for which the host has been strained.
 
-    `ask` is called once connected, right before the request is sent; it raises Denied.
+    `ask` is called once connected, right before the request is sent; it raises Denied. `kept` gets the
+    beginning of the answer.
     """
     ask()
     witness = bool(header(request, WITNESS))
@@ -101,11 +105,11 @@ async def relay(  # noqa: PLR0913  one request, as it came
         if not first:
             raise Denied("unreachable", f"{target.origin.host} closed without an answer: {RESET}", status=502)
         wire.relayed = True
-        head = _final_head(first)
+        head = final_head(first)
         entry.status, entry.pause = int(head[1]) if head else 0, _asked_pause(head)
         policy.hold(target.origin, entry.pause)
         entry.strained_s = policy.answered(target, entry.verb, entry.status, ms)
-        await _until_client_leaves(wire, _pump(first, reader, wire.writer, meter))
+        await _until_client_leaves(wire, _pump(first, reader, wire.writer, meter, kept))
     except OSError as error:
         why = unanswered(error) or error.strerror or RESET
         raise Denied("unreachable", f"{target.origin.host}: {why}", status=502) from None
@@ -115,10 +119,10 @@ async def relay(  # noqa: PLR0913  one request, as it came
 
 def asked_pause(answer: bytes, now: datetime | None = None) -> float:
     """Seconds that the beginning of a final answer of 429 or 503 asks to wait; 0 for any other."""
-    return _asked_pause(_final_head(answer), now)
+    return _asked_pause(final_head(answer), now)
 
 
-def _final_head(answer: bytes) -> re.Match[bytes] | None:
+def final_head(answer: bytes) -> re.Match[bytes] | None:
     """The head of a final answer, from its first bytes; None when it is not whole there."""
     while (head := _HEAD.match(answer)) and head[1].startswith(b"1"):
         answer = answer[head.end() :]
@@ -201,10 +205,18 @@ def rewritten(request: h11.Request, body: bytes, target: EgressTarget, comment: 
 
 
 async def _pump(
-    first: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, meter: Meter
+    first: bytes,
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    meter: Meter,
+    kept: bytearray | None,
 ) -> None:
     chunk = first or await reader.read(_CHUNK)
+    if kept is not None:
+        kept.clear()
     while chunk:
+        if kept is not None and len(kept) < MAX_KEPT:
+            kept += chunk[:MAX_KEPT]
         try:
             meter(len(chunk))
             writer.write(chunk)

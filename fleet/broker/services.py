@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
-from fleet.broker.egress_policy import EgressPolicy
+from fleet.broker.egress_policy import EgressPolicy, EgressTarget
 from fleet.broker.egress_record import EgressEntry
+from fleet.broker.forward import final_head
 from fleet.broker.rpc_policy import Denied, rewrite
 from fleet.chain.node.errors import FOR_BLOCKS, RETRIES, Meaning, NodePatience, trouble
+from fleet.chain.ports import PaymentQuote
+from fleet.chain.signing.payment import quote_of
 from fleet.errors import (
     ChainError,
     FleetError,
@@ -39,6 +43,10 @@ SETTLE_S = 60.0
 MAX_AGE_S = 400 * 86_400
 """Seconds that the clock of a token may be off, in either direction."""
 
+MAX_OPTIONS = 8
+"""Terms of one quote that are looked at."""
+
+_QUOTED = re.compile(rb"\npayment-required:[ \t]*([A-Za-z0-9+/=_-]{1,16000})[ \t]*(?:\r|\n|$)", re.I)
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}", re.ASCII)
 _DATA = re.compile(r"0x(?:[0-9a-fA-F]{2})*", re.ASCII)
 _LABEL = re.compile(r"[a-z0-9-]{1,63}", re.ASCII)
@@ -59,21 +67,31 @@ class TxPort(Protocol):
     async def token(self, key: str, route: str, age: int = 0) -> dict[str, Any]:
         """`{"token": "<addr>:<ts>:<sig>", "address"}`, fresh; or dated `age` seconds back. Raises Refused."""
 
+    async def pay(self, quote: PaymentQuote, value: int, seconds: int, *, own: bool) -> dict[str, Any]:
+        """`{"authorization", "signature"}` of a payment by the purse; raises Refused, Unreachable."""
+
     def over(self) -> tuple[str, str] | None:
         """Rule and reason once the run may do nothing more."""
 
 
 class Services:
-    """`POST /rpc`, `/tx` and `/auth` for one call."""
+    """`POST /rpc`, `/tx`, `/auth` and `/pay` for one call."""
 
     def __init__(self, policy: EgressPolicy, tx: TxPort | None) -> None:
         self._policy, self._tx = policy, tx
-        self._tokens = 0
+        self._tokens = self._payments = 0
+        self._answers = dict[str, bytearray]()
+        """The beginning of the last answer of each resource that is paid for."""
         self._rpc: RpcUpstream | None = None  # most calls never ask the node
         self._floor = 0
         """Block of the last transaction of this call: what a replica without it says is not passed on."""
         self._acts: set[asyncio.Task[dict[str, Any]]] = set()
-        self.by_path: dict[str, Service] = {"/rpc": self.rpc, "/tx": self.tx, "/auth": self.auth}
+        self.by_path: dict[str, Service] = {
+            "/rpc": self.rpc,
+            "/tx": self.tx,
+            "/auth": self.auth,
+            "/pay": self.pay,
+        }
 
     async def aclose(self) -> None:
         """Wait for submitted transactions for a limited time, then close the node's connection."""
@@ -135,6 +153,31 @@ class Services:
             raise Denied("budget", f"more than {self._policy.max_tokens} call tokens for what was charged")
         return await self._act(self._tx.token(key, route, age))
 
+    def keeping(self, url: str, target: EgressTarget) -> bytearray | None:
+        """Where the beginning of an answer goes that may be a quote; None for any other target."""
+        return self._answers.setdefault(url, bytearray()) if self._policy.sells(target) else None
+
+    async def pay(self, body: bytes, entry: EgressEntry) -> Answer:
+        """A payment for what a resource has quoted in this call, as it passed here: not as the jail says."""
+        asked = _object(body, {"url", "option", "value", "seconds", "own"})
+        url, option, value = asked.get("url"), asked.get("option"), asked.get("value", 0)
+        seconds, own = asked.get("seconds", 60), asked.get("own", False)
+        if not (
+            isinstance(url, str) and type(option) is type(value) is type(seconds) is int and type(own) is bool
+        ):
+            raise Denied("shape", "expected url, option, and value, seconds, own", status=400)
+        entry.host, entry.what = urlsplit(url).netloc, urlsplit(url).path[:200]
+        if self._tx is None:
+            raise Denied("no-tx", "this call has no purse")
+        quotes = quotes_in(bytes(self._answers.get(url, b"")))
+        if not 0 <= option < len(quotes) or (quote := quotes[option]) is None:
+            raise Denied("quote", "that resource has quoted no such terms in this call")
+        self._policy.ask("a payment")
+        self._payments += 1
+        if self._payments > self._policy.max_payments:
+            raise Denied("budget", f"more than {self._policy.max_payments} payments in one call")
+        return await self._act(self._tx.pay(quote, value or quote.amount, seconds, own=own))
+
     async def _act(self, act: Coroutine[Any, Any, dict[str, Any]]) -> Answer:
         """Run to completion even when the jail ends: never cut between a signature and its receipt."""
         task = asyncio.create_task(act)
@@ -163,6 +206,18 @@ class Services:
         self._acts.discard(task)
         if not task.cancelled():
             task.exception()  # retrieved: the jail that asked may have ended before
+
+
+def quotes_in(answer: bytes) -> list[PaymentQuote | None]:
+    """What the beginning of an answer of 402 quotes, in its order; None for an entry that is no quote."""
+    head = final_head(answer)
+    found = _QUOTED.search(head[2]) if head and head[1] == b"402" else None
+    try:
+        said = strict_json.loads(base64.b64decode(found[1], validate=True)) if found else None
+    except ValueError:
+        said = None
+    accepts = said.get("accepts") if isinstance(said, dict) and said.get("x402Version") == 2 else None
+    return [quote_of(one) for one in accepts[:MAX_OPTIONS]] if isinstance(accepts, list) else []
 
 
 def _object(body: bytes, keys: set[str]) -> dict[str, Any]:

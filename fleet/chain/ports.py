@@ -54,6 +54,42 @@ class TxRequest:
     fee_paid: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class PaymentQuote:
+    """What a platform asks for a resource (x402), as the broker saw it. `amount` in units of the token
+    `asset`."""
+
+    scheme: str
+    network: str
+    asset: str
+    payee: str
+    amount: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaymentRequest:
+    """A request to authorise one payment: `value` units for what was quoted, for `seconds` from now; below 0,
+    one that has ended. `own`: back to the purse itself, which a payee should refuse."""
+
+    run: str
+    quote: PaymentQuote
+    value: int
+    seconds: int
+    own: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Authorisation:
+    """TransferWithAuthorization of EIP-3009; addresses lower-case, times in Unix seconds."""
+
+    payer: str
+    payee: str
+    value: int
+    valid_after: int
+    valid_before: int
+    nonce: bytes
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Log:
     """One event of a receipt."""
@@ -130,7 +166,7 @@ class RunScope:
     `prefix` is `qa-<run>-`. `minted` maps id to name; the signer adds an id when its
     `Registered` event names a throwaway key of this run. `stipend_wei` is what the sponsor has paid, or may
     have to pay for what it has sent. `last_words` has, by label, journalled bytes in which a key that is
-    destroyed by now authorises that it has no delegate.
+    destroyed by now authorises that it has no delegate. `paid` are the units of a token that were signed for.
     """
 
     run: str
@@ -139,6 +175,7 @@ class RunScope:
     payer: Payer | None = None
     minted: dict[int, str] = field(default_factory=dict)
     stipend_wei: int = 0
+    paid: int = 0
     last_words: dict[str, bytes] = field(default_factory=dict)
     acting: anyio.Lock = field(default_factory=anyio.Lock)
     """Held while a key acts at the sponsor's cost: the next call's number follows from the last one's."""
@@ -158,6 +195,12 @@ class TxJournal(Protocol):
 
     async def unmined(self, run: str) -> list[bytes]:
         """Bytes that this run has signed for the log and that were not seen in a block."""
+
+    async def note_payment(self, run: str, nonce: str, data: dict[str, Any]) -> None:
+        """Record an authorisation before its signature leaves this process."""
+
+    async def paid(self, run: str) -> int:
+        """Units of the authorisations that are recorded for this run."""
 
     async def tx_done(self, effect_id: int, status: str, data: dict[str, Any]) -> None:
         """Close an intent: `done` (status 1), or `failed` (status 0, refused by the node, or replaced)."""

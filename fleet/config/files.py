@@ -94,7 +94,7 @@ def credential(name: str) -> Path | None:
     return path if path and path.exists() else None
 
 
-def key_file(config: FleetConfig, role: Literal["identity", "sponsor"], state: Path) -> Path:
+def key_file(config: FleetConfig, role: Literal["identity", "sponsor", "purse"], state: Path) -> Path:
     """The file of a standing key: as configured, or systemd's credential while that is the default."""
     chosen = getattr(config, role)
     given = credential(role) if chosen == FleetConfig.model_fields[role].default else None

@@ -286,6 +286,9 @@ class FleetConfig(Section):
     While this is the default, the systemd credential `identity` is used if it exists."""
     sponsor: str = "keys/sponsor"
     """The key that pays for throwaway keys; same forms, credential `sponsor`."""
+    purse: str = "keys/purse"
+    """The key that pays for what a platform sells, where a profile has `[payments]`; same forms, credential
+    `purse`. It is for this alone, and holds no more than `payments.holds`."""
     trusted: tuple[Address, ...] = ()
     """Additional addresses whose log entries count as the fleet's own, besides the identity."""
     concurrency: int = Field(default=2, ge=1, le=32)

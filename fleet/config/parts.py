@@ -36,6 +36,9 @@ PARTS: Mapping[str, ProfilePart] = {
     "mcp": ProfilePart(
         "mcp.endpoints", "what an MCP server lists, and its tools", lambda one: one.mcp.endpoints
     ),
+    "payments": ProfilePart(
+        "payments.resources", "what is paid for, and what is charged", lambda one: one.payments.resources
+    ),
     "compiler": ProfilePart("compiler.command", "the compiler", lambda one: one.compiler.command),
 }
 """By the name in the output of commands. A log is always there: a file, unless the profile names another."""
@@ -59,6 +62,7 @@ def in_short(platform: Platform) -> str:
         "site": web.site,
         "proxy": web.proxy,
         "mcp": ", ".join(platform.mcp.endpoints),
+        "payments": ", ".join(platform.payments.resources),
         "compiler": platform.compiler.command[:1] and platform.compiler.command[0],
         "log": "" if platform.logs_on_diamond else platform.log_name,
     }

@@ -25,6 +25,7 @@ from fleet.config.compiler import CompilerSection
 from fleet.config.erc8004 import Erc8004Section
 from fleet.config.escalation import EscalationSection
 from fleet.config.never_hosts import everybodys
+from fleet.config.payments import NO_PAYMENTS, PaymentsSection
 from fleet.config.provider import ProviderSection
 from fleet.config.ranges import METADATA, METADATA_NAMES, AddressRanges
 from fleet.config.scope import HostCare, HostSection, ScheduleSection
@@ -367,6 +368,8 @@ class Platform(Section):
     """Its public documents, faces and proxy."""
     mcp: McpSection = McpSection()
     """Its MCP servers, if it has any."""
+    payments: PaymentsSection = NO_PAYMENTS
+    """What is paid for there, if anything is."""
     accounts: AccountsSection | None = None
     """Two accounts to sign in with; without them the fleet signs up its own, where a platform lets it."""
     authorisation: AuthorisationSection = AuthorisationSection()
@@ -416,10 +419,23 @@ class Platform(Section):
         """`mcp.endpoints` as URLs."""
         return tuple(map(self.web.filled, self.mcp.endpoints))
 
+    @property
+    def paid_urls(self) -> dict[str, int | None]:
+        """`payments.resources` as URLs, each with its price by the documents."""
+        prices = self.payments.prices
+        return {self.web.filled(path): prices.get(path) for path in self.payments.resources}
+
+    @model_validator(mode="after")
+    def _pays_on_chain(self) -> Self:
+        if self.payments.resources and not self.chain.rpc:
+            raise ValueError("payments needs the table [chain] with rpc and id: that is where is paid")
+        return self
+
     @model_validator(mode="after")
     def _at_home(self) -> Self:
         own = {urlsplit(url).netloc for url in (self.web.site, self.web.proxy)} | set(self.web.hosts)
         named = {f"mcp.endpoints: {path}": self.web.filled(path) for path in self.mcp.endpoints}
+        named |= {f"payments.resources: {path}": self.web.filled(path) for path in self.payments.resources}
         named |= {f"agents.{name}.url: {self.agents[name].url}": url for name, url in self.agent_urls.items()}
         for key, url in named.items():
             if url.startswith("/") or urlsplit(url).netloc not in own:

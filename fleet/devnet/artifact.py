@@ -31,6 +31,7 @@ CONTRACTS = (
     "Diamond",
     "DiamondInit",
     "CreditToken",
+    "PayToken",
     "FeedbackSeeder",
     "IdentityRegistry",
     "ReputationRegistry",

@@ -176,6 +176,10 @@ POINTS: Mapping[Points, tuple[Callable[[object, GateFacts], bool], str]] = Mappi
             lambda value, facts: isinstance(value, str) and value in facts.scope.mcp,
             "not an MCP endpoint that the profile names",
         ),
+        Points.PAID: (
+            lambda value, facts: facts.scope.sells(value),
+            "nothing that the profile says is paid for",
+        ),
         Points.PAGE_OR_NONE: (
             lambda value, facts: value == "" or facts.scope.has_url(value),
             "not a host of this platform",

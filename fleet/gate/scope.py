@@ -74,6 +74,8 @@ class Scope:
     """Where agents are called that are called elsewhere, by name."""
     mcp: frozenset[str] = frozenset()
     """Endpoints of MCP servers."""
+    paid: frozenset[tuple[Origin, str]] = frozenset()
+    """What is paid for: an origin, and the path that a resource's own path begins with."""
     mcp_never: frozenset[str] = frozenset()
     """Tools of theirs that no rung lifts."""
     escalation: EscalationSection = NO_ESCALATION
@@ -99,14 +101,13 @@ class Scope:
             faces=frozenset(faces),
             call_targets=frozenset(platform.agent_names),
             functions=frozenset(functions),
-            act_paths=frozenset(
-                (origin, urlsplit(url).path) for url in web.acted_on if (origin := origin_of(url))
-            ),
+            act_paths=_places(web.acted_on),
             never=web.never_places,
             care=platform.care,
             proxy=web.proxy,
             agents=platform.agent_urls,
             mcp=frozenset(platform.mcp_urls),
+            paid=_places(platform.paid_urls),
             mcp_never=frozenset(platform.mcp.never),
             escalation=platform.escalation,
         )
@@ -122,6 +123,13 @@ class Scope:
 
     def may_act(self, url: object) -> bool:
         """Whether a page may be acted on: below a listed path, however the URL spells it."""
+        return self._below(url, self.act_paths)
+
+    def sells(self, url: object) -> bool:
+        """Whether this is what the profile lists as paid for, judged the same way."""
+        return self._below(url, self.paid)
+
+    def _below(self, url: object, places: frozenset[tuple[Origin, str]]) -> bool:
         if not isinstance(url, str) or not self.has_url(url):
             return False
         path = urlsplit(url).path
@@ -130,8 +138,12 @@ class Scope:
             return False
         return any(
             origin_of(url) == origin and _is_below(path, base) and _is_below(plain, base)
-            for origin, base in self.act_paths
+            for origin, base in places
         )
+
+
+def _places(urls: Iterable[str]) -> frozenset[tuple[Origin, str]]:
+    return frozenset((origin, urlsplit(url).path) for url in urls if (origin := origin_of(url)))
 
 
 def _decoded(path: str) -> str:

@@ -24,6 +24,7 @@ NAMES = (
     "agent.tasks",
     "agent.mcp_servers",
     "agent.mcp_calls",
+    "agent.payments",
     "account.rights",
     "account.tokens",
     "account.functions",

@@ -3,6 +3,7 @@
     site  faces  proxy  listener  diamond  compiler  compiler.loader     parts of the profile
     browser                                           a browser on this machine
     mcp                                               an endpoint of an MCP server
+    payments                                          something that is paid for
     calls                                             what a call token and a call's path are made of
     language:NAME                                     what the compiler compiles
     metadata:ROLE                                     the profile names this metadata key
@@ -35,6 +36,7 @@ PARTS = (
     "browser",
     "calls",
     "mcp",
+    "payments",
     "compiler",
     "compiler.loader",
 )

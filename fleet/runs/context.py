@@ -99,6 +99,7 @@ def guest_context(
         deadline_s=deadline_s,
         lacks=lacks,
         agents=_agents(platform),
+        asset=(platform.payments.asset or "").lower(),
     )
 
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias
 
 RunState = Literal["queued", "running", "settling", "ended"]
-EffectKind = Literal["key", "name", "stipend", "tx", "post", "jail", "page"]
+EffectKind = Literal["key", "name", "stipend", "tx", "post", "jail", "page", "payment"]
 EffectState = Literal["open", "done", "released", "failed"]
 FindingState = Literal[
     "raised", "confirmed", "flaky", "dropped", "unverified", "posting", "posted", "repeated"

@@ -114,6 +114,16 @@ def token(key: str, route: str, deadline: Deadline, age: int = 0) -> str:
     return str(answer["token"])
 
 
+def payment(url: str, option: int, deadline: Deadline, **more: object) -> dict[str, Any]:
+    """`authorization` and `signature` of a payment by the purse, for terms that this resource has quoted in
+    this call: by default all of it, for a minute; with `value`, `seconds`, `own` as the broker's service has
+    them."""
+    answer = _post("/pay", {"url": url, "option": option, **more}, deadline)
+    if not isinstance(answer, dict) or not isinstance(answer.get("authorization"), dict):
+        raise _service_error(answer)
+    return answer
+
+
 def number(value: object) -> int:
     """A JSON-RPC quantity."""
     if isinstance(value, str) and value.startswith("0x") and 2 < len(value) <= 66:

@@ -18,6 +18,7 @@ NAMES = (
     "qa_publish",
     "qa_call",
     "qa_mcp",
+    "qa_pay",
     "qa_fetch",
     "qa_account",
     "qa_browse",

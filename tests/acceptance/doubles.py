@@ -15,6 +15,7 @@ from fleet.chain.node.rpc import Rpc
 from fleet.errors import RpcError
 from fleet.jail.model import Egress, End, Outcome, Tier
 from sandbox.spec import PROTOCOL
+from tests.sandbox.doubles import NoPurse
 
 Tamper = Callable[[str, list[Any], Any], Awaitable[Any]]
 """`(method, params, answer)` to the answer that is given instead; RpcError becomes an error object."""
@@ -150,7 +151,7 @@ async def _post(port: int, path: str, body: dict[str, Any]) -> int:
     return int(head.split()[1])
 
 
-class Dropping:
+class Dropping(NoPurse):
     """A TxPort that says yes to the second metadata write of a name and does nothing."""
 
     def __init__(self, port: TxPort) -> None:

@@ -30,9 +30,23 @@ SITE = '[web]\nsite = "http://127.0.0.1:8080"\n'
 AGENTS = '[web]\nproxy = "http://127.0.0.1:8080"\nmodel = "m"\nauth_scope = "s"\nroute = ""\n'
 WIRE = f'{SITE}[agents.keeper]\nwire = "chat"\nurl = "{{site}}/v1"\n'
 MCP = f'{SITE}[mcp]\nendpoints = ["{{site}}/mcp"]\n'
+PAID = f"""{SITE}[chain]
+rpc = "http://127.0.0.1:8545"
+id = 7
+[payments]
+resources = ["{{site}}/reports"]
+asset = "0x{"c" * 40}"
+name = "Dollar"
+version = "1"
+most = 10
+per_run = 100
+holds = 1000
+"""
 COMPILER = '[compiler]\ncommand = ["/opt/tc/cc"]\n'
 ALWAYS = {"qa_report"}
-LOOKING = ("qa-fuzz", "qa-mcp", "qa-perf", "qa-retest", "qa-security", "qa-smoke", "qa-ux", "qa-watch")
+LOOKING = (
+    *("qa-fuzz", "qa-mcp", "qa-pay", "qa-perf", "qa-retest", "qa-security", "qa-smoke", "qa-ux", "qa-watch"),
+)
 PAGES = {"qa_fetch", "qa_account", "qa_browse"}
 PAGE = (ROOT / "docs/platforms.md").read_text("utf-8")
 
@@ -50,11 +64,12 @@ def profile(text: str, **top: str) -> Platform:
         (AGENTS, "file:one", {"proxy", "agents"}, ("proxy",), {*PAGES, "qa_call"}),
         (WIRE, "file:one", {"site", "agents"}, ("site",), {*PAGES, "qa_call"}),
         (MCP, "file:one", {"site", "mcp"}, ("site",), {*PAGES, "qa_mcp"}),
+        (PAID, "file:one", {"site", "chain", "payments"}, ("site", "node"), {*PAGES, "qa_pay"}),
         (COMPILER, "file:one", {"compiler"}, (), {"qa_compile", "qa_fuzz"}),
         (NODE, "file:one", {"chain"}, ("node",), set()),
         (DIAMOND, f"7:0x{'a' * 40}", {"chain", "diamond"}, ("node",), {"qa_chain", "qa_create"}),
     ],
-    ids=["nothing", "site", "agents", "wire", "mcp", "compiler", "node", "diamond"],
+    ids=["nothing", "site", "agents", "wire", "mcp", "payments", "compiler", "node", "diamond"],
 )
 def test_each_part_stands_alone(
     text: str, log: str, named: set[str], targets: tuple[str, ...], tools: set[str]
@@ -131,10 +146,10 @@ def test_what_cannot_be_is_refused_with_its_key(text: str, why: str) -> None:
 @pytest.mark.parametrize(
     ("text", "idle"),
     [
-        (SITE, {"qa-fuzz", "qa-mcp", "qa-watch"}),
-        (AGENTS, {"qa-fuzz", "qa-mcp", "qa-watch"}),
-        (COMPILER, {"qa-mcp", "qa-perf", "qa-security", "qa-ux", "qa-watch"}),
-        (DIAMOND, {"qa-mcp", "qa-ux"}),
+        (SITE, {"qa-fuzz", "qa-mcp", "qa-pay", "qa-watch"}),
+        (AGENTS, {"qa-fuzz", "qa-mcp", "qa-pay", "qa-watch"}),
+        (COMPILER, {"qa-mcp", "qa-pay", "qa-perf", "qa-security", "qa-ux", "qa-watch"}),
+        (DIAMOND, {"qa-mcp", "qa-pay", "qa-ux"}),
         ("", set(LOOKING)),
     ],
     ids=["site", "agents", "compiler", "diamond", "nothing"],

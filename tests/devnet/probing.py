@@ -32,6 +32,7 @@ from sandbox.errors import Failure
 from sandbox.spec import Context, Mistake, ToolSpec, as_record
 from sandbox.tools import TOOLS
 from sandbox.validate import build
+from tests.sandbox.doubles import NoPurse
 
 RUN = "t0"
 GUEST_S = 20.0
@@ -50,7 +51,7 @@ def personas() -> dict[str, Persona]:
 
 
 @dataclass
-class Keys:
+class Keys(NoPurse):
     """The broker's port to throwaway keys. The chain lets any account send: only tokens need secrets."""
 
     rpc: Rpc

@@ -17,6 +17,7 @@ class MemoryJournal:
 
     intents: dict[int, dict[str, Any]] = field(default_factory=dict)
     ends: dict[int, tuple[str, dict[str, Any]]] = field(default_factory=dict)
+    payments: list[dict[str, Any]] = field(default_factory=list)
 
     async def intend_tx(self, run: str, purpose: str, tx_hash: str, raw: bytes, meta: dict[str, Any]) -> int:
         effect = len(self.intents) + 1
@@ -32,6 +33,12 @@ class MemoryJournal:
         return [
             one["raw"] for effect, one in mine.items() if one["role"] == "identity" and effect not in seen
         ]
+
+    async def note_payment(self, run: str, nonce: str, data: dict[str, Any]) -> None:
+        self.payments.append({"run": run, "nonce": nonce, **data})
+
+    async def paid(self, run: str) -> int:
+        return sum(one["value"] for one in self.payments if one["run"] == run)
 
     async def tx_done(self, effect_id: int, status: str, data: dict[str, Any]) -> None:
         self.ends[effect_id] = (status, data)

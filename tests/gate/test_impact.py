@@ -27,7 +27,7 @@ def calls() -> list[tuple[str, Effect, dict[str, Any]]]:
     found += [
         ("qa_fetch", Effect.LOOK if one in SAFE else Effect.ACT, {"method": one}) for one in (*SAFE, *UNSAFE)
     ]
-    return [*found, ("qa_mcp", Effect.ACT, {})]
+    return [*found, ("qa_mcp", Effect.ACT, {}), ("qa_pay", Effect.ACT, {})]
 
 
 def test_every_call_has_a_class_and_no_class_is_without_a_call() -> None:

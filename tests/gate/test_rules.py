@@ -27,6 +27,7 @@ SCOPE = Scope(
     functions=frozenset({"feedbackCount"}),
     mcp=frozenset({f"{PAGE}mcp"}),
     mcp_never=frozenset({"clear"}),
+    paid=frozenset({(("http", "127.0.0.1", 9000), "/reports")}),
 )
 CRITICAL = HostSection(criticality="critical", approved="ada")
 BARRED = replace(SCOPE, never=UrlList.of(["{site}/logout"], site=PAGE, proxy=""))
@@ -48,6 +49,7 @@ ARGS: dict[str, dict[str, Any]] = {
     "qa_browse": {"url": PAGE},
     "qa_account": {"url": PAGE, "steps": [["nobody", "GET", "/me", {}]]},
     "qa_mcp": {"url": f"{PAGE}mcp"},
+    "qa_pay": {"url": f"{PAGE}reports"},
     "qa_report": {"text": "hello"},
 }
 EFFECTS = {name: spec.effect for name, spec in TOOLS.items()}
@@ -135,6 +137,16 @@ CASES: list[Case] = [
     (rules.never, "qa_mcp", {"args": {"url": f"{PAGE}mcp", "name": "clear"}}, {}, False),
     (rules.scope, "qa_mcp", {"args": {"url": PAGE}}, {}, False),
     (rules.scope, "qa_mcp", {"args": {}}, {}, False),
+    (rules.prefix, "qa_pay", {"effect": Effect.ACT}, {"effect": Effect.ACT, "acts_at": "url"}, False),
+    (rules.scope, "qa_pay", {"args": {"url": f"{PAGE}reportsx"}}, {}, False),
+    (rules.scope, "qa_pay", {"args": {"url": f"{PAGE}reports/../x"}}, {}, False),
+    (
+        rules.scope,
+        "qa_pay",
+        {"args": {"url": f"{PAGE}reports", "other": "http://elsewhere.test/"}},
+        {},
+        False,
+    ),
     (rules.never, "qa_call", {}, {"never": frozenset({"qa_call"})}, False),
     (rules.never, "qa_fetch", {"args": {"url": "http://127.0.0.1:9000/", "data": "0x1F931C1C00"}}, {}, False),
     (
@@ -364,4 +376,4 @@ def test_a_caller_that_calls_its_act_a_look_is_refused() -> None:
 
 def test_every_tool_whose_effect_varies_says_where_it_acts() -> None:
     varies = {name: spec.acts_at for name, spec in TOOLS.items() if spec.effect_by}
-    assert varies == {"qa_fetch": "url", "qa_mcp": "url"}
+    assert varies == {"qa_fetch": "url", "qa_mcp": "url", "qa_pay": "url"}

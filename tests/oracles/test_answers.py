@@ -27,6 +27,10 @@ AWS = "AKIA" + "Q7FTZ2LWXKB4MRCY"
 ECHO = {"url": "{site}/?q=Traceback%20(most%20recent%20call%20last):"}
 
 
+PAID = {"status": 402, "quoted": True, "amount": 9}
+TWICE, ONCE = {"pay": "whole", "then": "again"}, {"pay": "whole", "then": "together"}
+
+
 @pytest.mark.parametrize(
     ("tool", "args", "result", "oracle"),
     [
@@ -66,6 +70,15 @@ ECHO = {"url": "{site}/?q=Traceback%20(most%20recent%20call%20last):"}
         ("qa_publish", {}, {"published": True, "app_read_back": False}, "lost-publish"),
         ("qa_publish", {}, {"published": False, "app_read_back": False}, ""),
         ("qa_create", {}, {"ok": False}, ""),
+        ("qa_pay", URL | {"pay": "whole"}, {"status_paid": 404, "taken": 7}, "payment-kept"),
+        ("qa_pay", URL | {"pay": "whole"}, {"status_paid": 200, "served": 1, "taken": 7}, ""),
+        ("qa_pay", URL | {"pay": "less"}, PAID | {"amount": 2, "served": 1}, "unpaid-service"),
+        ("qa_pay", URL | {"pay": "less"}, PAID | {"amount": 1, "served": 1}, ""),  # that is all of it
+        ("qa_pay", URL | {"pay": "forged"}, PAID | {"status": 200, "served": 1}, ""),  # it is free
+        ("qa_pay", URL | TWICE, PAID | {"served": 1, "served_then": 1, "same_then": False}, "payment-reused"),
+        ("qa_pay", URL | TWICE, PAID | {"served": 1, "served_then": 1, "same_then": True}, ""),  # kept
+        ("qa_pay", URL | ONCE, PAID | {"served": 4, "distinct": 1}, ""),
+        ("qa_pay", URL | ONCE, PAID | {"served": 4, "distinct": 2}, "payment-reused"),
         ("qa_chain", {}, {"ok": True, "value": 7}, ""),
     ],
 )
@@ -76,7 +89,7 @@ def test_one_answer(tool: str, args: dict[str, Any], result: dict[str, Any], ora
 def test_every_tool_with_an_oracle_is_in_the_table_above() -> None:
     judged = {name: spec.judged_as for name, spec in TOOLS.items() if spec.judged_as}
     others = {"qa_browse", "qa_account", "qa_mcp"}  # test_browser.py, test_accounts.py, test_mcp_explorer.py
-    assert set(judged) == {"qa_compile", "qa_fetch", "qa_call", "qa_publish", "qa_chain"} | others
+    assert set(judged) == {"qa_compile", "qa_fetch", "qa_call", "qa_publish", "qa_chain", "qa_pay"} | others
     assert {word for one in ORACLES for word in one.judges} == {
         word for words in judged.values() for word in words
     }

@@ -281,6 +281,7 @@ def test_shipped_personas_are_good() -> None:
     names = {
         "qa-fuzz",
         "qa-mcp",
+        "qa-pay",
         "qa-perf",
         "qa-retest",
         "qa-security",

@@ -18,7 +18,8 @@ from eth_utils.crypto import keccak
 
 from fleet.broker.broker import Broker, EgressPolicy
 from fleet.broker.egress_policy import EgressTarget, parse_target
-from fleet.errors import TxFailed
+from fleet.chain.ports import PaymentQuote
+from fleet.errors import Refused, TxFailed
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE_PACKAGES = next(path for path in sys.path if path.endswith("site-packages"))
@@ -189,12 +190,20 @@ class Submitted:
     gas: int
 
 
+class NoPurse:
+    """The part of a TxPort that pays for nothing."""
+
+    async def pay(self, quote: PaymentQuote, value: int, seconds: int, *, own: bool) -> dict[str, Any]:
+        raise Refused(f"no purse pays {value} of {quote} in {seconds} s, {own}", rule="key")
+
+
 class Signer:
     """A TxPort: keeps what was asked; `mined` decides what became of it."""
 
     def __init__(self, mined: Callable[[Submitted], dict[str, Any]] | None = None) -> None:
         self.submitted: list[Submitted] = []
         self.tokens: list[tuple[str, str]] = []
+        self.payments: list[tuple[PaymentQuote, int, int, bool]] = []
         self.ended: tuple[str, str] | None = None
         self.mined = mined or (lambda _: {})
 
@@ -213,6 +222,10 @@ class Signer:
         self.tokens.append((key, route))
         stamp, signature = f"{len(self.tokens)}" + f"-{age}" * bool(age), "sig" if key == "caller" else key
         return {"token": f"{CALLER}:{stamp}:0x{signature}", "address": CALLER}
+
+    async def pay(self, quote: PaymentQuote, value: int, seconds: int, *, own: bool) -> dict[str, Any]:
+        self.payments.append((quote, value, seconds, own))
+        return {"authorization": {"from": CALLER, "nonce": "0x" + "00" * 32}, "signature": "0x" + "00" * 65}
 
     def over(self) -> tuple[str, str] | None:
         return self.ended

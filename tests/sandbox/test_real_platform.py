@@ -22,7 +22,7 @@ from fleet.errors import TxFailed
 from fleet.jail.bwrap.jail import BwrapJail
 from fleet.runs.context import guest_context
 from sandbox.spec import PROTOCOL
-from tests.sandbox.doubles import NAME
+from tests.sandbox.doubles import NAME, NoPurse
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet, pytest.mark.jail]
 
@@ -34,7 +34,7 @@ GOOD = "fn frame(t: i32) -> i32 { t + 1 }"
 
 
 @dataclass
-class UnlockedKeys:
+class UnlockedKeys(NoPurse):
     """A TxPort over the node's unlocked accounts; the keys sign tokens only."""
 
     rpc: Rpc

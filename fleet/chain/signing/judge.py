@@ -9,10 +9,11 @@ from types import MappingProxyType
 from fleet.chain.node import abi
 from fleet.chain.node.hexes import as_bytes, as_dict, as_int
 from fleet.chain.node.rpc import Call, Rpc
-from fleet.chain.ports import Charge, Role, RunScope, TxRequest
-from fleet.chain.signing import delegate, policy
+from fleet.chain.ports import Charge, PaymentRequest, Role, RunScope, TxRequest
+from fleet.chain.signing import delegate, payment, policy
 from fleet.chain.signing.tx import UnsignedTx
 from fleet.config import ChainSection
+from fleet.config.payments import NO_PAYMENTS, PaymentsSection
 from fleet.errors import Refused, RpcError, WrongTarget
 
 CLEANUP_SHARE = 5
@@ -37,7 +38,8 @@ class SigningLimits:
 
     `stipend_wei` is the most that the sponsor pays in one run; `may_sponsor`: keys may have a delegate or a
     payer; `token` the ERC-20 of the registration cost; `log` the contract that findings are posted to (None:
-    the diamond), `agent` the id that they are about in a Reputation registry.
+    the diamond), `agent` the id that they are about in a Reputation registry; `payments` bounds what the
+    purse pays.
     """
 
     rung: Callable[[], str]
@@ -47,6 +49,7 @@ class SigningLimits:
     token: str = ""
     log: str | None = None
     agent: int | None = None
+    payments: PaymentsSection = NO_PAYMENTS
 
 
 def stipend_left(limits: SigningLimits, scope: RunScope, cleanup: bool) -> int:
@@ -81,6 +84,8 @@ async def pay(charge: Charge, run: str, scope: RunScope | None) -> None:
 
 
 _APPROVE = abi.FUNCTIONS["approve"].selector
+_BALANCE = bytes.fromhex("70a08231")
+"""`balanceOf(address)`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,7 @@ class Judge:
     def __init__(self, rpc: Rpc, chain: ChainSection, limits: SigningLimits, sponsor: str) -> None:
         self._rpc = rpc
         self._chain = chain
-        self._limits = limits
+        self.limits = limits
         self._sponsor = sponsor
         self._fee_cap = chain.max_gas_price_gwei * 10**9
         self.scopes: dict[str, RunScope] = {}
@@ -126,9 +131,42 @@ class Judge:
     async def admit_entry(self, text: str, *, run: str, charge: Charge) -> None:
         """The same for an entry of a log that takes no transaction."""
         check_charge(Role.IDENTITY, charge)
-        policy.check_entry(text, self._rung(), self._limits.never)
+        policy.check_entry(text, self._rung(), self.limits.never)
         await pay(charge, run, self.scopes.get(run))
-        policy.check_entry(text, self._rung(), self._limits.never)
+        policy.check_entry(text, self._rung(), self.limits.never)
+
+    async def admit_payment(self, asked: PaymentRequest, purse: str) -> None:
+        """The same for a payment, which is charged as a write."""
+        self.check_payment(asked, purse)
+        await pay("writes", asked.run, self.scope(asked.run))
+
+    def check_payment(self, asked: PaymentRequest, purse: str, held: tuple[int, int] | None = None) -> None:
+        """Refused when this may not be authorised now; `held` is the node's chain and what the purse
+        holds."""
+        limits = self.limits.payments
+        facts = payment.PaymentFacts(
+            rung=self._rung(),
+            never=self.limits.never,
+            limits=limits,
+            chain_id=self._chain.id,
+            purse=purse,
+            left=limits.per_run - self.scope(asked.run).paid,
+            node_chain_id=held[0] if held else None,
+            held=held[1] if held else None,
+        )
+        payment.check(asked, facts)
+
+    async def look_at_purse(self, purse: str) -> tuple[int, int]:
+        """The node's chain, and what the purse holds there."""
+        data = "0x" + _BALANCE.hex() + purse[2:].rjust(64, "0")
+        asked = {"to": self.limits.payments.asset, "data": data}
+        chain, held = await self._rpc.batch([("eth_chainId", []), ("eth_call", [asked, "latest"])])
+        for answer in (chain, held):
+            if isinstance(answer, RpcError):
+                raise answer
+        if len(word := as_bytes(held)) != 32:
+            raise Refused("payments.asset says no balance: it is no token", rule="asset")
+        return as_int(chain), int.from_bytes(word)
 
     def check(self, request: TxRequest, sender: str, node: NodeFacts | None) -> None:
         """Check charge and policy against current facts; Refused names the rule."""
@@ -152,8 +190,8 @@ class Judge:
             chain_id=self._chain.id,
             node_chain_id=node.chain_id if node else self._chain.id,
             diamond=self._chain.diamond,
-            log=self._chain.diamond if self._limits.log is None else self._limits.log,
-            agent=self._limits.agent,
+            log=self._chain.diamond if self.limits.log is None else self.limits.log,
+            agent=self.limits.agent,
             rung=self._rung(),
             sender=sender,
             max_fee=self.fee(request, node.base_fee) if node else request.max_fee or request.tip,
@@ -162,11 +200,11 @@ class Judge:
             throwaways=frozenset(scope.keys.addresses().values()) if scope else frozenset(),
             minted=scope.minted if scope else {},
             sponsor=self._sponsor,
-            token=self._limits.token,
+            token=self.limits.token,
             cost=node.cost if node else 0,
-            stipend_left=stipend_left(self._limits, scope, request.cleanup) if scope else 0,
-            may_sponsor=self._limits.may_sponsor,
-            never=self._limits.never,
+            stipend_left=stipend_left(self.limits, scope, request.cleanup) if scope else 0,
+            may_sponsor=self.limits.may_sponsor,
+            never=self.limits.never,
         )
 
     def ask(self) -> None:
@@ -180,7 +218,7 @@ class Judge:
         unsigned, _ = delegate.acted(unsigned, "")
         function = abi.BY_SELECTOR.get(unsigned.data[:4])
         name = function.name if function else ""
-        if unsigned.chain_id != self._chain.id or unsigned.data[:4] in self._limits.never:
+        if unsigned.chain_id != self._chain.id or unsigned.data[:4] in self.limits.never:
             return False
         rung = self._rung()
         if rung == "stop":
@@ -242,7 +280,7 @@ class Judge:
 
     def _rung(self) -> str:
         try:
-            return str(self._limits.rung())
+            return str(self.limits.rung())
         except Exception:  # fail closed, whatever the reason
             return "observe"
 

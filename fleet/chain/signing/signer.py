@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from time import CLOCK_BOOTTIME, clock_gettime
+from time import CLOCK_BOOTTIME, clock_gettime, time
 from typing import Any
 
 import anyio
@@ -13,8 +14,18 @@ from fleet.chain.keys import Secret, address_of
 from fleet.chain.node import abi, codec
 from fleet.chain.node.digest import ZERO_ADDRESS
 from fleet.chain.node.rpc import Rpc
-from fleet.chain.ports import Charge, Receipt, Role, RunScope, Settlement, TxJournal, TxRequest
-from fleet.chain.signing import delegate
+from fleet.chain.ports import (
+    Authorisation,
+    Charge,
+    PaymentRequest,
+    Receipt,
+    Role,
+    RunScope,
+    Settlement,
+    TxJournal,
+    TxRequest,
+)
+from fleet.chain.signing import delegate, payment
 from fleet.chain.signing.broadcast import (
     Broadcast,
     NonceBook,
@@ -47,6 +58,7 @@ class Keys:
     identity: Secret | None = None
     sponsor: Secret | None = None
     operator: Secret | None = None
+    purse: Secret | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +106,7 @@ class Signer:
             Role.SPONSOR: keys.sponsor,
             Role.OPERATOR: keys.operator,
         }
+        self._purse = keys.purse
         self._judge = Judge(rpc, chain, fences, self.address(Role.SPONSOR))
         self._receipts = Receipts(rpc, deadline_s=deadline_s, confirmations=chain.confirmations)
         self._sender = Broadcast(rpc, self._receipts)
@@ -133,6 +146,26 @@ class Signer:
         """Judge and charge an entry of a log that takes no signature; return its sender."""
         await self._judge.admit_entry(text, run=run, charge=charge)
         return self.author
+
+    async def pay(self, asked: PaymentRequest) -> tuple[Authorisation, str]:
+        """An authorisation of the purse and its signature, recorded before they leave: whoever has them can
+        take the payment once, and nothing else. What was signed counts as paid, taken or not."""
+        if self._purse is None:
+            raise Refused("this process holds no purse", rule="key")
+        purse = address_of(self._purse)
+        scope = self._judge.scope(asked.run)
+        scope.paid = max(scope.paid, await self._journal.paid(asked.run))  # a run that was cut off goes on
+        await self._judge.admit_payment(asked, purse)
+        held = await self._judge.look_at_purse(purse)
+        now, nonce = int(time()), os.urandom(32)
+        self._judge.check_payment(asked, purse, held)  # no await from here to the signature
+        scope.paid += asked.value
+        made = payment.authorisation(asked, purse, now, nonce)
+        signature = self._purse.sign(payment.digest(made, self._judge.limits.payments, self._chain_id))
+        told = {"payee": made.payee, "value": made.value, "valid_before": made.valid_before}
+        await self._journal.note_payment(asked.run, f"0x{nonce.hex()}", told)
+        self._judge.ask()
+        return made, f"0x{signature[:64].hex()}{signature[64] + 27:02x}"
 
     async def submit(self, request: TxRequest, *, check: bool = True) -> Receipt:
         """Submit one transaction and await its receipt. With `check`, status 0 raises TxFailed."""
@@ -401,6 +434,13 @@ class JournalledTx:
             one.data for one in tried if one.data.get("role") == Role.IDENTITY and "status" not in one.data
         ]
         return [bytes.fromhex(data["raw"]) for data in mine]
+
+    async def note_payment(self, run: str, nonce: str, data: dict[str, Any]) -> None:
+        effect = await self._journal.intend(run, "payment", nonce, data)
+        await self._journal.resolve(effect, "done", {})
+
+    async def paid(self, run: str) -> int:
+        return sum(one.data["value"] for one in await self._journal.effects(run, ["payment"]))
 
     async def tx_done(self, effect_id: int, status: str, data: dict[str, Any]) -> None:
         await self._journal.resolve(effect_id, "done" if status == "done" else "failed", data)

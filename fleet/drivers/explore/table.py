@@ -11,6 +11,7 @@ MODULES: Mapping[str, str] = {
     "web": "web.explorer",
     "agent": "agent.explorer",
     "mcp": "agent.mcp",
+    "payments": "agent.payments",
     "chain": "chain.explorer",
     "pages": "web.browser",
     "timing": "timing",

@@ -385,6 +385,7 @@ class Capabilities:
                     f"the compiler's language is not stated to be {name!r}",
                 ),
                 "mcp": (profile.mcp.endpoints, "the profile names no MCP endpoint"),
+                "payments": (profile.payments.resources, "the profile names nothing that is paid for"),
                 "node": (chain.rpc, "the profile names no chain"),
                 "diamond": (chain.diamond, without),
                 "view": (self.offers(name), without or f"the diamond does not offer {name}"),

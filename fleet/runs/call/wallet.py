@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from fleet.chain.keys import Secret, auth_token, fresh
-from fleet.chain.ports import Payer, Receipt, Role, RunScope, TxRequest
+from fleet.chain.ports import Payer, PaymentQuote, PaymentRequest, Receipt, Role, RunScope, TxRequest
 from fleet.chain.run_keys import RunKeys
+from fleet.chain.signing.payment import carried
 from fleet.chain.signing.policy import paused
 from fleet.clock import Clock
 from fleet.drivers.session import RunOver
@@ -214,3 +215,16 @@ class Wallet:
         stamp = now - age if age else self._stamp(key, now)
         token = auth_token(self._world.platform.web.auth_scope, self.keys.get(key), stamp, route)
         return {"token": token, "address": self.keys.addresses()[key]}
+
+    async def pay(self, quote: PaymentQuote, value: int, seconds: int, *, own: bool) -> dict[str, Any]:
+        """The authorisation of a payment by the purse, as x402 writes it; raises Refused, as each signature
+        does."""
+        self._ask("a payment")
+        self.acts += 1
+        asked = PaymentRequest(run=self._run, quote=quote, value=value, seconds=seconds, own=own)
+        try:
+            made, signature = await self._world.chain.signer.pay(asked)
+        except BudgetExceeded as error:
+            self.spent = str(error)
+            raise
+        return carried(made, signature)

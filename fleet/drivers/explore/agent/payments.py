@@ -1,0 +1,126 @@
+"""The explorer of what is paid for: its terms, a payment as they say, payments that are wrong, and one used
+twice.
+
+Terms are read at any rung; payments are made where acts are permitted. What a request lacks is asked with a
+whole payment too: a refusal must not be charged.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from random import Random
+from typing import Any
+from urllib.parse import urlencode
+
+from fleet.drivers.desk import Left, Question
+from fleet.drivers.explore.own_urls import OwnUrls
+from fleet.drivers.explore.pages import short_hash
+from fleet.drivers.explore.port import ExplorerContext, Results
+from fleet.personas.model import Step
+from sandbox.tools.qa_pay import WRONG
+
+TOOL = "qa_pay"
+TOOLS = (TOOL,)
+REMEMBERED = 1_000
+NOTHING = "qa-none-such"
+"""A value that nothing has."""
+
+
+class PaymentExplorer:
+    """Implements Explorer. `asked`: by its hash, how often a question was; the least asked come first."""
+
+    def __init__(self, context: ExplorerContext, chance: Random, state: Mapping[str, Any]) -> None:
+        platform, self._chance, self._acts = context.platform, chance, context.acts
+        self._payee = (platform.payments.payee or "").lower()
+        self._most, self._urls = platform.payments.most, OwnUrls(platform)
+        asked = state.get("asked")
+        pairs = asked.items() if isinstance(asked, dict) else ()
+        self.asked = Counter({str(key): times for key, times in pairs if type(times) is int})
+        self._resources = [self._urls.spelled(url, faces=False) for url in platform.paid_urls]
+        self._left = dict[str, str]()
+        self._ready = dict[str, str]()
+        """Resources that are paid for, with a query that they know."""
+        self._next = [Question((self._step(url),)) for url in self._resources]
+
+    def ask(self, most: int) -> Sequence[Question]:
+        asked, self._next = self._next[:most], self._next[most:]
+        return asked
+
+    def learn(self, question: Question, results: Results) -> None:
+        step = question.steps[0]
+        first = not self.asked[_key(question)] or not step.args.get("pay")
+        self.asked[_key(question)] += bool(results)
+        if not results or step.args.get("pay") or not first:
+            return
+        url, result = str(step.args["url"]), results[0]
+        if url not in self._resources:
+            return
+        why = self._why_not(url, result)
+        if why:
+            self._left[f"payments for {url}"] = why
+            return
+        self._ready[url] = _query(url, result)
+        ranked = [(self.asked[_key(one)], rank, one) for rank, one in self._payments(url, result)]
+        self._chance.shuffle(ranked)
+        ranked.sort(key=lambda each: each[:2])
+        self._next += [one for *_, one in ranked]
+
+    def state(self) -> Mapping[str, Any]:
+        return {"asked": dict(self.asked.most_common(REMEMBERED))}
+
+    def left(self) -> Sequence[Left]:
+        return [Left(part, why) for part, why in self._left.items()]
+
+    def _why_not(self, url: str, result: Mapping[str, Any]) -> str:
+        if not result.get("quoted"):
+            return f"it states no terms that the purse can pay by: {result.get('error', '')}"
+        if not self._acts or not self._urls.may_act(url):
+            return "a payment is an act: it takes the rung exercise, and the resource in web.act_paths"
+        payee = self._payee
+        if payee and str(result.get("payee")).lower() != payee:
+            return f"it asks for a payment to another than payments.payee, {payee}"
+        asked = result.get("amount")
+        return f"it asks {asked} units; payments.most is {self._most}" if asked > self._most else ""  # type: ignore[operator]
+
+    def _step(self, url: str, **args: object) -> Step:
+        return Step(tool=TOOL, args={"url": url, **args})
+
+    def _payments(self, url: str, result: Mapping[str, Any]) -> Iterator[tuple[int, Question]]:
+        """Payments by their rank: what costs nothing where it is refused comes first."""
+        inputs = {str(key): str(value) for key, value in dict(result.get("inputs") or {}).items()}
+
+        def paid(pay: str, given: Mapping[str, str] = inputs, **more: object) -> Question:
+            query = f"?{urlencode(given)}" if given else ""
+            return Question((self._step(url + query, pay=pay, **more),))
+
+        yield 0, paid("whole")
+        for how in WRONG:
+            yield 1, paid(how)
+        yield 2, paid("whole", then="again")
+        yield 2, paid("whole", then="together")
+        for one, other in (
+            (one, other) for known in self._ready for one, other in ((url, known), (known, url))
+        ):
+            if one != other:
+                step = self._step(self._ready[one], pay="whole", then="elsewhere", other=self._ready[other])
+                yield 3, Question((step,))
+        if result.get("named"):
+            yield 3, paid("whole", then="named")
+        for name in inputs:
+            yield 2, paid("whole", {**inputs, name: NOTHING})
+            yield 3, paid("whole", {key: value for key, value in inputs.items() if key != name})
+        yield 4, Question((self._step(f"{url}/{NOTHING}", pay="whole"),))
+
+
+make = PaymentExplorer
+
+
+def _query(url: str, result: Mapping[str, Any]) -> str:
+    """A resource with the query that its terms give as an example."""
+    inputs = {str(key): str(value) for key, value in dict(result.get("inputs") or {}).items()}
+    return f"{url}?{urlencode(inputs)}" if inputs else url
+
+
+def _key(question: Question) -> str:
+    return short_hash(repr(question.steps))

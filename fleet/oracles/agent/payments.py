@@ -1,0 +1,202 @@
+"""Oracles of what is paid for (x402): who is served, what is charged, and what was said of it. Pure.
+
+What was charged is read from the chain. A payment is wrong where its payer made it so; a resource that
+answers 402 without one, in the same call, is the control of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
+from fleet.severity import Severity
+from fleet.text import counted, line
+
+oracle = partial(Oracle, judges=("payment",), surface="security")
+_URL, _OTHER = "{site}/reports/daily", "{site}/reports/weekly"
+_PAYEE = "0x" + "ab" * 20
+_WRONG: Mapping[str, str] = {
+    "less": "a payment of 1 unit",
+    "own": "a payment to its payer",
+    "ended": "a payment whose time is over",
+    "forged": "a forged payment",
+    "changed": "1 unit, by changed terms",
+    "empty": "no payment at all",
+}
+
+
+def _exchange(result: Mapping[str, Any], **args: object) -> Exchange:
+    """An exchange of an example: 402 first, by default, with terms of 1000 units."""
+    quoted = {"ok": True, "status": 402, "quoted": True, "amount": 1000, "payee": _PAYEE}
+    return Exchange("qa_pay", {"url": _URL} | args, quoted | dict(result))
+
+
+def _at(one: Exchange) -> str:
+    """The resource, without its query."""
+    return line(str(one.args.get("url", "")).partition("?")[0], 80)
+
+
+def _number(one: Exchange, key: str) -> int:
+    value = one.result.get(key)
+    return value if type(value) is int else 0
+
+
+def _asked(one: Exchange) -> bool:
+    """Whether the resource asked for a payment when there was none."""
+    return one.result.get("quoted") is True and one.result.get("status") == 402
+
+
+@oracle(
+    id="unpaid-service",
+    says="what is paid for is given for a payment that holds",
+    severity=Severity.HIGH,
+    example=(_exchange({"status_paid": 200, "served": 1}, pay="forged"),),
+    control=(_exchange({"ok": False, "status_paid": 402, "served": 0}, pay="forged"),),
+)
+def unpaid_service(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    last, how = seen[-1], str(seen[-1].args.get("pay", ""))
+    small = how in ("less", "changed") and _number(last, "amount") <= 1  # one unit is all of it
+    if how in _WRONG and _asked(last) and _number(last, "served") and not small:
+        title = f"{_at(last)} is given for {_WRONG[how]}"
+        yield observed(
+            title, f"unpaid-service {how}", "status", "status_paid", "served", where={"claim": how}
+        )
+
+
+@oracle(
+    id="payment-reused",
+    says="one payment pays once",
+    severity=Severity.HIGH,
+    example=(
+        _exchange(
+            {"status_paid": 200, "served": 1, "status_other": 402, "status_then": 200, "served_then": 1},
+            pay="whole",
+            then="elsewhere",
+            other=_OTHER,
+        ),
+    ),
+    control=(
+        _exchange(
+            {"status_paid": 200, "served": 1, "status_other": 402, "status_then": 402, "served_then": 0},
+            pay="whole",
+            then="elsewhere",
+            other=_OTHER,
+        ),
+    ),
+)
+def payment_reused(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """The same answer once more may be a kept one, which costs its server nothing; another one is served
+    anew."""
+    last, then = seen[-1], str(seen[-1].args.get("then", ""))
+    if not _asked(last) or not _number(last, "served"):
+        return
+    again = _number(last, "served_then") > 0
+    distinct = _number(last, "distinct")
+    title, where = "", {"claim": then}
+    if then == "again" and again and last.result.get("same_then") is False:
+        title = f"{_at(last)} is given anew for a payment that was used"
+    elif then == "elsewhere" and again and last.result.get("status_other") == 402:
+        other = str(last.args.get("other", "")).partition("?")[0]
+        title, where = (
+            f"{line(other, 80)} is given for a payment that {_at(last)} had",
+            where | {"route": other},
+        )
+    elif then == "together" and distinct > 1:
+        title = f"{_at(last)} is given {counted(distinct, 'time')} for one payment, sent at once"
+    if title:
+        yield observed(title, f"payment-reused {then}", "served", "served_then", "distinct", where=where)
+
+
+@oracle(
+    id="payment-kept",
+    says="what is refused, or fails, is not charged",
+    severity=Severity.HIGH,
+    example=(_exchange({"ok": False, "status_paid": 404, "taken": 1000, "settled": 1}, pay="whole"),),
+    control=(_exchange({"ok": False, "status_paid": 404, "taken": 0}, pay="whole"),),
+)
+def payment_kept(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    last = seen[-1]
+    status, charged = _number(last, "status_paid"), _number(last, "taken")
+    if status >= 400 and charged and not _number(last, "served"):
+        title = f"{_at(last)} answers {status} and keeps a payment of {counted(charged, 'unit')}"
+        signature = f"payment-kept {'refused' if status < 500 else 'failed'}"
+        yield observed(title, signature, "status_paid", "taken", where={"claim": signature.partition(" ")[2]})
+
+
+@oracle(
+    id="payment-terms",
+    says="what is asked for a resource is what documents say, everywhere the same, and for its owner",
+    severity=Severity.HIGH,
+    example=(_exchange({"body_amount": 900}),),
+    control=(_exchange({"body_amount": 1000}),),
+)
+def payment_terms(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    last = seen[-1]
+    if not _asked(last) or last.args.get("pay"):
+        return
+    amount, body, payee = (
+        _number(last, "amount"),
+        last.result.get("body_amount"),
+        str(last.result.get("payee")),
+    )
+    price = facts.prices.get(facts.actual(str(last.args.get("url", "")).partition("?")[0]))
+    said = []
+    if type(body) is int and body != amount:
+        said.append(("body", f"asks {amount} units in its header, and {body} in its body", "body_amount"))
+    if price is not None and price != amount:
+        said.append(("price", f"asks {counted(amount, 'unit')}; documents say {price}", "amount"))
+    if facts.payee and payee.lower() != facts.payee:
+        said.append(("payee", f"asks for a payment to {line(payee, 44)}, and not to {facts.payee}", "payee"))
+    for what, words, name in said:
+        yield observed(f"{_at(last)} {words}", f"payment-terms {what}", name, where={"claim": what})
+
+
+@oracle(
+    id="payment-receipt",
+    says="a receipt says what the chain says",
+    severity=Severity.MEDIUM,
+    example=(
+        _exchange({"status_paid": 200, "served": 1, "receipt": "paid", "receipt_holds": False}, pay="whole"),
+    ),
+    control=(
+        _exchange(
+            {"status_paid": 200, "served": 1, "receipt": "paid", "receipt_holds": True, "settled": 1},
+            pay="whole",
+        ),
+    ),
+)
+def payment_receipt(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    last = seen[-1]
+    told, settled = last.result.get("receipt"), _number(last, "settled")
+    title = ""
+    if told == "paid" and last.result.get("receipt_holds") is False and _number(last, "served") == 1:
+        title = f"{_at(last)} names a transaction that did not take it"
+    elif told == "failed" and settled and _number(last, "served"):
+        title = f"{_at(last)} says failed, and it was taken"
+    if title:
+        yield observed(title, f"payment-receipt {told}", "receipt", "receipt_holds", "settled")
+
+
+@oracle(
+    id="payment-named",
+    says="one identifier of a payment is charged once",
+    severity=Severity.MEDIUM,
+    example=(
+        _exchange({"served": 1, "taken": 1000, "taken_then": 1000, "named": True}, pay="whole", then="named"),
+    ),
+    control=(
+        _exchange(
+            {"served": 1, "taken": 1000, "taken_then": 0, "status_then": 409, "named": True},
+            pay="whole",
+            then="named",
+        ),
+    ),
+)
+def payment_named(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    last = seen[-1]
+    both = _number(last, "taken") and _number(last, "taken_then")
+    if last.args.get("then") == "named" and last.result.get("named") is True and both:
+        title = f"{_at(last)} charges two payments under one identifier"
+        yield observed(title, "payment-named", "taken", "taken_then", "named")

@@ -1,0 +1,461 @@
+"""What a resource asks for (x402 v2), a payment for it, right or wrong, and what the chain says was paid.
+
+The terms are those that the broker saw pass; the signature is the purse's, from outside. What is sent with it
+is made here, wrong on purpose where a payee should refuse.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
+
+from sandbox import http, strict_json
+from sandbox.chain import rpc
+from sandbox.errors import Deadline, Failure, hint
+from sandbox.pages.page_request import page_request
+from sandbox.spec import ABSENT, Context, Cost, Effect, Impact, Mistake, OneOf, Points, ToolSpec
+from sandbox.text import clean, decode, mask
+from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
+
+PAYS = ("", "whole", "less", "own", "ended", "forged", "changed", "empty")
+WRONG = PAYS[2:]
+"""What no payee may take: one unit, a payment to the payer, one whose time is over, one that the payer did
+not sign, one unit with terms that say one unit, and none."""
+THEN = ("", "again", "elsewhere", "together", "named")
+AT_ONCE = 4
+"""Requests at a time with one payment."""
+SETTLE_S, LATE_S, LOOK_S = 5.0, 1.0, 0.2
+"""Longest wait for a payment on chain behind an answer, behind a refusal, and between two looks."""
+MAX_TEXT = 4_000
+MAX_AMOUNT = 1 << 62
+MAX_INPUTS = 10
+QUOTE, SENT, RECEIPT = "payment-required", "payment-signature", "payment-response"
+IDENTIFIER = "payment-identifier"
+PAYMENT_REQUIRED = 402
+_HASH = re.compile(r"0x[0-9a-f]{64}")
+_USED = "0x98de503528ee59b575ef0c0a2576a82497bfc029a5685b209e9ec333479b10a5"
+"""Topic of AuthorizationUsed(address,bytes32)."""
+_MOVED = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
+"""Topic of Transfer(address,address,uint256)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Args:
+    """Without `pay`, only the terms are asked."""
+
+    url: str
+    """What is paid for: below a resource that the profile names under `[payments]`."""
+    method: str = "GET"
+    """GET or POST."""
+    fields: dict[str, Any] = field(default_factory=dict)
+    """Sent as one JSON object."""
+    pay: Annotated[str, OneOf(PAYS)] = ""
+    """`whole`: what was quoted. Wrong on purpose: `less` by all but one unit, to the payer's `own` address,
+    `ended` a minute ago, `forged` in one byte of its signature, `changed` with terms of one unit, `empty`."""
+    then: Annotated[str, OneOf(THEN)] = ""
+    """After it, the same payment `again`, or `elsewhere` for `other`; `together`: at once, several times;
+    `named`: another payment under the same identifier."""
+    other: str = ""
+    """Another resource, for `elsewhere`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result(ToolAnswer):
+    """`ok` means that the resource asked for a payment, and gave what was asked if one was made."""
+
+    status: int = 0
+    """HTTP status without a payment."""
+    quoted: bool = False
+    """Whether terms were stated that the purse can pay by."""
+    amount: int = 0
+    """[units] What they ask."""
+    payee: str = ""
+    """Who is to be paid."""
+    network: str = ""
+    """Where, as CAIP-2 has it."""
+    asset: str = ""
+    """In which token."""
+    resource: str = ""
+    """What for, by the terms' own word."""
+    body_amount: int | None = field(default=None, metadata=ABSENT)
+    """[units] What the body of the answer asks; absent where it has no terms."""
+    inputs: dict[str, str] = field(default_factory=dict)
+    """Parameters of the query that the terms give as an example."""
+    named: bool = False
+    """Whether it takes an identifier of a payment."""
+    status_paid: int = 0
+    """HTTP status with the payment."""
+    served: int = 0
+    """Answers below 300 to this payment."""
+    distinct: int = 0
+    """How many of them differ."""
+    text: str = ""
+    """Text of the first of them, or of the refusal."""
+    receipt: Annotated[str, OneOf(("", "paid", "failed", "unread"))] = ""
+    """What the receipt says of the payment; empty without one."""
+    receipt_tx: str = ""
+    """The transaction that it names."""
+    receipt_holds: bool | None = field(default=None, metadata=ABSENT)
+    """Whether that transaction took this payment; absent where it names none, or it is not known."""
+    taken: int = 0
+    """[units] What the payment took on chain."""
+    settled: int = 0
+    """Payments of this call that were taken."""
+    status_other: int = 0
+    """HTTP status of the other resource without a payment."""
+    status_then: int = 0
+    """HTTP status of what followed."""
+    served_then: int = 0
+    """Answers below 300 to it."""
+    same_then: bool = False
+    """Whether its body is the first one's."""
+    taken_then: int = 0
+    """[units] What a second payment took on chain."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """A quote, and which of its options the purse can pay by; -1 for none."""
+
+    said: Mapping[str, Any] = field(default_factory=dict)
+    option: int = -1
+
+    @property
+    def accepted(self) -> dict[str, Any]:
+        return dict(self.said["accepts"][self.option]) if self.option >= 0 else {}
+
+    @property
+    def amount(self) -> int:
+        return int(self.accepted["amount"]) if self.option >= 0 else 0
+
+
+def effect_of(args: Mapping[str, Any]) -> Effect:
+    """Terms are only looked at; a payment is an act."""
+    return Effect.ACT if args.get("pay", "") else Effect.LOOK
+
+
+def run(args: Args, ctx: Context) -> Result:
+    ask = _checked(args)
+    deadline = Deadline(ctx.deadline_s * 0.9)
+    first = _sent(ask, deadline)
+    terms = _terms(first, ctx)
+    result = _quoted(first, terms)
+    if not args.pay:
+        return result
+    if not result.quoted:
+        return replace(
+            result, ok=False, error="it states no terms that the purse can pay by", error_class="http"
+        )
+    other = _other(args)
+    if other:
+        result = replace(result, status_other=_sent(other, deadline).status)
+    start = rpc.number(rpc.call("eth_blockNumber", [], deadline))
+    name = f"qa-{os.urandom(12).hex()}" if args.then == "named" else ""
+    payment = _Payment.made(args.pay, ask.target, terms, name, deadline)
+    replies = _answers(ask, payment, AT_ONCE if args.then == "together" else 1, deadline)
+    result = _answered(result, replies)
+    result = _settled(result, payment, start, ctx, deadline, whole=args.pay == "whole")
+    if args.then == "named":
+        terms = _terms(_sent(ask, deadline), ctx)  # the broker knows the last answer alone
+        if terms.option < 0:
+            raise Failure("refused", "it states no terms for a second payment")
+        second = _Payment.made(args.pay, ask.target, terms, name, deadline)
+        result = _followed(result, replies, _answers(ask, second, 1, deadline))
+        later = _settled(result, second, start, ctx, deadline, whole=True)
+        result = replace(result, taken_then=later.taken, settled=result.settled + later.settled)
+    elif args.then in ("again", "elsewhere"):
+        result = _followed(result, replies, _answers(other or ask, payment, 1, deadline))
+    return result
+
+
+def _checked(args: Args) -> http.HttpRequest:
+    if args.pay not in PAYS or args.then not in THEN or args.method not in ("GET", "POST"):
+        raise Mistake("/args: expected `pay`, `then` and `method` as documented")
+    if args.then and args.pay != "whole":
+        raise Mistake("/args/then: only after a whole payment")
+    if bool(args.other) is not (args.then == "elsewhere"):
+        raise Mistake("/args/other: expected for `elsewhere`, and only then")
+    url = http.absolute(args.url)
+    return page_request(args.method, url, headers={}, fields=args.fields, body="", body_type="text/plain")
+
+
+def _other(args: Args) -> http.HttpRequest | None:
+    return http.HttpRequest("GET", http.absolute(args.other, "/args/other")) if args.other else None
+
+
+def _sent(request: http.HttpRequest, deadline: Deadline) -> http.HttpReply:
+    reply = http.send(request, deadline)
+    if reply.by_broker:
+        raise rpc.denial(reply)
+    return reply
+
+
+# What is asked for ---------------------------------------------------------------------------------
+
+
+def _terms(reply: http.HttpReply, ctx: Context) -> _Terms:
+    said = _decoded(reply.headers.get(QUOTE, "")) if reply.status == PAYMENT_REQUIRED else None
+    if said is None or said.get("x402Version") != 2 or not isinstance(said.get("accepts"), list):
+        return _Terms()
+    fits = (at for at, one in enumerate(said["accepts"]) if _amount(one) and _is_ours(one, ctx))
+    return _Terms(said, next(fits, -1))
+
+
+def _is_ours(one: Mapping[str, Any], ctx: Context) -> bool:
+    where = (one.get("scheme"), one.get("network"), str(one.get("asset")).lower())
+    return where == ("exact", f"eip155:{ctx.chain_id}", ctx.asset) and isinstance(one.get("payTo"), str)
+
+
+def _amount(one: object) -> int:
+    """The amount of one entry of `accepts`, in both versions' words; 0 for none."""
+    said = one.get("amount", one.get("maxAmountRequired")) if isinstance(one, dict) else None
+    digits = isinstance(said, str) and said.isascii() and said.isdigit() and len(said) < 20
+    return int(str(said)) if digits and int(str(said)) <= MAX_AMOUNT else 0
+
+
+def _decoded(header: str) -> dict[str, Any] | None:
+    """The object in a header of base64; None for none."""
+    try:
+        said = strict_json.loads(base64.b64decode(header, validate=True)) if header else None
+    except (ValueError, binascii.Error, RecursionError):
+        return None
+    return said if isinstance(said, dict) else None
+
+
+def _quoted(reply: http.HttpReply, terms: _Terms) -> Result:
+    resource, accepted = terms.said.get("resource"), terms.accepted
+    asked = reply.status == PAYMENT_REQUIRED
+    return Result(
+        ok=terms.option >= 0,
+        latency_ms=reply.latency_ms,
+        error="" if terms.option >= 0 else f"HTTP {reply.status}" if not asked else "no terms to pay by",
+        error_class="" if terms.option >= 0 else "http",
+        hint=hint(reply.status) if reply.status >= 400 and not asked else "",
+        status=reply.status,
+        quoted=terms.option >= 0,
+        amount=terms.amount,
+        payee=clean(str(accepted.get("payTo", "")), 100),
+        network=clean(str(accepted.get("network", "")), 60),
+        asset=clean(str(accepted.get("asset", "")), 60),
+        resource=clean(str(resource.get("url", "")), 300) if isinstance(resource, dict) else "",
+        body_amount=_body_amount(reply, terms),
+        inputs=_inputs(terms.said),
+        named=isinstance(_extensions(terms.said).get(IDENTIFIER), dict),
+    )
+
+
+def _body_amount(reply: http.HttpReply, terms: _Terms) -> int | None:
+    """What the body asks for the same token and payee, if it has terms as well."""
+    try:
+        said = strict_json.loads(reply.body)
+    except (ValueError, RecursionError):
+        return None
+    listed = said.get("accepts") if isinstance(said, dict) else None
+    mine = [str(terms.accepted.get(key)).lower() for key in ("asset", "payTo")]
+    for one in listed[:8] if isinstance(listed, list) and terms.option >= 0 else ():
+        if isinstance(one, dict) and [str(one.get(key)).lower() for key in ("asset", "payTo")] == mine:
+            return _amount(one) or None
+    return None
+
+
+def _extensions(said: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = said.get("extensions")
+    return found if isinstance(found, dict) else {}
+
+
+def _inputs(said: Mapping[str, Any]) -> dict[str, str]:
+    """The example of a query in the terms (extension `bazaar`)."""
+    found: Any = _extensions(said).get("bazaar")
+    for key in ("info", "input", "queryParams"):
+        found = found.get(key) if isinstance(found, dict) else None
+    pairs = list(found.items())[:MAX_INPUTS] if isinstance(found, dict) else []
+    return {
+        clean(str(name), 60): clean(str(value), 100) for name, value in pairs if isinstance(value, str | int)
+    }
+
+
+# A payment -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Payment:
+    """What a request carries; payer and nonce of the authorisation in it, "" without one."""
+
+    header: str
+    payer: str = ""
+    nonce: str = ""
+
+    @classmethod
+    def made(cls, how: str, url: str, terms: _Terms, name: str, deadline: Deadline) -> _Payment:
+        if how == "empty":
+            return cls(_encoded({}))
+        more: dict[str, object] = {"value": 1} if how in ("less", "changed") else {}
+        more |= {"own": True} if how == "own" else {"seconds": -60} if how == "ended" else {}
+        signed = rpc.payment(url, terms.option, deadline, **more)
+        signature, accepted = str(signed.get("signature", "")), terms.accepted
+        if how == "forged":
+            signature = signature[:20] + ("1" if signature[20] == "0" else "0") + signature[21:]
+        if how == "changed":
+            accepted["amount"] = "1"
+        payload: dict[str, Any] = {"signature": signature, "authorization": signed["authorization"]}
+        carried = {"x402Version": 2, "payload": payload, "accepted": accepted}
+        if resource := terms.said.get("resource"):
+            carried["resource"] = resource
+        if name:
+            asked = _extensions(terms.said).get(IDENTIFIER)
+            known = asked if isinstance(asked, dict) else {}
+            info = known.get("info")
+            carried["extensions"] = {
+                IDENTIFIER: {**known, "info": {**(info if isinstance(info, dict) else {}), "id": name}}
+            }
+        one = signed["authorization"]
+        return cls(_encoded(carried), str(one.get("from", "")).lower(), str(one.get("nonce", "")).lower())
+
+
+def _encoded(said: Mapping[str, Any]) -> str:
+    return base64.b64encode(json.dumps(said, separators=(",", ":")).encode()).decode()
+
+
+def _answers(
+    ask: http.HttpRequest, payment: _Payment, times: int, deadline: Deadline
+) -> Sequence[http.HttpReply]:
+    """The replies to a request with this payment, several times at once; Failure for the broker's."""
+    paid = replace(ask, headers=ask.headers | {SENT: payment.header})
+    if times == 1:
+        return [_sent(paid, deadline)]
+    with ThreadPoolExecutor(times) as pool:
+        return list(pool.map(lambda _: _sent(paid, deadline), range(times)))
+
+
+def _good(replies: Sequence[http.HttpReply]) -> list[http.HttpReply]:
+    return [one for one in replies if 200 <= one.status < 300]
+
+
+def _answered(result: Result, replies: Sequence[http.HttpReply]) -> Result:
+    good = _good(replies)
+    shown = next(iter(good), replies[0])
+    receipts = [said for one in replies if (said := one.headers.get(RECEIPT))]
+    told = _decoded(receipts[0]) if receipts else None
+    word = (
+        ""
+        if not receipts
+        else "unread"
+        if told is None
+        else "paid"
+        if told.get("success") is True
+        else "failed"
+    )
+    failed = not good
+    return replace(
+        result,
+        ok=not failed,
+        error=f"HTTP {shown.status}" if failed else "",
+        error_class="http" if failed else "",
+        status_paid=shown.status,
+        served=len(good),
+        distinct=len({hashlib.sha256(one.body).digest() for one in good}),
+        text=clean(mask(decode(shown.body))[0], MAX_TEXT),
+        receipt=word,
+        receipt_tx=clean(str((told or {}).get("transaction", "")), 80),
+    )
+
+
+def _followed(result: Result, before: Sequence[http.HttpReply], after: Sequence[http.HttpReply]) -> Result:
+    first = next(iter(_good(before)), before[0])
+    return replace(
+        result,
+        status_then=after[0].status,
+        served_then=len(_good(after)),
+        same_then=after[0].body == first.body,
+    )
+
+
+# On chain ------------------------------------------------------------------------------------------
+
+
+def _settled(
+    result: Result, payment: _Payment, start: int, ctx: Context, deadline: Deadline, *, whole: bool
+) -> Result:
+    """What the chain says of a payment: of a whole one, once it says something, or after a while."""
+    payer = payment.payer
+    if not payer:
+        return result
+    wait = LATE_S if whole and not result.served else SETTLE_S if whole else 0.0
+    until = time.monotonic() + min(wait, deadline.left() / 2)
+    while True:
+        head = rpc.call("eth_blockNumber", [], deadline)
+        topics = [_USED, "0x" + payer[2:].rjust(64, "0"), payment.nonce]
+        asked = {"address": ctx.asset, "fromBlock": hex(start), "toBlock": head, "topics": topics}
+        logs = rpc.call("eth_getLogs", [asked], deadline)
+        used = {str(one.get("transactionHash")) for one in logs if isinstance(one, dict)}
+        if used or time.monotonic() >= until:
+            break
+        time.sleep(LOOK_S)
+    charged = sum(_moved(tx, payer, ctx, deadline) for tx in used)
+    holds = _holds(result.receipt_tx.lower(), used, deadline) if result.receipt == "paid" else None
+    return replace(result, taken=charged, settled=len(used), receipt_holds=holds)
+
+
+def _holds(tx: str, used: set[str], deadline: Deadline) -> bool | None:
+    """Whether the transaction of a receipt took the payment; None while it is in no block."""
+    if tx in used or not _HASH.fullmatch(tx):
+        return tx in used
+    known = rpc.call("eth_getTransactionByHash", [tx], deadline)
+    return False if not isinstance(known, dict) or known.get("blockNumber") else None
+
+
+def _moved(tx: str, payer: str, ctx: Context, deadline: Deadline) -> int:
+    """Units that left the payer in a transaction."""
+    receipt = rpc.call("eth_getTransactionReceipt", [tx], deadline)
+    logs = receipt.get("logs") if isinstance(receipt, dict) else None
+    total = 0
+    for one in logs if isinstance(logs, list) else ():
+        topics = [str(topic).lower() for topic in one.get("topics", ())]
+        mine = len(topics) == 3 and topics[0] == _MOVED and topics[1][-40:] == payer[2:] != topics[2][-40:]
+        if mine and str(one.get("address")).lower() == ctx.asset:
+            total += rpc.number("0x" + (str(one.get("data"))[2:].lstrip("0") or "0"))
+    if total > MAX_AMOUNT:
+        raise Failure("garbage", "the chain says that more was paid than there is")
+    return total
+
+
+SPEC = ToolSpec(
+    "qa_pay",
+    Args,
+    Result,
+    Effect.LOOK,
+    Cost(calls=1),
+    "ask what a resource costs (x402), pay for it, and look at what the chain says was paid",
+    run,
+    needs=("payments",),
+    group="web",
+    effect_by=effect_of,
+    acts_at="url",
+    impacts={
+        "look": Impact(9, 9, 9, "the terms of something that is paid for"),
+        "act": Impact(8, 6, 7, "a payment of a small amount that the profile bounds", "not undone"),
+    },
+    points_at={"url": Points.PAID, "other": Points.PAGE_OR_NONE},
+    batches=True,
+    asks=("a payment ({pay}) for {url}", " and {then}"),
+    ends_in="status_paid",
+    judged_as=("payment",),
+    example={"url": "{site}/reports/daily"},
+    expects="result.quoted && result.amount <= 1000",
+    public=PUBLIC
+    | {"url", "method", "fields", "pay", "then", "other", "status", "quoted", "amount", "payee", "network"}
+    | {"asset", "resource", "body_amount", "inputs", "named", "status_paid", "served"}
+    | {"distinct", "text", "receipt", "receipt_tx", "receipt_holds", "taken", "settled", "status_other"}
+    | {"status_then", "served_then", "same_then", "taken_then"},
+    on_chain=frozenset({"receipt_tx"}),
+    volatile=VOLATILE | {"receipt_tx", "text"},
+)

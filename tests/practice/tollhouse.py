@@ -1,0 +1,309 @@
+"""Resources that are paid for, for practice: x402 v2 with a facilitator of its own, with defects to switch
+on.
+
+A seed makes names, prices, words and habits of its own. Without defects it is the clean twin: it must produce
+no finding. Payments are settled by an unlocked account of a local chain, which is the facilitator's.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import itertools
+import json
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from random import Random
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from fleet.chain.node import codec
+from fleet.chain.signing.payment import MOVES
+from fleet.devnet.anvil import CHAIN_ID
+
+DEFECTS = (
+    *("unsigned", "underpaid", "payee-unchecked", "terms-trusted", "time-unchecked", "header-enough"),
+    *("replayed", "replayed-elsewhere", "race", "settled-first", "settled-before-failure"),
+    *("price-differs", "body-differs", "payee-differs", "receipt-invented", "receipt-denies", "name-ignored"),
+)
+FACILITATOR = "0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc"
+"""Anvil's account 2."""
+MOVE = ["address", "address", "uint256", "uint256", "uint256", "bytes32", "uint8", "bytes32", "bytes32"]
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sold:
+    """One resource. `parameter` is of its query, with a value that it knows; `fresh`: each answer is another
+    one."""
+
+    path: str
+    price: int
+    parameter: str = ""
+    known: tuple[str, ...] = ()
+    fresh: bool = True
+    named: bool = False
+    in_body: bool = False
+    locks_late: bool = False
+    """Whether it leaves two requests with one payment to the chain, which takes the first."""
+
+
+class Refused(Exception):
+    """A payment that does not hold."""
+
+
+@dataclass
+class Tollhouse:
+    """What is sold, to whom it is paid, and what was settled."""
+
+    rpc: str
+    token: str
+    payee: str
+    seed: int = 1
+    defects: Mapping[str, int] = field(default_factory=dict)
+    """Each with the place of the resource that has it."""
+
+    def __post_init__(self) -> None:
+        assert set(self.defects) <= set(DEFECTS), self.defects
+        chance = Random(self.seed)
+        folder = chance.choice(("reports", "data", "api/v1", "feeds", "sheets"))
+        names = chance.sample(("daily", "weekly", "tides", "winds", "prices", "ports", "crews", "lots"), 3)
+        words = ("city", "port", "id", "lot", "day")
+        self.sold = []
+        for at, name in enumerate(names):
+            known = tuple(chance.sample(("bergen", "oslo", "moss", "7", "12", "monday"), 3))
+            parameter = chance.choice(words) if at != 0 else ""
+            self.sold.append(
+                Sold(
+                    f"/{folder}/{name}",
+                    chance.randint(2, 1_500),
+                    parameter,
+                    known if parameter else (),
+                    fresh=chance.random() < 0.7,
+                    named=chance.random() < 0.5,
+                    in_body=chance.random() < 0.5,
+                    locks_late=chance.random() < 0.5,
+                )
+            )
+        for defect, at in self.defects.items():  # what a defect needs to be one
+            needs: Json = {"fresh": True} if defect in ("replayed", "race") else {}
+            needs |= {"named": True} if defect == "name-ignored" else {}
+            needs |= {"in_body": True} if defect == "body-differs" else {}
+            needs |= (
+                {"parameter": words[self.seed % 5], "known": ("oslo", "7")}
+                if defect in ("settled-first", "settled-before-failure") and not self.sold[at].parameter
+                else {}
+            )
+            needs |= {"price": self.sold[at - 1].price} if defect == "replayed-elsewhere" else {}
+            one = self.sold[at]
+            self.sold[at] = Sold(**{key: getattr(one, key) for key in Sold.__slots__} | needs)
+        self.lock, self.used, self.names = threading.Lock(), set[tuple[str, ...]](), dict[str, Any]()
+        self.count, self.pause = itertools.count(1), chance.choice((0.0, 0.02, 0.1))
+        self.pause = 0.05 if "race" in self.defects else self.pause
+
+    def has(self, defect: str, one: Sold) -> bool:
+        return defect in self.defects and self.sold[self.defects[defect]].path == one.path
+
+    # The chain
+
+    def call(self, method: str, *params: object) -> Any:
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+        request = urllib.request.Request(self.rpc, body, {"content-type": "application/json"})
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            said = json.loads(answer.read())
+        if "error" in said:
+            raise Refused(str(said["error"].get("message", ""))[:120])
+        return said["result"]
+
+    def move(self, payload: Json) -> Json:
+        """The transaction that takes a payment."""
+        one, raw = payload["authorization"], bytes.fromhex(payload["signature"][2:])
+        values = [one["from"], one["to"], *(int(one[key]) for key in ("value", "validAfter", "validBefore"))]
+        values += [bytes.fromhex(one["nonce"][2:]), raw[64], raw[:32], raw[32:64]]
+        data = "0x" + (MOVES + codec.encode(MOVE, values)).hex()
+        return {"from": FACILITATOR, "to": self.token, "data": data, "gas": hex(200_000)}
+
+    def settle(self, payload: Json) -> str:
+        tx = str(self.call("eth_sendTransaction", self.move(payload)))
+        for _ in range(200):
+            if receipt := self.call("eth_getTransactionReceipt", tx):
+                if receipt["status"] != "0x1":
+                    raise Refused("the transfer failed")
+                return tx
+            time.sleep(0.01)
+        raise Refused("the transfer is in no block")
+
+    # A request
+
+    def terms(self, one: Sold) -> Json:
+        payee = "0x" + "5e" * 20 if self.has("payee-differs", one) else self.payee
+        price = one.price + (1 + self.seed % 7 if self.has("price-differs", one) else 0)
+        return {
+            "scheme": "exact",
+            "network": f"eip155:{CHAIN_ID}",
+            "amount": str(price),
+            "asset": self.token,
+            "payTo": payee,
+            "maxTimeoutSeconds": 60,
+            "extra": {"name": "Devnet Dollar", "version": "1"},
+        }
+
+    def required(self, one: Sold, why: str = "") -> tuple[int, Json, dict[str, str]]:
+        terms, extensions = self.terms(one), dict[str, Any]()
+        if one.parameter:
+            query = {"type": "http", "method": "GET", "queryParams": {one.parameter: one.known[0]}}
+            extensions["bazaar"] = {"info": {"input": query}, "schema": {}}
+        if one.named:
+            extensions["payment-identifier"] = {"info": {"required": False}, "schema": {}}
+        said: Json = {
+            "x402Version": 2,
+            "error": why or "payment required",
+            "resource": {"url": one.path, "description": "what was measured", "mimeType": "application/json"},
+            "accepts": [{**terms, "network": "eip155:1"}] * (self.seed % 2) + [terms],
+            "extensions": extensions,
+        }
+        body = dict(said) if one.in_body else {"error": said["error"]}
+        if self.has("body-differs", one):
+            body["accepts"] = [{**terms, "amount": str(int(terms["amount"]) + 1)}]
+        return 402, body, {"payment-required": base64.b64encode(json.dumps(said).encode()).decode()}
+
+    def answer(self, path: str, query: Mapping[str, str], header: str) -> tuple[int, Json, dict[str, str]]:
+        one = next((each for each in self.sold if each.path == path), None)
+        if one is None:
+            return 404, {"error": "nothing is there"}, {}
+        if not header:
+            return self.required(one)
+        try:
+            return self.paid(one, query, json.loads(base64.b64decode(header)))
+        except Refused as refused:
+            return self.required(one, str(refused))
+        except (ValueError, KeyError, TypeError, IndexError):
+            if self.has("header-enough", one):
+                return 200, self.work(one, query)[1], {}
+            return self.required(one, "no payment that can be read")
+
+    def paid(self, one: Sold, query: Mapping[str, str], said: Json) -> tuple[int, Json, dict[str, str]]:
+        payload, name = said["payload"], self.name_of(one, said)
+        self.verify(one, said)
+        nonce = str(payload["authorization"]["nonce"])
+        key = (nonce, one.path) if self.has("replayed-elsewhere", one) else (nonce,)
+        if name and name in self.names and not self.has("name-ignored", one):
+            known, kept = self.names[name]
+            return kept if known == nonce else (409, {"error": "this identifier has another payment"}, {})
+        leaves = self.has("replayed", one) or self.has("race", one) or one.locks_late
+        with self.lock:
+            if key in self.used:
+                raise Refused("this payment was used")
+            if not leaves:
+                self.used.add(key)
+        early = self.has("settled-first", one) or self.has("settled-before-failure", one)
+        tx = self.settle(payload) if early else ""
+        status, body = self.work(one, query)
+        if status >= 400 and self.has("settled-before-failure", one):
+            status, body = 500, {"error": "it broke"}
+        if status >= 400:
+            with self.lock:
+                self.used.discard(key)
+            return status, body, {}
+        ignores = [
+            self.has(each, one)
+            for each in ("unsigned", "time-unchecked", "race", "replayed", "replayed-elsewhere")
+        ]
+        if self.has("receipt-invented", one):
+            tx = "0x" + f"{self.seed:064x}"
+        try:
+            tx = tx or self.settle(payload)
+        except Refused:
+            if not any(ignores):
+                raise
+            if self.has("race", one):
+                with self.lock:
+                    self.used.add(key)
+        if self.has("race", one):
+            with self.lock:
+                self.used.add(key)
+        done = (200, body, self.receipt(one, tx, payload))
+        if name:
+            self.names[name] = nonce, done
+        return done
+
+    def name_of(self, one: Sold, said: Json) -> str:
+        found = (said.get("extensions") or {}).get("payment-identifier") if one.named else None
+        return str(found["info"]["id"]) if found else ""
+
+    def verify(self, one: Sold, said: Json) -> None:
+        """The payment against the resource's own terms, and against the chain."""
+        payload, mine = said["payload"], self.terms(one)
+        auth = payload["authorization"]
+        terms = said["accepted"] if self.has("terms-trusted", one) else mine
+        wrong = {
+            "network": said["accepted"]["network"] != mine["network"],
+            "amount": int(auth["value"]) != int(terms["amount"]) and not self.has("underpaid", one),
+            "payee": auth["to"].lower() != mine["payTo"].lower() and not self.has("payee-unchecked", one),
+            "time": int(auth["validBefore"]) < time.time() + 5 and not self.has("time-unchecked", one),
+        }
+        if bad := [key for key, value in wrong.items() if value]:
+            raise Refused(f"wrong {bad[0]}")
+        nonces = [self.has(each, one) for each in ("unsigned", "time-unchecked", "replayed")]
+        if not any(nonces) and not self.has_elsewhere(auth["nonce"], one):
+            self.call("eth_call", self.move(payload), "latest")
+
+    def has_elsewhere(self, nonce: str, one: Sold) -> bool:
+        """Whether the record of used payments stands for the chain here, each resource with its own."""
+        return self.has("replayed-elsewhere", one) and (nonce, one.path) not in self.used
+
+    def work(self, one: Sold, query: Mapping[str, str]) -> tuple[int, Json]:
+        time.sleep(self.pause)
+        if one.parameter and one.parameter not in query:
+            return 400, {"error": f"{one.parameter} is missing"}
+        if one.parameter and query[one.parameter] not in one.known:
+            return 404, {"error": f"no such {one.parameter}"}
+        body: Json = {"of": one.path.rsplit("/", 1)[-1], "value": 41 + len(one.path)}
+        return 200, body | ({"number": next(self.count)} if one.fresh else {})
+
+    def receipt(self, one: Sold, tx: str, payload: Json) -> dict[str, str]:
+        says = {
+            "success": not self.has("receipt-denies", one),
+            "transaction": tx,
+            "network": f"eip155:{CHAIN_ID}",
+            "payer": payload["authorization"]["from"],
+        }
+        return {"payment-response": base64.b64encode(json.dumps(says).encode()).decode()}
+
+
+@contextlib.contextmanager
+def served(house: Tollhouse) -> Iterator[str]:
+    """The house at an address of its own."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            parts = urlsplit(self.path)
+            query = {key: values[0] for key, values in parse_qs(parts.query, keep_blank_values=True).items()}
+            status, body, headers = house.answer(parts.path, query, self.headers.get("payment-signature", ""))
+            raw = json.dumps(body).encode()
+            self.send_response(status)
+            for name, value in {"content-type": "application/json", **headers}.items():
+                self.send_header(name, value)
+            self.send_header("content-length", str(len(raw)))
+            self.end_headers()
+            self.wfile.write(raw)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(5)
