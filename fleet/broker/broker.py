@@ -131,7 +131,8 @@ class EgressSession(JailSession):
         self._judge(entry, target)
         if taken := OVERRIDES & {name.decode("ascii", "replace") for name, _ in request.headers}:
             raise Denied("override", f"{min(taken)} may make it another request", status=400)
-        await wire.go_on(await self._policy.turn(target.origin))
+        entry.waited_s = await self._policy.turn(target.origin)
+        await wire.go_on(entry.waited_s)
         body = await wire.body()
         entry.sent = len(body)
         self._judge(entry, target, body)

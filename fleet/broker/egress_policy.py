@@ -9,15 +9,18 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
-from collections.abc import Awaitable, Callable, Container, Hashable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Container, Hashable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from fleet.broker.pace import HostPace, SharedTurns
 from fleet.broker.rpc_policy import METHODS, Denied
-from fleet.config import Platform
+from fleet.config import Platform, WebSection
+from fleet.config.escalation import Level
 from fleet.config.never_hosts import everybodys
 from fleet.config.platform import FOREIGN_RATE
 from fleet.config.ranges import METADATA, NO_RANGES, AddressRanges
@@ -68,6 +71,7 @@ class EgressTarget:
 
 
 Resolver = Callable[[Origin], Awaitable[tuple[str, ...]]]
+Turn = TypeVar("Turn")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +127,12 @@ class EgressPolicy:
     """Payments that are signed for one call."""
     max_tokens: int = 4
     """Call tokens that are signed for one call: what was charged bounds what is signed."""
+    impact: Level = "low"
+    """What the calls of a jail may do at worst."""
+    longest_body: Callable[[Level], int] = WebSection().longest_body
+    share: Callable[[str, Level], float] = WebSection().share
+    groups: Callable[[str], Mapping[Hashable, float]] = WebSection().groups
+    """What of a host's rate calls of an impact get, and the wider groups that an address is in."""
     pace: HostPace | None = None
     """Turns at each host, shared by every jail of a process."""
 
@@ -160,7 +170,15 @@ class EgressPolicy:
             care=platform.care,
             ranges=web.addresses,
             comment=platform.authorisation.comment,
-            pace=HostPace(FOREIGN_RATE, rate_of=partial(_rate_at, platform), shared=turns),
+            longest_body=web.longest_body,
+            share=web.share,
+            groups=web.groups,
+            pace=HostPace(
+                FOREIGN_RATE,
+                rate_of=partial(_rate_at, platform),
+                shared=turns,
+                bytes_s=web.megabits_per_second * 125_000,
+            ),
         )
         if policy.rpc and _profile_origin(policy.rpc) in policy.hosts:
             raise ConfigError(
@@ -204,10 +222,13 @@ class EgressPolicy:
             raise Denied("dial", f"{act} needs a rung that permits acts")
         return rung
 
-    def for_calls(self, calls: int) -> EgressPolicy:
-        """The same for a jail that makes several calls: each may ask and receive as much as one alone."""
+    def for_calls(self, calls: int, impact: Level = "low") -> EgressPolicy:
+        """The same for a jail that makes several calls, the worst of such an impact: each may ask and receive
+        as much as one alone."""
         return replace(
             self,
+            impact=impact,
+            max_body=min(self.max_body, self.longest_body(impact)),
             max_requests=self.max_requests * calls,
             max_total=self.max_total * calls,
             max_tokens=self.max_tokens * calls,
@@ -244,12 +265,39 @@ class EgressPolicy:
         key = self._paced(origin)
         if (held := self.pace.held(key)) > self.request_s / 2:
             raise Denied("busy", f"{origin.host} asked for a pause: {held:.0f} s of it are left", status=429)
+        return await self._in_time(origin, self.pace.turn(key, self.share(origin.host, self.impact)))
+
+    async def turn_among(self, origin: Origin, address: str) -> float:
+        """Wait for a turn among all hosts near this one, and among all; the seconds. Denied without one."""
+        if self.pace is None:
+            return 0.0
+        return await self._in_time(origin, self.pace.turn_among(self._paced(origin), self.groups(address)))
+
+    @asynccontextmanager
+    async def connection(self, origin: Origin) -> AsyncIterator[None]:
+        """One of the connections that a host has at once, all jails of a process together. Denied without."""
+        if self.pace is None:
+            yield
+            return
+        places = self.pace.connections(self._paced(origin))
+        await self._in_time(origin, places.acquire())
+        try:
+            yield
+        finally:
+            places.release()
+
+    async def _in_time(self, origin: Origin, turn: Awaitable[Turn]) -> Turn:
         try:
             async with asyncio.timeout(self.request_s / 2):
-                return await self.pace.turn(key)
+                return await turn
         except TimeoutError:
             why = f"no turn at {origin.host} in time: its rate is limited"
             raise Denied("busy", why, status=429) from None
+
+    def carried(self, size: int) -> None:
+        """Take in bytes that were sent or received, for the bandwidth of all jails together."""
+        if self.pace is not None:
+            self.pace.carried(size)
 
     def hold(self, origin: Origin, seconds: float) -> None:
         """Ask this host nothing for these seconds; all faces count as one host."""

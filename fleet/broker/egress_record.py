@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from fleet.broker.rpc_policy import Denied
 from fleet.clock import Clock, iso_ms
+from fleet.config.escalation import Level
 from fleet.errors import FleetError
 from fleet.events.chain import Place
 from fleet.events.record import RecordFile
@@ -59,6 +60,7 @@ class EgressRecord:
     strained_s: float = 0.0  # for which the host has been strained although it was asked less
     criticality: str = ""  # of the host, as the profile has it; "" for the broker's own services
     judged_ms: float = 0.0  # that the slowest judgement of its scope took
+    waited_ms: float = 0.0  # for its turns: at the host, in its network, among all
 
 
 class OpenRequest(NamedTuple):
@@ -84,6 +86,7 @@ class EgressEntry:
     strained_s: float = 0.0
     criticality: str = ""
     judged_ms: float = 0.0
+    waited_s: float = 0.0
     opened: OpenRequest | None = None
     started: float = field(default_factory=time.monotonic)
 
@@ -102,6 +105,7 @@ class EgressEntry:
             strained_s=self.strained_s,
             criticality=self.criticality,
             judged_ms=round(self.judged_ms, 3),
+            waited_ms=round(self.waited_s * 1000, 3),
         )
 
 
@@ -176,6 +180,7 @@ class EgressLog:
             **({"criticality": record.criticality} if record.criticality else {}),
             "rule": record.rule,
             "judged_ms": record.judged_ms,
+            "waited_ms": record.waited_ms,
             "status": record.status,
             "sent": record.sent,
             "received": record.received,
@@ -241,3 +246,4 @@ class CallEgress(NamedTuple):
 
     log: EgressLog
     calls: Calls
+    impact: Level = "low"

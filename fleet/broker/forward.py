@@ -93,28 +93,33 @@ async def relay(  # noqa: PLR0913  one request, as it came
     beginning of the answer.
     """
     ask()
-    witness = bool(header(request, WITNESS))
-    reader, writer = await (dial_otherwise if witness else dial)(target.origin, policy, entry)
-    try:
-        ask()
-        writer.write(rewritten(request, body, target, policy.comment))
-        await writer.drain()
-        sent_at = time.monotonic()
-        first = await reader.read(_CHUNK)
-        ms = (time.monotonic() - sent_at) * 1000
-        if not first:
-            raise Denied("unreachable", f"{target.origin.host} closed without an answer: {RESET}", status=502)
-        wire.relayed = True
-        head = final_head(first)
-        entry.status, entry.pause = int(head[1]) if head else 0, _asked_pause(head)
-        policy.hold(target.origin, entry.pause)
-        entry.strained_s = policy.answered(target, entry.verb, entry.status, ms)
-        await _until_client_leaves(wire, _pump(first, reader, wire.writer, meter, kept))
-    except OSError as error:
-        why = unanswered(error) or error.strerror or RESET
-        raise Denied("unreachable", f"{target.origin.host}: {why}", status=502) from None
-    finally:
-        writer.transport.abort()
+    async with policy.connection(target.origin):
+        witness = bool(header(request, WITNESS))
+        reader, writer = await (dial_otherwise if witness else dial)(target.origin, policy, entry)
+        try:
+            ask()
+            sent = rewritten(request, body, target, policy.comment)
+            policy.carried(len(sent))
+            writer.write(sent)
+            await writer.drain()
+            sent_at = time.monotonic()
+            first = await reader.read(_CHUNK)
+            ms = (time.monotonic() - sent_at) * 1000
+            if not first:
+                raise Denied(
+                    "unreachable", f"{target.origin.host} closed without an answer: {RESET}", status=502
+                )
+            wire.relayed = True
+            head = final_head(first)
+            entry.status, entry.pause = int(head[1]) if head else 0, _asked_pause(head)
+            policy.hold(target.origin, entry.pause)
+            entry.strained_s = policy.answered(target, entry.verb, entry.status, ms)
+            await _until_client_leaves(wire, _pump(first, reader, wire.writer, meter, kept))
+        except OSError as error:
+            why = unanswered(error) or error.strerror or RESET
+            raise Denied("unreachable", f"{target.origin.host}: {why}", status=502) from None
+        finally:
+            writer.transport.abort()
 
 
 def asked_pause(answer: bytes, now: datetime | None = None) -> float:
@@ -140,6 +145,7 @@ async def dial(
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Connect to an address that was resolved once and checked; exactly that one is dialled, and noted."""
     found = await policy.addresses(origin)
+    entry.waited_s += await policy.turn_among(origin, found[0])
     secure, why = origin.scheme == "https", ""
     for address in found:
         entry.address = address

@@ -114,6 +114,7 @@ class JailSession(abc.ABC):
         def count(size: int) -> None:
             entry.received += size
             self._total += size
+            self._policy.carried(size)
             if entry.received > self._policy.max_response or self._total > self._policy.max_total:
                 raise Denied("bytes", "more bytes than one call may receive", status=502)
 

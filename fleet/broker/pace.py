@@ -15,9 +15,10 @@ import math
 import os
 import time
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable, Hashable, Iterator
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -38,6 +39,12 @@ FIRST, LAST = 3, 8
 SLOWER, MORE_MS = 2.0, 100.0
 """Slow: more than this many times the usual time, and this much longer."""
 _PAGES = 64
+NEAR, ACTIVE_S = 0.8, 10.0
+"""The share of a wider group's rate that its hosts take together at most; a host is active for so long."""
+CONNECTIONS = 32
+"""Most connections to a host at once."""
+BURST_S = 1.0
+"""What may be carried at once, in seconds of the whole bandwidth."""
 _LOG = logging.getLogger("fleet.broker")
 
 
@@ -153,7 +160,8 @@ class HostPace:
     """At most `rate` turns a second for each key, or what `rate_of` says of it; callers wait in order, and
     nothing is saved up. Less while a host is strained.
 
-    A caller that leaves while it waits takes no turn. With `shared`, other processes take turns too.
+    A caller that leaves while it waits takes no turn. With `shared`, other processes take turns too. At most
+    `bytes_s` bytes a second are carried for all hosts together.
     """
 
     def __init__(
@@ -162,6 +170,7 @@ class HostPace:
         *,
         rate_of: Callable[[Hashable], float] | None = None,
         shared: SharedTurns | None = None,
+        bytes_s: float = math.inf,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -173,6 +182,10 @@ class HostPace:
         self._strain: dict[Hashable, HostStrain] = {}
         self._unavailable: dict[Hashable, tuple[str, float]] = {}
         self._latency: defaultdict[Hashable, HostLatency] = defaultdict(HostLatency)
+        self._wider: dict[Hashable, Mapping[Hashable, float]] = {}
+        self._active: defaultdict[Hashable, dict[Hashable, float]] = defaultdict(dict)
+        self._places: dict[Hashable, asyncio.Semaphore] = {}
+        self._bytes_s, self._paid_at = bytes_s, 0.0
 
     def hold(self, key: Hashable, seconds: float) -> None:
         """Give no turn for these seconds: the host asked for a pause."""
@@ -199,21 +212,53 @@ class HostPace:
             strain = self._strain[key] = strain.strained(now, sick=sick)
         return strain.sick_s(now)
 
+    def carried(self, size: int) -> None:
+        """Take in bytes that were sent or received; nothing more leaves while more than a second's worth is
+        owed."""
+        self._paid_at = max(self._paid_at, self._clock()) + size / self._bytes_s
+
     def rate(self, key: Hashable) -> float:
-        """Turns a second at this moment."""
+        """Turns a second at this moment: less while the host is strained, and while the hosts that are asked
+        now would together come near to what a wider group of theirs may have."""
+        now, share = self._clock(), 1.0
+        for group, most in self._wider.get(key, {}).items():
+            wanted = sum(self._alone(one) for one, at in self._active[group].items() if now - at <= ACTIVE_S)
+            share = min(share, NEAR * most / wanted) if wanted else share
+        return self._alone(key) * share
+
+    def _alone(self, key: Hashable) -> float:
         strain = self._strain.get(key)
         return self._rate_of(key) * (strain.share_at(self._clock()) if strain else 1.0)
 
-    async def turn(self, key: Hashable) -> float:
-        """Wait for the next turn; the seconds that it took."""
+    async def turn(self, key: Hashable, share: float = 1.0) -> float:
+        """Wait for the next turn of a host, whose rate is used to this share; the seconds that it took."""
         began = self._clock()
+        if (owed := self._paid_at - began - BURST_S) > 0:
+            await self._sleep(owed)
+        await self._next_turn(key, lambda: self.rate(key) * share)
+        return self._clock() - began
+
+    def connections(self, key: Hashable) -> asyncio.Semaphore:
+        """The places for connections to a host."""
+        return self._places.setdefault(key, asyncio.Semaphore(CONNECTIONS))
+
+    async def turn_among(self, key: Hashable, groups: Mapping[Hashable, float]) -> float:
+        """Wait for a turn in each of the wider groups that a host is in, with the turns a second of each; the
+        seconds that it took."""
+        began = self._clock()
+        self._wider[key] = groups
+        for group, most in groups.items():
+            self._active[group][key] = self._clock()
+            await self._next_turn(group, partial(float, most))
+        return self._clock() - began
+
+    async def _next_turn(self, key: Hashable, rate: Callable[[], float]) -> None:
         async with self._queues.setdefault(key, asyncio.Lock()):
             pause = self._next.get(key, 0.0) - self._clock()
             if pause > 0:
                 await self._sleep(pause)
-            now, step = self._clock(), 1 / self.rate(key)
+            now, step = self._clock(), 1 / rate()
             while self._shared is not None and (pause := self._shared.take(key, now, step)) > 0:
                 await self._sleep(pause)
                 now = self._clock()
             self._next[key] = max(now, self._next.get(key, 0.0)) + step
-            return now - began

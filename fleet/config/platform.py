@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable, Mapping
 from contextlib import suppress
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
@@ -23,7 +24,7 @@ from fleet.config.agents import AgentName, AgentSection
 from fleet.config.authorisation import AuthorisationSection
 from fleet.config.compiler import CompilerSection
 from fleet.config.erc8004 import Erc8004Section
-from fleet.config.escalation import EscalationSection
+from fleet.config.escalation import EscalationSection, Level
 from fleet.config.never_hosts import everybodys
 from fleet.config.payments import NO_PAYMENTS, PaymentsSection
 from fleet.config.provider import ProviderSection
@@ -47,6 +48,8 @@ LogWord = Annotated[
     ),
 ]
 FOREIGN_RATE, OWN_RATE = 10.0, 50.0
+_SHARES: Mapping[Level, float] = {"low": 1.0, "medium": 0.9, "high": 0.8, "critical": 0.5}
+_KILOBYTES: Mapping[Level, int] = {"low": 100, "medium": 1024, "high": 1024, "critical": 1024}
 """Requests a second where a profile states none: to another machine's host, and to one of this machine."""
 METADATA_HOSTS = frozenset({*METADATA_NAMES, *map(str, METADATA)})
 _WS_URL = re.compile(r"wss?://[^\s/?#@]+(/[^\s?#]*)?")
@@ -57,6 +60,8 @@ class PostSection(Section):
 
     hold: tuple[Severity, ...] = ()
     """Severities that wait for `fleet items release`, proven and sealed meanwhile. Outages do not wait."""
+    commit: bool = False
+    """Post the SHA-256 of what waits: it keeps the date and says nothing, until the entry itself is there."""
     mask: tuple[UrlEntry | Annotated[str, StringConstraints(pattern=r"^0x[0-9a-fA-F]{8}$")], ...] = ()
     """Hosts and paths, as in `web.never`, and selectors of 4 bytes that a log never names in clear: its text
     has `[withheld]` there, and a repro that names one is in the evidence alone."""
@@ -164,6 +169,19 @@ class WebSection(Section):
     requests_per_second: float | None = Field(default=None, ge=0.1, le=10_000)
     """Most requests a second to one host, of all runs of a process together; more wait for their turn, and a
     strained host is asked less. Left out: 10, and 50 of this machine's own hosts."""
+    network_per_second: float | None = Field(default=None, ge=0.1, le=100_000)
+    """Most requests a second to all hosts of one network (/24, of IPv6 /48), and of one of `ranges`: they are
+    asked less once they would take four fifths of it. Left out: four times that of a host."""
+    total_per_second: float | None = Field(default=None, ge=0.1, le=100_000)
+    """Most requests a second to all hosts together; nothing leaves while they are spent. Left out: ten times
+    that of a host. This machine's own hosts count towards neither."""
+    megabits_per_second: float = Field(default=5_000, gt=0, le=1_000_000)
+    """Most that is sent and received by all jails together; nothing leaves while a second's worth is owed."""
+    impact_shares: dict[Level, Annotated[float, Field(gt=0, le=1)]] = {}
+    """The share of a host's rate for calls of an impact, but of this machine's own hosts; left out: low 1,
+    medium 0.9, high 0.8, critical 0.5."""
+    impact_kilobytes: dict[Level, Annotated[int, Field(ge=1, le=1024)]] = {}
+    """The longest body of a request of a call of an impact; left out: low 100, all else 1024."""
     degraded_s: float = Field(default=120.0, ge=1, le=86_400)
     """Seconds for which a host may be strained (503, or pages at more than twice their time) although it is
     asked less; then a run ends as `target_degraded`."""
@@ -189,6 +207,26 @@ class WebSection(Section):
         if self.requests_per_second is not None:
             return self.requests_per_second
         return OWN_RATE if is_loopback(host) else FOREIGN_RATE
+
+    def share(self, host: str, level: Level) -> float:
+        """What of a host's rate calls of an impact get."""
+        return 1.0 if is_loopback(host) else {**_SHARES, **self.impact_shares}[level]
+
+    def longest_body(self, level: Level) -> int:
+        """Bytes."""
+        return 1024 * {**_KILOBYTES, **self.impact_kilobytes}[level]
+
+    def groups(self, address: str) -> dict[Hashable, float]:
+        """The wider groups of hosts that an address is in, with most requests a second to each; none of this
+        machine."""
+        if is_loopback(address):
+            return {}
+        ip = ip_address(address.partition("%")[0])
+        usual = self.requests_per_second or FOREIGN_RATE
+        wide = self.network_per_second or 4 * usual
+        places: list[Hashable] = [ip_network((ip, 24 if ip.version == 4 else 48), strict=False)]
+        places += [one for one in self.addresses.networks if ip.version == one.version and ip in one]
+        return {**dict.fromkeys(places, wide), "all": self.total_per_second or 10 * usual}
 
     @field_validator("ranges")
     @classmethod

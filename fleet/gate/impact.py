@@ -7,10 +7,12 @@ lowest one decides the level. What hangs on the host lowers them (`[hosts]` of a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
+from urllib.parse import unquote, unquote_plus, urlsplit
 
 from fleet.config.escalation import Level
 from fleet.config.scope import Criticality
@@ -22,6 +24,21 @@ REVIEWED = date(2026, 11, 28)
 REVIEW_DAYS = 92
 _FLOORS: tuple[tuple[int, Level], ...] = ((8, "low"), (6, "medium"), (3, "high"), (0, "critical"))
 _WEIGHTS = (0.3, 0.4, 0.3)
+FILE, ATTACK = "file", "attack"
+_FILES = re.compile(
+    r"(?i)(?:^|[/\\])(?:\.(?!well-known(?:[/\\]|$))[a-z][\w.-]*|id_(?:rsa|dsa|ecdsa|ed25519)|wp-config[\w.-]*"
+    r"|web\.config|passwd|shadow|host\.conf|debug/vars|metrics|heapdump"
+    r"|actuator/(?:env|configprops|httptrace))(?:[/\\\x00]|$)"
+    r"|\.(?:sql|sqlite3?|db|bak|backup|old|orig|save|swp|dump|log|pem|key|p12|pfx|kdbx|env|ini|conf|tfstate"
+    r"|tar|tgz|gz|7z|rar|zip|mbox|pst)$|~$"
+)
+"""Settings, keys, copies, logs, and what holds other people's data or mail."""
+_PAYLOAD = re.compile(
+    r"<[A-Za-z!?/]|javascript:|\bon[a-z]{4,12}=|\.\.[/\\;]|%2e%2e|\$[({]|\{\{|#\{|<%|\[\[|[\r\n\x00]|\bevil"
+    r"|['\"] (?:and|or) ['\"]?\d|\b(?:and|or) \d+=|[;|] ?(?:expr|curl|wget)\b|__proto__|\bpasswd\b|\.test\b",
+    re.IGNORECASE,
+)
+_ODD = re.compile(r"['\"<>{}|\\^`;$\x00-\x1f\u202e]|" + _PAYLOAD.pattern, re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +85,37 @@ def techniques() -> tuple[Technique, ...]:
 
 
 def technique_of(tool: str, effect: Effect, args: Mapping[str, Any]) -> Technique | None:
-    """What a call is; None when nobody has classified it."""
+    """What a call is, the worst where it is several things; None when nobody has classified it."""
     spec = TOOLS.get(tool)
     method, kind = str(args.get("method", "GET")), "act" if effect is Effect.ACT else "look"
     if effect is Effect.ACT and method in SAFE:  # a header makes it another one
         method = "DELETE"
     made = next((made for made in ("", method, kind) if spec and made in spec.impacts), None)
-    return None if spec is None or made is None else _technique(spec, made)
+    if spec is None or made is None:
+        return None
+    shape = shape_of(args) if ATTACK in spec.impacts else ""
+    return min((_technique(spec, one) for one in (made, shape or made)), key=lambda one: min(one.scores))
+
+
+def shape_of(args: Mapping[str, Any]) -> str:
+    """What is asked of a page by what is written into its request: FILE for one that is not for visitors,
+    ATTACK for what no visitor writes, "" for neither. Spelled as a server may read it, in two layers of
+    escapes. Careful rather than exact: a person is asked once too often."""
+    url = urlsplit(str(args.get("url", "")))
+    body = unquote_plus(unquote_plus(str(args.get("body", ""))))
+    pieces = [piece.partition("=")[2] or piece for piece in url.query.split("&")]
+    path, *values = (unquote(unquote(one)) for one in (url.path, *pieces, url.fragment))
+    sent, fields = (
+        {str(k).lower(): str(v) for k, v in given.items()} if isinstance(given, Mapping) else {}
+        for given in (args.get("headers"), args.get("fields"))
+    )
+    values += (unquote(unquote(one)) for one in fields.values())
+    if any(_FILES.search(one) for one in (path, *values, body)):
+        return FILE
+    elsewhere = any("://" in one and urlsplit(one.strip()).netloc != url.netloc for one in values)
+    odd = elsewhere or any(_ODD.search(one) for one in (path, *values)) or _PAYLOAD.search(body) is not None
+    forged = "authorization" in sent or "host" in sent or any(map(_PAYLOAD.search, sent.values()))
+    return ATTACK if odd or forged else ""
 
 
 def _technique(spec: ToolSpec, made: str) -> Technique:

@@ -122,7 +122,8 @@ def way_out(
     record: CallEgress | None = None,
 ) -> Egress:
     """MakeEgress, once it has its policy."""
-    return Broker(policy.for_calls(calls), port, note, record).egress
+    impact = record.impact if record else "low"
+    return Broker(policy.for_calls(calls, impact), port, note, record).egress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -179,6 +179,8 @@ SPEC = ToolSpec(
     group="browser",
     impacts={
         "": Impact(8, 8, 8, "a page with what its scripts ask for"),
+        "file": Impact(4, 8, 8, "a file that is not for visitors", "what was read is known"),
+        "attack": Impact(5, 7, 7, "a page with what no visitor writes: markup, or a program"),
     },
     points_at={"url": Points.PAGE},
     asks=("a browser at {url}", " with the canary {script_canary}", " {press:with its buttons pressed}"),

@@ -315,6 +315,12 @@ SPEC = ToolSpec(
     batches=True,
     impacts={
         "GET": Impact(8, 9, 8, "what a visitor reads; the page may count it"),
+        "file": Impact(
+            4, 9, 8, "a file that is not for visitors: settings, keys, copies, logs", "what was read is known"
+        ),
+        "attack": Impact(
+            5, 7, 5, "what no visitor writes: markup, quotes, commands, paths that climb, log-ins"
+        ),
         "HEAD": Impact(9, 9, 8, "as GET, without the body"),
         "OPTIONS": Impact(9, 9, 8, "what a page permits"),
         "POST": Impact(7, 6, 7, "a form or a new record", "deleted where the answer names what was made"),

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 from itertools import product
+from random import Random
 from typing import Any
 
 import pytest
 
 from fleet.config.escalation import LEVELS, EscalationSection
 from fleet.config.scope import HostCare, HostSection
-from fleet.gate.impact import REVIEW_DAYS, REVIEWED, reviewed, technique_of, techniques
+from fleet.drivers.explore.web.attacks import ATTACKS, _edges, below, hosts, passwords
+from fleet.drivers.explore.web.points import Point
+from fleet.gate.impact import REVIEW_DAYS, REVIEWED, reviewed, shape_of, technique_of, techniques
 from fleet.gate.rules import judge, technique
 from sandbox.spec import SAFE, UNSAFE, Effect
 from sandbox.tools import TOOLS
@@ -27,7 +31,56 @@ def calls() -> list[tuple[str, Effect, dict[str, Any]]]:
     found += [
         ("qa_fetch", Effect.LOOK if one in SAFE else Effect.ACT, {"method": one}) for one in (*SAFE, *UNSAFE)
     ]
+    shaped = ({"url": "http://site/.env"}, {"url": "http://site/?q=%27"})
+    found += [(tool, Effect.LOOK, one) for tool in ("qa_fetch", "qa_browse") for one in shaped]
     return [*found, ("qa_mcp", Effect.ACT, {}), ("qa_pay", Effect.ACT, {})]
+
+
+def test_every_attack_of_the_explorers_and_every_file_that_is_left_is_told_from_what_visitors_ask() -> None:
+    points = (
+        Point("http://site/s?q=moss", "query", "q", "moss"),
+        Point("http://site/a", "field", "f", "moss", "POST"),
+    )
+    asked = [
+        *(
+            one
+            for point in points
+            for attack in ATTACKS
+            if attack is not _edges
+            for one in attack(point, Random(1))
+        ),
+        *below(Point("http://site/f/", "tail", "", "moss"), Random(3), root=False),
+        *hosts("http://site/", Random(4)),
+        passwords("http://site/", Random(5)),
+    ]
+    for step in (step for one in asked for step in one.steps[1:]):
+        args = json.loads(json.dumps(step.args).replace("{listener}", "http://127.0.0.1:9"))
+        if args not in [point.step("moss").args for point in points]:  # the control once more
+            assert shape_of(args) in ("attack", "file"), args
+    for path in (
+        "/.git/config",
+        "/.svn/wc.db",
+        "/.env",
+        "/a/.htpasswd",
+        "/dump.sql",
+        "/x.log",
+        "/%2eenv",
+        "/a~",
+    ):
+        assert shape_of({"url": f"http://site{path}"}) == "file"
+    for url in (
+        "/",
+        "/a/b?x=1&y=a+b",
+        "/.well-known/x",
+        "/a.css?v=1.2.3",
+        "/go?next=http://site/x",
+        "/~ann/",
+    ):
+        assert shape_of({"url": f"http://site{url}", "headers": {"accept": "text/html;q=0.9"}}) == ""
+    attack = technique_of("qa_fetch", Effect.ACT, {"url": "http://site/?q=%27", "method": "POST"})
+    assert attack == TECHNIQUES["qa_fetch attack"]
+    worse = technique_of("qa_fetch", Effect.ACT, {"url": "http://site/?q=%27", "method": "DELETE"})
+    assert worse == TECHNIQUES["qa_fetch DELETE"]
 
 
 def test_every_call_has_a_class_and_no_class_is_without_a_call() -> None:

@@ -250,7 +250,7 @@ def test_all_faces_have_one_turn() -> None:
     keys: list[object] = []
 
     class Seen(HostPace):
-        async def turn(self, key: Hashable) -> float:
+        async def turn(self, key: Hashable, share: float = 1.0) -> float:
             keys.append(key)
             return 0.0
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +12,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.pace import CASES, RATE, served
-from fleet.broker.pace import APART_S, FLOOR, QUIET_S, RECOVERY_S, SICK_S, HostPace, HostStrain, SharedTurns
+from fleet.broker.broker import Broker
+from fleet.broker.egress_policy import parse_target
+from fleet.broker.pace import (
+    APART_S,
+    CONNECTIONS,
+    FLOOR,
+    NEAR,
+    QUIET_S,
+    RECOVERY_S,
+    SICK_S,
+    HostPace,
+    HostStrain,
+    SharedTurns,
+)
+from fleet.broker.rpc_policy import Denied
+from fleet.config import Platform, parse
+from fleet.config.escalation import LEVELS, Level
 from fleet.jail.process import boot_id
-from tests.jail.test_broker_forward import rig
-from tests.sandbox.doubles import http_answer
+from tests.jail.test_broker_forward import Rig, rig
+from tests.sandbox.doubles import Server, http_answer, listener, policy_for
 
 anyio = pytest.mark.anyio
 
@@ -164,3 +182,92 @@ async def test_without_its_folder_a_process_has_its_own_pace(
         await pace.turn("a")
     assert slept == [0.1, 0.1]
     assert caplog.text.count("is not shared with other processes") == 1
+
+
+def group_pace(bytes_s: float = math.inf) -> tuple[HostPace, list[float]]:
+    """A pace whose clock only its own waits move."""
+    now = [1000.0]
+
+    async def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    return HostPace(10.0, clock=lambda: now[0], sleep=sleep, bytes_s=bytes_s), now
+
+
+@anyio
+async def test_hosts_of_one_network_are_asked_less_before_it_is_full_and_others_as_before() -> None:
+    pace, _ = group_pace()
+    for host in "abcdefgh":
+        await pace.turn_among(host, {"net": 40.0, "all": 1000.0})
+    await pace.turn_among("z", {"other net": 40.0, "all": 1000.0})
+    assert (pace.rate("a"), pace.rate("h"), pace.rate("z")) == (4.0, 4.0, 10.0)  # 8 x 4 are four fifths of 40
+    assert sum(pace.rate(host) for host in "abcdefgh") == NEAR * 40
+
+
+@anyio
+async def test_no_group_gets_more_turns_than_its_rate_and_all_hosts_wait_once_it_is_spent() -> None:
+    pace, now = group_pace()
+    for at in range(40):  # hosts that were never asked before have turns of their own
+        await pace.turn_among(f"host {at}", {"all": 20.0})
+    assert now[0] == pytest.approx(1000 + 39 / 20)
+
+
+@anyio
+async def test_a_host_has_so_many_connections_at_once_and_the_next_waits_for_one_that_ends() -> None:
+    origin, other = (parse_target(f"http://{host}.test/").origin for host in "ab")
+    policy = replace(policy_for("http://a.test"), pace=HostPace(1e9), request_s=0.2)
+    async with AsyncExitStack() as stack:
+        for _ in range(CONNECTIONS):
+            await stack.enter_async_context(policy.connection(origin))
+        with pytest.raises(Denied, match="its rate is limited"):
+            async with policy.connection(origin):
+                pass
+        async with policy.connection(other):
+            pass
+    async with policy.connection(origin):
+        pass
+
+
+@anyio
+async def test_what_does_more_is_asked_more_slowly() -> None:
+    pace, now = group_pace()
+    for _ in range(11):
+        await pace.turn("a", 0.5)
+    assert now[0] == pytest.approx(1002)
+    web = parse(Platform, 'name = "p"\n[web]\nimpact_shares = { high = 0.25 }\n', file="p.toml").web
+    assert [web.share("shop.test", level) for level in LEVELS] == [1.0, 0.9, 0.25, 0.5]
+    assert {web.share("127.0.0.1", level) for level in LEVELS} == {1.0}
+    assert web.groups("127.0.0.1") == {}
+    assert {str(key): most for key, most in web.groups("203.0.113.7").items()} == {
+        "203.0.113.0/24": 40,
+        "all": 100,
+    }
+
+
+@anyio
+async def test_nothing_leaves_while_more_than_a_second_of_the_bandwidth_is_owed() -> None:
+    pace, now = group_pace(bytes_s=1_000)
+    pace.carried(900)
+    assert await pace.turn("a") == 0
+    pace.carried(4_100)
+    assert await pace.turn("b") == pytest.approx(4)
+    assert now[0] == pytest.approx(1004)
+
+
+@anyio
+async def test_a_body_that_is_longer_than_its_impact_permits_is_refused_before_it_is_sent() -> None:
+    cases: list[tuple[int, Level, int]] = [
+        (102_400, "low", 200),
+        (102_401, "low", 413),
+        (102_401, "high", 200),
+    ]
+    for size, impact, status in cases:
+        async with Server(lambda _: http_answer(200, b"hello")) as site:
+            policy = replace(policy_for(site.url), rung=lambda: "exercise")
+            policy = replace(policy, act_paths=(parse_target(f"{site.url}/a"),)).for_calls(1, impact)
+            broker = Broker(policy)
+            with listener() as sock:
+                async with broker.egress(sock):
+                    it = Rig(broker, site, sock.getsockname()[1])
+                    await it.ask(f"{site.url}/a", "POST", "", b"x" * size, "connection: close")
+            assert (broker.records[-1].status, len(site.got)) == (status, status == 200)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
@@ -9,14 +10,19 @@ from typing import Any, cast
 
 import pytest
 
+from fleet.config.platform import PostSection
+from fleet.findings.closing import is_commitment
 from fleet.findings.outage import WORD
+from fleet.findings.reader import read
+from fleet.findings.redact import Redactor
 from fleet.runs.context import RunContext
 from fleet.runs.proof.grades import graded
 from fleet.runs.settlement.outbox import report_released
 from fleet.store.journal import MEMORY, Journal
 from fleet.store.rows import HOLD, DecisionRow, FindingRow
+from fleet.triage.items.index import TriageIndex
 from fleet.triage.items.unproven import PROVEN, WAITS, proving
-from tests.runs.test_outbox import FP, HEADER, NOTHING, Rig
+from tests.runs.test_outbox import FP, HEADER, NOTHING, US, Rig
 
 pytestmark = pytest.mark.anyio
 
@@ -66,6 +72,32 @@ async def test_a_grave_finding_waits_until_a_person_releases_it_and_is_posted_on
             await settle(rig, "new")
         assert rig.log.texts == [f"{FP} by old"]
         assert [one.state for one in await journal.findings("old")] == ["posted"]
+
+
+async def test_a_hash_keeps_the_date_of_what_waits_once_and_the_entry_itself_reveals_it() -> None:
+    async with await Journal.open(MEMORY) as journal:
+        rig = Rig(journal, hold=("critical",))
+        rig.world.platform.post = PostSection(hold=("critical",), commit=True)  # type: ignore[misc]
+        rig.world.redactor = Redactor()  # type: ignore[misc]
+        await rig.confirmed("old")
+        await journal.set_finding("old", FP, severity="critical")
+        await rig.report("old")
+        (only,) = rig.log.texts
+        entry = read(only)
+        assert is_commitment(entry)
+        assert entry.title.endswith(hashlib.sha256(f"{FP} by old".encode()).hexdigest())
+        assert FP not in only
+        await journal.set_finding("old", FP, data={HOLD: True})  # killed before it was known
+        assert [await rig.report("old") for _ in range(2)] == ["confirmed", "confirmed"]
+        assert rig.log.texts == [only]
+        await journal.claim("old", pid=1, pid_start=1)
+        await journal.finish("old", "done", "")
+        await decide(rig, 1)
+        await settle(rig, "new")
+        assert rig.log.texts == [only, f"{FP} by old"]
+        index = TriageIndex(frozenset({US}))
+        index.add_rows(0, [(at, US, at, text.encode()) for at, text in enumerate(rig.log.texts)])
+        assert len(index.items()) == 1
 
 
 async def test_an_undo_before_the_posting_keeps_it_back_and_a_release_again_lets_it_go() -> None:

@@ -112,6 +112,27 @@ async def test_an_act_that_is_denied_is_refused_and_the_run_goes_on(tmp_path: Pa
         assert (await session.call("qa_fetch", {"url": "http://site/"})).result["ok"]
 
 
+async def test_a_file_that_is_not_for_visitors_waits_for_a_person_who_sees_what_to_decide_by(
+    tmp_path: Path,
+) -> None:
+    async with seated(tmp_path, persona(), platform=asking(impact="high")) as table:
+        session = table.drive.runner.session
+        secret = {"url": "http://site/.env"}
+        got = await both(lambda: session.call("qa_fetch", secret), lambda: reply(table, False))
+        assert (got.denied, table.jail.calls) == ("person", [])
+        assert (await session.call("qa_fetch", {"url": "http://site/"})).denied == ""
+        await both(
+            lambda: session.call("qa_fetch", {"url": "http://site/?q=%27"}), lambda: reply(table, True)
+        )
+        first, second = table.said("question.asked")
+        assert (first.place, second.place) == ("qa_fetch file at site", "qa_fetch attack at site")
+        assert first.what.endswith(
+            "asked first. Dial exercise; scope: 0 places never asked; questions of the last day: none"
+        )
+        assert second.what.endswith("questions of the last day: 1 denied")
+        assert len(table.jail.calls) == 2
+
+
 async def test_nobodys_answer_is_a_no_for_an_act(tmp_path: Path) -> None:
     async with seated(tmp_path, persona(), platform=asking(impact="medium")) as table:
         session = table.drive.runner.session
@@ -302,7 +323,7 @@ async def test_a_person_pauses_a_run_and_it_goes_on_from_where_it_was(tmp_path: 
 
             assert (await both(lambda: session.call("qa_fetch", {"url": "http://site/2"}), look)).result["ok"]
             assert len(table.jail.calls) == made + 1
-        assert [one.what for one in table.said("question.asked")] == [
+        assert [one.what.partition(". Dial")[0] for one in table.said("question.asked")] == [
             "paused by ada: to look at it",
             "paused by ada: once more",
         ]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Literal, NoReturn, cast
 
 import anyio
 
+from fleet.clock import iso_ms
 from fleet.config.escalation import GRAVEST, Level, Trigger
 from fleet.drivers.session import RunOver
 from fleet.events.model import QuestionAnswered, QuestionAsked
@@ -18,10 +21,11 @@ from fleet.runs.call.questions import (
     is_open,
     put_question,
     question_of,
+    questions,
     read_question,
 )
 from fleet.runs.context import RunContext
-from fleet.text import line
+from fleet.text import counted, line
 
 CHECK = "those whom it concerns know of it, and agree that the tests go on"
 LOOK_S = 1.0
@@ -43,10 +47,24 @@ class PersonsWord:
         world, run = self.context.fleet, self.context.run
         shown = world.redactor.text
         one = question_of(world.platform.name, run, self.context.persona, trigger, shown(place), shown(what))
-        one = replace(one, level=level, rung=self.context.gate.rung())
+        rung = self.context.gate.rung()
+        known = line(f"{one.what}. {await self._known(rung)}", 1000)
+        one = replace(one, what=known, level=level, rung=rung)
         section, journal = world.platform.escalation, world.journal
         asked = await put_question(journal, section, world.clock, one)
         return asked if asked.state != "open" else await self._answered(asked)
+
+    async def _known(self, rung: str) -> str:
+        """What a person decides by, besides the question: dial, scope, and what was asked in the last day."""
+        world = self.context.fleet
+        since = iso_ms(world.clock.now() - timedelta(days=1))
+        asked = Counter(one.state for one in await questions(world.journal) if one.asked >= since)
+        before = ", ".join(f"{count} {state}" for state, count in sorted(asked.items())) or "none"
+        ends = world.platform.schedule.not_after
+        scope = f"{counted(len(world.platform.web.never), 'place')} never asked" + (
+            f", until {ends}" if ends else ""
+        )
+        return f"Dial {rung}; scope: {scope}; questions of the last day: {before}"
 
     async def pauses(self) -> None:
         """Wait while somebody has paused this run, or everything that asks a person has to. RunOver."""

@@ -18,7 +18,7 @@ from fleet.broker.broker import EgressRecord
 from fleet.broker.egress_read import by_host, count_request
 from fleet.broker.egress_record import CallEgress, Calls, EgressLog
 from fleet.clock import Clock
-from fleet.config.escalation import Level
+from fleet.config.escalation import LEVELS, Level
 from fleet.drivers.explore.notebook import Notebook
 from fleet.drivers.explore.state_changes import RULE, StateChanges
 from fleet.drivers.session import Answer, RunOver, cause_of
@@ -36,6 +36,7 @@ from fleet.events.model import (
 from fleet.findings import envelope
 from fleet.findings.instructions import texts_of
 from fleet.gate.budget import NO_EFFECT
+from fleet.gate.impact import technique_of
 from fleet.gate.model import Action, Verdict
 from fleet.gate.stop import fence_failed
 from fleet.gate.stop import stopped as is_stopped
@@ -379,7 +380,9 @@ class RunSession:
             request_line(spec, asked.args, await self._guest_context(spec, guest_s)),
             deadline_s=guest_s + MARGIN_S,
             # tools that only compute run hostile input beside the guest: no egress
-            egress=None if spec.effect is Effect.COMPUTE else self._egress(Calls(asked.number, asked.number)),
+            egress=None
+            if spec.effect is Effect.COMPUTE
+            else self._egress(Calls(asked.number, asked.number), spec, [asked.args]),
         )
         return attached(spec, answer(spec, outcome), self._world.folder(self._run) / "evidence")
 
@@ -394,7 +397,7 @@ class RunSession:
         outcome = await self._world.jail.call(
             batch_line(spec, calls, await self._guest_context(spec, GUEST_S), starts_s),
             deadline_s=starts_s + GUEST_S + MARGIN_S,
-            egress=self._egress(numbers, len(calls)),
+            egress=self._egress(numbers, spec, [args for _, args in calls]),
         )
         return answers(spec, outcome)
 
@@ -404,8 +407,11 @@ class RunSession:
         known = self._world.accounts if spec.signs_in else {}
         return replace(context, accounts={at: dict(one) for at, one in known.items()})
 
-    def _egress(self, numbers: Calls, calls: int = 1) -> Egress:
-        return self._world.egress(self.wallet, calls, self._noted, CallEgress(self.egress, numbers))
+    def _egress(self, numbers: Calls, spec: ToolSpec, calls: Sequence[Mapping[str, Any]]) -> Egress:
+        found = (technique_of(spec.name, spec.effect_of(args) or spec.effect, args) for args in calls)
+        worst = max((LEVELS.index(one.level) for one in found if one), default=0)
+        record = CallEgress(self.egress, numbers, LEVELS[worst])
+        return self._world.egress(self.wallet, len(calls), self._noted, record)
 
     def _noted(self, record: EgressRecord) -> None:
         self.requests += 1

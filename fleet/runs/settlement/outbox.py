@@ -18,7 +18,7 @@ from fleet.findings import closing
 from fleet.findings.envelope import compose, read, write
 from fleet.findings.fingerprint import fingerprint
 from fleet.findings.outage import WORD as OUTAGE
-from fleet.findings.records import fixed_record, write_record
+from fleet.findings.records import SOURCE, fixed_record, write_record
 from fleet.findings.recurrence import key_of, read_recurrence
 from fleet.runs.context import FleetContext, RunContext
 from fleet.runs.settlement.finality import PostingSide, claimed, look_at_posts
@@ -30,6 +30,8 @@ from fleet.store.standing import standing
 _LOG = logging.getLogger("fleet.runs")
 KEPT_REPORTS = 0.25
 """The share of a run's reports that is kept, while it goes on, for what is critical or high."""
+COMMITTED = "committed"
+"""Of a finding's data: one more than the index of the entry that keeps its date."""
 HIDDEN = frozenset({"dismissed", "snoozed"})
 """States that a person set: what happens meanwhile is not shown, and gets no record."""
 
@@ -64,6 +66,8 @@ async def report_all(
     rows = await world.journal.findings(run, states)
     on_hold = await _on_hold(world, rows)
     for row in sorted(rows, key=lambda one: -weight(one.severity)):
+        if row.fingerprint in on_hold and world.platform.post.commit and not row.data.get(COMMITTED):
+            await _commit(context, row)
         if row.data.get("held") or row.fingerprint in on_hold:
             continue  # an outage of the node: the run that sees it answer posts it (outage/watch.py)
         await _nothing_on_its_way(world, row)
@@ -104,6 +108,31 @@ async def report_released(context: RunContext) -> None:
             await _nothing_on_its_way(world, row)
             if row.state != "posting" or not await _is_there(context, row):
                 await _post(context, row, "none")
+
+
+async def _commit(context: RunContext, row: FindingRow) -> None:
+    """Post the hash of a finding that waits, once; what has no room in the budget is tried again later."""
+    world, digest = context.fleet, closing.digest_of(row.envelope)
+    text = write(
+        compose(
+            world.redactor,
+            source=SOURCE,
+            sev=Severity.INFO,
+            surface="log",
+            run="",
+            fp=digest[:12],
+            rate=None,
+            ev="",
+            title=f"{closing.COMMITTED}{digest}",
+        )
+    )
+    index = await world.chain.log.find(text, world.chain.identity)
+    if index is None:
+        if not await context.can_post("reports"):
+            return
+        index = (await world.chain.log.post(text, run=context.run, charge="reports")).index
+    (now,) = [one for one in await world.journal.findings(row.run_id) if one.fingerprint == row.fingerprint]
+    await world.journal.set_finding(row.run_id, row.fingerprint, data={**now.data, COMMITTED: index + 1})
 
 
 async def _has_ended(world: FleetContext, run: str) -> bool:

@@ -171,8 +171,8 @@ class TriageIndex:
         entry = read(text)
         if entry.severity == "meta":
             self.summary = entry.fp
-        elif closing.is_closing(entry):
-            pass  # it is in the run's own report, and no defect of the platform
+        elif closing.is_closing(entry) or closing.is_commitment(entry):
+            pass  # it is in the run's own report, or comes with its own entry, and no defect of the platform
         elif is_over(entry):
             self.ends[entry.fp] = max(0, at)
             self._touch(entry.fp)
