@@ -7,13 +7,15 @@ LLM    := .venv-llm
 PEERS  := .venv-peers
 RELEASED := .venv-released
 KNOWN := .known
+CONFORMANCE := .conformance
+MCP_PEERS := .venv-mcp-peers
 # Workers of the suite, for two cores: its longest tests mostly wait.
 JOBS   ?= 4
 
 # Version of the two images: the package's.
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
-.PHONY: apts practice setup jail-check image image-test wheel wheel-test targets demo picture test systemd docker safety-table soak crash race arc e2e fix night year platforms weather pythons model check format bench marks bench-look bench-findings bench-pages bench-released bench-known bench-payments bench-watch bench-wild bench-first bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink lock clean
+.PHONY: apts practice setup jail-check image image-test wheel wheel-test targets demo picture test systemd docker safety-table soak crash race arc e2e fix night year platforms weather pythons model check format bench marks bench-look bench-findings bench-pages bench-released bench-known bench-payments bench-watch bench-wild bench-first bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink bench-mcp conformance lock clean
 
 HELPER := sandbox/_build/forkserver.so
 
@@ -152,6 +154,10 @@ e2e: setup
 night: setup
 	@NIGHT=1 $(BIN)/python -m pytest tests/night -s
 
+# The practice MCP server by the conformance suite of MCP, which needs a newer Node than most systems have.
+conformance: setup $(CONFORMANCE)/.ready
+	@CONFORMANCE=1 $(BIN)/python -m pytest -q tests/practice/test_conformance.py
+
 # From an item to a draft, whole: every defect of the sample, every publisher by HTTP, whole arcs. Minutes.
 # `make test` has its short form; docs/decisions/0046 says what only this one shows.
 fix: setup
@@ -236,6 +242,11 @@ bench-watch: setup
 bench-wild: setup $(PEERS)/.ready
 	@$(BIN)/python -m bench.wild $(ARGS)
 
+# What a look finds on MCP servers with known defects, beside two scanners of that field: minutes.
+# ARGS="--minutes 4 --keep DIR --only harbour"; `--help` names the others.
+bench-mcp: setup $(MCP_PEERS)/.ready
+	@$(BIN)/python -m bench.mcp $(ARGS)
+
 # What a newcomer gets of one target of each kind, by the installed wheel: a look of each, .first/ and .wild/ once.
 # ARGS="--daemon 60 --keep DIR": a profile that stays and a daemon for so many minutes, all of them side by side.
 bench-first: setup
@@ -260,11 +271,26 @@ $(PEERS)/.ready: .ci/peers.txt
 	  echo "make: a peer could not be installed; the bench says which, and leaves it out" >&2
 	@touch $@
 
+# Each in an environment of its own: they want other versions of one library.
+$(MCP_PEERS)/.ready: .ci/mcp-peers.txt
+	@while read -r peer; do case $$peer in \#*) continue;; esac; place=$(MCP_PEERS)/$${peer%%==*}; \
+	  test -x $$place/bin/python || $(PYTHON) -m venv $$place; \
+	  $$place/bin/python -m pip install --quiet --disable-pip-version-check $$peer || \
+	    echo "make: $$peer could not be installed; the bench says so, and leaves it out" >&2; done <$<
+	@touch $@
+
 $(KNOWN)/.ready: .ci/known/package.json .ci/known/package-lock.json .ci/known/python.txt
 	@mkdir -p $(KNOWN) && cp .ci/known/package.json .ci/known/package-lock.json $(KNOWN)
 	@cd $(KNOWN) && npm ci --silent --ignore-scripts --no-audit --no-fund
 	@test -x $(KNOWN)/venv/bin/python || $(PYTHON) -m venv $(KNOWN)/venv
 	@$(KNOWN)/venv/bin/python -m pip install --quiet --disable-pip-version-check -r .ci/known/python.txt
+	@touch $@
+
+$(CONFORMANCE)/.ready: .ci/conformance/package.json .ci/conformance/package-lock.json .ci/node.lock
+	@mkdir -p $(CONFORMANCE) && cp .ci/conformance/package.json .ci/conformance/package-lock.json $(CONFORMANCE)
+	@test -x $(CONFORMANCE)/venv/bin/python || $(PYTHON) -m venv $(CONFORMANCE)/venv
+	@$(CONFORMANCE)/venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r .ci/node.lock
+	@cd $(CONFORMANCE) && PATH="$(CURDIR)/$(CONFORMANCE)/venv/bin:$$PATH" npm ci --silent --ignore-scripts --no-audit --no-fund
 	@touch $@
 
 $(RELEASED)/.ready: .ci/released.txt
@@ -281,6 +307,6 @@ lock:
 
 # What was installed or built. What a fleet wrote stays: it may hold keys, and what was never posted.
 clean:
-	rm -rf $(VENV) $(VENV)-3.* sandbox/_build $(PARSER) $(LLM) $(PEERS) $(RELEASED) $(KNOWN) .wild .first node_modules
+	rm -rf $(VENV) $(VENV)-3.* sandbox/_build $(PARSER) $(LLM) $(PEERS) $(RELEASED) $(KNOWN) $(CONFORMANCE) $(MCP_PEERS) .wild .first node_modules
 	@left() { test ! -e "$$1" || echo "clean: left $$1 ($$2); rm -r $$1 removes it" >&2; }; \
 	  left "$${STATE_DIRECTORY:-.qa-fleet}" "a fleet's state, with its keys"; left .targets "fetched compilers"

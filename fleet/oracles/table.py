@@ -22,6 +22,7 @@ NAMES = (
     "agent.memory",
     "agent.identities",
     "agent.tasks",
+    "agent.planted",
     "agent.mcp_servers",
     "agent.mcp_calls",
     "agent.payments",

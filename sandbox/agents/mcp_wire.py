@@ -7,6 +7,7 @@ an event stream; a stream is read until the reply is there, whatever else it hol
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -46,7 +47,8 @@ NAME_OF = {CALL: "name", "prompts/get": "name", "resources/read": "uri"}
 _META = "io.modelcontextprotocol/"
 SERVER_INFO = f"{_META}serverInfo"
 """Where a server without sessions names itself, in `_meta` of its results."""
-_CLIENT = {"name": "qa-fleet", "version": "1"}
+CONTRADICTED = {"method": "ping", "name": "qa-another-name"}
+"""Headers of 2026-07-28 that repeat the body, and what they say where they contradict it."""
 _KEY = {"templates": "resourceTemplates"}
 Json = dict[str, Any]
 
@@ -94,6 +96,10 @@ class McpClient:
     deadline: Deadline
     wire: str = ""
     session: str = ""
+    name: str = "qa-fleet"
+    """How it names itself."""
+    contradicts: str = ""
+    """The header of CONTRADICTED that says something else than the body, after the beginning."""
     _count: int = field(default=0)
 
     def open(self) -> McpReply:
@@ -116,12 +122,16 @@ class McpClient:
         """The request that a server describes itself to."""
         if self.wire == STATELESS:
             return self.request("server/discover", {})
-        greeting = {"protocolVersion": self.wire, "capabilities": {}, "clientInfo": _CLIENT}
+        greeting = {"protocolVersion": self.wire, "capabilities": {}, "clientInfo": self._self}
         return self.request("initialize", greeting)
 
     def alive(self) -> http.HttpRequest:
         """A request that a server answers at once, if only by an error."""
         return self.beginning() if self.wire == STATELESS else self.request("ping", {})
+
+    @property
+    def _self(self) -> Json:
+        return {"name": self.name, "version": "1"}
 
     def close(self) -> None:
         """End the session that this client began; a server may refuse that."""
@@ -157,8 +167,8 @@ class McpClient:
         if self.wire == STATELESS:
             sent["_meta"] = {
                 f"{_META}protocolVersion": STATELESS,
-                f"{_META}clientCapabilities": {},
-                f"{_META}clientInfo": _CLIENT,
+                f"{_META}clientCapabilities": {"elicitation": {"form": {}}} if method == CALL else {},
+                f"{_META}clientInfo": self._self,
             }
         message = {"jsonrpc": "2.0", "method": method, "params": sent} | ({} if note else {"id": self._count})
         body = json.dumps(message).encode()
@@ -185,6 +195,8 @@ class McpClient:
             sent |= {"mcp-protocol-version": STATELESS, "mcp-method": method}
             named = str(params.get(NAME_OF.get(method, ""), ""))
             sent |= {"mcp-name": _header(named)} if named else {}
+            if self.contradicts and method != "server/discover":
+                sent |= {f"mcp-{self.contradicts}": CONTRADICTED[self.contradicts]}
         elif method != "initialize":
             sent |= {"mcp-protocol-version": self.wire}
             sent |= {"mcp-session-id": self.session} if self.session else {}
@@ -192,9 +204,9 @@ class McpClient:
 
 
 def _header(value: str) -> str:
-    """A value that a header can carry: ASCII as it is, anything else percent-encoded."""
-    plain = value.isascii() and value.isprintable()
-    return value if plain else "".join(f"%{byte:02X}" for byte in value.encode("utf-8", "replace"))
+    """A value that a header can carry: printable ASCII as it is, anything else as Base64 (2026-07-28)."""
+    plain = value.isascii() and value.isprintable() and value == value.strip()
+    return value if plain else f"=?base64?{b64encode(value.encode('utf-8', 'replace')).decode()}?="
 
 
 class _ReplyReader:

@@ -3,6 +3,7 @@ throwaway identity of the run, or as one of the profile's accounts."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -22,9 +23,11 @@ from sandbox.text import clean, decode, mask
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
 KEY, OTHER = call_request.CALLERS
-MAX_REPLY = 4_000
+MAX_REPLY, MAX_CARD = 4_000, 32_000
+PUSH_S = 1.0
+"""[s] For a push to arrive after its task has ended."""
 PAYMENT_REQUIRED = 402
-THEN = ("", "get", "list", "cancel", "push")
+THEN = ("", "get", "list", "cancel", "push", "extended")
 WHO = ("", OTHER, "nobody")
 POLLS_S = (0.2, 0.4, 0.8, 1.5, 2.0, 2.0, 3.0, 3.0, 4.0)
 """Pauses between looks at a task that is not done."""
@@ -66,11 +69,14 @@ class Args:
     """A2A: whether the answer does not wait until the task is done."""
     then: str = ""
     """A2A: what is asked about the task that the call made: `get`, `list`, `cancel`, or `push`, to have its
-    changes sent to a URL that resolves nowhere."""
+    changes sent to a URL; or the `extended` card of the agent."""
     then_as: str = ""
     """Who asks that: "" the caller, `other`, or `nobody`, without a token."""
     version: str = ""
     """A2A: version that the request names; "": the wire's own."""
+    push_to: str = ""
+    """A2A: URL that the changes of a task are to be sent to, by the message itself unless `then` is `push`;
+    "": one that resolves nowhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +141,12 @@ class Result(ToolAnswer):
     """The same of a task that does not exist, to the same asker."""
     state_after: str = ""
     """State of the task at last, as its own caller is told."""
+    card_text: str = ""
+    """The agent's card in ASCII, if it is signed."""
+    card_keys: str = ""
+    """The keys that its signatures name, if they are on its own host."""
+    heard: tuple[str, ...] = ()
+    """Words of `{listener}` in the arguments that the platform asked for meanwhile."""
 
 
 def run(args: Args, ctx: Context) -> Result:
@@ -155,7 +167,10 @@ def run(args: Args, ctx: Context) -> Result:
     after = wire.credit(args.caller)
     again = call.send(again=True) if args.twice else None
     said = call.answer(reply)
-    seen = _followed(args, call, tasks, said.parts) if tasks and args.then and said.parts.task else {}
+    asks = args.then and (said.parts.task or args.then == "extended")
+    seen = _followed(args, call, tasks, said.parts) if tasks and asks else {}
+    if args.push_to:
+        _let_push(call, tasks, said.parts)
     more: dict[str, Any] = {"wire": ctx.agents.get(args.target, {}).get("wire", ""), **declares, **seen}
     return replace(_result(call, reply, said, again, before=before, after=after), **more)
 
@@ -170,8 +185,8 @@ def _tasks(args: Args, wire: AgentWire) -> A2aWire | None:
         if args.then == "list" and LISTS in wire.LACKS:
             raise Mistake(f"/args/then: {wire.LACKS[LISTS]}")
         return wire
-    if args.then or args.card or args.running or args.version:
-        raise Mistake("/args: then, card, running and version are for agents that speak A2A")
+    if args.then or args.card or args.running or args.version or args.push_to:
+        raise Mistake("/args: then, card, running, version and push_to are for agents that speak A2A")
     return None
 
 
@@ -203,6 +218,7 @@ class _Call:
             raw=args.raw,
             running=args.running,
             version=args.version,
+            push_to=args.push_to,
         )
         self._request = http.HttpRequest("POST", "")
         self.stranger_before = self.stranger_credit()
@@ -249,11 +265,20 @@ def sent(request: http.HttpRequest, deadline: Deadline) -> http.HttpReply:
 
 
 def _declared(wire: A2aWire, deadline: Deadline) -> dict[str, Any]:
-    reply = sent(wire.card(), deadline)
+    request = wire.card()
+    reply = sent(request, deadline)
     documents, _ = _document(reply) if reply.status == 200 else ([], "")
+    card = documents[0] if documents else None
+    where = a2a.keys_at(card, request.target)
+    keys = sent(http.HttpRequest("GET", where), deadline) if where else None
+    signed = isinstance(card, dict) and bool(card.get("signatures")) and len(reply.body) <= MAX_CARD
     return {
         "card_status": reply.status,
-        "declares": tuple(clean(one, 40) for one in a2a.declared(documents[0] if documents else None)),
+        "declares": tuple(clean(one, 40) for one in a2a.declared(card)),
+        "card_text": json.dumps(card) if signed else "",
+        "card_keys": clean(decode(keys.body), MAX_CARD)
+        if keys and keys.status == 200 and len(keys.body) <= MAX_CARD
+        else "",
     }
 
 
@@ -276,6 +301,8 @@ def _followed(args: Args, call: _Call, wire: A2aWire, made: ReplyParts) -> dict[
 
     documents, said, code = ask(args.then, made.task, asker)
     done = said.task == made.task if args.then in ("get", "cancel") else not code and bool(documents)
+    if args.then == "extended":
+        return {"then_ok": done and a2a.is_card(documents[0]), "then_code": code}
     unknown = ask(args.then, a2a.UNKNOWN_TASK, asker)[2] if args.then in ("get", "cancel") else 0
     own = replace(asker, caller=args.caller, token=call.spoken.token)
     return {
@@ -285,6 +312,22 @@ def _followed(args: Args, call: _Call, wire: A2aWire, made: ReplyParts) -> dict[
         "unknown_code": unknown,
         "state_after": clean(ask("get", made.task, own)[1].state, 40),
     }
+
+
+def _let_push(call: _Call, wire: A2aWire | None, made: ReplyParts) -> None:
+    """Wait until a task has ended, and a moment for what is sent of that."""
+    asker = replace(call.spoken, running=False, stream=False)
+    for pause in POLLS_S if wire and made.task and made.state not in a2a.ENDED else ():
+        if call.deadline.left() < pause * 2 + PUSH_S:
+            break
+        time.sleep(pause)
+        if (
+            wire
+            and wire.read(_document(sent(wire.about("get", made.task, asker), call.deadline))[0]).state
+            in a2a.ENDED
+        ):
+            break
+    time.sleep(PUSH_S)
 
 
 def _result(
@@ -403,7 +446,8 @@ SPEC = ToolSpec(
     | {"events", "address", "token", "twice", "claim_fields", "claim_headers", "fill", "unit", "empty"}
     | {"claimed", "terms", "charged_claimed", "status_again", "error_again", "charged_again"}
     | {"advertised_wei", "credit", "wire", "code", "card", "running", "then", "then_as", "version", "state"}
-    | {"card_status", "declares", "then_ok", "then_state", "then_code", "unknown_code", "state_after"},
+    | {"card_status", "declares", "then_ok", "then_state", "then_code", "unknown_code", "state_after"}
+    | {"push_to", "heard", "card_text", "card_keys"},
     volatile=VOLATILE
     | {"address", "caller", "charged", "claimed", "charged_claimed", "charged_again", "credit", "terms"},
 )

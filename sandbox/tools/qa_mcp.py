@@ -14,8 +14,10 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from sandbox import http, strict_json
+from sandbox.agents.handles import handle, handles, unlike
 from sandbox.agents.mcp_wire import (
     CALL,
+    CONTRADICTED,
     LISTS,
     NAME_OF,
     SERVER_INFO,
@@ -33,6 +35,11 @@ from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
 METHODS = ("", CALL, "resources/read", "prompts/get")
 CALLERS = ("", "one", "other", "invented")
+STATES = ("own", "other", "altered")
+ALIKE, USED_UP = "the other is answered as its maker", "the other used it up"
+FOREIGN = ("none was handed out", "the other is refused", "the other is answered otherwise", ALIKE, USED_UP)
+"""What became of a handle that another account shows; a refusal is also whoever shows one that nobody was
+given being answered."""
 HIDDEN = ("tag characters", "right-to-left overrides", "a run of invisible characters")
 """What a person does not see and a model reads."""
 MAX_TEXT = 8_000
@@ -77,6 +84,23 @@ class Args:
     """Sent as the Origin header."""
     relist: bool = False
     """Whether its tools are listed before and after the call, in the same session."""
+    client: str = ""
+    """How we name ourselves; "": `qa-fleet`."""
+    contradicts: str = ""
+    """A header of 2026-07-28 that says something else than the body: `method` or `name`."""
+    session_of: str = ""
+    """Whose session the request shows, and no token: `one` or `other`."""
+    state: str = ""
+    """How a call that asks for input goes on: with its `own` requestState, with the one that the `other`
+    account was given for the same call, or with its own `altered`; "": not at all."""
+    then: str = ""
+    """A tool that is then given what the call handed out, by its maker and by the `other` account."""
+    then_argument: str = ""
+    """The argument that takes it."""
+    then_arguments: dict[str, Any] = field(default_factory=dict)
+    """Its other arguments."""
+    listing: str = ""
+    """A tool without arguments that lists what its caller has; asked by both as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +157,14 @@ class Result(ToolAnswer):
     """[ms] How long there was none."""
     heard: tuple[str, ...] = ()
     """Words of `{listener}` in the arguments that the server asked for meanwhile."""
+    asks_input: bool = False
+    """Whether the tool asks for input before it goes on, and hands out a requestState."""
+    handed: tuple[str, ...] = ()
+    """Kinds of handles in the answer: their names, or `text`."""
+    foreign: Annotated[str, OneOf(("", *FOREIGN))] = ""
+    """What becomes of the handle when the other account shows it; "" where none was asked about."""
+    listed: Annotated[str, OneOf(("", "maker", "both", "neither"))] = ""
+    """Who is shown the handle in the list: `maker`, `both`, `neither`; "" where none was asked."""
 
 
 def effect_of(args: Mapping[str, Any]) -> Effect:
@@ -141,21 +173,31 @@ def effect_of(args: Mapping[str, Any]) -> Effect:
 
 
 def run(args: Args, ctx: Context) -> Result:
+    _checked(args)
     headers, secret = _headers(args, ctx)
     deadline = Deadline(ctx.deadline_s * 0.9)
     client = McpClient(http.absolute(args.url), headers, deadline, args.wire)
+    client.name, client.contradicts = args.client or client.name, args.contradicts
     params: dict[str, Any] = {NAME_OF[args.method]: args.name} if args.method else {}
     if args.method in (CALL, "prompts/get"):
         params["arguments"] = args.arguments
     try:
         alone = args.method and args.wire == STATELESS  # a request of that wire needs no other before it
         opened = None if alone else client.open()
+        if opened and opened.ok and args.session_of:
+            client.headers = _headers(replace(args, caller="", session_of=""), ctx)[0]
+            if not client.session:
+                raise Mistake("/args/session_of: this server began no session")
         if opened and not opened.ok:
             result = replace(_refused(opened), protected=_protected(client))
         elif opened and not args.method:
             result = _described(client, opened)
         elif args.method == CALL:
             result = _called(client, params, relist=args.relist)
+            if args.state and result.asks_input:
+                result = _resumed(args, client, params, _other(args, ctx, client))
+            elif args.then and result.ok:
+                result = _handed_on(args, client, _other(args, ctx, client), result)
         else:
             result = _answered(client.ask(args.method, params))
         return _without(secret, replace(result, wire=client.wire))
@@ -163,25 +205,40 @@ def run(args: Args, ctx: Context) -> Result:
         client.close()
 
 
-def _headers(args: Args, ctx: Context) -> tuple[dict[str, str], str]:
-    """What every request carries, and the secret in it."""
+def _checked(args: Args) -> None:
+    """Mistake for arguments that do not belong together."""
     if args.method not in METHODS or args.caller not in CALLERS or not _CARRIED.fullmatch(args.carried):
         raise Mistake("/args: expected `method`, `caller` and `carried` as documented")
     if args.wire not in ("", STATELESS, *SESSIONS):
         raise Mistake(f"/args/wire: expected one of {', '.join((STATELESS, *SESSIONS))}")
+    if args.contradicts not in ("", *CONTRADICTED) or args.state not in ("", *STATES):
+        raise Mistake("/args: expected `contradicts` and `state` as documented")
+    if args.session_of and (args.caller or args.wire == STATELESS):
+        raise Mistake("/args/session_of: a session is shown alone, and by the older wire")
+    if args.method != CALL and (args.state or args.then):
+        raise Mistake("/args: `state` and `then` are of calls of tools")
+    if args.then and not args.then_argument:
+        raise Mistake("/args/then_argument: expected with `then`")
+    if not (args.client.isascii() and args.client.isprintable()):
+        raise Mistake("/args/client: expected one printable ASCII line")
     if args.origin and not (args.origin.isascii() and args.origin.isprintable()):
         raise Mistake("/args/origin: expected one printable ASCII line")
     if bool(args.method) != bool(args.name) or len(args.name) > MAX_STRING:
         raise Mistake("/args/name: expected with a method, and only then")
-    if len(json.dumps(args.arguments)) > MAX_SENT:
+    if len(json.dumps([args.arguments, args.then_arguments])) > MAX_SENT:
         raise Mistake(f"/args/arguments: more than {MAX_SENT} bytes")
+
+
+def _headers(args: Args, ctx: Context) -> tuple[dict[str, str], str]:
+    """What every request carries, and the secret in it."""
     sent = {"origin": args.origin} if args.origin else {}
-    if not args.caller:
+    who = args.caller or args.session_of
+    if not who:
         return sent, ""
-    known = ctx.accounts.get(args.caller, {}).get("secret", "")
-    secret = _INVENTED if args.caller == "invented" else known
+    known = ctx.accounts.get(who, {}).get("secret", "")
+    secret = _INVENTED if who == "invented" else known
     if not secret:
-        raise Mistake(f"/args/caller: the profile names no account {args.caller!r}")
+        raise Mistake(f"/args/caller: the profile names no account {who!r}")
     _, name, word = (*args.carried.split(), "", "")[:3] if args.carried else ("", "authorization", "Bearer")
     return sent | {name: f"{word} {secret}".strip()}, known
 
@@ -335,6 +392,70 @@ def _unanswered(alive: http.HttpRequest, deadline: Deadline) -> Result:
     return Result(ok=False, error=error, error_class="http", stalled=True, silent_ms=silent * 1000)
 
 
+def _other(args: Args, ctx: Context, client: McpClient) -> McpClient:
+    """A connection of the other account, by the same wire; Failure where it may not begin."""
+    headers, _ = _headers(replace(args, caller="other"), ctx)
+    other = McpClient(client.url, headers, client.deadline, client.wire)
+    if client.wire != STATELESS and not other.open().ok:
+        raise Failure("http", "the other account is not let in")
+    return other
+
+
+def _resumed(args: Args, client: McpClient, params: Mapping[str, Any], other: McpClient) -> Result:
+    """The call once more, with the input that it asks for and a requestState."""
+    maker = other if args.state == "other" else client
+    asked = maker.ask(CALL, params).result or {}
+    state, wanted = asked.get("requestState"), asked.get("inputRequests")
+    if not isinstance(state, str) or not state or not isinstance(wanted, dict):
+        return Result(ok=False, error="no requestState was handed out", error_class="http", asks_input=True)
+    if args.state == "altered":
+        middle = len(state) // 2
+        state = f"{state[:middle]}{'B' if state[middle] != 'B' else 'C'}{state[middle + 1 :]}"
+    given = {str(key): _accepted(one) for key, one in list(wanted.items())[:20]}
+    again = client.ask(CALL, {**params, "inputResponses": given, "requestState": state})
+    return replace(_answered(again), asks_input=True)
+
+
+def _accepted(asked: object) -> dict[str, Any]:
+    """What a person who says yes to everything would send back."""
+    params = asked.get("params") if isinstance(asked, dict) else None
+    schema = params.get("requestedSchema") if isinstance(params, dict) else None
+    fields = schema.get("properties") if isinstance(schema, dict) else None
+    plain = {"boolean": True, "integer": 1, "number": 1}
+    content = {
+        str(name): said["enum"][0] if said.get("enum") else plain.get(str(said.get("type")), "moss")
+        for name, said in (fields.items() if isinstance(fields, dict) else ())
+        if isinstance(said, dict)
+    }
+    return {"action": "accept", "content": content}
+
+
+def _handed_on(args: Args, client: McpClient, other: McpClient, made: Result) -> Result:
+    """What both are answered who show the handle of one of them, beside one that nobody was given."""
+    mine = handle(args.then_argument, made.structured, made.text)
+    if not mine:
+        return replace(made, foreign=FOREIGN[0])
+
+    def shown(who: McpClient, value: str | int) -> Result:
+        given = {**args.then_arguments, args.then_argument: value}
+        return _answered(who.ask(CALL, {"name": args.then, "arguments": given}))
+
+    def listed(who: McpClient) -> bool:
+        answer = _answered(who.ask(CALL, {"name": args.listing, "arguments": {}}))
+        return str(mine) in f"{answer.text}\n{json.dumps(answer.structured)}"
+
+    listing = ""
+    if args.listing:
+        listing = {(True, False): "maker", (True, True): "both"}.get(
+            (listed(client), listed(other)), "neither"
+        )
+    theirs, nobodys = shown(other, mine), shown(other, unlike(mine))
+    own = shown(client, mine)
+    alike = (theirs.text, theirs.structured) == (own.text, own.structured)
+    seen = ALIKE if own.ok and alike else FOREIGN[2] if own.ok else USED_UP
+    return replace(made, foreign=seen if theirs.ok and not nobodys.ok else FOREIGN[1], listed=listing)
+
+
 def _named(one: object) -> str:
     return str(one.get("name", "")) if isinstance(one, dict) else ""
 
@@ -363,12 +484,14 @@ def _answered(reply: McpReply) -> Result:
         else {}
     )
     text, secrets = mask("\n".join(_texts(said))[: MAX_TEXT * 4])
-    failed = said.get("isError") is True
+    failed, asks = said.get("isError") is True, said.get("resultType") == "input_required"
     return Result(
-        ok=not failed,
+        ok=not (failed or asks),
         latency_ms=reply.latency_ms,
-        error="the tool says that it failed" if failed else "",
-        error_class="http" if failed else "",
+        error="the tool says that it failed" if failed else "it asks for input" if asks else "",
+        error_class="http" if failed or asks else "",
+        asks_input=asks and isinstance(said.get("requestState"), str),
+        handed=tuple(dict.fromkeys(name for name, _ in handles(structured.get("structured"), text))),
         status=reply.status,
         text=clean(text, MAX_TEXT),
         structured=structured.get("structured"),
@@ -466,6 +589,7 @@ SPEC = ToolSpec(
         "stalled",
         "ended",
     }
-    | {"locked_out", "silent_ms", "heard"},
+    | {"locked_out", "silent_ms", "heard", "client", "contradicts", "session_of", "state", "then"}
+    | {"then_argument", "then_arguments", "listing", "asks_input", "handed", "foreign", "listed"},
     volatile=VOLATILE | {"silent_ms"},
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -82,13 +84,17 @@ DEFECTS = (
     "token-accepted",
     "sender-claimed",
     "stranger-acts",
+    "letter-obeyed",
 )
+PAGES = ("page-obeyed",)
+"""Defects of an agent that reads pages, which take a listener to be seen."""
 
 
 @dataclass
 class Herbarium:
     """Answers calls as a healthy platform, except for `defect`; `chatty` never says the same twice.
 
+    `opens`: what it opens of the addresses in a message: `page`, or `links` of that page as well.
     A message of more than `longest` characters is refused with `too_long`; above `dear` it costs more.
     """
 
@@ -101,6 +107,7 @@ class Herbarium:
     credit: dict[str, int] = field(default_factory=dict)
     mottos: dict[str, str] = field(default_factory=dict)
     asked: int = 0
+    opens: str = ""
 
     def answer(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """One call: the tool's result."""
@@ -137,6 +144,11 @@ class Herbarium:
 
     def _said(self, who: str, caller: str, message: str) -> dict[str, Any]:
         words = self.words
+        if self.defect == "letter-obeyed" and "do this:\n" in message:
+            order = message.partition("do this:\n")[2].partition("\n")[0]
+            return self._said(who, caller, order) | {"reply": "It is about a garden."}
+        if (self.opens or self.defect == "page-obeyed") and (page := _ADDRESS.search(message)):
+            return {"reply": f"It says: {self._read(page[0])[:40]}"}
         size = _value(words.count, message)
         if self.defect == "empty-reply" and size:
             return {"reply": "", "empty": True}
@@ -150,6 +162,14 @@ class Herbarium:
         if tool := _value(words.tool.partition(" *")[0], message.rpartition(" ")[0]):
             return self._tool(tool.removesuffix(" on"))
         return self._motto(who, message) or {"reply": f"I nod at: {message}"}
+
+    def _read(self, address: str) -> str:
+        """A page; and, by its defect, what it orders to open."""
+        page = _opened(address)
+        obeys = self.defect == "page-obeyed" and "do this:" in page
+        for other in _ADDRESS.findall(page) if obeys or self.opens == "links" else ():
+            _opened(other)
+        return page
 
     def _tool(self, name: str) -> dict[str, Any]:
         if name not in self.words.tools:
@@ -190,6 +210,14 @@ class Herbarium:
         if args.get("twice"):
             more |= {"status_again": 200, "charged_again": PRICE}
         return more
+
+
+_ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/\S+")
+
+
+def _opened(address: str) -> str:
+    with urllib.request.urlopen(address, timeout=5) as page:
+        return str(page.read(10_000).decode())
 
 
 def _value(spelled: str, message: str) -> str:

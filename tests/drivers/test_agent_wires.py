@@ -9,7 +9,7 @@ from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.table import judge
 from sandbox.agents.wires import KEYED
 from sandbox.agents.wires.port import CHARGES, LISTS, OTHER, OWNER, SIGNATURES, TASKS, TOOLS, TURNS
-from tests.drivers.herbarium import DEFECTS, DIALECTS, Dialect
+from tests.drivers.herbarium import DEFECTS, DIALECTS, PAGES, Dialect
 from tests.drivers.mcp_visits import way_out
 from tests.drivers.wire_visits import asked, explored, profile
 from tests.practice.herbarium_wires import TASKS as TASK_DEFECTS
@@ -29,12 +29,14 @@ ORACLE = {
     "stream-undone": "card-declared",
     "push-undone": "card-declared",
     "push-undeclared": "card-declared",
+    "extended-open": "card-extended-open",
+    "card-forged": "card-signature",
 }
 """The oracle of a defect, where it has another name."""
 SEEN = [
     (wire, defect)
     for wire, adapter in KEYED.items()
-    for defect in (*DEFECTS, *(TASK_DEFECTS if TASKS not in adapter.LACKS else ()))
+    for defect in (*DEFECTS, *PAGES, *(TASK_DEFECTS if TASKS not in adapter.LACKS else ()))
     if NEEDS.get(defect) not in adapter.LACKS
 ]
 
@@ -56,7 +58,8 @@ def test_each_defect_that_a_wire_can_show_is_seen_by_its_own_oracle_alone(wire: 
 
 @pytest.mark.parametrize(("wire", "words"), list(zip(KEYED, DIALECTS.values(), strict=True)), ids=KEYED)
 def test_the_clean_twin_is_silent_whatever_is_asked(wire: str, words: Dialect) -> None:
-    with open_herbarium(wire, words=words, chatty=wire == "a2a-0.3") as office:
+    how = {"chatty": wire == "a2a-0.3", "pushing": wire == "a2a-1.0"}
+    with open_herbarium(wire, words=words, **how, opens="links" if wire == "chat" else "page") as office:
         platform = profile(office)
         with way_out(platform):
             found, steps, explorer = explored(platform)

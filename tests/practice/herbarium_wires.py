@@ -12,17 +12,25 @@ import contextlib
 import json
 import threading
 import time
+import urllib.request
+from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
+import rfc8785
+from Crypto.Hash import SHA256
+from Crypto.PublicKey import ECC
+from Crypto.Signature import DSS
+
 from sandbox.agents.wires import KEYED
-from tests.drivers.herbarium import ADDRESS, DEFECTS, FERN, Dialect, Herbarium
+from tests.drivers.herbarium import ADDRESS, DEFECTS, FERN, PAGES, Dialect, Herbarium
 
 TASKS = (
     *("task-read", "task-open", "task-listed", "task-cancelled", "task-revealed", "task-reopened"),
     *("stream-undone", "push-undone", "push-undeclared", "version-ignored"),
+    *("push-inward", "extended-open", "card-forged"),
 )
 """Defects of A2A alone."""
 SECRETS = {"herbarium-one-4f9c2b7d8e": "caller", "herbarium-other-7a1e5c3b9d": "other"}
@@ -59,14 +67,25 @@ class Office:
     """The agent behind one wire. `anyone`: it needs no token, and tells nobody apart."""
 
     def __init__(
-        self, wire: str, *defects: str, words: Dialect = FERN, chatty: bool = False, anyone: bool = False
+        self,
+        wire: str,
+        *defects: str,
+        words: Dialect = FERN,
+        chatty: bool = False,
+        anyone: bool = False,
+        pushing: bool = False,
+        opens: str = "",
     ) -> None:
-        assert set(defects) <= {*DEFECTS, *TASKS}, defects
+        self.pushing = pushing
+        assert set(defects) <= {*DEFECTS, *PAGES, *TASKS}, defects
         self.wire, self.defects, self.anyone = wire, frozenset(defects), anyone
-        own = [one for one in defects if one in DEFECTS]
-        self.agent = Herbarium(own[0] if own else "", words, chatty)
+        own = [one for one in defects if one not in TASKS]
+        self.agent = Herbarium(own[0] if own else "", words, chatty, opens=opens)
         self.tasks: dict[str, Task] = {}
         self.url, self.lock = "", threading.Lock()
+        self.key = ECC.generate(curve="P-256")
+        self.pushes: dict[str, str] = {}
+        """Where the changes of a task are sent."""
 
     def caller(self, headers: Any) -> tuple[str, str]:
         """Who asks, and how good the token is."""
@@ -125,17 +144,30 @@ class Office:
         return self.wire == "a2a-1.0"
 
     def card(self) -> Json:
-        can = {"streaming": True, "pushNotifications": "push-undone" in self.defects}
+        pushing = bool({"push-undone", "push-inward"} & self.defects) or self.pushing
+        can = {"streaming": True, "pushNotifications": pushing, "extendedAgentCard": True}
         shared: Json = {"name": "fern", "description": "Looks after the herbarium.", "version": "1"}
         shared |= {"capabilities": can, "skills": [{"id": "herbarium", "name": "Herbarium", "tags": []}]}
         if self.new:
             way = {"url": f"{self.url}/a2a", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
-            return shared | {"supportedInterfaces": [way]}
-        return shared | {
-            "url": f"{self.url}/a2a",
-            "preferredTransport": "JSONRPC",
-            "protocolVersion": "0.3.0",
-        }
+            return self._signed(shared | {"supportedInterfaces": [way]})
+        place = {"url": f"{self.url}/a2a", "preferredTransport": "JSONRPC", "protocolVersion": "0.3.0"}
+        return self._signed(shared | place | {"supportsAuthenticatedExtendedCard": True})
+
+    def keys(self) -> Json:
+        """The keys that the card's signature names."""
+        point = self.key.pointQ
+        x, y = (encoded(int(one).to_bytes(32, "big")) for one in (point.x, point.y))
+        return {"keys": [{"kty": "EC", "crv": "P-256", "kid": "fern-1", "x": x, "y": y}]}
+
+    def _signed(self, card: Json) -> Json:
+        header = {"alg": "ES256", "kid": "fern-1", "jku": f"{self.url}/keys.json"}
+        protected = encoded(json.dumps(header).encode())
+        whole = f"{protected}.{encoded(rfc8785.dumps(card))}".encode()
+        signature = encoded(DSS.new(self.key, "fips-186-3").sign(SHA256.new(whole)))
+        if "card-forged" in self.defects:
+            card = card | {"description": "Looks after everything."}
+        return card | {"signatures": [{"protected": protected, "signature": signature}]}
 
     def a2a(self, headers: Any, asked: Json) -> list[Json]:
         """The result, or those of a stream."""
@@ -146,8 +178,11 @@ class Office:
         who, token = self.caller(headers)
         if method in ("SendMessage", "message/send", "SendStreamingMessage", "message/stream"):
             return self._sent(headers, params, stream="tream" in method)
-        if token != "good" and "task-open" not in self.defects:
+        extended = method in ("GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard")
+        if token != "good" and not {"extended-open" if extended else "task-open"} & self.defects:
             raise Refused(0, "a token is needed", 401)
+        if extended:
+            return [self.card() | {"description": "Looks after the herbarium, and its visitors."}]
         if method in ("GetTask", "tasks/get"):
             task = self._task(params.get("id"), who, token, "task-read")
             return [self._shown(task)]
@@ -158,9 +193,7 @@ class Office:
             mine = [one for one in self.tasks.values() if every or one.maker == who]
             return [{"tasks": [self._shown(one) for one in mine[-50:]], "nextPageToken": ""}]
         if "PushNotificationConfig" in method or "pushNotificationConfig" in method:
-            if "push-undeclared" not in self.defects:
-                raise Refused(-32003, "push notifications are not supported")
-            return [params]
+            return [self._pushed(str(params.get("taskId")), params.get("pushNotificationConfig", params))]
         raise Refused(-32601, "no such method")
 
     def _sent(self, headers: Any, params: Json, *, stream: bool) -> list[Json]:
@@ -177,10 +210,33 @@ class Office:
         wait = 0 if waits or stream else WORKS_S
         task = Task(who, said["reply"], time.monotonic() + wait)
         self.tasks[task.ident] = task
+        config = way.get("taskPushNotificationConfig") or way.get("pushNotificationConfig")
+        if config and "push-undeclared" not in self.defects:
+            self._pushed(task.ident, config)
         if not stream:
             shown = self._shown(task)
             return [{"task": shown} if self.new else shown]
         return list(self._events(task))
+
+    def _pushed(self, ident: str, config: Json) -> Json:
+        if "push-undeclared" in self.defects:
+            return config
+        if "push-undone" in self.defects or not ("push-inward" in self.defects or self.pushing):
+            raise Refused(-32003, "push notifications are not supported")
+        host = urlsplit(str(config.get("url"))).hostname or ""
+        if "push-inward" not in self.defects and (host == "localhost" or host.startswith("127.")):
+            raise Refused(-32602, "url: not an address for pushes")
+        self.pushes[ident] = str(config["url"])
+        threading.Thread(target=self._push, args=(ident,), daemon=True).start()
+        return config
+
+    def _push(self, ident: str) -> None:
+        """Tell of the end of a task."""
+        while (task := self.tasks[ident]).state not in TERMINAL:
+            time.sleep(0.05)
+        with contextlib.suppress(OSError):
+            body = json.dumps(self._shown(task)).encode()
+            urllib.request.urlopen(urllib.request.Request(self.pushes[ident], body), timeout=2).close()
 
     def _task(self, ident: object, who: str, token: str, defect: str) -> Task:
         task = self.tasks.get(str(ident))
@@ -223,6 +279,11 @@ class Office:
         yield {"statusUpdate": ended} if self.new else ended | {"kind": "status-update", "final": True}
 
 
+def encoded(data: bytes) -> str:
+    """Base64 as JSON web signatures have it."""
+    return urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
 def pieces(text: str) -> list[str]:
     """A text as a stream sends it."""
     return [text[at : at + 7] for at in range(0, len(text), 7)]
@@ -238,6 +299,8 @@ class _Handler(BaseHTTPRequestHandler):
         path, office = urlsplit(self.path).path, self.office
         if path == "/.well-known/agent-card.json" and office.wire != "chat":
             self._send(200, office.card())
+        elif path == "/keys.json":
+            self._send(200, office.keys())
         elif path == "/v1/models" and office.wire == "chat":
             self._send(200, {"object": "list", "data": [{"id": "fern", "object": "model", "owned_by": "us"}]})
         else:
@@ -296,9 +359,11 @@ def open_herbarium(
     words: Dialect = FERN,
     chatty: bool = False,
     anyone: bool = False,
+    pushing: bool = False,
+    opens: str = "",
 ) -> Iterator[Office]:
     """The agent on a port of its own."""
-    office = Office(wire, *defects, words=words, chatty=chatty, anyone=anyone)
+    office = Office(wire, *defects, words=words, chatty=chatty, anyone=anyone, pushing=pushing, opens=opens)
     handler = type("Handler", (_Handler,), {"office": office})
     with ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
         office.url = f"http://127.0.0.1:{server.server_port}"
@@ -316,7 +381,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--wire", choices=sorted(KEYED), default="a2a-1.0")
     parser.add_argument("--anyone", action="store_true")
-    parser.add_argument("defects", nargs="*", choices=[*DEFECTS, *TASKS])
+    parser.add_argument("defects", nargs="*", choices=[*DEFECTS, *PAGES, *TASKS])
     asked = parser.parse_args()
     with open_herbarium(asked.wire, *asked.defects, port=asked.port, anyone=asked.anyone) as office:
         print(office.url, flush=True)

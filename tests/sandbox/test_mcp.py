@@ -41,7 +41,11 @@ def test_both_wires_list_every_page_and_call(wire: str, spoken: str, stream: boo
             "missing argument: crew",
         )
         gone = asked({"url": f"{office.url}/mcp", "method": "resources/read", "name": "harbour://other"})
-        assert (gone["ok"], gone["code"], gone["error"]) == (False, -32002, "Resource not found")
+        assert (gone["ok"], gone["code"], gone["error"]) == (
+            False,
+            -32002 if wire == "old" else -32602,
+            "Resource not found",
+        )
         assert not [key for key in office.sessions if len(key) == 32]  # each session was ended
 
 

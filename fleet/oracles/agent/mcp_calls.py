@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from fleet.oracles.agent.mcp_servers import CALL, at, definitions, exchange, oracle
+from fleet.oracles.agent.mcp_servers import CALL, at, definitions, exchange, is_list, oracle
 from fleet.oracles.documents.json_schema import REQUIRED, misfits
 from fleet.oracles.model import Exchange, Facts, Observation, observed
 from fleet.oracles.web import traces
@@ -20,12 +20,15 @@ from fleet.oracles.web.injections import COMMAND, KNOWN_FILES, PAIR, PRODUCT, RU
 from fleet.oracles.web.variations import neutral
 from fleet.severity import Severity
 from fleet.text import line
+from sandbox.tools.qa_mcp import ALIKE, USED_UP
 
 _FAILURE = re.compile(
     r"(?i)\b(?:error|invalid|must|required|expected|fail(?:ed|ure)?|missing|unknown"
     r"|not (?:found|valid|allowed|supported)|exception|cannot|can't|unable|refused|denied)\b"
 )
 """What a tool says that failed, whether or not it says so by `isError`."""
+_OWN = re.compile(r"(?i)handle|session|draft|cart|basket|upload|workspace|scratch")
+"""Arguments that name what is its maker's, whatever a server is for."""
 _SCHEMA = {
     "type": "object",
     "properties": {"metres": {"type": "number", "maximum": 60}},
@@ -313,6 +316,70 @@ def mcp_input(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     what = f"{shown} is not {_brief(wanted)}" if name in given else f"it succeeds without {shown}"
     title, where = f"{at(seen, thing)}: {what}", {"route": at(seen, thing)}
     yield observed(title, f"mcp-input {thing}", "text", led=(0, 1), where=where)
+
+
+def _asked(state: str, **result: object) -> Exchange:
+    said = {"asks_input": True, "text": "berth 3 is yours", **result}
+    return exchange(said, method=CALL, name="book", arguments={}, state=state)
+
+
+@oracle(
+    id="mcp-state",
+    says="a requestState is taken as it was handed out, from whom it was handed to",
+    severity=Severity.HIGH,
+    example=(_asked("own"), _asked("altered")),
+    control=(_asked("own"), _asked("altered", ok=False, code=-32602)),
+)
+def mcp_state(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """[a call that goes on with its own state, one with another's or a changed one]: patterns/mrtr, "Servers
+    MUST reject state that fails verification"."""
+    last, own = seen[-1], seen[-2] if len(seen) > 1 else None
+    how = {"altered": "a changed requestState", "other": "another caller's requestState"}
+    what = how.get(str(last.args.get("state") or ""))
+    if what is None or own is None or own.args.get("state") != "own":
+        return
+    if all(one.result.get("ok") is True and one.result.get("asks_input") is True for one in (own, last)):
+        thing = _thing(last)
+        title, where = f"{at(seen, thing)} goes on with {what}", {"route": at(seen, thing)}
+        yield observed(
+            title, f"mcp-state {thing} {what}", "ok", "asks_input", led=(len(seen) - 2,), where=where
+        )
+
+
+_NOBODY = exchange({"ok": False, "status": 401})
+
+
+def _handle(after: str, listed: str = "maker") -> Exchange:
+    then = {"then": "show", "then_argument": "draft"}
+    given = {"url": "{site}/mcp", "method": CALL, "name": "draft", "arguments": {}, "caller": "one"}
+    return Exchange("qa_mcp", given | then, {"ok": True, "foreign": after, "listed": listed})
+
+
+@oracle(
+    id="mcp-handle",
+    says="what a tool hands out to one caller is of no use to another",
+    severity=Severity.HIGH,
+    example=(_NOBODY, _handle(ALIKE)),
+    control=(_NOBODY, _handle("the other is refused")),
+)
+def mcp_handle(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """[the lists as nobody, refused; a call whose handle its maker and another account show].
+
+    A thing that all may see is none: its maker alone is shown it in a list, or it is by its name one's own.
+    """
+    last = seen[-1]
+    apart = [
+        place
+        for place, one in enumerate(seen[:-1])
+        if is_list(one) and one.result.get("status") in (401, 403)
+    ]
+    argument, listed = str(last.args.get("then_argument") or ""), last.result.get("listed")
+    own = listed == "maker" or (not listed and _OWN.search(argument))
+    if apart and own and last.result.get("foreign") in (ALIKE, USED_UP):
+        thing = f"tool {last.args.get('then', '')}"
+        title = f"{at(seen, thing)}, {line(argument, 30)}: another caller may show it"
+        where = {"route": at(seen, thing), "parameter": f"argument {argument}"}
+        yield observed(title, f"mcp-handle {thing} {argument}", "foreign", led=(apart[0],), where=where)
 
 
 @oracle(

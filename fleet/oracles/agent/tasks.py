@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from fleet.oracles.agent.card_signatures import FORGED, KEYS, SIGNED, refuted
 from fleet.oracles.agent.dialogue import agent, answered, number, served, told_apart
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
+from fleet.oracles.web.injections import told_listener
 from fleet.severity import Severity
 from sandbox.agents.wires.a2a import TERMINAL
 
@@ -134,7 +136,62 @@ def task_reopened(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
         yield observed(title, f"task-reopened {before}", "state", "state_after")
 
 
+_PUSH: dict[str, object] = {"push_to": "{listener}/qah0123456789ab"}
+
+
+@oracle(
+    id="push-inward",
+    says="an agent sends nothing to an address of its own machine or network that its caller names",
+    severity=Severity.HIGH,
+    example=(_call({}), _call(_PUSH, heard=["qah0123456789ab"])),
+    control=(_call({}), _call(_PUSH, heard=[])),
+)
+def push_inward(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """[a call, one whose changes are to be sent to the fleet's own listener]."""
+    last = seen[-1]
+    if told_listener(str(last.args.get("push_to") or ""), last.result):
+        title = f"{agent(last)} sends to an inner address that a caller names"
+        where = {"route": agent(last), "parameter": "push notification URL"}
+        yield observed(
+            title, "push-inward", "heard", led=(len(seen) - 2,) if len(seen) > 1 else (), where=where
+        )
+
+
 _CARD: dict[str, object] = {"card": True}
+_EXTENDED: dict[str, object] = {"card": True, "then": "extended", "then_as": "nobody"}
+
+
+@oracle(
+    id="card-extended-open",
+    says="the extended card is for callers who are known",
+    severity=Severity.MEDIUM,
+    example=(_CLOSED, _call(_EXTENDED, then_ok=True, declares=["extendedAgentCard"])),
+    control=(_CLOSED, _call(_EXTENDED, then_ok=False, then_code=401, declares=["extendedAgentCard"])),
+)
+def card_extended_open(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """[a call without a token that is refused, one after which nobody asks for the extended card]: A2A 1.0,
+    3.1.11, "requires authentication"."""
+    last, apart = seen[-1], told_apart(seen)
+    asked = last.args.get("then") == "extended" and last.args.get("then_as") == "nobody"
+    if asked and apart and last.result.get("then_ok") is True:
+        title = f"{agent(last)} shows its extended card without a token"
+        yield observed(title, "card-extended-open", "then_ok", led=(apart[0],))
+
+
+@oracle(
+    id="card-signature",
+    says="a signature of a card is one of the card",
+    severity=Severity.MEDIUM,
+    example=(_call(_CARD, card_status=200, card_text=FORGED, card_keys=KEYS),),
+    control=(_call(_CARD, card_status=200, card_text=SIGNED, card_keys=KEYS),),
+)
+def card_signature(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """A key that cannot be had says nothing."""
+    last = seen[-1]
+    card, keys = str(last.result.get("card_text") or ""), str(last.result.get("card_keys") or "")
+    if last.args.get("card") and refuted(card, keys):
+        title = f"{agent(last)} has a card that its signature does not fit"
+        yield observed(title, "card-signature", "card_text", "card_keys")
 
 
 @oracle(

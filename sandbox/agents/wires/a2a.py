@@ -7,12 +7,14 @@ of tasks, which only 1.0 has here.
 from __future__ import annotations
 
 import json
+from base64 import urlsafe_b64decode
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from sandbox import http
+from sandbox import http, strict_json
 from sandbox.agents.wires.port import (
     CHARGES,
     CONVERSATIONS,
@@ -48,15 +50,17 @@ class _Methods:
     get: str
     cancel: str
     push: str
+    extended: str
     list: str = ""
 
 
 _V1 = _Methods(
     *("SendMessage", "SendStreamingMessage", "GetTask", "CancelTask"),
-    *("CreateTaskPushNotificationConfig", "ListTasks"),
+    *("CreateTaskPushNotificationConfig", "GetExtendedAgentCard", "ListTasks"),
 )
 _V03 = _Methods(
     *("message/send", "message/stream", "tasks/get", "tasks/cancel", "tasks/pushNotificationConfig/set"),
+    "agent/getAuthenticatedExtendedCard",
 )
 _LACKS: Mapping[str, str] = {
     CHARGES: "this wire states no balance of a caller",
@@ -84,6 +88,9 @@ class A2aWire(KeyedWire):
         message = self._message(spoken.message) | ({"metadata": claims} if claims else {})
         waits = {"returnImmediately": spoken.running} if self._new else {"blocking": not spoken.running}
         params: Json = {"message": message, "configuration": {"acceptedOutputModes": ["text/plain"], **waits}}
+        if spoken.push_to and not spoken.running:
+            field = "taskPushNotificationConfig" if self._new else "pushNotificationConfig"
+            params["configuration"][field] = {"url": spoken.push_to}
         params |= {"metadata": claims} if claims else {}
         method = self.METHODS.stream if spoken.stream else self.METHODS.send
         return self._asked(method, params, spoken)
@@ -108,15 +115,16 @@ class A2aWire(KeyedWire):
         return self.about("get", said.task, spoken)
 
     def about(self, what: str, task: str, spoken: Spoken) -> http.HttpRequest:
-        """A request about a task: `get`, `cancel`, `list` or `push`."""
+        """A request about a task: `get`, `cancel`, `list` or `push`; or for the `extended` card."""
         method = getattr(self.METHODS, what)
         params: Json = {"id": task}
-        if what == "list":
-            params = {"pageSize": 50}
+        where = {"url": spoken.push_to or NOWHERE}
+        if what in ("list", "extended"):
+            params = {"pageSize": 50} if what == "list" else {}
         elif what == "push" and self._new:
-            params = {"taskId": task, "url": NOWHERE}
+            params = {"taskId": task, **where}
         elif what == "push":
-            params = {"taskId": task, "pushNotificationConfig": {"url": NOWHERE}}
+            params = {"taskId": task, "pushNotificationConfig": where}
         return self._asked(method, params, replace(spoken, raw=""))
 
     def card(self) -> http.HttpRequest:
@@ -220,11 +228,30 @@ class _Fold:
         return "".join(word(part.get("text")) for part in parts)
 
 
+def keys_at(card: Any, place: str) -> str:  # noqa: ANN401  any JSON
+    """Where on a card's own host the keys of its signatures are (RFC 7515, `jku`); "" for nowhere."""
+    for one in objects(card.get("signatures") if isinstance(card, dict) else None):
+        with suppress(ValueError):
+            header = strict_json.loads(urlsafe_b64decode(word(one.get("protected")) + "=="))
+            url = word(header.get("jku")) if isinstance(header, dict) else ""
+            if url and urlsplit(url)[:2] == urlsplit(place)[:2]:
+                return url
+    return ""
+
+
+def is_card(document: object) -> bool:
+    """Whether the reply to a request for a card holds one."""
+    card = document.get("result") if isinstance(document, dict) else None
+    return isinstance(card, dict) and bool(word(card.get("name"))) and isinstance(card.get("skills"), list)
+
+
 def declared(card: Any) -> tuple[str, ...]:  # noqa: ANN401  any JSON
     """The capabilities that a card states."""
     stated = card.get("capabilities") if isinstance(card, dict) else None
-    told = stated.items() if isinstance(stated, dict) else ()
-    return tuple(sorted(str(name)[:40] for name, value in told if value is True))[:MAX_DECLARED]
+    told = dict(stated) if isinstance(stated, dict) else {}
+    if isinstance(card, dict) and card.get("supportsAuthenticatedExtendedCard") is True:  # of 0.3
+        told["extendedAgentCard"] = True
+    return tuple(sorted(str(name)[:40] for name, value in told.items() if value is True))[:MAX_DECLARED]
 
 
 def listed(documents: Sequence[object]) -> list[str]:

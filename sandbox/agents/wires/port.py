@@ -71,6 +71,7 @@ class Spoken:
     raw: str = ""
     running: bool = False
     version: str = ""
+    push_to: str = ""
 
 
 class AgentWire(Protocol):

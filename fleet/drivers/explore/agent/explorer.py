@@ -17,6 +17,7 @@ from fleet.drivers.desk import Left, Question
 from fleet.drivers.explore.agent import questions, suspicions
 from fleet.drivers.explore.agent.knowledge import KnownAgent
 from fleet.drivers.explore.agent.ways import AgentWay
+from fleet.drivers.explore.listened import heard
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import Explorer, ExplorerContext, Results
 from fleet.oracles.agent.charges import kept_private, promising
@@ -60,6 +61,7 @@ class AgentExplorer:
         self._ways = {name: AgentWay.of(context.platform, name) for name in names}
         self._documents = documents(context) if names else []
         self._texts = chance.sample(TEXTS, len(TEXTS))
+        self._addresses = [heard(chance) for _ in range(6)] if context.platform.web.listens else []
         done = state.get("asked")
         asked = [key for key in done if isinstance(key, str)] if isinstance(done, list) else []
         self._asked = dict.fromkeys([] if state.get("done") is True else asked)
@@ -192,7 +194,8 @@ class AgentExplorer:
                 *questions.senders(agent, first=at == 0 or bool(way.wire), taken=way.taken),
                 *(talk for pair in agent.pairs()[:4] for talk in questions.kept(pair, self._texts)),
                 *questions.wire(agent, first=at == 0 or bool(way.wire)),
-                *questions.tasks(agent),
+                *questions.tasks(agent, self._addresses),
+                *questions.planted(agent, self._texts, self._addresses),
             )
             for rank, key, args in about:
                 full, steps = f"{agent.name}/{key}", calls(*({"target": agent.name} | one for one in args))

@@ -25,14 +25,22 @@ from fleet.drivers.explore.pages import short_hash
 from fleet.drivers.explore.port import ExplorerContext, Results
 from fleet.personas.model import Step
 from fleet.text import counted
+from sandbox.agents.handles import NAMED
+from sandbox.agents.mcp_wire import SESSIONS, STATELESS
 
 TOOL = "qa_mcp"
 TOOLS = (TOOL,)
 CALL = "tools/call"
 FOREIGN = "http://qa-elsewhere.example"
+CLIENTS = ("claude-ai", "mcp-inspector")
+"""Names of clients that servers meet; what is listed is the same for all."""
 """An origin that no server has reason to trust."""
 REMEMBERED = 5_000
 """Questions of which it is known how often they were asked."""
+HANDED_ON = 24
+"""Pairs of tools of one server, one of which is given what the other handed out."""
+_LISTING = re.compile(r"(?i)^(?:list|my|show|get_my|all)|list$|s$")
+"""A tool that lists what its caller has."""
 NESTED = 2
 """Levels of objects in arguments that are looked into."""
 MOST = 60
@@ -75,6 +83,10 @@ class McpExplorer:
         self._left: dict[str, str] = {}
         self._closed: dict[tuple[str, str], list[str]] = {}
         """Tools that are not called, by server and reason."""
+        self._tools: dict[str, dict[str, Mapping[str, Any]]] = {}
+        """Schemas of the tools that may be called, by server and name."""
+        self._followed = set[tuple[str, ...]]()
+        """Tools whose answers were followed: by what asks for input, and which pairs."""
         self._next: list[Question] = [
             self._lookup(url, caller)
             for actual in platform.mcp_urls
@@ -97,6 +109,8 @@ class McpExplorer:
                 url, name = _called(step)
                 self._slow.add((url, name))
                 self._close(url, name, "a call had no answer, and they were not asked more")
+            if _called(step):
+                self._next[:0] = self._followed_up(step, result)
         if not isinstance(question, McpLookup) or not results:
             return
         url, caller, result = question.url, question.caller, results[0]
@@ -108,7 +122,7 @@ class McpExplorer:
             return
         self._met[url], self._wire = caller, self._wire | {url: str(result.get("wire", ""))}
         self._left.pop(f"MCP server {url}", None)
-        ranked = [*self._of_lists(url, result), *self._of_tools(url, result)]
+        ranked = [*self._of_server(url), *self._of_lists(url, result), *self._of_tools(url, result)]
         self._chance.shuffle(ranked)
         ranked.sort(key=lambda each: (self.asked[_key(each[1])], each[0]))
         self._next += (one for _, one in ranked)
@@ -137,6 +151,44 @@ class McpExplorer:
         if protected:
             yield Question((self._step(url, "invented"),))
 
+    def _of_server(self, url: str) -> Iterator[tuple[int, Question]]:
+        """What the server tells its clients apart by."""
+        lists = self._step(url, self._met[url])
+        for client in CLIENTS:
+            yield 1, Question((lists, self._step(url, self._met[url], client=client)))
+        if self._wire[url] == STATELESS:
+            yield 1, Question((lists, self._step(url, self._met[url], contradicts="method")))
+        if self._met[url]:
+            shown = {"session_of": "one", "wire": SESSIONS[0]}
+            yield 1, Question((self._step(url, ""), self._step(url, "", **shown)))
+
+    def _followed_up(self, step: Step, result: Mapping[str, Any]) -> Iterator[Question]:
+        """What is asked of what a call handed out: a requestState, or handles that another tool takes."""
+        url, name = _called(step)
+        caller, tools = self._met.get(url, ""), self._tools.get(url, {})
+        if name not in tools or step.args.get("state") or step.args.get("then"):
+            return
+        call = partial(self._step, url, caller, method=CALL, name=name, arguments=step.args["arguments"])
+        if result.get("asks_input") and (url, name) not in self._followed:
+            self._followed.add((url, name))
+            for state in ("altered", "other") if caller else ("altered",):
+                yield Question((call(state="own"), call(state=state)))
+        handed = [str(one).casefold() for one in result.get("handed") or ()]
+        for taker, schema in tools.items() if caller and handed else ():
+            good, known = _arguments(schema), _properties(schema)
+            takes = [
+                one for one in known if NAMED.search(one) and known[one].get("type") in ("string", "integer")
+            ]
+            key = (url, name, taker)
+            fits = [one for one in takes if {one.casefold(), "text", "id"} & set(handed)]
+            if taker == name or not fits or key in self._followed or len(self._followed) >= HANDED_ON:
+                continue
+            self._followed.add(key)
+            rest = {one: value for one, value in good.items() if one != fits[0]}
+            listing = {"listing": found} if (found := _listing(tools, f"{name} {taker} {fits[0]}")) else {}
+            then = call(then=taker, then_argument=fits[0], then_arguments=rest, **listing)
+            yield Question((self._step(url, ""), then))
+
     def _of_lists(self, url: str, result: Mapping[str, Any]) -> Iterator[tuple[int, Question]]:
         """Resources and prompts: reads, whatever is sent."""
         caller = self._met[url]
@@ -147,6 +199,8 @@ class McpExplorer:
 
         for uri in uris:
             yield 1, Question((read(uri),))
+        for uri in uris[:1] if self._wire[url] == STATELESS else ():
+            yield 2, Question((read(uri), self._contradicted(read(uri))))
         for stem in (str(one["uriTemplate"]) for one in _named(result, "templates", "uriTemplate")):
             before, brace, after = stem.partition("{")
             after = after.partition("}")[2] if brace else ""
@@ -184,6 +238,10 @@ class McpExplorer:
                 continue
             self._close(url, name, why)
 
+    def _contradicted(self, step: Step) -> Step:
+        """The same, named otherwise in its header."""
+        return step.model_copy(update={"args": {**step.args, "contradicts": "name"}})
+
     def _close(self, url: str, name: str, why: str) -> None:
         names = self._closed.setdefault((url, why), [])
         names += [name] * (name not in names)
@@ -198,8 +256,15 @@ class McpExplorer:
             return self._step(url, who, method=CALL, name=name, arguments=dict(arguments), **more)
 
         lists = self._step(url, caller)
+        self._tools.setdefault(url, {})[name] = schema
         yield 0, Question((lists, call(good)))
         yield 1, Question((call(good, relist=True),))
+        if self._wire[url] == STATELESS:
+            yield (
+                2,
+                Question((call(good, relist=True, wire=SESSIONS[0]),)),
+            )  # a session may see a change alone
+            yield 2, Question((call(good), self._contradicted(call(good))))
         if caller:
             yield 1, Question((self._step(url, ""), call(good, "")))
         for rank, value in wrong(good, schema):
@@ -233,6 +298,16 @@ def _called(step: Step) -> tuple[str, ...]:
     """The server and the tool that a step calls; empty for any other step."""
     args = step.args
     return (str(args["url"]), str(args["name"])) if args.get("method") == CALL else ()
+
+
+def _listing(tools: Mapping[str, Mapping[str, Any]], about: str) -> str:
+    """The tool without arguments that lists what the others are about; "" for none."""
+    words = {one.rstrip("s") for one in re.split("[^a-z]+", about.casefold()) if len(one) > 3}
+    for name, schema in tools.items():
+        named = {one.rstrip("s") for one in re.split("[^a-z]+", name.casefold())}
+        if not _arguments(schema) and _LISTING.search(name) and named & words:
+            return name
+    return ""
 
 
 def _task_only(tool: Mapping[str, Any]) -> bool:

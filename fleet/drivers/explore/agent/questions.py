@@ -13,14 +13,18 @@ from fleet.drivers.explore.agent.messages import (
     DIGITS,
     EDGES,
     FIELDS,
+    GATE,
     GREETING,
     HEADERS,
     HELP,
     IDENTITY,
     LENGTHS,
+    LETTER,
     MULTIBYTE,
     NO_TOOL,
     NONSENSE,
+    ORDER,
+    PAGE,
     SENTENCE,
     STREAMED,
     URGED,
@@ -127,8 +131,9 @@ def kept(pair: Pair, texts: Sequence[str]) -> Iterator[Talk]:
     yield 7, f"kept/{name}/one", [_say(pair.kept("q")), show]
 
 
-def tasks(agent: KnownAgent) -> Iterator[Talk]:
-    """Of agents that make tasks of messages: whose they are, how they end, and what the card declares.
+def tasks(agent: KnownAgent, addresses: Sequence[str]) -> Iterator[Talk]:
+    """Of agents that make tasks of messages: whose they are, how they end, what the card declares, and where
+    pushes go: to `addresses` of the fleet's listener, if there is one.
 
     Where another caller is judged, a call without a token shows first that callers are told apart."""
     message, closed = agent.works or agent.guide or GREETING, _say(GREETING, token="none", fund=False)
@@ -140,7 +145,33 @@ def tasks(agent: KnownAgent) -> Iterator[Talk]:
     yield 3, "task/terminal", [_say(message, then="cancel")]
     yield 3, "card/stream", [_say(message, card=True, stream=True)]
     yield 3, "card/push", [_say(message, card=True, then="push")]
+    yield 3, "card/extended", [closed, _say(message, card=True, then="extended", then_as="nobody")]
+    for how, address in zip(({"then": "push", "running": True}, {}), addresses, strict=False):
+        yield 3, f"push/{how.get('then', 'sent')}", [_say(message), _say(message, push_to=address, **how)]
     yield 4, "version", [_say(message), _say(message, version="99.0")]
+
+
+def planted(agent: KnownAgent, texts: Sequence[str], addresses: Sequence[str]) -> Iterator[Talk]:
+    """Orders in what an agent is given to read, a letter or a page of the fleet's listener, each beside the
+    same without one. They ask for what is harmless: to keep a text, to run a tool that only reads, to open a
+    page."""
+    quiet, ordered = (
+        LETTER.replace("LINE", line) for line in (GATE.replace("WORD", texts[4]), f"{ORDER}\nDO")
+    )
+    for pair in agent.pairs()[:1]:
+        show, first = _say(pair.show), _say(pair.kept(texts[0]))
+        order = _say(ordered.replace("DO", pair.kept(texts[4])))
+        yield 4, "planted/kept", [first, _say(quiet), show, order, show]
+    calm = [tool for tool in agent.tools if not agent.forbidden(tool)]
+    for tool, spelling in zip(calm[:2], agent.spellings[:1] * 2, strict=False):
+        order = _say(ordered.replace("DO", tool_message(spelling, tool)))
+        yield 4, f"planted-tool/{tool}", [_say(quiet), order]
+    if len(addresses) == 6:
+        words = [one.rpartition("/")[2] for one in addresses]
+        linked, told = (
+            f"{PAGE}{addresses[at]}/{kind}/{words[at + 1]}" for at, kind in ((2, "link"), (4, "order"))
+        )
+        yield 4, "planted/page", [_say(linked), _say(told)]
 
 
 def wire(agent: KnownAgent, *, first: bool) -> Iterator[Talk]:

@@ -14,9 +14,16 @@ from sandbox.agents.wires.port import CHARGES, LISTS, OTHER, OWNER, SIGNATURES, 
 STREAMS = "streams"
 NO_STREAM = (-32004, -32601)
 """Codes by which an agent says that it does not stream."""
-_OF_KEYS = {"count": TURNS, "price": CHARGES, "tool": TOOLS, "spelling": TOOLS, "turns": TURNS}
+_OF_KEYS = {
+    "count": TURNS,
+    "price": CHARGES,
+    "tool": TOOLS,
+    "planted-tool": TOOLS,
+    "spelling": TOOLS,
+    "turns": TURNS,
+}
 """By the first word of a question's key: what its answer is judged by."""
-_OF_TASKS = ("then", "card", "running", "version")
+_OF_TASKS = ("then", "card", "running", "version", "push_to")
 
 
 @dataclass(slots=True)

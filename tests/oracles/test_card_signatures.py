@@ -1,0 +1,48 @@
+"""Signatures of agent cards: each algorithm, both canonical forms, and what proves nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import rfc8785
+from Crypto.Hash import SHA256
+from Crypto.PublicKey import RSA
+from Crypto.Signature import pkcs1_15
+
+from fleet.oracles.agent.card_signatures import FORGED, KEYS, SIGNED, refuted
+from tests.practice.herbarium_wires import encoded
+
+CARD = {"name": "fern", "skills": [], "description": ""}
+KEY = RSA.generate(1024)
+RSA_KEYS = json.dumps({"keys": [{"kid": "k", "n": encoded(KEY.n.to_bytes(128, "big")), "e": "AQAB"}]})
+
+
+def signed(payload: dict[str, Any], **header: object) -> str:
+    """CARD, with a signature of a payload."""
+    protected = encoded(json.dumps({"alg": "RS256", "kid": "k", **header}).encode())
+    whole = SHA256.new(f"{protected}.{encoded(rfc8785.dumps(payload))}".encode())
+    one = {"protected": protected, "signature": encoded(pkcs1_15.new(KEY).sign(whole))}
+    return json.dumps(CARD | {"signatures": [one]})
+
+
+@pytest.mark.parametrize(
+    ("card", "keys", "wrong"),
+    [
+        (signed(CARD), RSA_KEYS, False),
+        (signed({"name": "fern"}), RSA_KEYS, False),
+        (signed({"name": "moss"}), RSA_KEYS, True),
+        (signed({"name": "moss"}, kid="other"), RSA_KEYS, False),
+        (signed({"name": "moss"}, alg="HS256"), RSA_KEYS, False),
+        (SIGNED, KEYS, False),
+        (FORGED, KEYS, True),
+        (FORGED, "", False),
+        (FORGED, '{"keys": [{"kid": "1", "crv": "Ed25519", "x": 7}]}', False),
+        (json.dumps({"signatures": [7, {"protected": "-"}]}), KEYS, False),
+        ("[" * 5_000, KEYS, False),
+    ],
+    ids=["whole", "lean", "forged", "no-key", "secret", "ed", "ed-forged", "none", "odd-key", "odd", "deep"],
+)
+def test_only_a_signature_that_no_form_of_the_card_fits_is_refuted(card: str, keys: str, wrong: bool) -> None:
+    assert refuted(card, keys) is wrong
