@@ -259,12 +259,10 @@ class McpExplorer:
         self._tools.setdefault(url, {})[name] = schema
         yield 0, Question((lists, call(good)))
         yield 1, Question((call(good, relist=True),))
-        if self._wire[url] == STATELESS:
-            yield (
-                2,
-                Question((call(good, relist=True, wire=SESSIONS[0]),)),
-            )  # a session may see a change alone
-            yield 2, Question((call(good), self._contradicted(call(good))))
+        if self._wire[url] == STATELESS:  # a session may see a change alone
+            yield 1, Question((call(good, relist=True, wire=SESSIONS[0]),))
+        if self._wire[url] == STATELESS and len(self._tools[url]) == 1:
+            yield 1, Question((call(good), self._contradicted(call(good))))
         if caller:
             yield 1, Question((self._step(url, ""), call(good, "")))
         for rank, value in wrong(good, schema):
