@@ -165,7 +165,7 @@ def planted(agent: KnownAgent, texts: Sequence[str], addresses: Sequence[str]) -
     calm = [tool for tool in agent.tools if not agent.forbidden(tool)]
     for tool, spelling in zip(calm[:2], agent.spellings[:1] * 2, strict=False):
         order = _say(ordered.replace("DO", tool_message(spelling, tool)))
-        yield 4, f"planted-tool/{tool}", [_say(quiet), order]
+        yield 6, f"planted-tool/{tool}", [_say(quiet), order]
     if len(addresses) == 6:
         words = [one.rpartition("/")[2] for one in addresses]
         linked, told = (
