@@ -77,6 +77,8 @@ class AccountAnswer:
     """Whether its headers say that any cache may keep it."""
     markup: bool = False
     """Whether it is JSON that a browser shows as a page, by its type."""
+    handler: bool = False
+    """Whether it is a page with an element of ours, by the mark of `one`, whose handler would run."""
     own: bool = False
     """Whether its title or headings speak of what is one's own."""
     leads: str = ""

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
+from urllib.parse import quote, urlsplit
 
 from sandbox import http
 from sandbox.browser.traffic import KEPT, Request, Traffic
@@ -98,6 +99,8 @@ def run(args: Args, ctx: Context) -> Result:
     if not WIDTHS[0] <= args.width <= WIDTHS[1]:
         raise Mistake(f"/args/width: expected {WIDTHS[0]} to {WIDTHS[1]}")
     url, deadline, started = http.absolute(args.url), Deadline(ctx.deadline_s * 0.9), time.monotonic()
+    fragment = quote(urlsplit(args.url).fragment, safe="%!$&'()*+,;=:@/?-._~")  # its scripts may read it
+    url += f"#{fragment}" * bool(fragment)
     traffic, visit = Traffic(deadline), Visit(args.script_canary, presses=args.press)
     began = visited(url, visit, traffic, args.width, deadline)
     return _result(visit, traffic, (began - started) * 1000, (time.monotonic() - began) * 1000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 from urllib.parse import unquote
@@ -14,6 +15,8 @@ from fleet.drivers.desk import Question
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.web.browser import ALIKE, BATCH, LOOKS, Pages
 from fleet.drivers.template import Bindings
+from fleet.oracles.model import Exchange, Facts
+from fleet.oracles.table import judge
 
 PLATFORM = Platform.model_validate(
     {
@@ -142,6 +145,25 @@ def test_a_point_gets_payloads_only_where_the_word_shows_up() -> None:
     canary = word.steps[0].args["script_canary"]
     assert [step.args["script_canary"] for step in attack.steps] == [canary] * 4
     assert "onfocus%3D" + canary in attack.steps[1].args["url"]
+
+
+def test_a_fragment_is_a_point_of_a_page_that_answered() -> None:
+    one = explorer()
+    asked = drive(one, {"{site}/": page()})
+    words = [question for question in asked if "#" in question.steps[0].args["url"]]
+    (word,) = words  # no other page answered
+    canary = word.steps[0].args["script_canary"]
+    assert word.steps[0].args["url"] == f"{{site}}/#{canary}"
+    one.learn(word, [page(canary_at=["text"], canary_ran=False)])
+    [attack] = one.ask(50)
+    seen = [
+        Exchange("qa_browse", step.args, page(canary_ran=ran, final_url="http://plain.test:81/"))
+        for step, ran in zip(attack.steps, (False, True), strict=True)
+    ]
+    (found,) = judge(seen, Facts(site="http://plain.test:81"))
+    assert (found.oracle, found.sighting.where["parameter"]) == ("script-executed", "fragment")
+    assert ", fragment: a script sent there runs in a browser" in found.sighting.title
+    assert judge([seen[0], replace(seen[1], result=page(canary_ran=False))], Facts()) == []
 
 
 def test_a_word_that_ran_by_itself_gets_no_payload() -> None:

@@ -9,6 +9,7 @@ import json
 import re
 import secrets
 import sqlite3
+from html import escape
 from typing import Any
 
 from graphql import GraphQLError, build_schema, graphql_sync
@@ -27,6 +28,7 @@ DEFECTS = {
     "loan": "GET /api/loans/{id} shows another's loan, in which no text stands; to make one takes a tool",
     "in-name": "POST /api/loans takes another member's id",
     "typed": "GET /api/messages is sent as a page",
+    "stored": "a message stands as it was sent on the board, a page for everybody",
 }
 SCHEMA = build_schema(
     """
@@ -237,11 +239,19 @@ def create_app(bad: frozenset[str]) -> Starlette:
             return HTMLResponse(json.dumps(made))
         return JSONResponse(made)
 
+    async def page(request: Request) -> Response:
+        said = [one["text"] for one in at.things["message"]] if request.url.path == "/board" else []
+        shown = "".join(f"<p>{one if 'stored' in bad else escape(one)}</p>" for one in said)
+        text = f'<!doctype html><html lang=en><title>Plots</title><a href="/board">Board</a>{shown}'
+        return HTMLResponse(text)
+
     async def description(request: Request) -> Response:
         return JSONResponse(DESCRIPTION)
 
     routes = [
         Route("/graphql", graphql, methods=["POST"]),
+        Route("/", page),
+        Route("/board", page),
         Route("/api/openapi.json", description),
         Route("/api/{path:path}", rest, methods=["GET", "POST"]),
     ]

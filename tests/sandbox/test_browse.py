@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import AsyncIterator
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -121,6 +122,15 @@ async def test_what_a_faulty_page_says_throws_and_misses(stand: Stand) -> None:
 async def test_a_canary_ran_or_did_not(stand: Stand, path: str, value: str, by: str) -> None:
     seen = await stand.look(stand.query(path, value), script_canary=CANARY)
     assert (seen["canary_ran"], seen["canary_by"]) == (bool(by), by), seen
+
+
+async def test_a_pages_scripts_see_its_fragment(stand: Stand) -> None:
+    written = "<p id=at></p><script>at.innerHTML = decodeURIComponent(location.hash.slice(1))</script>"
+    stand.pages["/topic"] = WHOLE.format(written)
+    attack = quote(f"<img src onerror={CANARY}(name)>", safe="")
+    seen = [await stand.look(f"/topic#{one}", script_canary=CANARY) for one in (CANARY, attack)]
+    assert [(one["status"], one["canary_ran"]) for one in seen] == [(200, False), (200, True)]
+    assert seen[0]["canary_at"] == ["text"]
 
 
 async def test_a_redirect_elsewhere_is_refused_and_said(stand: Stand) -> None:

@@ -7,9 +7,11 @@ that it calls exists in that call alone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import Any
 
-from fleet.oracles.account.rows import on, oracle
+from fleet.oracles.account.inputs import varied
+from fleet.oracles.account.rows import MINE, NONE, on, oracle, played, row
 from fleet.oracles.account.site_rows import MARKED, SENT, SERVED, SiteStep, reads, site_row, site_steps
 from fleet.oracles.model import Exchange, Facts, Observation, observed
 from fleet.severity import Severity
@@ -117,3 +119,40 @@ def upload_path(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation
                 where = on(seen[-1], step.path, "POST")
                 yield observed(title, f"upload-path {step.path}", "answers", where=where)
                 return
+
+
+def _stored(markup: dict[str, Any]) -> tuple[Exchange, ...]:
+    shown = NONE | {"one": True}
+    return row(
+        ("one", "POST", "/api/notes", {"text": "{mark}"}, MINE),
+        ("anonymous", "GET", "/board", {}, shown),
+        ("one", "POST", "/api/notes", {"text": "{mark}<img src id={mark} onerror=name>"}, MINE),
+        ("anonymous", "GET", "/board", {}, shown | markup),
+    )
+
+
+@oracle(
+    id="account-stored",
+    says="what an account sends to an API is text on the pages that show it",
+    severity=Severity.HIGH,
+    example=_stored({"handler": True}),
+    control=_stored({}),
+)
+def account_stored(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """A word that was sent stands on a page for visitors; after markup in the same input the page has an
+    element of it, with its handler, and had none before."""
+    steps, told = played(seen[-1]), set[str]()
+    for at, step in enumerate(steps):
+        if step.who != "one" or step.method != "POST" or not step.good:
+            continue
+        plain = [found for one in steps[:at] if one.good and (found := varied(one, step))]
+        pages = list(takewhile(lambda one: one.who == "anonymous", steps[at + 1 :]))
+        calm = [one for one in steps[:at] if one.who == "anonymous" and not one.got.get("handler")]
+        for page in (one for one in pages if one.got.get("handler")):
+            before = any(one.plain == page.plain and one.shows("one") for one in calm)
+            if before and plain and "onerror" in str(plain[-1][2]) and step.plain not in told:
+                told.add(step.plain)
+                name = plain[-1][0]
+                title = f"{line(page.plain, 60)} shows markup that {step.called} took"
+                where = on(seen[-1], step.plain, "POST") | {"field": name}
+                yield observed(title, f"account-stored {step.plain} {name}", "answers", where=where)

@@ -117,7 +117,8 @@ def script_executed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observa
             continue
         if point := _differs(str(twin.args["url"]), str(last.args["url"]), canary):
             kind, name = point
-            place = f"part {name} of its path" if kind == "path" else f"its parameter {name}"
+            words = {"path": f"part {name} of its path", "fragment": "its fragment"}
+            place = words.get(kind, f"its parameter {name}")
             page = route(twin.args).replace(canary, "…")
             title = f"{page}, {line(place.removeprefix('its '), 80)}: a script sent there runs in a browser"
             key = f"script {_page({'url': page})} {place}"
@@ -138,8 +139,9 @@ def _differs(twin: str, attack: str, canary: str) -> Place | None:
 
 def _places(url: str) -> dict[Place, str]:
     """What a URL holds, by place."""
-    scheme, netloc, path, query, _ = urlsplit(url)
+    scheme, netloc, path, query, fragment = urlsplit(url)
     found = {("path", str(at)): unquote(part) for at, part in enumerate(path.split("/"))}
+    found |= {("fragment", ""): unquote(fragment)} if fragment else {}
     found["host", ""] = f"{scheme}://{netloc}"
     return found | {("parameter", name): text for name, text in parse_qsl(query, keep_blank_values=True)}
 

@@ -33,6 +33,7 @@ from fleet.drivers.explore.account.api_inputs import (
     Planted,
     Row,
     names_people,
+    stem,
 )
 from fleet.drivers.explore.account.api_methods import addresses, beside, fetched
 from fleet.drivers.explore.account.api_planted import planted_rows
@@ -49,6 +50,10 @@ from sandbox.sites.likeness import like
 READS, FIELDS, ASKED, VARIED = 18, 4, 24, 3
 """Of one run: pages read as another role, fields tried of one request, operations whose inputs are asked,
 texts of each."""
+STORED, SHOWN = 4, 8
+"""Of one run: operations and their texts that are looked for on pages, and pages for each."""
+HANDLER = "{mark}'\"></title></textarea></style></script><img src id={mark} onerror=name>"
+"""Markup whose handler changes nothing."""
 _SIZE = re.compile(r"(?i)^(?:page_?)?(?:limit|size|count|first|last|take|top|rows|per_?page|max_?results)$")
 _MANY = re.compile(
     r"(?i)(?:^|_)(?:quantity|qty|count|amount|units|nights|seats|number|items|points|credits?|coins|shares|miles)$"
@@ -64,7 +69,9 @@ def further(rows: AccountRows) -> Iterator[Question]:
     """All of them, what is grave and cheap first: flows share a row, then whose things are read, then what
     may be set, and what inputs do. An operator's accounts are asked none."""
     for ask in (
-        () if rows.operators else (_entrances, _flows, _served, planted_rows, _for_others, _set, _inputs)
+        ()
+        if rows.operators
+        else (_entrances, _flows, _served, planted_rows, _for_others, _shown_to_people, _set, _inputs)
     ):
         yield from ask(rows)
 
@@ -141,6 +148,35 @@ def _for_roles(rows: AccountRows) -> Iterator[tuple[list[Row], OperationInputs]]
         steps, things = prepared(one, makers)
         if for_role(one.operation, one.at) and (row := one.row("other", things)):
             yield [*steps, row, ["anonymous", *row[1:]]], one
+
+
+def _shown_to_people(rows: AccountRows) -> Iterator[Question]:
+    """Each text of what an account makes, on the pages for people: first a word, then markup."""
+    yield from packed(rows, _stored(rows))
+
+
+def _stored(rows: AccountRows) -> Iterator[tuple[list[Row], OperationInputs]]:
+    makers, pages = making(rows), rows.places.pages()
+    for one in makers[:STORED]:
+        steps, things = prepared(one, makers)
+        made = sum(step[1] == "POST" for step in steps)
+        near = sorted(pages, key=lambda path: not stem(one.at) or stem(one.at) not in path.lower())[:SHOWN]
+        for name in one.texts()[: STORED if near else 0]:
+            words = [one.row("one", {**things, name: text}) for text in (MARK, HANDLER)]
+            pairs = [row for row in words if row]
+            looks = [
+                [["anonymous", "GET", _own_page(path, one.at, made + number), {}] for path in near]
+                for number in range(1, len(pairs) + 1)
+            ]
+            if len(pairs) > 1:
+                yield [*steps, pairs[0], *looks[0], pairs[1], *looks[1]], one
+
+
+def _own_page(path: str, at: str, number: int) -> str:
+    """A page of a thing by its number is that of the thing just made."""
+    folder, _, last = path.rpartition("/")
+    own = last.isdecimal() and stem(folder) == stem(at)
+    return f"{folder}/{{id-{number}}}" if own else path
 
 
 def below(one: OperationInputs) -> bool:

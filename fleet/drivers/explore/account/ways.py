@@ -60,6 +60,8 @@ class ApiPlaces:
     path_of: Callable[[str], str]
     may_act: Callable[[str], bool]
     listens: bool = False
+    pages: Callable[[], Sequence[str]] = tuple
+    """Paths of pages for people on the same host, as far as they are known."""
 
     def at(self, path: str) -> str:
         """The path of an operation on its host."""

@@ -13,6 +13,7 @@ import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Any
 from urllib.parse import urlsplit
@@ -222,6 +223,12 @@ class ApiExplorer:
             if url and "?" not in url and len(self._linked) < FURTHER and not _FILE.search(path):
                 self._linked.setdefault(url, role_of(path))
 
+    def _pages(self, actual: str) -> list[str]:
+        """The paths of the pages that are known on the host of a URL."""
+        host = urlsplit(actual).netloc
+        found = [urlsplit(self._urls.actual(url)) for url in self._linked]
+        return [one.path for one in found if one.netloc == host and one.path != "/"]
+
     def _openings(self) -> Iterator[Question]:
         """Pages with a form for accounts by their names first; then others."""
         ranks = {"join": 0, "enter": 1, "": 2}
@@ -248,6 +255,7 @@ class ApiExplorer:
                 self._path,
                 self._urls.may_act,
                 self._listens,
+                partial(self._pages, actual),
             )
             self._enter(url, read, _document(url), places, needed=False)
 
@@ -288,6 +296,7 @@ class ApiExplorer:
                 self._path,
                 self._urls.may_act,
                 self._listens,
+                partial(self._pages, actual),
             )
             needed = any(one.secured or one.states(401) for one in operations(read.whole))
             self._enter(url, read.whole, _document(url), places, needed=needed)
@@ -342,6 +351,7 @@ class ApiExplorer:
             lambda spelled: f"{actual}#{spelled.partition('#')[2]}",
             lambda spelled: self._urls.may_act(spelled.partition("#")[0]),
             self._listens,
+            partial(self._pages, "{0.scheme}://{0.netloc}".format(urlsplit(self._urls.actual(url)))),
         )
         self._next += graphql.bounds(url, read.get(PROBES, {})) if acts else ()
         if self._accounts:

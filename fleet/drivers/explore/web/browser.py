@@ -29,6 +29,8 @@ LOOKS, WORDS, BATCH = 16, 24, 8
 """Pages and points of one run, and calls of one turn: seconds each."""
 ALIKE = 3
 """Pages of one template."""
+FRAGMENTS = 8
+"""Pages whose fragment is a point."""
 KNOWN = 400
 """Most pages, and most points, that are remembered."""
 LONGEST = 300
@@ -143,6 +145,8 @@ class Pages:
                     query = urlencode([(name, value or "x") for name, value in pairs])
                     self._add_points(f"{action.partition('?')[0]}?{query}"[:LONGEST])
         self._add_points(url)
+        if "?" not in url and sum(key.startswith("fragment ") for key in self.points) < FRAGMENTS:
+            self.points.setdefault(f"fragment - {url}", 0)  # what no server sees, its scripts may write
 
     def _add_page(self, url: str) -> None:
         path = urlsplit(url).path
@@ -188,8 +192,10 @@ def _point(key: str) -> Point | None:
     """A point from its key, which a notebook may hold: `kind name url`."""
     kind, _, rest = key.partition(" ")
     name, _, url = rest.partition(" ")
-    if kind not in get_args(Kind)[:2] or not url or not name:
+    if kind not in get_args(Kind)[:3] or not url or not name:
         return None
+    if kind == "fragment":
+        return Point(url, "fragment", name, "x")
     kinds: Any = kind
     if kind == "path":
         segments = urlsplit(url).path.split("/")

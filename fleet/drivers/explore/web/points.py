@@ -8,13 +8,13 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 from fleet.personas.model import Step
 
-Kind = Literal["query", "path", "tail", "header", "field", "form", "body"]
+Kind = Literal["query", "path", "fragment", "tail", "header", "field", "form", "body"]
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One input: a query parameter, a path segment, what stands below a folder (a tail), a header, a field
-    of a JSON body, one of a form, or a body whole.
+    """One input: a query parameter, a path segment, a fragment, what stands below a folder (a tail), a
+    header, a field of a JSON body, one of a form, or a body whole.
 
     `url` is spelled with placeholders as in a repro (`{site}/search?q=moss`); `name` is the parameter, the
     header or the field, for a path the number of the segment: of one like `file=moss` what stands behind the
@@ -43,6 +43,8 @@ class Point:
         """The URL with the value in its place, percent-encoded; every other byte as it was."""
         if self.kind == "tail":
             return self.url + value
+        if self.kind == "fragment":
+            return f"{self.url}#{encoded(value)}"
         if self.kind not in ("query", "path"):
             return self.url
         scheme, netloc, path, query, fragment = urlsplit(self.url)
