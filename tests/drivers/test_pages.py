@@ -163,7 +163,7 @@ def test_a_fragment_is_a_point_of_a_page_that_answered() -> None:
     (found,) = judge(seen, Facts(site="http://plain.test:81"))
     assert (found.oracle, found.sighting.where["parameter"]) == ("script-executed", "fragment")
     assert ", fragment: a script sent there runs in a browser" in found.sighting.title
-    assert judge([seen[0], replace(seen[1], result=page(canary_ran=False))], Facts()) == []
+    assert judge([seen[0], replace(seen[1], result=page(canary_ran=False))], Facts()) == ()
 
 
 def test_a_word_that_ran_by_itself_gets_no_payload() -> None:

@@ -38,7 +38,8 @@ from fleet.personas.model import Step
 from sandbox.spec import SAFE
 from sandbox.tools.qa_fetch import LONGEST
 
-FETCH, BROWSE = "qa_fetch", "qa_browse"
+FETCH = "qa_fetch"
+BROWSE = "qa_browse"
 TOOLS = (FETCH,)
 VERSION = 1
 PAGES = ("/", "/llms.txt", "/docs", "/api", "/api/docs", "/swagger", "/redoc")
