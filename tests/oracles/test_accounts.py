@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 
+from fleet.oracles.account.inputs import NARROW, WIDE
 from fleet.oracles.account.rows import GONE, ITEM, LIST, ME, MINE, NO, NONE, row
 from fleet.oracles.account.tokens import leaves
 from fleet.oracles.model import Exchange, Facts
@@ -250,3 +252,15 @@ def test_what_many_share_is_no_thing_of_ones_own_though_its_record_is_the_same()
     answers = [one if at != 2 else NONE for at, one in enumerate(exchange.result["answers"])]
     alone = (Exchange(exchange.tool, exchange.args, {"ok": True, "answers": answers}),)
     assert told(alone, lead) == ["account-crossed"]
+
+
+def test_a_search_for_words_finds_the_same_by_a_condition_that_is_false() -> None:
+    """What is true and its control are the same words, so what finds some by words finds them by both."""
+    true, false = (sorted(re.findall(r"\w+", one)) for one in (WIDE, NARROW))
+    assert true == false
+    found = [NONE | {"many": many} for many in (0, 9, 9, 0)]
+    sent = ("{mark}", "{mark}" + WIDE, "{mark}" + NARROW, "{mark}")
+    steps: list[Any] = [
+        ("one", "POST", "/api/search", {"q": one}, got) for one, got in zip(sent, found, strict=True)
+    ]
+    assert told(row(*steps)) == []

@@ -342,9 +342,9 @@ def account_quoted(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
             yield at_input(seen, one, name, what, "account-quoted")
 
 
-WIDE, NARROW = "' OR 'a' LIKE 'a", "' OR 'a' LIKE 'b"
+WIDE, NARROW = "' OR 'qa'<>'qb", "' OR 'qa'='qb"
 """What makes a condition of a statement true for every row, and its control, whether the text stands in it by
-itself or between signs for any letters."""
+itself or between signs for any letters. To a search for words both are the same words."""
 
 
 def _widening(many: int) -> tuple[Exchange, ...]:

@@ -126,6 +126,11 @@ def names_people(path: str) -> bool:
     return bool(re.search(rf"(?i)/(?:{_WHOM}|people)s?/\{{[^{{}}]+\}}", path))
 
 
+def names_owner(name: str) -> bool:
+    """Whether an input says whose a thing is, as `user_id` and `ownerId` do, and `assigneeId` does not."""
+    return bool(_ID.search(name) and USER.match(name))
+
+
 def names_account(name: str) -> bool:
     """Whether an input holds the id of an account, as `userId`, `to_user_id` or `assigneeId` do."""
     return bool(_ID.search(name) and re.search(rf"(?i)(?:^|[_-]|(?<=[a-z]))(?:{_WHOM})[-_]?id$", name))

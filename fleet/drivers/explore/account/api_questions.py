@@ -32,6 +32,7 @@ from fleet.drivers.explore.account.api_inputs import (
     OperationInputs,
     Planted,
     Row,
+    names_owner,
     names_people,
     stem,
 )
@@ -206,10 +207,10 @@ def _in_name(rows: AccountRows) -> Iterator[tuple[list[Row], OperationInputs]]:
             for name, value in granted[:FIELDS]:
                 if row := one.row("other", {**named, name: value}, marked=False):
                     yield [read, row, read], one
-        elif in_body and one.operation.method == "POST":
+        elif (whose := next(filter(names_owner, in_body), "")) and one.operation.method == "POST":
             listed = known.listed(one)
             lists: list[Row] = [["other", "GET", word[8:-1], {}] for word in listed.values()]
-            pair = [one.row("other", listed), one.row("other", listed | {in_body[0]: "{one.id}"})]
+            pair = [one.row("other", listed), one.row("other", listed | {whose: "{one.id}"})]
             if steps := [row for row in pair if row]:
                 yield [read, *lists, *steps], one
 
