@@ -15,7 +15,7 @@ JOBS   ?= 4
 # Version of the two images: the package's.
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
-.PHONY: apts practice setup jail-check image image-test wheel wheel-test targets demo picture test systemd docker safety-table soak crash race arc e2e fix night year platforms weather pythons model check format bench marks bench-look bench-findings bench-pages bench-released bench-known bench-payments bench-watch bench-wild bench-first bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink bench-mcp conformance lock clean
+.PHONY: apts practice setup jail-check image image-test wheel wheel-test targets demo picture test test-whole systemd docker safety-table soak crash race arc e2e fix night year platforms weather pythons model check format bench marks bench-look bench-findings bench-pages bench-released bench-known bench-payments bench-watch bench-wild bench-first bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink bench-mcp conformance lock clean
 
 HELPER := sandbox/_build/forkserver.so
 
@@ -75,6 +75,10 @@ picture: demo
 test: jail-check setup
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
+# Every cell of the matrices of which `make test` tries some (the mark `sampled`), twice the examples of a property.
+test-whole:
+	@WHOLE=1 $(MAKE) test
+
 # The images of the fleet and of its jails (docs/containers.md); BASE= another Debian 12, ARGS= more for `docker build`.
 image:
 	docker build $(if $(BASE),--build-arg BASE=$(BASE)) $(ARGS) -t qa-fleet:$(VERSION) .
@@ -126,12 +130,12 @@ fuzz-own: setup
 
 # Kills at every journal step, and of recoveries, on SQLite and on PostgreSQL; `make test` kills at the steps beside effects.
 crash: setup
-	@CRASH_FULL=1 $(BIN)/python -m pytest tests/crash tests/platforms/test_arc_on_a_registry.py tests/fix/test_kills.py tests/fix/test_kills_in_git.py tests/e2e/test_decisions_by_hand.py -s
+	@WHOLE=1 CRASH_FULL=1 $(BIN)/python -m pytest tests/crash tests/platforms/test_arc_on_a_registry.py tests/fix/test_kills.py tests/fix/test_kills_in_git.py tests/e2e/test_decisions_by_hand.py -s
 
 # Every shipped persona on platforms that it was not written for, whole, reduced, bare and disturbed.
 # `make test` has its short form.
 platforms: setup
-	@PLATFORM_TIMES=10 $(BIN)/python -m pytest tests/platforms -s
+	@WHOLE=1 PLATFORM_TIMES=10 $(BIN)/python -m pytest tests/platforms -s
 
 # Forty runs of all personas, their platforms, weather, flaky nodes and planted defects mixed by a seed: an hour.
 weather: setup
@@ -139,7 +143,7 @@ weather: setup
 
 # What is asked of accounts, on two applications whose defects were written before the questions: minutes.
 practice: setup
-	@PRACTICE=1 $(BIN)/python -m pytest tests/practice -s
+	@WHOLE=1 PRACTICE=1 $(BIN)/python -m pytest tests/practice -s
 
 # The life of one item on a real platform, the state directory lost after each step in turn: minutes.
 # `make test` has its short form.
@@ -148,7 +152,7 @@ arc: setup
 
 # The command line from outside, with the cases that cost most of a minute each; `make test` leaves them out.
 e2e: setup
-	@E2E_FULL=1 QA_REAL_START=1 $(BIN)/python -m pytest tests/e2e -n $(JOBS) --dist loadfile -s
+	@WHOLE=1 E2E_FULL=1 QA_REAL_START=1 $(BIN)/python -m pytest tests/e2e -n $(JOBS) --dist loadfile -s
 
 # A night of a real daemon, compressed to minutes, and the first hour of a fresh one: what page, status, digest and notices say.
 night: setup

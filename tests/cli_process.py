@@ -16,8 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -28,56 +27,80 @@ def run_fleet(
     *words: str, env: Mapping[str, str], timeout: float = 300, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     """What `subprocess.run` gives for `fleet WORDS` with captured text and no input; TimeoutExpired too."""
-    command = [sys.executable, "-m", "fleet.cli", *words]
     copied = cwd is not None and (cwd / "fleet").is_dir()  # another program: Python imports from where it is
-    if copied or os.environ.get("QA_REAL_START"):
-        return subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            env=dict(env),
-            cwd=cwd,
-            stdin=subprocess.DEVNULL,
-        )
-    life = json.dumps({"words": words, "env": dict(env), "cwd": str(cwd or Path.cwd())})
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        code = _told(life.encode(), out.fileno(), err.fileno(), timeout, command)
+        process = start_fleet(*words, env=env, cwd=cwd, out=out.fileno(), err=err.fileno(), fork=not copied)
+        try:
+            code = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise
         texts = []
         for stream in (out, err):
             stream.seek(0)
             texts.append(stream.read().decode())
-    return subprocess.CompletedProcess(command, code, *texts)
+    return subprocess.CompletedProcess(process.args, code, *texts)
 
 
-def _told(life: bytes, out: int, err: int, timeout: float, command: list[str]) -> int:
-    """Have it run; its exit status as subprocess gives it."""
-    reader, writer = os.pipe()
-    with _server().makefile("wb") as request, open(reader, "rb", buffering=0) as answer:
-        socket.send_fds(_server(), [len(life).to_bytes(4)], [out, err, writer])
-        request.write(life)
-        request.flush()
+class Forked:
+    """A forked `fleet WORDS` with the part of `subprocess.Popen` that tests use."""
+
+    def __init__(self, words: Sequence[str], env: Mapping[str, str], cwd: Path, out: int, err: int) -> None:
+        self.args = [sys.executable, "-m", "fleet.cli", *words]
+        self.returncode: int | None = None
+        life = json.dumps({"words": words, "env": dict(env), "cwd": str(cwd)}).encode()
+        reader, writer = os.pipe()
+        self._status = open(reader, "rb", buffering=0)  # noqa: SIM115 -- closed when it has said how it ended
+        with _server().makefile("wb") as request:
+            socket.send_fds(_server(), [len(life).to_bytes(4)], [out, err, writer])
+            request.write(life)
         os.close(writer)
-        pid = int(_line(answer.fileno(), 60))
-        deadline = time.monotonic() + timeout
-        try:
-            return int(_line(answer.fileno(), deadline - time.monotonic()))
-        except TimeoutError:
-            os.kill(pid, signal.SIGKILL)
-            _line(answer.fileno(), 60)
-            raise subprocess.TimeoutExpired(command, timeout) from None
+        self.pid = int(self._line(60) or 0)
+
+    def poll(self) -> int | None:
+        if self.returncode is None and (line := self._line(0)) is not None:
+            self.returncode = int(line)
+            self._status.close()
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None and self._line_waits(timeout):
+            self.poll()
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired(self.args, timeout or 0)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def _line_waits(self, seconds: float | None) -> bool:
+        return bool(select.select([self._status], [], [], seconds)[0])
+
+    def _line(self, seconds: float) -> bytes | None:
+        """The next number it says: its pid, then how it ended. Each is written whole."""
+        if not self._line_waits(seconds):
+            return None
+        line = self._status.readline()
+        assert line.endswith(b"\n"), "the process that forks has died"
+        return line
 
 
-def _line(fd: int, seconds: float) -> bytes:
-    found = b""
-    end = time.monotonic() + seconds
-    while not found.endswith(b"\n"):
-        if not select.select([fd], [], [], max(0.0, end - time.monotonic()))[0]:
-            raise TimeoutError
-        piece = os.read(fd, 1)
-        assert piece, "the process that forks has died"
-        found += piece
-    return found
+Process = subprocess.Popen[bytes] | Forked
+
+
+def start_fleet(
+    *words: str, env: Mapping[str, str], out: int, err: int, cwd: Path | None = None, fork: bool = True
+) -> Process:
+    """`fleet WORDS` in the background, without input; its streams go to these descriptors."""
+    if fork and not os.environ.get("QA_REAL_START"):
+        return Forked(words, env, cwd or Path.cwd(), out, err)
+    command = [sys.executable, "-m", "fleet.cli", *words]
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=dict(env), cwd=cwd)
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import os
@@ -9,6 +10,8 @@ import random
 import signal
 import socket
 import sys
+import threading
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -16,8 +19,9 @@ import typer
 
 from fleet.cli import app, main
 from fleet.cli.groups import LazyCommand
+from fleet.drivers.expect import ready
 
-LATER = ("web3", "eth_account")
+LATER = ("web3", "eth_account", "httpx", "fleet.app.daemon", "fleet.app.forecast")
 """What commands import when they need it."""
 
 
@@ -63,19 +67,44 @@ def _exactly(control: socket.socket, size: int) -> bytes:
 
 
 def become() -> NoReturn:
-    """Everything is imported once; what a child then does ends as an interpreter ends."""
+    """Everything is imported once; what a child then does ends as an interpreter ends.
+
+    But for the freeing of memory, which would copy most of its parent's pages first.
+    """
     for command in typer.main.get_command(app).commands.values():  # type: ignore[attr-defined]
         for part in getattr(command.loaded(), "commands", {}).values():
             if isinstance(part, LazyCommand):
                 part.loaded()
     for name in LATER:
         import_module(name)
+    for text in ("true", "facts.x > 1"):
+        ready(text)
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # who watches a command is reaped by the kernel
     serve(socket.socket(fileno=int(sys.argv[1])))
-    main()
-    sys.exit(0)
+    code = 1
+    try:
+        main()
+        code = 0
+    except SystemExit as end:
+        code = _status(end)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(ValueError, OSError):
+            stream.flush()
+    os._exit(code)
+
+
+def _status(end: SystemExit) -> int:
+    """What an interpreter makes of it."""
+    if end.code is None or isinstance(end.code, int):
+        return (end.code or 0) & 0xFF
+    print(end.code, file=sys.stderr)
+    return 1
 
 
 if __name__ == "__main__":

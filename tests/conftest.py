@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import sys
+from collections import Counter
 from collections.abc import Generator, Iterator
 
 import pytest
@@ -17,8 +19,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # started in the background by a shell: what the tests start must still be told by Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+WHOLE = "WHOLE" in os.environ
+"""Every cell of every matrix and twice the examples of a property: `make test-whole`."""
+
 settings.register_profile(  # a busy machine is no failure; pytest-timeout still holds
-    "steady", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "steady", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=100 if WHOLE else 50
 )
 settings.load_profile("steady")
 
@@ -61,7 +66,18 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of a matrix that is marked `sampled(n)` every nth cell is tried: all hold one assertion."""
+    left, cells = [], Counter[str]()
+    for item in items:
+        if not WHOLE and (mark := item.get_closest_marker("sampled")):
+            matrix = item.nodeid.partition("[")[0]
+            cells[matrix] += 1
+            if (cells[matrix] - 1) % mark.args[0]:
+                left.append(item)
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in set(left)]
     items.sort(
         key=lambda item: next((n for n, path in enumerate(LONGEST) if path in item.nodeid), len(LONGEST))
     )

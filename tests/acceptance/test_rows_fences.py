@@ -83,6 +83,7 @@ async def test_row_24_at_observe_acts_are_refused_and_only_reports_are_signed(
     assert [row.state for row in report.findings] == ["posted"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "name",
     [

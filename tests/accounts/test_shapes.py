@@ -182,6 +182,7 @@ def secrets(shape: Shape) -> list[str]:
     return [*filter(None, known), *shape.tokens, *(one["secret"] for one in shape.accounts.values())]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", sorted({*MADE, "hidden-token"}))
 async def test_a_leak_to_another_account_is_found_and_a_healthy_twin_is_quiet(name: str) -> None:
     leaky, healthy = SHAPES[name](leaks=True), SHAPES[name](leaks=False)

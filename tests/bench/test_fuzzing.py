@@ -80,6 +80,7 @@ def test_each_witness_gets_the_original_answer_with_every_defect_off(everywhere:
     assert {place for place, kind in ends.items() if kind not in ("accepted", "clean_error")} == set()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("klass", classes())
 def test_a_defect_of_each_class_fails_as_its_class_does(klass: str, tmp_path: Path) -> None:
     faults = [one for one in DRAWN if one.klass == klass][:EACH]

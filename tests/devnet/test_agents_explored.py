@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from random import Random
 
@@ -46,7 +47,7 @@ def titles(found: Sequence[Candidate]) -> list[str]:
 
 
 async def test_the_clean_devnet_shows_nothing_over_the_whole_breadth(bench: Bench) -> None:
-    found, asked = await explored(bench, frozenset(), 10_000)
+    found, asked = await explored(bench, frozenset(), 10_000 if "WHOLE" in os.environ else 300)
     assert titles(list(found.values())) == []
     assert len(asked) > 200
 

@@ -41,6 +41,7 @@ SEEN = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("wire", "defect"), SEEN, ids=["/".join(one) for one in SEEN])
 def test_each_defect_that_a_wire_can_show_is_seen_by_its_own_oracle_alone(wire: str, defect: str) -> None:
     with open_herbarium(wire, defect) as office:

@@ -184,6 +184,7 @@ async def seen(
     return asked, found, list(explorer.left())
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("place", "text"),
     [

@@ -41,6 +41,7 @@ def served(got: Got, name: str, text: str, kind: str, fields: tuple[str, ...]) -
     return http_answer(200 if path in pages else 404, shown.encode(), f"content-type: {shown_kind}")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "text", "kind", "fields"),
     [

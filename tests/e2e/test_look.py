@@ -130,6 +130,7 @@ def test_a_look_at_an_mcp_server_reads_it_and_calls_none_of_its_tools(tmp_path: 
     assert "1 tool of {site}/mcp, clear_log: their server says that they destroy" in done[1]["coverage"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("wire", KEYED)
 def test_a_look_at_an_agent_calls_it_by_its_own_wire_once_it_may(tmp_path: Path, wire: str) -> None:
     with open_herbarium(wire, "empty-reply", anyone=True) as office:

@@ -158,6 +158,7 @@ async def prepared(stand: Stand, act: str) -> set[str]:
     return stand.done()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("act", "fence"), CASES)
 async def test_a_fence_that_closes_right_before_an_act(stand: Stand, act: str, fence: str) -> None:
     before = await prepared(stand, act)
@@ -170,6 +171,7 @@ async def test_a_fence_that_closes_right_before_an_act(stand: Stand, act: str, f
     assert not stand.done() & set(steps[steps.index(act) :])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("act", "fence"), CASES)
 async def test_a_fence_that_closes_while_a_slow_server_has_it(stand: Stand, act: str, fence: str) -> None:
     """The server acts once its wait is over, if its client is still there then."""

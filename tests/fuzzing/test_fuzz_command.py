@@ -102,6 +102,7 @@ INTERFERES = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("act", INTERFERES)
 def test_a_program_that_interferes_with_what_runs_it_is_a_defect(
     fleet: Fleet, tmp_path: Path, act: str

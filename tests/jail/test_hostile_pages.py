@@ -89,6 +89,7 @@ async def test_a_hostile_page_reaches_and_learns_nothing(ground: ExplorerContext
     assert ground.left() == []
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ENDLESS)
 async def test_a_page_without_end_ends_in_time(ground: ExplorerContext, name: str) -> None:
     outcome = await ground.stand.call(f"/{name}", deadline_s=ENDLESS_S)

@@ -85,6 +85,7 @@ def test_the_clean_platform_gives_nothing() -> None:
     assert said() == set()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("defect", "oracles"),
     [

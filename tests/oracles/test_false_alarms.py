@@ -104,6 +104,7 @@ def raised(chance: Random, make: Callable[[Random], Latency], noisy: bool) -> It
         yield from (one.oracle for one in judge((kin, sibling, last), past_of(page, nights)))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("noisy", [False, True], ids=["quiet", "noisy"])
 @pytest.mark.parametrize(
     "make", [lambda _: plain, lambda _: heavy, correlated], ids=["plain", "heavy", "auto"]

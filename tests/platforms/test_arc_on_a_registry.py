@@ -147,6 +147,7 @@ async def test_the_arc_of_one_item_among_strangers(tmp_path: Path) -> None:
         assert counted == Counter(act[0] for act in await stand.acts())
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.crash
 @pytest.mark.parametrize("decision", ["dismiss", "fixed"])
 async def test_a_decision_killed_at_any_step_is_one_record_and_one_withdrawal(

@@ -147,6 +147,7 @@ class Fleet:
         return done.returncode, json.loads(done.stdout)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("profile", "named", "looked", "missing"),
     [

@@ -77,6 +77,7 @@ async def reduced(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
         yield request.param, stand
 
 
+@pytest.mark.sampled(3)
 async def test_a_devnet_without_a_part_is_without_it_and_with_the_rest(reduced: tuple[str, Stand]) -> None:
     part, stand = reduced
     gone = {path for path, status in (await statuses(stand)).items() if status == 404}

@@ -195,6 +195,7 @@ async def test_the_bare_platform_is_told_apart_part_by_part(bare_stand: Stand, t
     assert "the diamond does not offer owner" in owned
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.anyio
 @pytest.mark.devnet
 @pytest.mark.jail

@@ -24,6 +24,7 @@ TOKENS = {"account-guessed", "account-ended", "account-endless", "account-code",
 BY_GRAPHQL = {"graphql-aliases", "graphql-batch", "graphql-depth", "graphql-schema"}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("create_app", "defects", "found"),
     [

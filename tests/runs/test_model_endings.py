@@ -56,6 +56,7 @@ def choice(driver: ModelDriver) -> DriverChoice:
     return DriverChoice(name="model", drive=driver, model="openai:scripted", explores=True)
 
 
+@pytest.mark.sampled(3)
 # What the driver is called changes the outcome alone: of each way to end one is enough with it.
 @pytest.mark.parametrize(
     ("name", "driver"),

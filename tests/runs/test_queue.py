@@ -208,6 +208,7 @@ async def test_all_reasons_at_once_to_run_items_again_are_one_run(shop: Shop) ->
     assert await shop.queue.fire(firing("qa-b", marks[1]))  # others are not joined
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("driver", ["auto", "triage"])
 @pytest.mark.parametrize(
     "kind", ["log-changed", "log-grew", "log-cleared", "facets-changed", "build-changed", "outage-over"]

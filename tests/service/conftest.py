@@ -30,7 +30,7 @@ from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
 from fleet.store.journal import Journal
 from fleet.store.rows import RunRow
-from tests.cli_process import run_fleet
+from tests.cli_process import Process, run_fleet, start_fleet
 from tests.feed import read_feed
 
 FETCH = '{ tool = "qa_fetch", args = { url = "{site}/llms.txt" } }'
@@ -83,7 +83,7 @@ class Up:
 
     state: Path
     devnet: Devnet
-    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    processes: list[Process] = field(default_factory=list)
     place: str = ""
     """URL of the journal, where it is not in the state directory."""
 
@@ -100,11 +100,18 @@ class Up:
             "CONFIGURATION_DIRECTORY": str(self.state.parent / "config"),
         } | more
 
-    def start(self, *words: str, **environment: str) -> subprocess.Popen[bytes]:
+    def start(self, *words: str, **environment: str) -> Process:
         """`fleet up` in the background; its stderr goes to `up.log` beside the state directory."""
-        return self.spawn("-m", "fleet.cli", "up", "--personas", str(self.personas), *words, **environment)
+        words = ("up", "--personas", str(self.personas), *words)
+        with (self.state.parent / "up.log").open("ab") as log:
+            process = start_fleet(
+                *words, env=self.environment(**environment), out=log.fileno(), err=log.fileno()
+            )
+        self.processes.append(process)
+        return process
 
     def spawn(self, *words: str, **environment: str) -> subprocess.Popen[bytes]:
+        """A program of the tests instead of the fleet's command."""
         with (self.state.parent / "up.log").open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, *words],
@@ -172,7 +179,7 @@ class Up:
         lines = whole(self.state / "runs" / run / "trajectory.jsonl")
         return [event for event in map(json.loads, lines) if event["type"] == "footer"]
 
-    async def end(self, process: subprocess.Popen[bytes], number: int = signal.SIGTERM) -> int:
+    async def end(self, process: Process, number: int = signal.SIGTERM) -> int:
         process.send_signal(number)
         code = await anyio.to_thread.run_sync(process.wait, 30)
         if code > 0:

@@ -49,7 +49,7 @@ async def test_a_persona_file_runs_changes_and_goes_without_a_restart(up: Up) ->
     assert "qa-new.md:5: triggers[0].every" in refused.reason
     fired = len(up.told("trigger.fired"))
     await up.until(lambda: len(up.told("trigger.fired")) > fired)  # the last good version goes on
-    up.drop("qa-new", persona("qa-new", FETCH, trigger='every = "24h"'))
+    up.drop("qa-new", persona("qa-new", FETCH, trigger='cron = "0 0 29 2 *"'))
     (changed,) = await up.until(lambda: up.told("persona.changed"))
     await up.until(lambda: datetime.now(UTC) > datetime.fromisoformat(changed.at) + timedelta(seconds=3))
     (up.personas / "qa-new.md").unlink()
