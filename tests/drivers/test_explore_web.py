@@ -33,9 +33,11 @@ from fleet.drivers.explore.web.explorer import (
 from fleet.drivers.explore.web.frontier import FIRST, MAX_PAGES, SAMPLES, Frontier
 from fleet.drivers.explore.web.inputs import DONE, EARLY
 from fleet.drivers.explore.web.points import Point
-from fleet.drivers.explore.web.site_map import SiteMap
+from fleet.drivers.explore.web.site_map import MISSING, SiteMap
+from fleet.oracles.model import Exchange, Facts
+from fleet.oracles.table import judge
 from fleet.personas.model import Step
-from tests.drivers.rookery import GROUND, PAGES, PLATFORM, Page, Rookery, served
+from tests.drivers.rookery import GROUND, PAGES, PLATFORM, SITE, Page, Rookery, served
 
 TEXT: Page = ("text/plain", "moss")
 
@@ -567,3 +569,29 @@ def test_what_stands_below_a_site_is_asked_as_it_is_written_and_a_face_is_no_fol
     assert [one.url for one in points if one.kind == "tail"] == ["{site}/", "{site}/hide/"]
     assert {f"/{'../' * UP}etc/passwd", f"/{'%2e%2e/' * UP}etc/passwd", "//etc/passwd"} <= set(site.fetched)
     assert any(re.fullmatch(r"//qa[0-9a-f]{10}\.evil\.test/%2f\.\.", url) for url in site.fetched)
+
+
+def test_a_server_that_fails_at_every_page_that_is_not_there_has_one_defect() -> None:
+    """A page that fails in a way of its own is another one."""
+
+    def failing(path: str, query: Mapping[str, str]) -> Page | int:
+        page = served(path, query)
+        return 500 if page == 404 else page
+
+    site = Rookery(answer=failing)
+    site.explore(calls=150)
+    failed = set[tuple[str, str]]()
+    for one in (each for each in site.asked if isinstance(each, PageVisit)):
+        seen = [Exchange(step.tool, step.args, site.answered(step)) for step in one.steps]
+        for found in judge(seen, Facts(site=SITE)):
+            where = found.sighting.where
+            failed |= (
+                {(where["route"], where.get("parameter", ""))} if found.oracle == "server-error" else set()
+            )
+    assert failed == {("{site}", "a page that is not there")}
+    other = [
+        Exchange("qa_fetch", {"url": f"{{site}}/{one}"}, {"status": 500, "text": one})
+        for one in (MISSING[1:], "map")
+    ]
+    (found,) = judge(other, Facts(site=SITE))
+    assert found.sighting.where == {"route": "{site}/map", "parameter": ""}

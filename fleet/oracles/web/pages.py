@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from fleet.findings.sighting import template
 from fleet.oracles.echoes import family, gave, gave_key, host
@@ -15,7 +15,8 @@ from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.oracles.place import host_of
 from fleet.oracles.texts import Passage, is_html, leaves, parsed, passages
 from fleet.oracles.web import traces
-from fleet.oracles.web.variations import below, inputs, varied
+from fleet.oracles.web.access import MISSING
+from fleet.oracles.web.variations import below, inputs, neutral, varied
 from fleet.personas.needs import strings
 from fleet.severity import Severity
 from fleet.text import line
@@ -199,6 +200,24 @@ _USUAL_FILE = re.compile(
 """Files that one asks every host for, though no page names them."""
 
 
+def _is_absent(call: Exchange) -> bool:
+    return str(call.args.get("url", "")).endswith(f"/{MISSING}") and set(call.args) == {"url"}
+
+
+def _as_absent(seen: Sequence[Exchange]) -> bool:
+    """Whether the last page is one that no platform has, or answers as that one did before it."""
+    absent = [one for one in seen if _is_absent(one)]
+    said = [
+        (
+            one.result.get("status"),
+            neutral(str(one.result.get("text", "")), urlsplit(str(one.args["url"])).path),
+        )
+        for one in (*absent[:1], seen[-1])
+        if set(one.args) == {"url"}
+    ]
+    return len(said) == 2 and said[0] == said[1]
+
+
 @oracle(
     id="server-error",
     says="no request makes a page answer with a server error",
@@ -214,8 +233,12 @@ def server_error(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
     if not isinstance(status, int) or status < 500 or status in ELSEWHERE:
         return
     title = f"{last.asked} answers {status}"
-    both = (seen[0], last)
-    found = (varied(both) or below(both)) if len(seen) > 1 else None
+    if _as_absent(seen):  # one handler answers for all of them
+        where = {"route": host(last.args), "parameter": "a page that is not there"}
+        yield observed(title, f"server-error {host(last.args)} absent {status}", "status", where=where)
+        return
+    asked = [one for one in seen[:-1] if not _is_absent(one)]
+    found = (varied((asked[0], last)) or below((asked[0], last))) if asked else None
     where = dict(found.parts(last)) if found else {}
     given = inputs(last.args).items()
     values = (

@@ -25,7 +25,7 @@ from fleet.drivers.explore.web import attacks
 from fleet.drivers.explore.web.browser import BROWSE
 from fleet.drivers.explore.web.frontier import MAX_PAGES, Page
 from fleet.drivers.explore.web.inputs import DONE, TOOL, Guess, guess
-from fleet.drivers.explore.web.site_map import COMMON, DocumentedRoute, Places, SiteMap
+from fleet.drivers.explore.web.site_map import COMMON, MISSING, DocumentedRoute, Places, SiteMap
 from fleet.oracles.documents.refusals import REFUSED, ranges
 from fleet.oracles.web.access import path_of
 from fleet.personas.model import Step
@@ -163,7 +163,10 @@ class WebExplorer:
     def _reads(self, *, near: bool = True) -> Iterator[Question]:
         for page in self.map.frontier.next(near=near, pending=tuple(self._flying)):
             self._flying.add(page.url)
-            yield _visit(page.url)
+            absent = self.map.broken(page)  # what fails as that does is one defect
+            yield PageVisit((*map(_page, filter(None, [absent])), _page(page.url)), page.url)
+            if page.url.endswith(MISSING):
+                return  # what it answers is known before all others are asked
 
     def _checks(self, turn: int = 0) -> Iterator[Question]:
         """Each documented route that is due, with one of its fillings; it then counts as asked."""

@@ -176,6 +176,11 @@ class SiteMap:
         missing = self.frontier.pages.get(page.url.partition("}")[0] + "}" + MISSING)
         return missing if missing is not None and missing.status > 0 else None
 
+    def broken(self, page: Page) -> str:
+        """The page of its host that is not there, where the server fails at it; "" where it does not."""
+        missing = self._missing(page)
+        return missing.url if missing is not None and missing is not page and missing.status >= 500 else ""
+
     def _nowhere(self, url: str) -> bool:
         """Whether a URL was asked and leads nowhere: it has no inputs, and says nothing new. A host's first
         page does, whatever it is, and so does the page that is not there."""
