@@ -235,3 +235,9 @@ def test_sql_errors_of_one_route_are_one_defect_whatever_was_sent() -> None:
     ]
     assert [len(one) for one in seen] == [1, 1, 1]
     assert len({one[0].sighting.signature for one in seen}) == 1
+
+
+def test_a_server_error_names_the_header_that_it_answers() -> None:
+    calls = [Exchange("qa_fetch", {"url": "{site}/x", "headers": {"accept-language": "%"}}, {"status": 500})]
+    (found,) = table.judge(calls, Facts(site="http://h.test"))
+    assert found.sighting.title == "GET {site}/x answers 500 to the header accept-language"

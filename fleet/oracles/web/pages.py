@@ -232,7 +232,9 @@ def server_error(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
     status = last.result.get("status", 0)
     if not isinstance(status, int) or status < 500 or status in ELSEWHERE:
         return
-    title = f"{last.asked} answers {status}"
+    sent = last.args.get("headers")
+    named = f" to the header {line(', '.join(sent), 40)}" if isinstance(sent, Mapping) and sent else ""
+    title = f"{last.asked} answers {status}{named}"
     if _as_absent(seen):  # one handler answers for all of them
         where = {"route": host(last.args), "parameter": "a page that is not there"}
         yield observed(title, f"server-error {host(last.args)} absent {status}", "status", where=where)
