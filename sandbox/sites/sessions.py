@@ -91,12 +91,16 @@ class AccountSession:
         token, where = _token(reply, read, key=bool(carried))
         if _SENDABLE.fullmatch(token):
             self.carry(token, carried or where)
-        elif not self.token:
+        elif not (self.headers or self.query or self._held()):
             held = ((name, one.value) for (name, _), one in self.jar.held.items())
             self.token = next(
                 (value for name, value in held if len(value) > 7 and not _CSRF.search(name)), ""
             )
         return bool(self.token)
+
+    def _held(self) -> bool:
+        """Whether a cookie has the token: a later log-in may have set another one."""
+        return bool(self.token) and any(self.token in one.value for one in self.jar.held.values())
 
     def carry(self, token: str, carried: str) -> None:
         """Send a token with each request from now on."""
@@ -121,7 +125,9 @@ class AccountSession:
         headers = {name: value.replace(self.token, text) for name, value in self.headers.items()}
         query = {name: value.replace(self.token, text) for name, value in self.query.items()}
         held = {
-            at: replace(one, value=one.value.replace(self.token, text)) for at, one in self.jar.held.items()
+            at: replace(one, value=one.value.replace(self.token, text))
+            for at, one in self.jar.held.items()
+            if self.token in one.value  # by another cookie the session would be open, whatever the token
         }
         return AccountSession(headers, query, CookieStore(held), text)
 

@@ -182,3 +182,24 @@ def test_what_stands_for_a_passphrase_is_kept_in_records_and_a_passphrase_is_not
     for word in ("{phrase}", "{secret}", "{phrase:[Q][a][1][a-z0-9]{13}}"):
         assert masked.value({"password": word}) == {"password": word}
     assert masked.value({"password": "hunter2-hunter2"}) == {"password": "[redacted:private]"}
+
+
+def cookie(value: str) -> http.HttpReply:
+    return http.HttpReply(200, {"set-cookie": f"sid={value}; Path=/"}, b'{"csrf_token": "c-1"}', 0.0)
+
+
+def test_a_forged_token_is_shown_alone_and_is_that_of_the_last_log_in() -> None:
+    """By a cookie that stays beside it the session would be open, whatever the token."""
+    session = AccountSession()
+    assert session.learn(cookie("first-session"), "", "/join")
+    assert session.learn(cookie("second-session"), "", "/login")
+    assert session.token == "second-session"
+    forged = session.forged("garbage")
+    assert forged is not None
+    assert forged.sent("/", acts=False) == {"cookie": "sid=not-a-token-of-anybody"}
+    bearer = AccountSession()
+    bearer.learn(cookie("first-session"), "", "/join")
+    bearer.carry("a-bearer-token", "")
+    shown = bearer.forged("garbage")
+    assert shown is not None
+    assert shown.sent("/", acts=False) == {"authorization": "Bearer not-a-token-of-anybody"}

@@ -264,3 +264,53 @@ def test_a_search_for_words_finds_the_same_by_a_condition_that_is_false() -> Non
         ("one", "POST", "/api/search", {"q": one}, got) for one, got in zip(sent, found, strict=True)
     ]
     assert told(row(*steps)) == []
+
+
+@pytest.mark.parametrize(
+    ("says", "kept"),
+    [
+        ("All accounts, for admins", True),
+        ("Available to the staff", True),
+        ("For moderators only.", True),
+        ("Staff only", True),
+        ("Report a thing to the moderators", False),
+        ("A note for the staff of your plot", False),
+    ],
+)
+def test_what_is_sent_to_a_role_is_not_kept_for_it(says: str, kept: bool) -> None:
+    lead = described(item={"get": {"summary": says}})
+    seen = row(("other", "GET", ITEM, {}, NONE | {"facts": {"name": '"x"'}}))
+    assert told(seen, lead) == ["account-function"] * kept
+
+
+@pytest.mark.parametrize(
+    ("facts", "found"),
+    [
+        ({"role": '"ADMIN"'}, []),
+        ({"is_admin": "true"}, []),
+        ({"role": '"member"'}, ["account-function"]),
+        ({"is_admin": "false"}, ["account-function"]),
+    ],
+)
+def test_who_leads_an_organisation_since_it_signed_up_may_do_what_that_role_may(
+    facts: dict[str, str], found: list[str]
+) -> None:
+    lead = described(item={"get": {"summary": "For admins only"}}, me={"get": {}})
+    seen = row(
+        ("other", "GET", ME, {}, NONE | {"facts": facts}),
+        ("other", "GET", ITEM, {}, NONE | {"facts": {"name": '"x"'}}),
+    )
+    assert told(seen, lead) == found
+
+
+def test_a_field_of_graphql_and_what_is_below_it_are_one_function() -> None:
+    steps: list[Any] = [
+        ("other", "GET", f"/graphql#{one}", {}, NONE | {"many": 2})
+        for one in ("users", "users.team", "users.notes")
+    ]
+    fields = {
+        f"/{one}": {"get": {"summary": "Admins only"}} for one in ("users", "users.team", "users.notes")
+    }
+    text = json.dumps({"openapi": "3.1.0", "paths": fields})
+    lead = Exchange("qa_fetch", {"url": "{site}/openapi.json"}, {"status": 200, "text": text})
+    assert told(row(*steps), lead) == ["account-function"]

@@ -32,10 +32,17 @@ from fleet.text import line
 
 _ROLE = r"(?:admin(?:istrator)?|staff|moderator|superuser|employee|back-?office)s?"
 _FOR_ROLE = re.compile(
-    rf"(?i)\b(?:for|by|to|only|requires?|needs?)\s+(?:the\s+|an?\s+|all\s+)?{_ROLE}\b"
+    r"(?i)(?:\b(?:by|only|requires?|needs?|(?:available|limited|open|reserved|restricted|shown|visible)\s+to)"
+    rf"|(?:^|[,;:(.]|\bonly)\s*for)\s+(?:the\s+|an?\s+|all\s+)?{_ROLE}\b"
     rf"|\b{_ROLE}(?:[ -](?:only|role|rights|access)|\s+can\b)"
 )
 _ROLE_PATH = re.compile(rf"(?i)[/#](?:{_ROLE}|internal|management)(?=[/_A-Z-]|$)")
+ME_PATH = re.compile(r"(?i)[/#](?:me|self|viewer|whoami|currentUser|profile|account|user)$")
+_ROLE_FIELD = re.compile(
+    r"(?i)(?:user|account|member)?_?(?:roles?|rank|type|kind|group|permissions?|scopes?)"
+)
+_RANK = re.compile(rf"(?i)\b(?:{_ROLE}|owners?|managers?|agents?|planners?|leaders?|operators?|roots?)\b")
+_IS_RANK = re.compile(rf"(?i)(?:is_?)?(?:{_ROLE}|owner)")
 _ROLES = re.compile(r'"roles?": \{[^{}\[]{0,200}(?:\{[^{}\[]{0,200})?"enum": \[([^\]]{1,400})\]')
 _ORDINARY = frozenset(
     ("user", "member", "owner", "customer", "guest", "client", "author", "reader", "viewer", "subscriber")
@@ -92,17 +99,33 @@ def account_function(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
     """[the description, a row]: by the word of the description an operation is for a role; the account that
     signed up last, which the platform gave none, or a visitor, is served."""
     found: dict[str, tuple[PlayedStep, int]] = {}
-    for step in played(seen[-1]):
+    steps = played(seen[-1])
+    ranked = any(one.who == "other" and _has_role(one) for one in steps)
+    for step in steps:
         told = step.facts or step.got.get("many") or step.got.get("other")
         if step.who not in ("other", "anonymous") or not step.good or not told:
             continue
+        if step.who == "other" and ranked:  # who signs up leads something of its own
+            continue
         for at, one in described(seen, step.path, step.method):
             if for_role(one, step.path):
-                found[f"{step.method} {step.path}"] = (step, at)  # of both, the visitor comes last
+                root = re.sub(r"(#\w+)\..*", r"\1", step.path)  # in GraphQL a field and what is below it
+                if root == step.path or f"{step.method} {root}" not in found:
+                    found[f"{step.method} {root}"] = (step, at)  # of both, the visitor comes last
     for step, at in found.values():
         whom = "a visitor" if step.who == "anonymous" else "an ordinary account"
         key, where = f"account-function {step.called}", on(seen[-1], step.path, step.method)
         yield observed(f"{step.called} answers {whom}", key, "answers", led=(at,), where=where)
+
+
+def _has_role(step: PlayedStep) -> bool:
+    """Whether an account's own record says that it has a role which others have not."""
+    told = [(name.rpartition(".")[2], str(value)) for name, value in step.facts.items()]
+    return bool(ME_PATH.search(step.path)) and any(
+        (_ROLE_FIELD.fullmatch(name) and _RANK.search(value))
+        or (_IS_RANK.fullmatch(name) and value == "true")
+        for name, value in told
+    )
 
 
 def _showing(*names: str) -> tuple[Exchange, ...]:
@@ -126,7 +149,10 @@ def account_private(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observa
             found.setdefault(" ".join(names) if "#" in step.path else step.plain, (step, names))
     for step, names in found.values():
         title = f"{step.called} shows {line(', '.join(names).replace('_', ' '), 80)}"
-        where = on(seen[-1], step.plain.partition("#")[0]) | {"field": ", ".join(names)}
+        page = step.plain.partition("#")[0].replace(
+            "{id}", "1"
+        )  # as a visitor's page with a number is called
+        where = on(seen[-1], page) | {"field": ", ".join(names)}
         yield observed(title, f"account-private {where['route']} {' '.join(names)}", "answers", where=where)
 
 

@@ -127,6 +127,8 @@ def _proven(rows: AccountRows, login: str) -> Iterator[Question]:
 
 def _served(rows: AccountRows) -> Iterator[Question]:
     """Pages that are for a role first, each as the account that signed up last, and as a visitor."""
+    own = [one for one in askable(rows, "GET") if ME.search(one.at) and not one.required][:1]
+    record: list[Row] = [["other", "GET", one.at, {}] for one in own]  # it may have a role after all
     steps: list[Row] = []
     plain = (one for one in askable(rows, "GET") if "." not in one.at.partition("#")[2])
     reads = sorted(plain, key=lambda one: not for_role(one.operation, one.at))
@@ -134,10 +136,10 @@ def _served(rows: AccountRows) -> Iterator[Question]:
         named = {name: ONE for name, (where, _) in one.all.items() if where == "path" and USER.match(name)}
         if row := one.row("other", named, marked=False) if not waits(one, named) else None:
             steps += [row, ["anonymous", *row[1:]]]
-    yield from question(rows, steps[: 2 * READS])
+    yield from question(rows, [*record, *steps[: 2 * READS]])
     inner: list[Row] = [["anonymous", "GET", one.at, {}] for one in askable(rows, "GET") if below(one)]
     yield from question(rows, inner)
-    yield from packed(rows, _for_roles(rows))
+    yield from packed(rows, (([*record, *group], one) for group, one in _for_roles(rows)))
 
 
 def _for_roles(rows: AccountRows) -> Iterator[tuple[list[Row], OperationInputs]]:
