@@ -28,6 +28,8 @@ DEFECTS = {
     "loan": "GET /api/loans/{id} shows another's loan, in which no text stands; to make one takes a tool",
     "in-name": "POST /api/loans takes another member's id",
     "typed": "GET /api/messages is sent as a page",
+    "computed": "GET /api/price computes what stands in place of a weight",
+    "unlocked": "GET /api/sales.csv is answered without a token",
     "stored": "a message stands as it was sent on the board, a page for everybody",
 }
 SCHEMA = build_schema(
@@ -74,6 +76,8 @@ def _takes(**fields: Any) -> dict[str, Any]:
     return {"requestBody": {"content": {"application/json": {"schema": schema}}}}
 
 
+_WEIGHT = {"name": "weight", "in": "query", "required": True, "schema": {"type": "number"}}
+_KEPT: dict[str, Any] = {"responses": {"200": {"description": "ok"}, "401": {"description": "no token"}}}
 _ME = {"properties": {"id": _NUMBER, "name": _TEXT}}
 DESCRIPTION = {
     "openapi": "3.1.0",
@@ -91,6 +95,9 @@ DESCRIPTION = {
             "get": _says("Your loans"),
             "post": _says("Borrow a tool", **_takes(tool_id=_NUMBER, member_id=_NUMBER)),
         },
+        "/api/price": {"get": _says("What a sack costs", parameters=[_WEIGHT])},
+        "/api/sales.csv": {"get": _says("All sales", **_KEPT)},
+        "/api/purchases.csv": {"get": _says("All purchases", **_KEPT)},
         "/api/loans/{id}": {"get": _says("One of your loans")},
         "/api/messages": {
             "get": _says("Messages of your plot"),
@@ -178,8 +185,16 @@ class Allotment:
         """The answer to a route of the description; an int for a status alone."""
         if path == "tools":
             return [{"id": 7, "name": "Spade"}, {"id": 8, "name": "Rake"}]
-        if me is None:
+        if me is None and not (path == "sales.csv" and "unlocked" in self.bad):
             return 401
+        if path.endswith(".csv"):
+            return {"rows": 1, "sold": "a spade"}
+        assert me is not None
+        if path == "price":
+            product = re.fullmatch(r"(\d+)\*(\d+)", given["weight"])
+            if product and "computed" in self.bad:
+                return {"cents": int(product[1]) * int(product[2])}
+            return {"cents": 3 * int(given["weight"])} if given["weight"].isdecimal() else 422
         if path == "me":
             return {"id": int(me["id"]), "name": me["name"], "role": me["role"].lower()}
         kind, _, ident = path.partition("/")
@@ -232,7 +247,8 @@ def create_app(bad: frozenset[str]) -> Starlette:
             given = json.loads(await request.body() or b"{}")
         except ValueError:
             given = {}
-        made = at.route(request.method, path, who(request), given if isinstance(given, dict) else {})
+        given = dict(request.query_params) | (given if isinstance(given, dict) else {})
+        made = at.route(request.method, path, who(request), given)
         if isinstance(made, int):
             return JSONResponse({"error": "no"}, made)
         if path == "messages" and request.method == "GET" and "typed" in bad:

@@ -85,9 +85,11 @@ async def test_two_descriptions_of_one_host_are_asked_together_and_by_names_of_o
         "GraphQL field setRole sets the role of another account",
         "POST /api/loans takes the member id of another account",
         "GET /api/messages answers JSON as text/html",
+        "GET /api/sales.csv answers a visitor",
         "/board shows markup that POST /api/messages took",
     }
     assert {one for one in played.titles if any(each in one for each in told)} == told
     assert {"account-widened", "account-negative"} <= played.found
+    assert any(one.startswith("GET /api/price, parameter weight:") for one in played.titles)
     clean = await play(Practice(allotment.create_app(frozenset())))
     assert (clean.found, clean.made) == ({"graphql-aliases", "graphql-schema"}, played.made)

@@ -36,7 +36,7 @@ _FOR_ROLE = re.compile(
     rf"|(?:^|[,;:(.]|\bonly)\s*for)\s+(?:the\s+|an?\s+|all\s+)?{_ROLE}\b"
     rf"|\b{_ROLE}(?:[ -](?:only|role|rights|access)|\s+can\b)"
 )
-_ROLE_PATH = re.compile(rf"(?i)[/#](?:{_ROLE}|internal|management)(?=[/_A-Z-]|$)")
+_ROLE_PATH = re.compile(rf"(?i)[/#](?:{_ROLE}|internal|management|moderation|administration)(?=[/_A-Z-]|$)")
 ME_PATH = re.compile(r"(?i)[/#](?:me|self|viewer|whoami|currentUser|profile|account|user)$")
 _ROLE_FIELD = re.compile(
     r"(?i)(?:user|account|member)?_?(?:roles?|rank|type|kind|group|permissions?|scopes?)"
@@ -116,6 +116,49 @@ def account_function(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
         whom = "a visitor" if step.who == "anonymous" else "an ordinary account"
         key, where = f"account-function {step.called}", on(seen[-1], step.path, step.method)
         yield observed(f"{step.called} answers {whom}", key, "answers", led=(at,), where=where)
+
+
+def _unlocked(status: int) -> tuple[Exchange, ...]:
+    listed, other = "/api/export", "/api/archive"
+    needs = {"get": {"security": [{"key": []}], "responses": {"200": {}, "401": {}}}}
+    got = NONE | {"facts": {"value": '"a,b"'}}
+    made = row(
+        ("other", "GET", listed, {}, got),
+        ("anonymous", "GET", listed, {}, got | {"status": status}),
+        ("anonymous", "GET", other, {}, NO),
+    )
+    return (description(more={listed: needs, other: needs}), *made)
+
+
+@oracle(
+    id="account-unlocked",
+    says="what a description keeps for accounts is refused to visitors, as all else that it keeps",
+    severity=Severity.HIGH,
+    example=_unlocked(200),
+    control=_unlocked(401),
+)
+def account_unlocked(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """[the description, a row]: an operation needs credentials and is refused with 401 without them, by the
+    description; a visitor is served what an account is, and refused at another such operation."""
+    steps = played(seen[-1])
+    visits = [one for one in steps if one.who == "anonymous" and one.method == "GET" and "#" not in one.path]
+    kept = [(at, one) for one in visits for at, said in described(seen, one.path, "GET") if _needs(said)]
+    if not any(one.status == 401 for _, one in kept):
+        return
+    for at, step in kept:
+        same = any(
+            one.same(step) and one.facts == step.facts and one.good for one in steps if one.who == "other"
+        )
+        if step.good and step.facts and same:
+            where = on(seen[-1], step.plain)
+            title = f"{step.called} answers a visitor"
+            yield observed(title, f"account-unlocked {step.plain}", "answers", led=(at,), where=where)
+
+
+def _needs(one: Operation) -> bool:
+    """Whether credentials are needed by the description, and their lack is told by 401."""
+    ways = one.raw.get("security", one.document.get("security"))
+    return isinstance(ways, list) and bool(ways) and {} not in ways and one.states(401)
 
 
 def _has_role(step: PlayedStep) -> bool:

@@ -11,6 +11,8 @@ from fleet.drivers.desk import Question
 from fleet.drivers.explore.account.api_inputs import MARK, OperationInputs, Planted, Row, refers, stem
 from fleet.drivers.explore.account.api_rows import AccountRows
 from fleet.drivers.explore.state_changes import names_act
+from fleet.oracles.account.tokens import leaves
+from fleet.oracles.documents.json_schema import resolved
 from fleet.oracles.documents.openapi import Operation, fields_of
 from sandbox.sites.idents import IDENTS, snake
 from sandbox.tools.qa_account import MAX_STEPS
@@ -33,6 +35,7 @@ def askable(rows: AccountRows, *methods: str, lent: bool = False) -> Iterator[Op
         known = {rows.places.url(one.path), at} & doors
         acts = one.method == "GET" or rows.places.may_act(rows.places.url(one.path))
         safe = one.method == "DELETE" or "#" in at or not names_act(at)
+        safe &= not leaves(one.method, at, rows.start.get("login", ""))  # what follows would have no session
         if one.method in methods and acts and not known and safe:
             yield OperationInputs.of(one, at)
     if lent and rows.lender is not None:
@@ -79,8 +82,15 @@ def making(rows: AccountRows) -> list[OperationInputs]:
     """What makes something from a text of ours, or of something else; those without a value in the path
     first. A description's own come before those of the one whose accounts are lent."""
     found = [one for one in askable(rows, "POST", lent=True) if not CHANGES.search(one.at)]
-    found = [one for one in found if one.texts() or any(map(refers, one.all))]
+    found = [one for one in found if one.texts() or any(map(refers, _names(one)))]
     return sorted(found, key=lambda one: one.at.count("{"))
+
+
+def _names(one: OperationInputs) -> list[str]:
+    """What its inputs are called, and the fields of objects in its lists."""
+    items = (resolved(said.get("items"), one.operation.document) for _, said in one.all.values())
+    inner = (fields_of(said, one.operation.document)[0] for said in items if said)
+    return [*one.all, *(name for fields in inner for name in fields)]
 
 
 def prepared(

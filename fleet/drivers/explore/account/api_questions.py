@@ -326,7 +326,10 @@ def _inputs(rows: AccountRows) -> Iterator[Question]:
     asked = [
         one
         for one in fields
-        if one.texts() or addresses(one) or any(_FILE.search(name) for name in one.of_kind("string"))
+        if one.texts()
+        or addresses(one)
+        or numbers(one)
+        or any(_FILE.search(name) for name in one.of_kind("string"))
     ]
     asked.sort(key=lambda one: not one.operation.secured)  # the web explorer asks what is open as well
     makers, listens = making(rows), rows.places.listens
@@ -348,6 +351,9 @@ def _varied(
     values |= things
     if found := fetched(one, things, listens=listens):
         yield [*steps, *found]
+    for name in numbers(one)[:VARIED]:
+        two = f"{chance.randrange(1_009, 9_973)}*{chance.randrange(1_009, 9_973)}"
+        yield [*steps, *filter(None, (one.row("one", {**values, name: value}) for value in (2, two)))]
     for name in [name for name in names if name not in things][:VARIED]:
         left, right = chance.randrange(1_009, 9_973), chance.randrange(1_009, 9_973)
         two, runs = f"{left}*{right}", f"expr {left} \\* {right}"
@@ -360,6 +366,11 @@ def _varied(
         tries += [{"$ne": plain}] * (one.all[name][0] == "body")
         tries += ["/etc/passwd", "../" * 8 + "etc/passwd"] * bool(_FILE.search(name))
         yield [*steps, *filter(None, (one.row("one", {**values, name: value}) for value in tries))]
+
+
+def numbers(one: OperationInputs) -> list[str]:
+    """The names of its inputs in a query that are numbers."""
+    return [name for name in one.of_kind("integer", "number") if one.all[name][0] == "query"]
 
 
 def _flows(rows: AccountRows) -> Iterator[Question]:
