@@ -31,6 +31,7 @@ from fleet.fix.fix_pass import Fixing
 from fleet.fix.parts import FixParts
 from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
+from fleet.runs.call.questions import pause_all
 from fleet.runs.call.targets import Capabilities
 from fleet.runs.context import FleetContext
 from fleet.runs.driver_choice import drivers
@@ -227,6 +228,7 @@ def ways_in(
         subscribers=triggers.subscribers,
         state=world.state,
         clock=world.clock,
+        pause=partial(pause_all, world.journal),
     )
 
 

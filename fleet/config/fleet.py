@@ -142,10 +142,19 @@ class HookSection(Section):
     stop: bool = False
     """A delivery sets STOP, and starts nothing: for a pager, or a person who watches the platform. No webhook
     resumes."""
+    monitors: bool = False
+    """A delivery says what the platform's own monitoring sees, `{"level": "warning", "what": "CPU at 91 %"}`,
+    and starts nothing: a warning is a notice; `critical` also pauses every run until a person decides."""
     stop_after: int = Field(default=1, strict=True, ge=1, le=1000)
     """So many deliveries within `stop_minutes` set STOP: alerts of the platform's own monitoring, say."""
     stop_minutes: int = Field(default=10, strict=True, ge=1, le=1440)
     """The time in which they count."""
+
+    @model_validator(mode="after")
+    def _one_purpose(self) -> Self:
+        if self.stop and self.monitors:
+            raise ValueError("a webhook has stop or monitors, not both: take two")
+        return self
 
 
 class TriageSection(Section):

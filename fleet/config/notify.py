@@ -29,6 +29,7 @@ NoticeEvent = Literal[
     "sensitive-data",
     "break-in",
     "model-use",
+    "strain",
     "question",
     "posture",
 ]

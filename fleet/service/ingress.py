@@ -15,15 +15,17 @@ from typing import Any, Protocol
 
 from anyio import to_thread
 
-from fleet.clock import Clock, iso_ms
+from fleet.clock import Clock, iso, iso_ms
 from fleet.config import FleetConfig
 from fleet.errors import ConfigError, FleetError, Refused, UsageError
 from fleet.gate.stop import stop
 from fleet.personas.load import LoadedPersona
 from fleet.runs.call.halt import HALTS, Halt, note_halt
 from fleet.runs.call.sealed import TRAJECTORY
+from fleet.runs.call.sightings import SIGHTED
 from fleet.runs.queue import Queue
 from fleet.store.rows import TRIAL, RunRow, SkipRow
+from fleet.text import line
 from fleet.triggers.hooks.secret import hook_secrets
 from fleet.triggers.hooks.webhook import Delivery, head, verify
 from fleet.triggers.model import EVERYONE, Firing, Skip, manual_key, replay_key, try_key
@@ -86,6 +88,8 @@ class Ingress:
     subscribers: Callable[[str], Collection[str]]
     state: Path
     clock: Clock
+    pause: Callable[[str, str, str, Clock], Awaitable[int]]
+    """Pauses every run of a platform at work: who, why; their number."""
 
     def unwanted(self, delivery: Delivery) -> IngressReply | None:
         """The refusal of a delivery by its name and headers, before its body is read; None if it passes."""
@@ -114,6 +118,8 @@ class Ingress:
             return _no(REFUSED[refusal.rule], str(refusal))
         if config.hooks[name].stop:
             return await self._stop(name, firings[0].key)
+        if config.hooks[name].monitors:
+            return await self._monitored(name, delivery.body)
         if personas == (EVERYONE,):
             await self.queue.skip(Skip(EVERYONE, firings[0].key, "no persona uses this webhook now"))
             return IngressReply(202, {"runs": []})
@@ -138,6 +144,25 @@ class Ingress:
         note_halt(self.state, self.clock, halt)
         await self.book.put(known, json.dumps(halt._asdict()))
         return IngressReply(202, {"stopped": True, "runs": []})
+
+    async def _monitored(self, hook: str, body: bytes) -> IngressReply:
+        """Tell what the platform's own monitoring sees, once an hour in the same words; `critical` pauses all
+        runs."""
+        try:
+            level, what = (str(strict_json.loads(body)[key]) for key in ("level", "what"))
+        except (ValueError, TypeError, KeyError):
+            return _no(400, "not a JSON object with level and what")
+        if level not in ("warning", "critical"):
+            return _no(400, "level is warning or critical")
+        at, seen = iso(self.clock.now()), f"{level}: {line(what, 200)}"
+        note = {"run": "", "at": at, "what": seen}
+        key = f"{SIGHTED}{self.platform}:strain:{hook} at {at[:13]}, {line(what, 60)}"
+        if await self.book.get(key) is None:
+            await self.book.put(key, json.dumps(note))
+        paused = 0
+        if level == "critical":
+            paused = await self.pause(self.platform, f"webhook {hook}", seen, self.clock)
+        return IngressReply(202, {"paused": paused, "runs": []})
 
     async def _enough(self, hook: str, ident: str) -> bool:
         """Whether so many deliveries came in the time that they count for; the count begins anew then. What

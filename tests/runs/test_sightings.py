@@ -88,6 +88,20 @@ async def test_what_is_out_of_scope_is_kept_by_rule_and_place(tmp_path: Path) ->
         ]
 
 
+async def test_half_of_the_strain_that_ends_a_run_is_told_while_it_goes_on(tmp_path: Path) -> None:
+    async with seated(tmp_path, persona(), answer=says) as table:
+        session = table.drive.runner.session
+        most = table.world.platform.web.degraded_s
+        for share, told in ((0.4, 0), (0.5, 1), (0.6, 1)):
+            session._noted(
+                EgressRecord(verb="GET", host="site", what="/", status=503, strained_s=share * most)
+            )
+            assert (await session.call("qa_fetch", {"url": "http://site/a"})).result["ok"]
+            assert len(await table.world.journal.facts(f"{SIGHTED}paper:strain:site")) == told
+    state = of_sightings(NoticeState(), {"strain:site": "site: strained"}, "paper", "2026-11-27T00:00:00Z")
+    assert [(one.event, one.text) for one in state.waiting] == [("strain", "paper, site: strained")]
+
+
 def test_a_slow_judgement_and_a_critical_host_are_told_once() -> None:
     seen = Sightings()
     for ms, level, rule in ((99, "production", ""), (101, "", ""), (102, "", ""), (1, "critical", "host")):

@@ -25,6 +25,8 @@ from fleet.events.model import Footer
 from fleet.events.sinks import sinking
 from fleet.gate.stop import resume, stopped
 from fleet.personas.load import LoadedPersona
+from fleet.runs.call.questions import pause_all, questions
+from fleet.runs.call.sightings import SIGHTED
 from fleet.runs.queue import MOST_WAITING, Queue
 from fleet.service import ingress_http
 from fleet.service.http_server import HEAD_S, LIFE_S, application, serve
@@ -70,6 +72,7 @@ class Door:
         people["qa-model"] = persona("qa-model", driver="model")
         hooks = {"deploy": HookSection(), "other": HookSection(secret_file="keys/hook.deploy")}
         hooks["pager"] = HookSection(secret_file="keys/hook.deploy", stop=True)
+        hooks["watch"] = HookSection(secret_file="keys/hook.deploy", monitors=True)
         hooks["alarms"] = HookSection(secret_file="keys/hook.deploy", stop=True, stop_after=3)
         self.queue = Queue(self.journal, "devnet", people, self.feed)
         self.doors = Ingress(
@@ -81,6 +84,7 @@ class Door:
             subscribers=lambda event: self.on.get(event, ()),
             state=self.state,
             clock=SystemClock(),
+            pause=partial(pause_all, self.journal),
         )
 
     async def knock(
@@ -246,6 +250,28 @@ class TestDeliveries:
         assert await door.rows() == []
         await door.send("delivery-3", hook="pager")
         assert stopped(door.state)
+
+    async def test_what_the_platforms_own_monitoring_sees_is_a_notice_and_what_is_critical_pauses_runs(
+        self, door: Door
+    ) -> None:
+        await door.ask()
+        await door.journal.claim_next("devnet", pid=1, pid_start=1)
+        for at, bad in enumerate((b"{}", b"[]", b"x", b'{"level": "fine", "what": "x"}')):
+            assert (await door.send(f"delivery-{at}", bad, hook="watch")).status_code == 400
+        warning, critical = (
+            json.dumps({"level": one, "what": f"CPU {one}"}).encode() for one in ("warning", "critical")
+        )
+        for ident in ("delivery-a", "delivery-b"):
+            answer = await door.send(ident, warning, hook="watch")
+            assert (answer.status_code, answer.json()) == (202, {"paused": 0, "runs": []})
+        assert await questions(door.journal) == []
+        answer = await door.send("delivery-c", critical, hook="watch")
+        assert answer.json() == {"paused": 1, "runs": []}
+        (asked,) = await questions(door.journal)
+        assert (asked.trigger, asked.what) == ("person", "paused by webhook watch: critical: CPU critical")
+        seen = [json.loads(text)["what"] for text in (await door.journal.facts(SIGHTED)).values()]
+        assert sorted(seen) == ["critical: CPU critical", "warning: CPU warning"]
+        assert stopped(door.state) is None
 
     async def test_so_many_alarms_within_their_time_stop_and_a_replay_counts_once(self, door: Door) -> None:
         for ident in ("delivery-1", "delivery-1", "delivery-2"):

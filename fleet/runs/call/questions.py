@@ -25,6 +25,8 @@ from fleet.text import line
 
 QUESTIONS = "question:"
 """Prefix of the journal's facts, followed by the question's id."""
+LATEST = 500
+"""Latest runs among which those at work are looked for."""
 SLOW = timedelta(minutes=30)
 """How long a question waits before those who ordered the tests are told of the delay."""
 State = Literal["open", "approved", "denied", "expired"]
@@ -192,6 +194,14 @@ async def pause_run(journal: Journal, row: RunRow, who: str, why: str, clock: Cl
     one = question_of(row.platform, row.run_id, row.persona, "person", row.run_id, f"paused by {who}: {why}")
     made = await put_question(journal, EscalationSection(), clock, one)
     return made.ident
+
+
+async def pause_all(journal: Journal, platform: str, who: str, why: str, clock: Clock) -> int:
+    """The same for every run of a platform that is at work; their number."""
+    rows = [row for row in await journal.runs(LATEST) if (row.platform, row.state) == (platform, "running")]
+    for row in rows:
+        await pause_run(journal, row, who, why, clock)
+    return len(rows)
 
 
 def question_of(

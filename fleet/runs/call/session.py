@@ -160,7 +160,7 @@ class RunSession:
         """The same by host, as they were asked for."""
         self._resumes = 0.0
         self._degraded = ""
-        self._locked_out = False
+        self._locked_out = self._warns = False
         self.breaker = CircuitBreaker(world.clock, world.patience_s)
         self.contacts = Contacts(targets_of(world.platform), world.platform.agent_urls)
         self._sealed = set[tuple[str, str]]()
@@ -294,6 +294,9 @@ class RunSession:
 
         RunOver when nobody lets the run go on."""
         section = self._world.platform.escalation
+        if self._warns:  # while the run goes on
+            self._warns = False
+            await self.sightings.keep(self._world, self._run)
         if (why := self.contacts.locked_out) and not self._locked_out:
             self._locked_out = True
             self.sightings.grave.append(("lock-out", self._world.platform.name, why))
@@ -419,7 +422,13 @@ class RunSession:
         self.sightings.requested(record)
         if record.pause:
             self._resumes = max(self._resumes, self._world.clock.monotonic() + record.pause)
-        if record.strained_s >= (longest := self._world.platform.web.degraded_s):
+        longest = self._world.platform.web.degraded_s
+        if record.strained_s >= longest / 2:
+            what = (
+                f"strained for {record.strained_s:.0f} s although it is asked less, of {longest:g} s at most"
+            )
+            self._warns = self.sightings.note("strain", record.host, what) or self._warns
+        if record.strained_s >= longest:
             self._degraded = (
                 f"{record.host} has answered 503 or slowly for {record.strained_s:.0f} s, although it was"
                 f" asked less (web.degraded_s = {longest:g})"

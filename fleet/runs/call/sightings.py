@@ -33,7 +33,7 @@ _NO_SECRETS = ("not-public", "too-deep", "unknown-type")
 """Masks of what is left out by its shape, whatever it holds."""
 MOST = 20
 """Places of one kind that a run keeps: a hostile page can name any number of them."""
-Kind = Literal["instruction", "fence", "credential", "sensitive-data", "break-in", "model-use"]
+Kind = Literal["instruction", "fence", "credential", "sensitive-data", "break-in", "model-use", "strain"]
 LATEST, COMPARED = 500, 20
 """Latest runs of all personas that are looked at, and of one persona those that are compared."""
 FEWEST, TIMES, LEAST = 5, 3.0, 10_000

@@ -150,6 +150,7 @@ _SIGHTINGS: Mapping[str, NoticeEvent] = {
     "sensitive-data": "sensitive-data",
     "break-in": "break-in",
     "model-use": "model-use",
+    "strain": "strain",
 }
 _ALSO: Mapping[NoticeEvent, tuple[Role, ...]] = dict.fromkeys(
     ("sensitive-data", "break-in"), ("client", "counsel")

@@ -45,6 +45,7 @@ GROUPS: Mapping[NoticeEvent, str] = MappingProxyType(
         "sensitive-data": "notices",
         "break-in": "notices",
         "model-use": "notices",
+        "strain": "platform",
         "question": "questions",
         "posture": "posture",
     }

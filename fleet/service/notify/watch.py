@@ -192,7 +192,9 @@ class NoticeWatch:
         found = dict[str, str]()
         for key, text in (await self._journal.facts(prefix)).items():
             one, place = json.loads(text), key.removeprefix(prefix)
-            found[place] = f"{place.partition(':')[2]}: {one['what']} (run {one['run']})"
+            found[place] = f"{place.partition(':')[2]}: {one['what']}" + f" (run {one['run']})" * bool(
+                one["run"]
+            )
         return found
 
     async def _held(self) -> list[FindingRow]:
