@@ -14,9 +14,11 @@ from starlette.routing import Route
 
 from fleet.app.backup import dump_on_stop, sum_of
 from fleet.app.bootstrap import Bootstrap, Options
+from fleet.app.ownership import unowned
 from fleet.app.persona_sets import load, roster
 from fleet.app.sbom import altered
 from fleet.app.wiring import wired
+from fleet.broker.egress_policy import EgressPolicy
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.ports import Role
 from fleet.clock import rest
@@ -180,7 +182,11 @@ def make(  # noqa: PLR0913  the composition root
         load_config=partial(load_config, options.platform, world.state, world.platform),
         grace_s=options.grace_s,
         more=more,
-        boundaries={"the program": _program_fault, "sealed copies": copies.fault},
+        boundaries={
+            "the program": _program_fault,
+            "sealed copies": copies.fault,
+            "who owns the hosts": partial(_unowned, world),
+        },
         page=options.page,
     )
 
@@ -189,6 +195,13 @@ async def _program_fault() -> str:
     """Which files of the installation are not as its wheel had them; "" for none, and in a checkout."""
     found = await to_thread.run_sync(altered)
     return f"not as the wheel had it: {', '.join(found[:5])}" if found else ""
+
+
+async def _unowned(world: FleetContext) -> str:
+    """Which hosts of a signed scope do not show any more who owns them; "" for none."""
+    policy = EgressPolicy.of(world.platform)
+    hosts = await unowned(world.config, world.platform, policy, world.journal, world.clock)
+    return f"nobody has shown to own {', '.join(hosts)}" if hosts else ""
 
 
 def _queue(world: FleetContext, personas: dict[str, LoadedPersona], feed: Feed) -> Queue:

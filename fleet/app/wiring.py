@@ -13,6 +13,7 @@ from pathlib import Path
 
 from fleet.app.account_secrets import account_secrets
 from fleet.app.bootstrap import Bootstrap, fenced
+from fleet.app.ownership import require_owned
 from fleet.broker.broker import EgressPolicy
 from fleet.broker.listener import listening
 from fleet.broker.pace import SharedTurns
@@ -149,8 +150,17 @@ async def wired(  # noqa: PLR0913  the composition root
         tx, rung = JournalledTx(journal), partial(rung_now, state)
         closed = profile.schedule.watch(clock)
         policy = replace(
-            EgressPolicy.of(profile, SharedTurns(home / PACE)), never=never, rung=rung, closed=closed
+            EgressPolicy.of(profile, SharedTurns(home / PACE)),
+            never=never,
+            rung=rung,
+            closed=closed,
+            owned_only=bool(config.authority.signers),
         )
+        try:
+            await require_owned(config, profile, policy, journal, clock)
+        except ConfigError as error:
+            note_refused(home, profile.name, error)
+            raise
         signer = Signer(rpc, profile.chain, tx, keys=keys, fences=fences(state, never, profile))
         functions = read_functions(beside(fence.profile, abi)) if (abi := profile.chain.abi) else {}
         tried = partial(why_not_started, fence.shown, profile.compiler.program, fence.other_jail)

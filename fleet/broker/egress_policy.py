@@ -25,6 +25,7 @@ from fleet.config.never_hosts import everybodys
 from fleet.config.platform import FOREIGN_RATE
 from fleet.config.ranges import METADATA, NO_RANGES, AddressRanges
 from fleet.config.scope import NO_HOSTS, HostCare
+from fleet.config.third_parties import third_party
 from fleet.config.url_list import NO_URLS, UrlList
 from fleet.errors import ConfigError
 from fleet.unanswered import NO_NAME
@@ -119,6 +120,8 @@ class EgressPolicy:
     """Why the platform may not be tested at this moment; "" when it may."""
     care: HostCare = NO_HOSTS
     """How much hangs on each host; one that is listed has a pace of its own."""
+    owned_only: bool = False
+    """Whether a host that is another name of one out of scope is asked only where a person permitted it."""
     ranges: AddressRanges = NO_RANGES
     """Where listed hosts may be."""
     comment: str = ""
@@ -246,11 +249,21 @@ class EgressPolicy:
             raise Denied("address", f"{origin.host} has an address outside of web.ranges of the profile")
         if any(map(self.never_places.has_address, found)):
             raise Denied("never", f"{origin.host} has an address that is on web.never of the profile")
+        base = f"{origin.scheme}://{origin.authority}/"
         for name in await self._other_names(origin):
             alias = f"{origin.scheme}://{name}/"
             if self.never_places.match(alias) or everybodys(alias):
                 raise Denied("never", f"{origin.host} is another name of {name}, which nothing asks")
+            if self.owned_only and not (self.care.at(base).third_party or self._names_listed(name)):
+                whose = third_party(name) or "not in scope"
+                why = f"{origin.host} is another name of {name} ({whose}), and nobody permitted that"
+                raise Denied("third-party", why)
         return found
+
+    def _names_listed(self, name: str) -> bool:
+        return any(one.host == name for one in self.hosts) or any(
+            shape.fullmatch(name) for _, shape in self.faces
+        )
 
     async def _other_names(self, origin: Origin) -> tuple[str, ...]:
         """What a host is called in the end, by the aliases (CNAME) of its name."""

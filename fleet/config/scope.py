@@ -40,6 +40,9 @@ class HostSection(Section):
     dial has it. A host without a table is unknown; one of this machine is not in production."""
     approved: Annotated[str, StringConstraints(max_length=200)] = ""
     """Who permitted tests of a critical host, or acts on one in production, and by what: `ada, QA-7`."""
+    third_party: Annotated[str, StringConstraints(max_length=200)] = ""
+    """Who permitted tests where the host is somebody else's infrastructure, or another name of a host that is
+    not in scope: content delivery, a firewall, a platform of many. A signed scope needs it then."""
     requests_per_second: float | None = Field(default=None, ge=0.01, le=10_000)
     """Most requests a second to it, instead of the profile's."""
 

@@ -22,6 +22,7 @@ from fleet.config import FleetConfig, Platform, read_text
 from fleet.config.authorisation import BOUNDARIES
 from fleet.config.escalation import NEVER_BY_LEVEL
 from fleet.config.section import Address, Section, is_loopback
+from fleet.config.third_parties import third_party
 from fleet.errors import ConfigError, FleetError, PersonaError
 from fleet.files import SHIPPED, login, write_atomic
 from fleet.personas.load import LoadedPersona
@@ -90,6 +91,9 @@ def missing(platform: Platform) -> list[str]:
         known = platform.care.listed.match(f"{origin.scheme}://{origin.authority}/")
         if not known and not is_loopback(origin.host):
             lacking.append(f'hosts."{origin.host}": its criticality')
+        whose = third_party(origin.host)
+        if whose and not platform.care.at(f"{origin.scheme}://{origin.authority}/").third_party:
+            lacking.append(f'hosts."{origin.host}".third_party: who permitted it, since it is {whose}')
     return list(dict.fromkeys(lacking))
 
 

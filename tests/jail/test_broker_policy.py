@@ -22,7 +22,7 @@ from fleet.broker.egress_policy import (
 )
 from fleet.broker.rpc_policy import METHODS, Denied, rewrite
 from fleet.config import ChainSection, Platform, WebSection
-from fleet.config.scope import HostSection
+from fleet.config.scope import HostCare, HostSection
 from fleet.errors import ConfigError
 
 
@@ -373,6 +373,41 @@ async def test_a_host_that_is_another_name_of_what_nothing_asks_is_not_dialled(n
     with pytest.raises(Denied, match="is another name of") as caught:
         await policy.addresses(origin)
     assert caught.value.rule == rule
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("name", "said", "reached"),
+    [
+        ("shop.cdn.cloudflare.net", "", False),
+        ("elsewhere.test", "", False),
+        ("site.test", "", True),
+        ("shop.cdn.cloudflare.net", "ada, contract 7", True),
+    ],
+)
+async def test_under_a_signed_scope_another_name_of_a_host_out_of_scope_needs_a_persons_word(
+    name: str, said: str, reached: bool
+) -> None:
+    async def resolve(_: Origin) -> tuple[str, ...]:
+        return ("93.184.216.34",)
+
+    async def names(_: Origin) -> tuple[str, ...]:
+        return (name,)
+
+    care = HostCare.of({"api.site.test": HostSection(third_party=said)})
+    site = Origin("https", "site.test", 443)
+    free = replace(
+        EgressPolicy.of(profile()), hosts=frozenset({site}), resolve=resolve, names=names, care=care
+    )
+    origin = parse_target("https://api.site.test/").origin
+    assert await free.addresses(origin)
+    signed = replace(free, owned_only=True)
+    if reached:
+        assert await signed.addresses(origin) == ("93.184.216.34",)
+        return
+    with pytest.raises(Denied, match="nobody permitted that") as caught:
+        await signed.addresses(origin)
+    assert caught.value.rule == "third-party"
 
 
 def test_what_no_profile_puts_in_scope_is_refused_at_the_broker_before_anything_else() -> None:

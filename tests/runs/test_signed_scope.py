@@ -164,6 +164,14 @@ def test_whatever_is_changed_after_the_signature_is_named_and_does_not_run(place
     assert fault(config, place, {"qa-smoke": shipped["qa-smoke"]}) == ""  # the wheel's sums vouch for it
 
 
+def test_a_host_that_is_somebody_elses_needs_a_persons_word(place: Path) -> None:
+    place.write_text(COMPLETE.replace("shop.example", "shop.vercel.app"))
+    (lacks,) = missing(platform(place))
+    assert lacks.endswith("third_party: who permitted it, since it is a platform of many")
+    place.write_text(f'{place.read_text()}third_party = "ada, by contract 7"\n')
+    assert missing(platform(place)) == []
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [
