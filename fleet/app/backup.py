@@ -312,7 +312,7 @@ def _private(config: FleetConfig, state: Path) -> Iterator[Path]:
 
 async def dump_on_stop(state: Path, config: FleetConfig, clock: Clock, known: str) -> tuple[str, Path | None]:
     """Seal a copy of the state, once for each STOP: its time, and the copy where one was made now. `known` is
-    the last one that has a copy. Copies and their folder are read-only."""
+    the last one that has a copy. Copies are read-only."""
     found = stopped(state)
     if found is None or not found.since or not config.keep.sealed_for or found.since == known:
         return known, None
@@ -321,10 +321,8 @@ async def dump_on_stop(state: Path, config: FleetConfig, clock: Clock, known: st
     if target.exists():
         return found.since, None
     folder.mkdir(mode=0o700, exist_ok=True)
-    folder.chmod(0o700)
     await back_up(state, target, config, store_place(config.store, state), clock, keys=False, vault=True)
     target.chmod(0o400)
-    folder.chmod(0o500)
     return found.since, target
 
 

@@ -320,7 +320,7 @@ async def test_every_stop_leaves_one_sealed_copy_that_is_read_only(tmp_path: Pat
     assert await dump_on_stop(state, sealing, CLOCK, since) == (since, None)
     assert await dump_on_stop(state, sealing, CLOCK, "") == (since, None)  # after a kill
     assert [*(state / "dumps").iterdir()] == [copy]
-    assert (copy.stat().st_mode & 0o777, copy.parent.stat().st_mode & 0o777) == (0o400, 0o500)
+    assert (copy.stat().st_mode & 0o777, copy.parent.stat().st_mode & 0o777) == (0o400, 0o700)
     with unpacked(copy, state, key) as (folder, manifest):
         assert (folder / "fleet.db").exists()
         assert (folder / "STOP").exists()

@@ -16,7 +16,7 @@ from fleet.cli.operate.backup import asked
 from fleet.clock import SystemClock
 from fleet.errors import ConfigError, UsageError
 from fleet.runs.vault import Vault
-from fleet.text import counted
+from fleet.text import clean, counted
 
 app = make_app()
 
@@ -64,7 +64,10 @@ def vault(
         raise UsageError("say which key", remedy="--key FILE")
     value = opened(sealed, key.absolute(), asked)
     _record(f"opens the credential {name} ({known[0].kind} at {known[0].place})", reason)
-    sys.stdout.buffer.write(value + b"\n")
+    if sys.stdout.isatty():  # a stranger's text: no terminal reads it as commands
+        print(clean(value.decode("utf-8", "replace"), len(value), newlines=True))
+    else:
+        sys.stdout.buffer.write(value + b"\n")
 
 
 def _record(act: str, why: str) -> None:
