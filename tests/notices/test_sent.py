@@ -19,7 +19,7 @@ from fleet.errors import ConfigError
 from fleet.runs.desk.exit_codes import LEFT, LOCK_OUT, UNEXPLORED
 from fleet.service.notify.receivers import receivers_of
 from fleet.service.notify.state import NoticeMessage
-from fleet.service.notify.watch import NoticeWatch
+from fleet.service.notify.watch import REACHED, NoticeWatch
 from fleet.store.journal import Journal
 from fleet.store.rows import HOLD, FindingRow, NewRun
 from fleet.triggers.hooks.webhook import Delivery, verify
@@ -101,6 +101,10 @@ async def test_what_a_dead_receiver_lacks_is_sent_when_it_is_back_and_others_hav
         await here.later(watch)
         await here.later(watch)
         assert sorted(inbox.paths()) == ["/apprise", "/hook", "/hook"]
+        facts = await journal.facts(REACHED)
+        first, second = (key.removeprefix(REACHED).split(" ", 2) for key in facts)
+        assert (first[0], second[0]) == ("2026-11-23T12:20:00Z", "2026-11-23T12:40:30Z")
+        assert (first[2].partition(" ")[0], second[1:]) == ("json", [first[1], "webhook"])
         (chat,) = inbox.bodies("/apprise")
         assert (chat["title"], chat["message"].partition(" ")[2]) == (
             "QA fleet, acme: 1 finding",
@@ -213,6 +217,17 @@ def test_the_commands(tmp_path: Path, inbox: Inbox, monkeypatch: pytest.MonkeyPa
     assert json.loads(ask(app, ["silences", "--json"]).stdout) == []
     assert ask(app, ["silence", "weather", "--for", "2h"]).exit_code != 0
     assert "no receiver" in str(ask(app, ["test"]).exception)
+    assert json.loads(ask(app, ["sent", "--json"]).stdout) == []
+
+    async def reached() -> None:
+        async with await Journal.open(tmp_path / "state" / "fleet.db") as journal:
+            told = {"title": "1 question", "events": ["question"], "made": "2026-11-28T09:00:00Z"}
+            await journal.put(f"{REACHED}2026-11-28T09:00:02Z abcd json 12ab", json.dumps(told))
+
+    anyio.run(reached)
+    (row,) = json.loads(ask(app, ["sent", "--json"]).stdout)
+    assert (row["at"], row["notice"], row["receiver"]) == ("2026-11-28T09:00:02Z", "abcd", "json 12ab")
+    assert row["title"] == "1 question"
     host = inbox.url.removeprefix("http://")
     urls = f"json://{host}/chat\nnosuch://x\nping {inbox.url}/ping\n"
     private(tmp_path / "state" / "keys" / "notify", urls.encode())

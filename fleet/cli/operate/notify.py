@@ -1,7 +1,8 @@
-"""`fleet service notify test|silence|silences|unsilence`: notifications, by hand."""
+"""`fleet service notify test|sent|silence|silences|unsilence`: notifications, by hand."""
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
 from datetime import timedelta
@@ -18,6 +19,7 @@ from fleet.errors import ConfigError, Unreachable, UsageError
 from fleet.service.notify.receivers import ping as fetch
 from fleet.service.notify.receivers import receivers_of
 from fleet.service.notify.state import SILENCE, NoticeMessage
+from fleet.service.notify.watch import REACHED
 from fleet.service.notify.watch import silences as stored
 
 app = make_app(group=True)
@@ -98,6 +100,21 @@ def unsilence(event: Event, dry_run: DryRun = False, as_json: Json = False) -> N
         as_json=as_json,
         text=lambda: print(f"{event} is said again"),
     )
+
+
+@app.command()
+def sent(as_json: Json = False) -> None:
+    """List which message reached which receiver, and when; the newest first."""
+
+    none: dict[str, str] = {}
+    facts = run(lambda: from_journal(state(), lambda journal: journal.facts(REACHED), none))
+    rows = []
+    for key, text in sorted(facts.items(), reverse=True):
+        at, ident, receiver = key.removeprefix(REACHED).split(" ", 2)
+        rows.append({"at": at, "notice": ident, "receiver": receiver, **json.loads(text)})
+    heads = ("at", "receiver", "made", "title", "notice")
+    cells = ([row[head] for head in heads] for row in rows)
+    put(rows, as_json=as_json, text=lambda: table(heads, cells, empty="no message was sent"))
 
 
 @app.command()

@@ -57,6 +57,8 @@ from fleet.store.rows import HOLD, FindingRow
 from fleet.triage.run import DIGEST
 from fleet.triggers.chain.telling import TOLD, tellings
 
+REACHED = "reached:"
+"""Prefix of the facts which message reached whom, and when."""
 ROUND_S = 30.0
 PING_EVERY_S = 60.0
 SENDING_S = 60.0
@@ -230,6 +232,8 @@ class NoticeWatch:
             if why := await to.by_name[name](message):
                 self._warn(why, receiver=name)
                 continue
+            reached = json.dumps({"title": message.title, "events": message.events, "made": message.at})
+            await self._journal.put(f"{REACHED}{iso(self._clock.now())} {message.id} {name}", reached)
             await self._mark(message.id, (name,), tuple(to.by_name), is_last=False)
         await self._mark(message.id, (), tuple(to.by_name), is_last=True)
 
