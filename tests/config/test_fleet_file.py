@@ -101,7 +101,9 @@ def test_a_webhook_is_a_table_with_a_plain_name(file: Path) -> None:
     got = load_fleet(file, {}).hooks
     assert {name: hook.secret_file for name, hook in got.items()} == {"deploy": "", "on-tag": "/etc/tag"}
     file.write_text('[hooks.deploy]\nsecret = "x"\n')
-    complaint = r"hooks\.deploy\.secret: unknown key; valid keys here: old_secret_file, secret_file"
+    complaint = (
+        r"hooks\.deploy\.secret: unknown key; valid keys here: monitors, old_secret_file, secret_file, stop,"
+    )
     with pytest.raises(ConfigError, match=complaint):
         load_fleet(file, {})
     for name in ("Deploy", "../x", "", "x" * 49):
