@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import gc
 import json
@@ -25,9 +26,12 @@ BODIES: dict[str, bytes] = {
     "/rpc": json.dumps(READ).encode(),
     "/tx": json.dumps({"key": "caller", "to": DIAMOND, "data": "0x89934d3a", "gas": 100_000}).encode(),
     "/auth": json.dumps({"key": "caller"}).encode(),
+    "/pay": b"",  # for what the site sells, below
 }
+SOLD = {"scheme": "exact", "network": "eip155:1", "asset": DIAMOND, "payTo": DIAMOND, "amount": "7"}
+QUOTE = base64.b64encode(json.dumps({"x402Version": 2, "accepts": [SOLD]}).encode()).decode()
 PAGES = ("look at a page", "change a page", "call an agent")
-ACTS = ("change a page", "call an agent", "/tx", "/auth")
+ACTS = ("change a page", "call an agent", "/tx", "/auth", "/pay")
 FENCES: dict[str, Callable[[Rig], None]] = {
     "stop": lambda it: it.turn("stop"),
     "dial": lambda it: it.turn("observe"),
@@ -60,9 +64,11 @@ class Rig:
     @property
     def left(self) -> int:
         pages = len(self.site.got) + len(self.node.got)
-        return pages + len(self.signer.submitted) + len(self.signer.tokens)
+        return pages + len(self.signer.submitted) + len(self.signer.tokens) + len(self.signer.payments)
 
     def bytes_of(self, way: str) -> bytes:
+        if way == "/pay":
+            return post(way, json.dumps({"url": f"{self.site.url}/sold", "option": 0}).encode())
         if way in BODIES:
             return post(way, BODIES[way])
         path, verb = ("/proxy/v1", "POST") if way == "call an agent" else ("/cart/1", "GET")
@@ -73,6 +79,15 @@ class Rig:
             path.encode(),
             self.site.url.partition("//")[2].encode(),
         )
+
+    async def quoted(self) -> None:
+        """What is sold has its price in this call."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        host = self.site.url.partition("//")[2]
+        writer.write(f"GET {self.site.url}/sold HTTP/1.1\r\nhost: {host}\r\n\r\n".encode())
+        assert (await read_answer(reader))[0] == 402
+        writer.close()
+        self.site.got.clear()
 
     async def ask(self, way: str, between: Callable[[], None] = lambda: None) -> tuple[int, str]:
         """Status and rule; `between` happens once all but the last byte is on its way."""
@@ -92,18 +107,21 @@ class Rig:
 @contextlib.asynccontextmanager
 async def rig() -> AsyncIterator[Rig]:
     def page(got: Got) -> bytes:
-        return http_answer(200, b"{}")
+        sold = got.path == "/sold"
+        return http_answer(402, b"{}", f"payment-required: {QUOTE}") if sold else http_answer(200, b"{}")
 
     async with Server(page) as site, Server(node) as chain:
         it = Rig(site, chain, Signer())
         policy = replace(
             policy_for(f"{site.url}/proxy", rpc=chain.url),
             act_paths=(parse_target(f"{site.url}/cart"),),
+            paid=(parse_target(f"{site.url}/sold"),),
             rung=lambda: it.rung,
         )
         with listener() as sock:
             async with Broker(policy, it.signer).egress(sock):
                 it.port = sock.getsockname()[1]
+                await it.quoted()
                 yield it
 
 
