@@ -47,6 +47,7 @@ WITH_ACCOUNTS = {
     "tool-without-token": ("mcp-open-tool", "tool tide_table"),
     "session-is-token": ("mcp-session", "{site}/mcp"),
     "draft-open": ("mcp-handle", "tool show_draft"),
+    "letter-open": ("mcp-foreign-resource", "resource harbour://letters/"),
     "state-altered": ("mcp-state", "tool reserve goes on with a changed requestState"),
     "state-open": ("mcp-state", "tool reserve goes on with another caller's requestState"),
     "header-unchecked": ("mcp-header", "{site}/mcp"),

@@ -34,7 +34,15 @@ DEFECTS = (
     *("shell", "template", "climb", "climb-resource", "sql"),
     *("secret-listed", "secret-answered", "hidden-text", "orders", "origin-unchecked"),
     *("dies", "hangs", "stalls", "list-changes", "trace"),
-    *("header-unchecked", "list-by-client", "session-is-token", "draft-open", "state-altered", "state-open"),
+    *(
+        "header-unchecked",
+        "list-by-client",
+        "session-is-token",
+        "draft-open",
+        "letter-open",
+        "state-altered",
+        "state-open",
+    ),
 )
 TOKENS = {"harbour-one-4f9c2b7d8e": "one", "harbour-other-7a1e5c3b9d": "other"}
 NAMES = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
@@ -462,7 +470,8 @@ class Desk(BaseHTTPRequestHandler):
         if method == "ping" and session:
             return {}
         if method == "resources/list":
-            return {"resources": [{"uri": "harbour://notices/welcome.txt", "name": "welcome"}]}
+            letters = [{"uri": f"harbour://letters/{self.caller}", "name": "letters"}] if self.caller else []
+            return {"resources": [{"uri": "harbour://notices/welcome.txt", "name": "welcome"}, *letters]}
         if method == "resources/templates/list":
             return {"resourceTemplates": [{"uriTemplate": "harbour://notices/{file}", "name": "notice"}]}
         if method == "resources/read":
@@ -494,6 +503,9 @@ class Desk(BaseHTTPRequestHandler):
     def _read(self, uri: str, absent: int) -> Json:
         harbour = self.server.harbour
         below = uri.removeprefix("harbour://notices/")
+        whose = uri.removeprefix("harbour://letters/")
+        if whose in (TOKENS.values() if "letter-open" in harbour.defects else filter(None, [self.caller])):
+            return {"contents": [{"uri": uri, "text": f"Dear {whose}, your berth is paid."}]}
         try:
             if below == uri:
                 raise Refused

@@ -382,6 +382,42 @@ def mcp_handle(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]
         yield observed(title, f"mcp-handle {thing} {argument}", "foreign", led=(apart[0],), where=where)
 
 
+_NOTE = "desk://notes/7"
+
+
+def _read(who: str, **result: object) -> Exchange:
+    return exchange({"text": "buy moss", **result}, method="resources/read", name=_NOTE, caller=who)
+
+
+_THEIRS = exchange({"resources": []}, caller="other")
+
+
+@oracle(
+    id="mcp-foreign-resource",
+    says="a resource that is listed to its owner alone is read by nobody else",
+    severity=Severity.HIGH,
+    example=(_NOBODY, _THEIRS, _read("one"), _read("other")),
+    control=(_NOBODY, _THEIRS, _read("one"), _read("other", ok=False, code=-32602, text="")),
+)
+def mcp_foreign_resource(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """[the lists as nobody, refused; the other account's lists; a resource as the one, and as the other]."""
+    if len(seen) < 4 or any(one.args.get("method") != "resources/read" for one in seen[-2:]):
+        return
+    nobody, theirs, own, last = seen[-4:]
+    uri = str(last.args.get("name") or "")
+    listed = [one.get("uri") for one in theirs.result.get("resources") or () if isinstance(one, Mapping)]
+    apart = is_list(nobody) and nobody.result.get("status") in (401, 403) and not theirs.result.get("cut")
+    callers = [one.args.get("caller") for one in (theirs, own, last)] == ["other", "one", "other"]
+    both = all(one.result.get("ok") is True and one.args.get("name") == uri for one in (own, last))
+    same = bool(_shown(last)) and _shown(last) == _shown(own)
+    if apart and callers and theirs.result.get("ok") is True and uri not in listed and both and same:
+        thing = f"resource {uri.rpartition('/')[0]}/"
+        where = {"route": at(seen, thing), "parameter": "URI"}
+        title = f"{at(seen, thing)} is read by both"
+        places = tuple(range(len(seen) - 4, len(seen) - 1))
+        yield observed(title, f"mcp-foreign-resource {thing}", "text", led=places, where=where)
+
+
 @oracle(
     id="mcp-trace",
     says="an answer shows nothing of the inside of its server",

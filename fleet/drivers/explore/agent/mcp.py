@@ -37,6 +37,7 @@ CLIENTS = ("claude-ai", "mcp-inspector")
 """An origin that no server has reason to trust."""
 REMEMBERED = 5_000
 """Questions of which it is known how often they were asked."""
+FOREIGN_RESOURCES = 6
 HANDED_ON = 24
 """Pairs of tools of one server, one of which is given what the other handed out."""
 _LISTING = re.compile(r"(?i)^(?:list|my|show|get_my|all)|list$|s$")
@@ -85,6 +86,8 @@ class McpExplorer:
         """Tools that are not called, by server and reason."""
         self._tools: dict[str, dict[str, Mapping[str, Any]]] = {}
         """Schemas of the tools that may be called, by server and name."""
+        self._listed: dict[tuple[str, str], set[str]] = {}
+        """URIs of resources that a caller is shown, by server and caller."""
         self._followed = set[tuple[str, ...]]()
         """Tools whose answers were followed: by what asks for input, and which pairs."""
         self._next: list[Question] = [
@@ -114,6 +117,9 @@ class McpExplorer:
         if not isinstance(question, McpLookup) or not results:
             return
         url, caller, result = question.url, question.caller, results[0]
+        if result.get("ok"):
+            self._listed[url, caller] = {str(one["uri"]) for one in _named(result, "resources", "uri")}
+            self._next[:0] = self._of_another(url)
         if not caller:
             self._next += self._as_strangers(url, protected=bool(result.get("protected")))
         if url in self._met or not result.get("ok"):
@@ -188,6 +194,14 @@ class McpExplorer:
             listing = {"listing": found} if (found := _listing(tools, f"{name} {taker} {fits[0]}")) else {}
             then = call(then=taker, then_argument=fits[0], then_arguments=rest, **listing)
             yield Question((self._step(url, ""), then))
+
+    def _of_another(self, url: str) -> Iterator[Question]:
+        """Resources that one account is shown and the other is not, read by both."""
+        if (url, "one") not in self._listed or (url, "other") not in self._listed:
+            return
+        for uri in sorted(self._listed[url, "one"] - self._listed[url, "other"])[:FOREIGN_RESOURCES]:
+            read = (self._step(url, who, method="resources/read", name=uri) for who in ("one", "other"))
+            yield Question((self._step(url, ""), self._step(url, "other"), *read))
 
     def _of_lists(self, url: str, result: Mapping[str, Any]) -> Iterator[tuple[int, Question]]:
         """Resources and prompts: reads, whatever is sent."""
