@@ -95,6 +95,7 @@ FIELD_WORDS: Mapping[str, str | tuple[str, str]] = MappingProxyType(
         "credit": ("credit of {}", "no credit"),
         "state": ("its task is {}", "no task"),
         "card_status": "its card answers {}",
+        "examples": ("its card's examples: {}", "no examples on its card"),
         "card_text": ("its card is signed", "its card is not signed"),
         "card_keys": ("its card's keys are published", "no keys of its card are published"),
         "declares": ("declares {}", "declares nothing"),

@@ -47,8 +47,8 @@ NAME_OF = {CALL: "name", "prompts/get": "name", "resources/read": "uri"}
 _META = "io.modelcontextprotocol/"
 SERVER_INFO = f"{_META}serverInfo"
 """Where a server without sessions names itself, in `_meta` of its results."""
-CONTRADICTED = {"method": "ping", "name": "qa-another-name"}
-"""Headers of 2026-07-28 that repeat the body, and what they say where they contradict it."""
+CONTRADICTED = {"method": "ping", "name": "qa-another-name", "protocol-version": "1999-01-01"}
+"""Headers that repeat the body, and what they say to contradict it; the version is one of both wires."""
 _KEY = {"templates": "resourceTemplates"}
 Json = dict[str, Any]
 
@@ -195,11 +195,12 @@ class McpClient:
             sent |= {"mcp-protocol-version": STATELESS, "mcp-method": method}
             named = str(params.get(NAME_OF.get(method, ""), ""))
             sent |= {"mcp-name": _header(named)} if named else {}
-            if self.contradicts and method != "server/discover":
-                sent |= {f"mcp-{self.contradicts}": CONTRADICTED[self.contradicts]}
         elif method != "initialize":
             sent |= {"mcp-protocol-version": self.wire}
             sent |= {"mcp-session-id": self.session} if self.session else {}
+        beginning = method in ("server/discover", "initialize", "notifications/initialized", "")
+        if self.contradicts and not beginning:
+            sent |= {f"mcp-{self.contradicts}": CONTRADICTED[self.contradicts]}
         return sent
 
 

@@ -141,6 +141,8 @@ class Result(ToolAnswer):
     """The same of a task that does not exist, to the same asker."""
     state_after: str = ""
     """State of the task at last, as its own caller is told."""
+    examples: tuple[str, ...] = ()
+    """Messages that the card gives as examples of its skills."""
     card_text: str = ""
     """The agent's card in ASCII, if it is signed."""
     card_keys: str = ""
@@ -275,6 +277,7 @@ def _declared(wire: A2aWire, deadline: Deadline) -> dict[str, Any]:
     return {
         "card_status": reply.status,
         "declares": tuple(clean(one, 40) for one in a2a.declared(card)),
+        "examples": tuple(clean(one, 400) for one in a2a.examples(card)),
         "card_text": json.dumps(card) if signed else "",
         "card_keys": clean(decode(keys.body), MAX_CARD)
         if keys and keys.status == 200 and len(keys.body) <= MAX_CARD
@@ -447,7 +450,7 @@ SPEC = ToolSpec(
     | {"claimed", "terms", "charged_claimed", "status_again", "error_again", "charged_again"}
     | {"advertised_wei", "credit", "wire", "code", "card", "running", "then", "then_as", "version", "state"}
     | {"card_status", "declares", "then_ok", "then_state", "then_code", "unknown_code", "state_after"}
-    | {"push_to", "heard", "card_text", "card_keys"},
+    | {"push_to", "heard", "examples", "card_text", "card_keys"},
     volatile=VOLATILE
     | {"address", "caller", "charged", "claimed", "charged_claimed", "charged_again", "credit", "terms"},
 )

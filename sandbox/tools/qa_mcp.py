@@ -87,9 +87,10 @@ class Args:
     client: str = ""
     """How we name ourselves; "": `qa-fleet`."""
     contradicts: str = ""
-    """A header of 2026-07-28 that says something else than the body: `method` or `name`."""
+    """A header that says something else than the body: `method` or `name` on the wire of 2026-07-28,
+    `protocol-version` on both."""
     session_of: str = ""
-    """Whose session the request shows, and no token: `one` or `other`."""
+    """Whose session the request shows, `one`'s, without a token or, for the caller `other`, with its own."""
     state: str = ""
     """How a call that asks for input goes on: with its `own` requestState, with the one that the `other`
     account was given for the same call, or with its own `altered`; "": not at all."""
@@ -185,7 +186,7 @@ def run(args: Args, ctx: Context) -> Result:
         alone = args.method and args.wire == STATELESS  # a request of that wire needs no other before it
         opened = None if alone else client.open()
         if opened and opened.ok and args.session_of:
-            client.headers = _headers(replace(args, caller="", session_of=""), ctx)[0]
+            client.headers = _headers(replace(args, session_of=""), ctx)[0]
             if not client.session:
                 raise Mistake("/args/session_of: this server began no session")
         if opened and not opened.ok:
@@ -213,8 +214,10 @@ def _checked(args: Args) -> None:
         raise Mistake(f"/args/wire: expected one of {', '.join((STATELESS, *SESSIONS))}")
     if args.contradicts not in ("", *CONTRADICTED) or args.state not in ("", *STATES):
         raise Mistake("/args: expected `contradicts` and `state` as documented")
-    if args.session_of and (args.caller or args.wire == STATELESS):
-        raise Mistake("/args/session_of: a session is shown alone, and by the older wire")
+    if args.session_of not in ("", "one") or (args.session_of and args.caller not in ("", "other")):
+        raise Mistake("/args/session_of: expected `one`, and no caller or `other`")
+    if args.session_of and args.wire == STATELESS:
+        raise Mistake("/args/session_of: this wire has no sessions")
     if args.method != CALL and (args.state or args.then):
         raise Mistake("/args: `state` and `then` are of calls of tools")
     if args.then and not args.then_argument:
@@ -232,7 +235,7 @@ def _checked(args: Args) -> None:
 def _headers(args: Args, ctx: Context) -> tuple[dict[str, str], str]:
     """What every request carries, and the secret in it."""
     sent = {"origin": args.origin} if args.origin else {}
-    who = args.caller or args.session_of
+    who = args.session_of or args.caller
     if not who:
         return sent, ""
     known = ctx.accounts.get(who, {}).get("secret", "")

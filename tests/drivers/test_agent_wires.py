@@ -57,6 +57,14 @@ def test_each_defect_that_a_wire_can_show_is_seen_by_its_own_oracle_alone(wire: 
             assert shown.sighting.signature in again  # as a proof does: its calls alone, once more
 
 
+def test_what_a_card_gives_as_an_example_makes_the_task_that_others_are_asked_about() -> None:
+    with open_herbarium("a2a-1.0", "task-read", brief=True) as office:
+        platform = profile(office)
+        with way_out(platform):
+            found, _, _ = explored(platform, calls=170)
+    assert set(found) == {"task-read"}
+
+
 @pytest.mark.parametrize(("wire", "words"), list(zip(KEYED, DIALECTS.values(), strict=True)), ids=KEYED)
 def test_the_clean_twin_is_silent_whatever_is_asked(wire: str, words: Dialect) -> None:
     how = {"chatty": wire == "a2a-0.3", "pushing": wire == "a2a-1.0"}

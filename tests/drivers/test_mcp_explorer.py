@@ -34,6 +34,7 @@ SEEN = {
     "origin-unchecked": ("mcp-origin", "{site}/mcp"),
     "list-changes": ("mcp-changed", "tool berth_price"),
     "trace": ("mcp-trace", "tool read_notice"),
+    "version-unchecked": ("mcp-header", "{site}/mcp"),
 }
 """By defect, which of them fit into one server: the oracle, and where."""
 APART = {
@@ -45,7 +46,9 @@ APART = {
 WITH_ACCOUNTS = {
     "token-ignored": ("mcp-token", "{site}/mcp"),
     "tool-without-token": ("mcp-open-tool", "tool tide_table"),
-    "session-is-token": ("mcp-session", "{site}/mcp"),
+    "session-is-token": ("mcp-session", "{site}/mcp takes a caller's session for a token"),
+    "range-hangs": ("mcp-hangs", "tool free_berths argument from_day"),
+    "session-is-caller": ("mcp-session", "{site}/mcp takes who shows another's session for that one"),
     "draft-open": ("mcp-handle", "tool show_draft"),
     "letter-open": ("mcp-foreign-resource", "resource harbour://letters/"),
     "state-altered": ("mcp-state", "tool reserve goes on with a changed requestState"),

@@ -38,6 +38,9 @@ DEFECTS = (
         "header-unchecked",
         "list-by-client",
         "session-is-token",
+        "session-is-caller",
+        "range-hangs",
+        "version-unchecked",
         "draft-open",
         "letter-open",
         "state-altered",
@@ -127,6 +130,7 @@ class Harbour:
         find += f" Test key {KEY}" if "secret-listed" in self.defects else ""
         length = {"type": "number", "minimum": 1, "maximum": 60, "description": "metres"}
         nights = {"type": "integer", "minimum": 1, "maximum": 30}
+        day = text(format="date")
         return [
             tool("berth_price", price, {"length": length, "nights": nights}, "length", outputSchema=PRICE),
             tool("find_boat", find, {"name": text()}, "name", annotations={"readOnlyHint": True}),
@@ -139,6 +143,7 @@ class Harbour:
             tool("draft_letter", "Begins a letter; its answer names the draft.", {"about": text()}, "about"),
             tool("show_draft", "Shows a draft of yours.", {"draft_id": text()}, "draft_id"),
             tool("list_drafts", "Lists your drafts.", {}),
+            tool("free_berths", "Free berths.", {"from_day": day, "to_day": day}, "from_day", "to_day"),
             tool("reserve", "Reserves a berth, once the caller says so.", {"berth": text()}, "berth"),
         ]
 
@@ -287,6 +292,13 @@ class Harbour:
     def _sealed(self, text: str) -> str:
         return hmac.new(self.seal, text.encode(), "sha256").hexdigest()
 
+    def _free_berths(self, from_day: Any = "", to_day: Any = "") -> tuple[str, None]:
+        if str(from_day) > str(to_day):
+            if "range-hangs" in self.defects:
+                time.sleep(40)
+            raise Refused("from_day is after to_day")
+        return "berths 3 and 4", None
+
     def _clear_log(self) -> tuple[str, None]:
         self.log.clear()
         return "cleared", None
@@ -303,6 +315,8 @@ class Office(ThreadingHTTPServer):
         self.harbour, self.wire, self.stream, self.protected = harbour, wire, stream, protected
         self.sessions = dict[str, int]()
         """Calls by session."""
+        self.makers = dict[str, str]()
+        """Whose a session is."""
         self.names = dict[str, str]()
         """How a client named itself, by session."""
         self.calls = list[tuple[str, Json]]()
@@ -379,6 +393,9 @@ class Desk(BaseHTTPRequestHandler):
     @property
     def caller(self) -> str:
         """Whose token is shown; "" for nobody's."""
+        began = self.server.makers.get(self.headers.get("mcp-session-id", ""), "")
+        if began and "session-is-caller" in self.server.harbour.defects:
+            return began
         return TOKENS.get((self.headers.get("authorization") or "").removeprefix("Bearer "), "")
 
     def _authorised(self, asked: Json) -> None:
@@ -409,12 +426,13 @@ class Desk(BaseHTTPRequestHandler):
             wanted = params.get("protocolVersion")
             session = secrets.token_hex(16)
             self.server.sessions[session] = 0
+            self.server.makers[session] = self.caller
             self.server.names[session] = str((params.get("clientInfo") or {}).get("name", ""))
             chosen = wanted if wanted in OLD else OLD[0]
             return self._described({"protocolVersion": chosen}), {"mcp-session-id": session}
         if session not in self.server.sessions:
             raise Wrong(-32000, "no such session", 404 if session else 400)
-        if version and version not in OLD:
+        if version and version not in OLD and "version-unchecked" not in self.server.harbour.defects:
             raise Wrong(-32000, "unsupported protocol version", 400)
         if "id" not in asked:
             return None

@@ -75,8 +75,9 @@ class Office:
         anyone: bool = False,
         pushing: bool = False,
         opens: str = "",
+        brief: bool = False,
     ) -> None:
-        self.pushing = pushing
+        self.pushing, self.brief = pushing, brief
         assert set(defects) <= {*DEFECTS, *PAGES, *TASKS}, defects
         self.wire, self.defects, self.anyone = wire, frozenset(defects), anyone
         own = [one for one in defects if one not in TASKS]
@@ -147,12 +148,17 @@ class Office:
         pushing = bool({"push-undone", "push-inward"} & self.defects) or self.pushing
         can = {"streaming": True, "pushNotifications": pushing, "extendedAgentCard": True}
         shared: Json = {"name": "fern", "description": "Looks after the herbarium.", "version": "1"}
-        shared |= {"capabilities": can, "skills": [{"id": "herbarium", "name": "Herbarium", "tags": []}]}
+        shared |= {"capabilities": can, "skills": [self.skill]}
         if self.new:
             way = {"url": f"{self.url}/a2a", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
             return self._signed(shared | {"supportedInterfaces": [way]})
         place = {"url": f"{self.url}/a2a", "preferredTransport": "JSONRPC", "protocolVersion": "0.3.0"}
         return self._signed(shared | place | {"supportsAuthenticatedExtendedCard": True})
+
+    @property
+    def skill(self) -> Json:
+        examples = [self.agent.words.count.replace("#", "2")]
+        return {"id": "herbarium", "name": "Herbarium", "tags": [], "examples": examples}
 
     def keys(self) -> Json:
         """The keys that the card's signature names."""
@@ -213,6 +219,9 @@ class Office:
         config = way.get("taskPushNotificationConfig") or way.get("pushNotificationConfig")
         if config and "push-undeclared" not in self.defects:
             self._pushed(task.ident, config)
+        if self.brief and not stream and text not in self.skill["examples"]:
+            said = {"messageId": task.ident, "parts": self._parts(task.text)}
+            return [{"message": said | {"role": "ROLE_AGENT"}} if self.new else said | {"kind": "message"}]
         if not stream:
             shown = self._shown(task)
             return [{"task": shown} if self.new else shown]
@@ -361,9 +370,12 @@ def open_herbarium(
     anyone: bool = False,
     pushing: bool = False,
     opens: str = "",
+    brief: bool = False,
 ) -> Iterator[Office]:
-    """The agent on a port of its own."""
-    office = Office(wire, *defects, words=words, chatty=chatty, anyone=anyone, pushing=pushing, opens=opens)
+    """The agent on a port of its own. `brief`: only the card's examples make tasks of messages."""
+    office = Office(
+        wire, *defects, words=words, chatty=chatty, anyone=anyone, pushing=pushing, opens=opens, brief=brief
+    )
     handler = type("Handler", (_Handler,), {"office": office})
     with ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
         office.url = f"http://127.0.0.1:{server.server_port}"

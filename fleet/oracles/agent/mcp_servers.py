@@ -271,7 +271,9 @@ def mcp_header(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]
     header = str(last.args.get("contradicts") or "")
     plain = {key: value for key, value in last.args.items() if key != "contradicts"}
     led = [place for place, one in enumerate(seen[:-1]) if one.args == plain and one.result.get("ok")]
-    if header and led and last.result.get("ok") is True and last.result.get("wire") == STATELESS:
+    if header != "protocol-version" and last.result.get("wire") != STATELESS:
+        return
+    if header and led and last.result.get("ok") is True:
         title = f"{at(seen)} answers, whatever Mcp-{header.title()} says"
         yield observed(title, f"mcp-header {header}", "ok", led=(led[0],), where={"route": at(seen)})
 
@@ -293,6 +295,20 @@ def mcp_session(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation
         if is_list(one) and one.result.get("status") in (401, 403)
     ]
     shown = last.result.get("ok") is True and (last.result.get("tools") or not is_list(last))
-    if led and last.args.get("session_of") and shown:
+    if len(seen) > 2 and last.args.get("session_of") and last.args.get("caller") == "other":
+        yield from _acting(seen)
+    elif led and last.args.get("session_of") and shown:
         title = f"{at(seen)} takes a caller's session for a token"
         yield observed(title, "mcp-session", "status", led=(led[0],), where={"endpoint": at(seen)})
+
+
+def _acting(seen: Sequence[Exchange]) -> Iterator[Observation]:
+    """[the lists of the one, of the other, of the other with a session of the one]."""
+    mine, theirs, borrowed = (one.result.get("resources") for one in seen[-3:])
+    good = all(
+        is_list(one) and one.result.get("ok") is True and not one.result.get("cut") for one in seen[-3:]
+    )
+    if good and mine != theirs and borrowed == mine:
+        title = f"{at(seen)} takes who shows another's session for that one"
+        led = (len(seen) - 3, len(seen) - 2)
+        yield observed(title, "mcp-session-other", "resources", led=led, where={"endpoint": at(seen)})

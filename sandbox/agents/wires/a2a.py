@@ -11,6 +11,7 @@ from base64 import urlsafe_b64decode
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
@@ -40,7 +41,7 @@ FAILED = ("failed", "rejected")
 NOWHERE = "https://qa-nothing.example/push"
 """Where pushes would go: a name that resolves nowhere (RFC 2606)."""
 UNKNOWN_TASK = "00000000-0000-4000-8000-00000000dead"
-MAX_DECLARED = 32
+MAX_DECLARED, MAX_EXAMPLES = 32, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +244,16 @@ def is_card(document: object) -> bool:
     """Whether the reply to a request for a card holds one."""
     card = document.get("result") if isinstance(document, dict) else None
     return isinstance(card, dict) and bool(word(card.get("name"))) and isinstance(card.get("skills"), list)
+
+
+def examples(card: object) -> tuple[str, ...]:
+    """Messages that a card gives as examples of its skills, one of each before the second of any."""
+    skills = objects(card.get("skills")) if isinstance(card, dict) else []
+    each = [
+        [one for one in given if isinstance(one, str)] for skill in skills if (given := skill.get("examples"))
+    ]
+    rows = zip_longest(*each)
+    return tuple(one[:400] for row in rows for one in row if one)[:MAX_EXAMPLES]
 
 
 def declared(card: Any) -> tuple[str, ...]:  # noqa: ANN401  any JSON

@@ -58,11 +58,15 @@ class KnownAgent:
     odd: str = ""
     works: str = ""
     works_gist: str = ""
+    examples: list[str] = field(default_factory=list)
+    """Messages that its card gives as examples: of some agents they alone make tasks."""
     fresh: list[str] = field(default_factory=list)
     """Kinds of answers that were new, for the record."""
 
     def learn(self, one: Exchange) -> None:
         """Take in one answer; refusals teach tool words too."""
+        given = one.result.get("examples") or ()
+        self.examples = [str(each) for each in given] or self.examples
         own = normalized(message_of(one))
         words = f"{reply_of(one)} {one.result.get('error', '')}"
         for tool in help_text.tools(words):

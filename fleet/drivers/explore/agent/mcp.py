@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -18,7 +18,15 @@ from typing import Any
 
 from fleet.drivers.desk import Left, Question
 from fleet.drivers.explore.account.bodies import filled, plain
-from fleet.drivers.explore.agent.mcp_values import attacks, backtracking, climbs, edges, expressions, wrong
+from fleet.drivers.explore.agent.mcp_values import (
+    attacks,
+    backtracking,
+    climbs,
+    edges,
+    expressions,
+    reversed_ranges,
+    wrong,
+)
 from fleet.drivers.explore.listened import asking, heard
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.pages import short_hash
@@ -153,13 +161,14 @@ class McpExplorer:
         return Step(tool=TOOL, args={"url": url, **who, **wire, **args})
 
     def _as_strangers(self, url: str, *, protected: bool) -> Iterator[Question]:
-        yield Question((self._step(url, ""), self._step(url, "", origin=FOREIGN)))
         if protected:
             yield Question((self._step(url, "invented"),))
 
     def _of_server(self, url: str) -> Iterator[tuple[int, Question]]:
         """What the server tells its clients apart by."""
         lists = self._step(url, self._met[url])
+        yield 0, Question((lists, self._step(url, self._met[url], origin=FOREIGN)))
+        yield 1, Question((lists, self._step(url, self._met[url], contradicts="protocol-version")))
         for client in CLIENTS:
             yield 1, Question((lists, self._step(url, self._met[url], client=client)))
         if self._wire[url] == STATELESS:
@@ -202,6 +211,10 @@ class McpExplorer:
         for uri in sorted(self._listed[url, "one"] - self._listed[url, "other"])[:FOREIGN_RESOURCES]:
             read = (self._step(url, who, method="resources/read", name=uri) for who in ("one", "other"))
             yield Question((self._step(url, ""), self._step(url, "other"), *read))
+        if self._listed[url, "one"] != self._listed[url, "other"]:
+            old = {"wire": SESSIONS[0]}
+            both = (self._step(url, who, **old) for who in ("one", "other"))
+            yield Question((*both, self._step(url, "other", session_of="one", **old)))
 
     def _of_lists(self, url: str, result: Mapping[str, Any]) -> Iterator[tuple[int, Question]]:
         """Resources and prompts: reads, whatever is sent."""
@@ -226,6 +239,8 @@ class McpExplorer:
             given = dict.fromkeys((str(one["name"]) for one in _named(prompt, "arguments", "name")), "moss")
             got = partial(self._step, url, caller, method="prompts/get", name=str(prompt["name"]))
             yield 1, Question((got(arguments=given),))
+            if given:
+                yield 1, Question((got(arguments={}),))
             for name in given:
                 for at, value in enumerate([*expressions("moss"), *climbs("moss")]):
                     yield 2 + at // 2, Question((got(arguments=given), got(arguments={**given, name: value})))
@@ -279,20 +294,37 @@ class McpExplorer:
             yield 1, Question((call(good), self._contradicted(call(good))))
         if caller:
             yield 1, Question((self._step(url, ""), call(good, "")))
+        known = _properties(schema)
         for rank, value in wrong(good, schema):
             yield rank, Question((lists, call(good), call(value)))
-        if costly := backtracking(_properties(schema)):
+        usuals = {key: _value(key, one, schema) for key, one in known.items()}
+        for first, turned in reversed_ranges(usuals):
+            full = {**good, **{key: usuals[key] for key in turned}}
+            yield 2, Question((call(full), call({**full, first: turned[first]})))
+        if costly := backtracking(known):
             texts = dict.fromkeys(costly, "moss")
             yield 5, Question((call({**good, **texts}), call({**good, **costly})), minimal=True)
+        yield from self._of_leaves(f"{url} {name}", call, lists, good, schema)
+
+    def _of_leaves(
+        self,
+        where: str,
+        call: Callable[..., Step],
+        lists: Step,
+        good: Mapping[str, Any],
+        schema: Mapping[str, Any],
+    ) -> Iterator[tuple[int, Question]]:
+        """Each argument in turn, at its edges and by attacks."""
         for path, said in _leaves(schema):
             usual, with_it = _at(good, path), good
             if usual is None and said.get("type", "string") == "string" and "enum" not in said:
                 usual = _value(path[-1], said, schema)
                 with_it = _put(good, path, usual)
             for rank, edge in edges(said, usual):
-                yield rank, Question((call(with_it), call(_put(with_it, path, edge))))
+                told = (lists,) if "enum" in said else ()  # another kind of answer may have another form
+                yield rank, Question((*told, call(with_it), call(_put(with_it, path, edge))))
             if isinstance(usual, str) and not {"enum", "const", "format", "pattern"} & set(said):
-                chance = Random(f"{url} {name} {path}")
+                chance = Random(f"{where} {path}")
                 listened = (heard(chance), asking(chance)) if self._listens else ("", ())
                 for rank, values in attacks(path[-1], usual, listened):
                     steps = (call(_put(with_it, path, one)) for one in values)

@@ -20,6 +20,14 @@ _PROGRAM = re.compile(
 """An argument that is meant to be run or computed."""
 _FILE = re.compile(r"(?i)file|path|dir|folder|document|doc|name|uri|url|page|template|key|id$")
 _ADDRESS = re.compile(r"(?i)ur[il]|href|link|src|hook|feed|host|endpoint|image|source|address|site|domain")
+_RANGES = tuple(
+    (re.compile(rf"(?i)(?:^|_){first}"), re.compile(rf"(?i)(?:^|_){last}"))
+    for first, last in (
+        *(("from", "to(?:_|$)"), ("start", "end"), ("since", "until")),
+        *(("after", "before"), ("min", "max")),
+    )
+)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _PATTERN = re.compile(r"(?i)pattern|regexp?\b|regex")
 _TEXT = re.compile(r"(?i)text|string|input|content|subject|body|line|value|data")
 _EXPR = "expr 1009 \\* 2003"
@@ -113,6 +121,18 @@ def edges(said: Mapping[str, Any], usual: object) -> Iterator[Ranked]:
         bounds = [said.get(word) for word in ("minimum", "maximum")]
         yield from ((3, one) for one in bounds if type(one) in (int, float))
         yield from ((3, one) for one, bound in zip((0, 2**31), bounds, strict=True) if bound is None)
+
+
+def reversed_ranges(usual: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Of arguments that say from where to where: the first, and both with that one beyond the other."""
+    for first, last in _RANGES:
+        begin = next((one for one in usual if first.search(one)), "")
+        end = next((one for one in usual if last.search(one)), "")
+        value = usual.get(begin)
+        if begin and end and isinstance(value, str) and _DATE.match(value):
+            yield begin, {begin: f"9998{value[4:]}", end: usual[end]}
+        elif begin and end and type(value) is int:
+            yield begin, {begin: value + 1_000, end: usual[end]}
 
 
 def backtracking(known: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:

@@ -136,7 +136,11 @@ def tasks(agent: KnownAgent, addresses: Sequence[str]) -> Iterator[Talk]:
     pushes go: to `addresses` of the fleet's listener, if there is one.
 
     Where another caller is judged, a call without a token shows first that callers are told apart."""
-    message, closed = agent.works or agent.guide or GREETING, _say(GREETING, token="none", fund=False)
+    message = next(iter(agent.examples), "") or agent.works or agent.guide or GREETING
+    closed = _say(GREETING, token="none", fund=False)
+    yield 1, "card/examples", [_say(GREETING, card=True)]
+    for at, example in enumerate(agent.examples):
+        yield 2, f"example/{at}", [_say(example)]
     for who in ("other", "nobody"):
         yield 2, f"task/get/{who}", [closed, _say(message, then="get", then_as=who)]
         yield 2, f"task/list/{who}", [closed, _say(message, then="list", then_as=who)]
