@@ -343,22 +343,16 @@ def _good(replies: Sequence[http.HttpReply]) -> list[http.HttpReply]:
 def _answered(result: Result, replies: Sequence[http.HttpReply]) -> Result:
     good = _good(replies)
     shown = next(iter(good), replies[0])
-    receipts = [said for one in replies if (said := one.headers.get(RECEIPT))]
-    told = _decoded(receipts[0]) if receipts else None
+    given = shown.headers.get(RECEIPT, "")  # of others that came at once, a refusal is a receipt too
+    told = _decoded(given)
     word = (
-        ""
-        if not receipts
-        else "unread"
-        if told is None
-        else "paid"
-        if told.get("success") is True
-        else "failed"
+        "" if not given else "unread" if told is None else "paid" if told.get("success") is True else "failed"
     )
     failed = not good
     return replace(
         result,
         ok=not failed,
-        error=f"HTTP {shown.status}" if failed else "",
+        error=f"HTTP {shown.status}{_why(shown)}" if failed else "",
         error_class="http" if failed else "",
         status_paid=shown.status,
         served=len(good),
@@ -367,6 +361,12 @@ def _answered(result: Result, replies: Sequence[http.HttpReply]) -> Result:
         receipt=word,
         receipt_tx=clean(str((told or {}).get("transaction", "")), 80),
     )
+
+
+def _why(reply: http.HttpReply) -> str:
+    """What a refusal says in its terms."""
+    said = (_decoded(reply.headers.get(QUOTE, "")) or {}).get("error")
+    return f": {clean(mask(said)[0], 200)}" if isinstance(said, str) and said else ""
 
 
 def _followed(result: Result, before: Sequence[http.HttpReply], after: Sequence[http.HttpReply]) -> Result:

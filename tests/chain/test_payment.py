@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from eth_account.messages import encode_typed_data
+from eth_utils.address import is_checksum_address
 from eth_utils.crypto import keccak
 
 from fleet.chain.node.digest import ZERO_ADDRESS
@@ -17,6 +18,7 @@ from fleet.chain.signing.payment import (
     VALID_S,
     PaymentFacts,
     authorisation,
+    carried,
     check,
     digest,
     quote_of,
@@ -112,6 +114,14 @@ def test_the_digest_is_that_of_the_standard(own: bool) -> None:
     theirs = keccak(b"\x19" + message.version + message.header + message.body)
     assert digest(made, LIMITS, 8453) == theirs
     assert digest(made, LIMITS, 1) != theirs
+
+
+def test_a_seller_that_takes_checked_addresses_alone_can_read_a_payment() -> None:
+    made = carried(authorisation(ASKED, PURSE, 1_800_000_000, b"\7" * 32), "0x12")
+    said = made["authorization"]
+    assert is_checksum_address(said["from"])
+    assert is_checksum_address(said["to"])
+    assert (said["from"].lower(), said["to"].lower(), said["value"]) == (PURSE, PAYEE, "1000")
 
 
 def test_one_that_is_over_was_valid_before_and_is_not_now() -> None:

@@ -14,6 +14,7 @@ import pytest
 from fleet.chain.keys import address_of
 from fleet.chain.signing.payment import MOVES
 from fleet.config import Platform
+from fleet.drivers.explore.agent.payments import PaymentExplorer
 from tests.drivers.pay_visits import (
     HOLDS,
     PAYEE,
@@ -26,7 +27,7 @@ from tests.drivers.pay_visits import (
     visited,
     way_out,
 )
-from tests.practice.tollhouse import Tollhouse, served
+from tests.practice.tollhouse import Refused, Tollhouse, served
 
 MIXED = {"terms-trusted": 0, "settled-first": 1, "replayed": 2, "price-differs": 1}
 
@@ -77,6 +78,22 @@ def test_a_healthy_house_is_paid_and_nothing_is_found(mint: Mint, house: Tollhou
     assert mint.held(PAYEE) > before
     assert len(made.journal.payments) == len(made.budget.spent) > 30
     assert explorer.state()["asked"]
+
+
+def test_a_right_payment_that_is_refused_is_said(mint: Mint) -> None:
+    class Shut(Tollhouse):
+        def verify(self, one: Any, said: dict[str, Any]) -> None:
+            raise Refused("closed for today")
+
+    house = Shut(mint.rpc.url, mint.token, PAYEE, seed=11)
+    with served(house) as site:
+        platform = profile(site, mint, house, resources=[f"{{site}}{house.sold[0].path}"], prices={})
+        with way_out(platform, door(platform, mint)):
+            found, explorer, _ = visited(platform)
+    assert isinstance(explorer, PaymentExplorer)
+    why = "a payment of what was quoted is refused: HTTP 402: closed for today"
+    part = f"payments for {{site}}{house.sold[0].path}"
+    assert (found, [(one.part, one.reason) for one in explorer.left()]) == ([], [(part, why)])
 
 
 def test_each_defect_of_a_house_is_found_where_it_is(mint: Mint) -> None:

@@ -53,6 +53,11 @@ class Sold:
     """Whether it leaves two requests with one payment to the chain, which takes the first."""
 
 
+def encoded(said: Json) -> str:
+    """A header of the standard."""
+    return base64.b64encode(json.dumps(said).encode()).decode()
+
+
 class Refused(Exception):
     """A payment that does not hold."""
 
@@ -170,7 +175,7 @@ class Tollhouse:
         body = dict(said) if one.in_body else {"error": said["error"]}
         if self.has("body-differs", one):
             body["accepts"] = [{**terms, "amount": str(int(terms["amount"]) + 1)}]
-        return 402, body, {"payment-required": base64.b64encode(json.dumps(said).encode()).decode()}
+        return 402, body, {"payment-required": encoded(said)}
 
     def answer(self, path: str, query: Mapping[str, str], header: str) -> tuple[int, Json, dict[str, str]]:
         one = next((each for each in self.sold if each.path == path), None)
@@ -180,8 +185,10 @@ class Tollhouse:
             return self.required(one)
         try:
             return self.paid(one, query, json.loads(base64.b64decode(header)))
-        except Refused as refused:
-            return self.required(one, str(refused))
+        except Refused as refused:  # with a receipt of the failure, as the standard has it
+            says = {"success": False, "errorReason": str(refused), "transaction": ""}
+            status, body, headers = self.required(one, str(refused))
+            return status, body, headers | {"payment-response": encoded(says)}
         except (ValueError, KeyError, TypeError, IndexError):
             if self.has("header-enough", one):
                 return 200, self.work(one, query)[1], {}
@@ -273,7 +280,7 @@ class Tollhouse:
             "network": f"eip155:{CHAIN_ID}",
             "payer": payload["authorization"]["from"],
         }
-        return {"payment-response": base64.b64encode(json.dumps(says).encode()).decode()}
+        return {"payment-response": encoded(says)}
 
 
 @contextlib.contextmanager

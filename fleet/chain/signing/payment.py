@@ -11,6 +11,8 @@ from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any
 
+from eth_utils.address import to_checksum_address
+
 from fleet.chain.node import codec
 from fleet.chain.node.digest import ZERO_ADDRESS, is_address, keccak256
 from fleet.chain.ports import Authorisation, PaymentQuote, PaymentRequest
@@ -114,10 +116,11 @@ def digest(one: Authorisation, limits: PaymentsSection, chain_id: int) -> bytes:
 
 
 def carried(one: Authorisation, signature: str) -> dict[str, Any]:
-    """An authorisation and its signature as x402 writes them."""
+    """An authorisation and its signature as x402 writes them: web3, which sellers use, takes addresses in the
+    spelling of EIP-55 alone."""
     authorisation = {
-        "from": one.payer,
-        "to": one.payee,
+        "from": to_checksum_address(one.payer),
+        "to": to_checksum_address(one.payee),
         "value": str(one.value),
         "validAfter": str(one.valid_after),
         "validBefore": str(one.valid_before),

@@ -51,6 +51,8 @@ class PaymentExplorer:
         step = question.steps[0]
         first = not self.asked[_key(question)] or not step.args.get("pay")
         self.asked[_key(question)] += bool(results)
+        if results and step.args.get("pay") == "whole" and not step.args.get("then"):
+            self._refused(str(step.args["url"]), results[0])
         if not results or step.args.get("pay") or not first:
             return
         url, result = str(step.args["url"]), results[0]
@@ -71,6 +73,12 @@ class PaymentExplorer:
 
     def left(self) -> Sequence[Left]:
         return [Left(part, why) for part, why in self._left.items()]
+
+    def _refused(self, url: str, result: Mapping[str, Any]) -> None:
+        """Note that a right payment buys nothing: most of what is asked then shows nothing either."""
+        if url in self._ready.values() and not result.get("served"):
+            why = f"a payment of what was quoted is refused: {result.get('error', '')}"
+            self._left[f"payments for {url.partition('?')[0]}"] = why
 
     def _why_not(self, url: str, result: Mapping[str, Any]) -> str:
         if not result.get("quoted"):
