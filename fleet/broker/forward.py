@@ -218,8 +218,6 @@ async def _pump(
     kept: bytearray | None,
 ) -> None:
     chunk = first or await reader.read(_CHUNK)
-    if kept is not None:
-        kept.clear()
     while chunk:
         if kept is not None and len(kept) < MAX_KEPT:
             kept += chunk[:MAX_KEPT]

@@ -43,6 +43,8 @@ SETTLE_S = 60.0
 MAX_AGE_S = 400 * 86_400
 """Seconds that the clock of a token may be off, in either direction."""
 
+MAX_KEPT_ANSWERS = 32
+"""Resources whose last answers are kept for one call."""
 MAX_OPTIONS = 8
 """Terms of one quote that are looked at."""
 
@@ -154,8 +156,15 @@ class Services:
         return await self._act(self._tx.token(key, route, age))
 
     def keeping(self, url: str, target: EgressTarget) -> bytearray | None:
-        """Where the beginning of an answer goes that may be a quote; None for any other target."""
-        return self._answers.setdefault(url, bytearray()) if self._policy.sells(target) else None
+        """Where the beginning of an answer goes that may be a quote, apart from all others; None for any other
+        target."""
+        if not self._policy.sells(target):
+            return None
+        self._answers.pop(url, None)
+        self._answers[url] = kept = bytearray()
+        if len(self._answers) > MAX_KEPT_ANSWERS:
+            del self._answers[next(iter(self._answers))]
+        return kept
 
     async def pay(self, body: bytes, entry: EgressEntry) -> Answer:
         """A payment for what a resource has quoted in this call, as it passed here: not as the jail says."""

@@ -7,12 +7,16 @@ import http.client
 import json
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fleet.chain.keys import address_of
+from fleet.broker.egress_policy import EgressPolicy, parse_target
+from fleet.broker.services import MAX_KEPT_ANSWERS, Services
+from fleet.chain.keys import address_of, write_new
 from fleet.chain.signing.payment import MOVES
+from fleet.cli.check import machine
 from fleet.config import Platform
 from fleet.drivers.explore.agent.payments import PaymentExplorer
 from tests.drivers.pay_visits import (
@@ -189,6 +193,48 @@ def test_the_purse_believes_the_platform_and_not_the_jail(
     ):
         assert service({"url": url} | bad)[0] == 400
     assert made.journal.payments == []
+
+
+@pytest.mark.parametrize(
+    ("limits", "good", "why"),
+    [
+        ({}, True, "units; payments.holds is 500000"),
+        ({"holds": 1_000, "per_run": 1_000, "most": 10}, False, "nothing is signed until some are taken out"),
+        ({"holds": 600_000, "per_run": 600_000, "most": 600_000}, False, "send it 600000 units or more"),
+        ({"version": "2"}, False, "payments.name and payments.version are not those of"),
+        ({"asset": PAYEE}, False, "says no balance: it is no token"),
+    ],
+)
+def test_the_purse_is_looked_at_before_a_run(
+    mint: Mint,
+    house: Tollhouse,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    limits: dict[str, Any],
+    good: bool,
+    why: str,
+) -> None:
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
+    write_new(tmp_path / "purse", mint.purse.reveal().hex().encode())
+    platform = profile("http://127.0.0.1:1", mint, house, **limits)
+    monkeypatch.setattr(machine, "profile", lambda _: platform)
+    monkeypatch.setattr(machine, "key_file", lambda *_: tmp_path / "purse")
+    ((name, ok, seen),) = mint.portal.call(machine.purse, None)
+    assert (name, ok) == ("purse", good)
+    assert why in seen
+
+
+def test_answers_are_kept_apart_and_few(mint: Mint, house: Tollhouse) -> None:
+    services = Services(EgressPolicy.of(profile("http://127.0.0.1:1", mint, house)), None)
+    path = f"http://127.0.0.1:1{house.sold[0].path}"
+    first, second = (services.keeping(path, parse_target(path)) for _ in range(2))
+    assert first is not None
+    assert first is not second  # two at once cannot make one answer
+    assert services.keeping("http://127.0.0.1:1/", parse_target("http://127.0.0.1:1/")) is None
+    for number in range(MAX_KEPT_ANSWERS + 5):
+        one = f"{path}?{number}"
+        services.keeping(one, parse_target(one))
+    assert len(services._answers) == MAX_KEPT_ANSWERS
 
 
 def test_terms_for_another_network_or_token_are_not_paid(mint: Mint) -> None:

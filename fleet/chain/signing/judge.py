@@ -84,8 +84,6 @@ async def pay(charge: Charge, run: str, scope: RunScope | None) -> None:
 
 
 _APPROVE = abi.FUNCTIONS["approve"].selector
-_BALANCE = bytes.fromhex("70a08231")
-"""`balanceOf(address)`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +156,8 @@ class Judge:
 
     async def look_at_purse(self, purse: str) -> tuple[int, int]:
         """The node's chain, and what the purse holds there."""
-        data = "0x" + _BALANCE.hex() + purse[2:].rjust(64, "0")
-        asked = {"to": self.limits.payments.asset, "data": data}
-        chain, held = await self._rpc.batch([("eth_chainId", []), ("eth_call", [asked, "latest"])])
+        asked = payment.balance(self.limits.payments, purse)
+        chain, held = await self._rpc.batch([("eth_chainId", []), asked])
         for answer in (chain, held):
             if isinstance(answer, RpcError):
                 raise answer

@@ -101,18 +101,31 @@ def authorisation(asked: PaymentRequest, purse: str, now: int, nonce: bytes) -> 
     return Authorisation(purse, payee, asked.value, start, now + asked.seconds, nonce)
 
 
+def domain(limits: PaymentsSection, chain_id: int) -> bytes:
+    """The EIP-712 domain of the token, as the profile describes it."""
+    name, version = keccak256(limits.name.encode()), keccak256(limits.version.encode())
+    kinds = ["bytes32", "bytes32", "bytes32", "uint256", "address"]
+    return keccak256(codec.encode(kinds, [_DOMAIN, name, version, chain_id, str(limits.asset)]))
+
+
+def balance(limits: PaymentsSection, purse: str) -> tuple[str, list[object]]:
+    """The read of what the purse holds."""
+    data = "0x70a08231" + purse[2:].rjust(64, "0")  # balanceOf(address)
+    return "eth_call", [{"to": limits.asset, "data": data}, "latest"]
+
+
+def separator(limits: PaymentsSection) -> tuple[str, list[object]]:
+    """The read of the domain that the token itself states."""
+    return "eth_call", [{"to": limits.asset, "data": "0x3644e515"}, "latest"]  # DOMAIN_SEPARATOR()
+
+
 def digest(one: Authorisation, limits: PaymentsSection, chain_id: int) -> bytes:
     """The EIP-712 digest of an authorisation, for this token on this chain."""
-    name, version = keccak256(limits.name.encode()), keccak256(limits.version.encode())
-    domain = codec.encode(
-        ["bytes32", "bytes32", "bytes32", "uint256", "address"],
-        [_DOMAIN, name, version, chain_id, str(limits.asset)],
-    )
     struct = codec.encode(
         ["bytes32", "address", "address", "uint256", "uint256", "uint256", "bytes32"],
         [_TRANSFER, one.payer, one.payee, one.value, one.valid_after, one.valid_before, one.nonce],
     )
-    return keccak256(b"\x19\x01" + keccak256(domain) + keccak256(struct))
+    return keccak256(b"\x19\x01" + domain(limits, chain_id) + keccak256(struct))
 
 
 def carried(one: Authorisation, signature: str) -> dict[str, Any]:

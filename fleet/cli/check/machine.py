@@ -21,7 +21,9 @@ from fleet.app.persona_sets import roster
 from fleet.app.sbom import NAME, altered, other_versions
 from fleet.chain.keys import address_of, load_key
 from fleet.chain.node.abi_file import read_functions
+from fleet.chain.node.hexes import as_bytes
 from fleet.chain.node.rpc import Rpc
+from fleet.chain.signing import payment
 from fleet.chain.signing.sponsor import in_force
 from fleet.cli.console import Json, make_app, put, run, state, table
 from fleet.cli.daemon_page import daemon_of
@@ -30,7 +32,7 @@ from fleet.config import Platform, key_file, load_fleet, load_platform
 from fleet.config.files import beside, fetched, how_to_fetch
 from fleet.config.parts import in_short, not_configured
 from fleet.disk_reserve import room
-from fleet.errors import FleetError
+from fleet.errors import FleetError, RpcError
 from fleet.files import SHIPPED
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.impact import reviewed
@@ -327,6 +329,32 @@ async def balances(name: str | None) -> list[Row]:
     return rows
 
 
+async def purse(name: str | None) -> list[Row]:
+    """Whether the purse can pay, holds no more than it may, and signs for the token that is there."""
+    platform, limits = profile(name), profile(name).payments
+    if not limits.resources:
+        return []
+    address = address_of(load_key(key_file(load_fleet(), "purse", state())))
+    async with Rpc(platform.chain.rpc) as rpc:
+        asked = [payment.balance(limits, address), payment.separator(limits)]
+        balance, separator = await rpc.batch(asked)
+    words = [None if isinstance(one, RpcError) else as_bytes(one) for one in (balance, separator)]
+    if words[0] is None or len(words[0]) != 32:
+        return [("purse", False, f"payments.asset, {limits.asset}, says no balance: it is no token")]
+    if words[1] and words[1] != payment.domain(limits, platform.chain.id):
+        why = "its domain (EIP-712) is another: see its name() and version()"
+        return [
+            ("purse", False, f"payments.name and payments.version are not those of {limits.asset}: {why}")
+        ]
+    held = int.from_bytes(words[0])
+    seen = f"{address} holds {held} units; payments.holds is {limits.holds}"
+    if held > limits.holds:
+        return [("purse", False, f"{seen}: nothing is signed until some are taken out")]
+    if held < limits.most:
+        return [("purse", False, f"{seen}: send it {limits.most} units or more of {limits.asset}")]
+    return [("purse", True, seen)]
+
+
 def _balance(role: Role, address: str, held: int, cost: int, *, needed: bool) -> Row:
     act = "a report" if role == "identity" else "a name"
     seen = f"{address} has {held / COIN:.6g} coins"
@@ -376,6 +404,7 @@ CHECKS: dict[str, Callable[[str | None], Awaitable[list[Row]]]] = {
     "programs": programs,
     "keys": keys,
     "balances": balances,
+    "purse": purse,
     "store": store,
     "disk": disk,
     "clock": clock,
