@@ -156,7 +156,7 @@ class Services:
         return await self._act(self._tx.token(key, route, age))
 
     def keeping(self, url: str, target: EgressTarget) -> bytearray | None:
-        """Where the beginning of an answer goes that may be a quote, apart from all others; None for any other
+        """Where the beginning of an answer goes that may be a quote, apart from others; None for any other
         target."""
         if not self._policy.sells(target):
             return None
