@@ -188,3 +188,12 @@ def test_nothing_of_others_is_changed() -> None:
     for row in (row for one in steps(further(rows())) for row in one if row[1] not in ("GET", "POST")):
         own = any(word in str(row[2:]) for word in ("{id-", "{one.", "{other.")) or row[2] == "/me"
         assert own or ("{listed}" in row[2] and set(row[3].values()) == {"{was}"}), row
+
+
+def test_accounts_of_the_other_roles_that_a_sign_up_offers() -> None:
+    offered = TEXT | {"enum": ["buyer", "seller"]}
+    paths = PATHS | {"/accounts": {"post": body(name=TEXT, password=TEXT, role=offered)}}
+    made = rows(paths)
+    (other,) = made.other_roles()
+    assert (made.start["fields"]["role"], other.start["fields"]["role"]) == ("buyer", "seller")
+    assert [*rows().other_roles()] == []

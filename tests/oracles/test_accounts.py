@@ -290,6 +290,7 @@ def test_what_is_sent_to_a_role_is_not_kept_for_it(says: str, kept: bool) -> Non
         ({"is_admin": "true"}, []),
         ({"role": '"member"'}, ["account-function"]),
         ({"is_admin": "false"}, ["account-function"]),
+        ({"role": '"admin_of_a_group"'}, []),
     ],
 )
 def test_who_leads_an_organisation_since_it_signed_up_may_do_what_that_role_may(
@@ -301,6 +302,9 @@ def test_who_leads_an_organisation_since_it_signed_up_may_do_what_that_role_may(
         ("other", "GET", ITEM, {}, NONE | {"facts": {"name": '"x"'}}),
     )
     assert told(seen, lead) == found
+    record, served = seen[0].args["steps"], seen[0].result["answers"]
+    alone = Exchange("qa_account", {"url": "x", "steps": record[1:]}, {"ok": True, "answers": served[1:]})
+    assert told((alone,), lead) == []  # its role could be known
 
 
 def test_a_field_of_graphql_and_what_is_below_it_are_one_function() -> None:
@@ -314,3 +318,15 @@ def test_a_field_of_graphql_and_what_is_below_it_are_one_function() -> None:
     text = json.dumps({"openapi": "3.1.0", "paths": fields})
     lead = Exchange("qa_fetch", {"url": "{site}/openapi.json"}, {"status": 200, "text": text})
     assert told(row(*steps), lead) == ["account-function"]
+
+
+@pytest.mark.parametrize(("role", "found"), [("seller", []), ("buyer", ["account-function"])])
+def test_a_function_for_the_role_that_one_signed_up_with_is_open(role: str, found: list[str]) -> None:
+    kinds = {"type": "object", "properties": {"role": {"type": "string", "enum": ["buyer", "seller"]}}}
+    body = {"requestBody": {"content": {"application/json": {"schema": kinds}}}}
+    lead = described(item={"get": {"summary": "What was sold, for sellers"}}, me={"get": {}, "patch": body})
+    seen = row(
+        ("other", "GET", ME, {}, NONE | {"facts": {"role": f'"{role}"'}}),
+        ("other", "GET", ITEM, {}, NONE | {"facts": {"name": '"x"'}}),
+    )
+    assert told(seen, lead) == found

@@ -25,7 +25,7 @@ from fleet.oracles.account.rows import (
     row,
 )
 from fleet.oracles.documents.json_schema import resolved
-from fleet.oracles.documents.openapi import Operation, fields_of
+from fleet.oracles.documents.openapi import Operation, fields_of, operations
 from fleet.oracles.model import Exchange, Facts, Observation, observed
 from fleet.severity import Severity
 from fleet.text import line
@@ -41,7 +41,7 @@ ME_PATH = re.compile(r"(?i)[/#](?:me|self|viewer|whoami|currentUser|profile|acco
 _ROLE_FIELD = re.compile(
     r"(?i)(?:user|account|member)?_?(?:roles?|rank|type|kind|group|permissions?|scopes?)"
 )
-_RANK = re.compile(rf"(?i)\b(?:{_ROLE}|owners?|managers?|agents?|planners?|leaders?|operators?|roots?)\b")
+_RANK = re.compile(rf"(?i)\b(?:{_ROLE}|owners?|roots?)\b")
 _IS_RANK = re.compile(rf"(?i)(?:is_?)?(?:{_ROLE}|owner)")
 _ROLES = re.compile(r'"roles?": \{[^{}\[]{0,200}(?:\{[^{}\[]{0,200})?"enum": \[([^\]]{1,400})\]')
 _ORDINARY = frozenset(
@@ -101,6 +101,8 @@ def account_function(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
     found: dict[str, tuple[PlayedStep, int]] = {}
     steps = played(seen[-1])
     ranked = any(one.who == "other" and _has_role(one) for one in steps)
+    looked = any(one.who == "other" and one.good and ME_PATH.search(one.path) for one in steps)
+    roles = {role for one in steps if one.who == "other" for role in _roles_held(one)}
     for step in steps:
         told = step.facts or step.got.get("many") or step.got.get("other")
         if step.who not in ("other", "anonymous") or not step.good or not told:
@@ -108,7 +110,12 @@ def account_function(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
         if step.who == "other" and ranked:  # who signs up leads something of its own
             continue
         for at, one in described(seen, step.path, step.method):
-            if for_role(one, step.path):
+            own = step.who == "other" and any(
+                re.search(rf"(?i)\b{re.escape(role)}", one.text) for role in roles
+            )
+            if step.who == "other" and not looked and _tells_roles(one.document):
+                continue  # whether it has a role could be known, and is not
+            if for_role(one, step.path) and not own:
                 root = re.sub(r"(#\w+)\..*", r"\1", step.path)  # in GraphQL a field and what is below it
                 if root == step.path or f"{step.method} {root}" not in found:
                     found[f"{step.method} {root}"] = (step, at)  # of both, the visitor comes last
@@ -159,6 +166,21 @@ def _needs(one: Operation) -> bool:
     """Whether credentials are needed by the description, and their lack is told by 401."""
     ways = one.raw.get("security", one.document.get("security"))
     return isinstance(ways, list) and bool(ways) and {} not in ways and one.states(401)
+
+
+def _tells_roles(document: Mapping[str, Any]) -> bool:
+    """Whether a description has the own record of an account."""
+    return any(one.method == "GET" and ME_PATH.search(one.path) for one in operations(document))
+
+
+def _roles_held(step: PlayedStep) -> set[str]:
+    """The roles in an account's own record, as words."""
+    if not ME_PATH.search(step.path):
+        return set()
+    told = [
+        str(value) for name, value in step.facts.items() if _ROLE_FIELD.fullmatch(name.rpartition(".")[2])
+    ]
+    return {word for value in told for word in re.findall(r"[A-Za-z]{3,30}", value)}
 
 
 def _has_role(step: PlayedStep) -> bool:

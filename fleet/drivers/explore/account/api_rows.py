@@ -6,6 +6,7 @@ leads to no question.
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -20,10 +21,14 @@ from fleet.oracles.account.tokens import ATTEMPTS, leaves
 from fleet.oracles.documents.graphql import DOCUMENTS
 from fleet.oracles.documents.openapi import Operation, operations
 from fleet.personas.model import Step
+from sandbox.sites.accounts import innermost
 from sandbox.sites.sessions import FORGED
 from sandbox.spec import SAFE
 
 TOOL = "qa_account"
+ROLES = 2
+"""Further roles of a sign-up whose accounts are asked as well."""
+_OFFERED = re.compile(r"(?i)(?:account|user|member)?_?-?(?:role|type|kind)")
 MOST = 6
 """Kinds of things that one run makes."""
 LOOKS = 4
@@ -119,6 +124,18 @@ class AccountRows:
         if not isinstance(start, dict) or start.get("url") != self.start["url"] or start == self.start:
             return self
         return replace(self, start=start, others=(self.start, *self.others))
+
+    def other_roles(self) -> Iterator[AccountRows]:
+        """The same with accounts of the other roles that a sign-up offers to anybody."""
+        at = next((path for path, how in self.operations if self.places.url(path) == self.start["url"]), "")
+        join = self.operations.get((at, "POST"))
+        for name, said in SentBody.of(join).fields.items() if join and not self.lender else ():
+            choices, used = said.get("enum"), innermost(self.start["fields"]).get(name)
+            if _OFFERED.fullmatch(name) and isinstance(choices, list) and used in (*choices, None):
+                for other in [one for one in choices if one != used and isinstance(one, str)][:ROLES]:
+                    fields = copy.deepcopy(self.start["fields"])
+                    innermost(fields)[name] = other
+                    yield replace(self, start={**self.start, "fields": fields})
 
     def next_way(self) -> AccountRows | None:
         """The same by the next way; None after the last."""

@@ -388,6 +388,7 @@ class ApiExplorer:
         self._rows.append(known)
         self._lend(known)
         self._next += (*known.questions(), *further(known))
+        self._later += (one for other in known.other_roles() for one in further(other))
         self._next += (one for url in self._stating[:1] for one in known.attempts(_document(url)))
 
     def _lend(self, lender: api_rows.AccountRows) -> None:
