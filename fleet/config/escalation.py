@@ -12,6 +12,10 @@ from fleet.config.section import Section
 from fleet.severity import Severity, weight
 
 Level = Literal["low", "medium", "high", "critical"]
+SHARES: Mapping[Level, float] = {"low": 1.0, "medium": 0.9, "high": 0.8, "critical": 0.5}
+"""What calls of an impact get of another machine's host, of the rate that a profile gives it."""
+KILOBYTES: Mapping[Level, int] = {"low": 100, "medium": 1024, "high": 1024, "critical": 1024}
+"""Longest body that they send there, where a profile states none."""
 LEVELS: tuple[Level, ...] = get_args(Level)
 GRAVEST = LEVELS[-1]
 Trigger = Literal[

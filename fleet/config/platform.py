@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from contextlib import suppress
 from ipaddress import ip_address, ip_network
 from pathlib import Path
@@ -24,7 +24,7 @@ from fleet.config.agents import AgentName, AgentSection
 from fleet.config.authorisation import AuthorisationSection
 from fleet.config.compiler import CompilerSection
 from fleet.config.erc8004 import Erc8004Section
-from fleet.config.escalation import EscalationSection, Level
+from fleet.config.escalation import KILOBYTES, SHARES, EscalationSection, Level
 from fleet.config.never_hosts import everybodys
 from fleet.config.payments import NO_PAYMENTS, PaymentsSection
 from fleet.config.provider import ProviderSection
@@ -48,8 +48,6 @@ LogWord = Annotated[
     ),
 ]
 FOREIGN_RATE, OWN_RATE = 10.0, 50.0
-_SHARES: Mapping[Level, float] = {"low": 1.0, "medium": 0.9, "high": 0.8, "critical": 0.5}
-_KILOBYTES: Mapping[Level, int] = {"low": 100, "medium": 1024, "high": 1024, "critical": 1024}
 """Requests a second where a profile states none: to another machine's host, and to one of this machine."""
 METADATA_HOSTS = frozenset({*METADATA_NAMES, *map(str, METADATA)})
 _WS_URL = re.compile(r"wss?://[^\s/?#@]+(/[^\s?#]*)?")
@@ -210,11 +208,11 @@ class WebSection(Section):
 
     def share(self, host: str, level: Level) -> float:
         """What of a host's rate calls of an impact get."""
-        return 1.0 if is_loopback(host) else {**_SHARES, **self.impact_shares}[level]
+        return 1.0 if is_loopback(host) else {**SHARES, **self.impact_shares}[level]
 
     def longest_body(self, level: Level) -> int:
         """Bytes."""
-        return 1024 * {**_KILOBYTES, **self.impact_kilobytes}[level]
+        return 1024 * {**KILOBYTES, **self.impact_kilobytes}[level]
 
     def groups(self, address: str) -> dict[Hashable, float]:
         """The wider groups of hosts that an address is in, with most requests a second to each; none of this

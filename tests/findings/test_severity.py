@@ -14,6 +14,7 @@ OTHER_SCALES = {
     "fleet/oracles/web/browser.py": "axe-core has words of its own for the impact on a reader",
     "fleet/config/escalation.py": "the levels of impact of a call",
     "fleet/config/scope.py": "how much hangs on a host",
+    "fleet/service/ingress.py": "what the target's own monitoring says",
     "fleet/gate/impact.py": "the same levels, and a host on which much hangs",
     "fleet/runs/call/sightings.py": "the same, where a critical host is tested",
     "fleet/app/tool_reference.py": "the same, in worked examples of impact",
