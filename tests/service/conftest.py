@@ -140,7 +140,7 @@ class Up:
     def events(self) -> list[DaemonEvent]:
         return list(read_feed(self.state / "events.jsonl"))
 
-    async def until(self, check: Callable[[], Any], seconds: float = 20) -> Any:
+    async def until(self, check: Callable[[], Any], seconds: float = 60) -> Any:
         """What `check` says once it says something; the daemon's own words when it does not."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -163,7 +163,7 @@ class Up:
                 return path.parent.name
         return ""
 
-    async def minted(self, seconds: float = 20) -> str:
+    async def minted(self, seconds: float = 60) -> str:
         """Waits for a run that has minted a name; the run's id."""
         return str(await self.until(self.minting, seconds))
 
