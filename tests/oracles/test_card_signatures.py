@@ -46,3 +46,11 @@ def signed(payload: dict[str, Any], **header: object) -> str:
 )
 def test_only_a_signature_that_no_form_of_the_card_fits_is_refuted(card: str, keys: str, wrong: bool) -> None:
     assert refuted(card, keys) is wrong
+
+
+@pytest.mark.parametrize(("bits", "exponent"), [(16_384, 65_537), (1_024, (1 << 33) + 1)])
+def test_a_key_that_takes_long_to_try_is_none(bits: int, exponent: int) -> None:
+    modulus = (KEY.n << (bits - 1_024)) | 1
+    parts = {"n": modulus.to_bytes(bits // 8, "big"), "e": exponent.to_bytes(8, "big")}
+    keys = {"keys": [{"kid": "k", **{name: encoded(value) for name, value in parts.items()}}]}
+    assert refuted(signed({"name": "moss"}), json.dumps(keys)) is False

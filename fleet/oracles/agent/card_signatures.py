@@ -13,6 +13,8 @@ from Crypto.PublicKey import ECC, RSA
 from Crypto.Signature import DSS, eddsa, pkcs1_15
 
 Json = dict[str, Any]
+LONGEST_KEY, LONGEST_EXPONENT = 8192, 32
+"""Bits of an RSA key that is tried: a stranger's larger one could take hours."""
 _PUBLIC = "RIDp0AZdHew_y0f8gZrlleCATwNFql7SC0zwoSsSfFo"
 KEYS = json.dumps({"keys": [{"kty": "OKP", "crv": "Ed25519", "kid": "1", "x": _PUBLIC}]})
 _SIGNATURES = [
@@ -67,7 +69,10 @@ def _fits(alg: object, key: Json, signed: bytes, signature: bytes) -> bool | Non
     verifier: Any
     try:
         if alg == "RS256":
-            verifier = pkcs1_15.new(RSA.construct((_number(key["n"]), _number(key["e"]))))
+            modulus, exponent = _number(key["n"]), _number(key["e"])
+            if modulus.bit_length() > LONGEST_KEY or exponent.bit_length() > LONGEST_EXPONENT:
+                return None
+            verifier = pkcs1_15.new(RSA.construct((modulus, exponent)))
         elif alg == "ES256" and key.get("crv") == "P-256":
             point = ECC.construct(curve="P-256", point_x=_number(key["x"]), point_y=_number(key["y"]))
             verifier = DSS.new(point, "fips-186-3")
