@@ -330,3 +330,44 @@ def test_a_function_for_the_role_that_one_signed_up_with_is_open(role: str, foun
         ("other", "GET", ITEM, {}, NONE | {"facts": {"name": '"x"'}}),
     )
     assert told(seen, lead) == found
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        *(
+            (said, True)
+            for said in (
+                "Visible to members.",
+                "Visible within the team.",
+                "Visible to the user and to the team's planners.",
+                "Only visible to its owner",
+                "Available to the author until it is published.",
+                "Confidential.",
+                "For staff only.",
+            )
+        ),
+        *(
+            (said, False)
+            for said in (
+                "Available colours",
+                "Available to order",
+                "For display purposes",
+                "For members: ten per cent off",
+                "Only the first ten",
+                "Private: whether the repository is",
+                "Shown on the page of the item",
+                "Visible name",
+                "Visible to everyone",
+                "Visible to customers",
+                "Shown to the team and to visitors",
+            )
+        ),
+    ],
+)
+def test_only_a_field_that_is_kept_for_some_is_kept(said: str, kept: bool) -> None:
+    properties = {"name": {}, "phone": {"description": said}}
+    media = {"application/json": {"schema": {"type": "object", "properties": properties}}}
+    lead = described(item={"get": {"responses": {"200": {"content": media}}}})
+    steps = row(("anonymous", "GET", ITEM, {}, NONE | {"holds": ("name", "phone")}))
+    assert ("account-kept" in told(steps, lead)) is kept

@@ -222,8 +222,11 @@ def account_private(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observa
 
 
 _KEPT = re.compile(
-    r"(?i)^(?:visible|shown|readable|available|disclosed|only|private|confidential|for)\b"
-    r"(?!.{0,80}\b(?:public|every(?:one|body)|any(?:one|body)|all|visitors?)\b)"
+    r"(?i)^(?:only\s+)?(?:(?:visible|shown|readable|disclosed|accessible|private)\s+(?:only\s+)?(?:to|within|by)\s"
+    r"|available\s+(?:only\s+)?to\s+(?:the|its|their)\s|confidential\b"
+    rf"|for\s+(?:the\s+|its\s+|their\s+)?(?:{_ROLE}|owners?|authors?|teams?|members?)(?:\s+only)?\s*(?:[.;,]|$))"
+    r"(?!.{0,80}\b(?:public|every(?:one|body)|any(?:one|body)|all|visitors?|guests?|customers|buyers|clients|users"
+    r"|readers|people)\b)"
 )
 """What a description says of a field that not everybody is shown."""
 
