@@ -72,7 +72,7 @@ def test_an_unknown_platform_is_a_usage_error_that_lists_the_known_ones(devnet: 
 def test_an_unknown_persona_lists_the_known_ones(devnet: Fleet) -> None:
     said = devnet("run", "qa-nobody")
     assert said.code == 2
-    assert "qa-fuzz, qa-mcp, qa-perf" in said.err
+    assert "qa-fuzz, qa-mcp, qa-pay, qa-perf" in said.err
 
 
 def test_a_wrong_chain_id_is_refused_before_anything_is_signed(devnet: Fleet, shared: Path) -> None:

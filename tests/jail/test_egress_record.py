@@ -82,8 +82,8 @@ async def test_each_request_is_one_line_with_what_an_officer_asks(tmp_path: Path
     async with rig(tmp_path) as it:
         assert (await it.page("/a/hunter2?token=1"))[0] == 200
         assert (await it.page("/missing"))[0] == 404
-        for service, body in BODIES.items():
-            assert (await it.send(post(service, body)))[0] == 200
+        for service in ("/rpc", "/tx", "/auth"):
+            assert (await it.send(post(service, BODIES[service])))[0] == 200
         page, missing, rpc, tx, auth = it.rows
         host = it.site.url.partition("//")[2]
         assert [page[key] for key in ("verb", "host", "path", "address", "status", "rule")] == [

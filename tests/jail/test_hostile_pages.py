@@ -81,6 +81,7 @@ async def ground(tmp_path: Path) -> AsyncIterator[ExplorerContext]:
             yield ExplorerContext(stand, secret, datagrams, tmp_path)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", [*REACHING, *LEARNING])
 async def test_a_hostile_page_reaches_and_learns_nothing(ground: ExplorerContext, name: str) -> None:
     seen = await ground.stand.look(f"/{name}", deadline_s=GUEST_S)

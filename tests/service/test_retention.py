@@ -19,6 +19,7 @@ from fleet.clock import SystemClock
 from fleet.config import FleetConfig, KeepSection, Platform
 from fleet.events.daemon_events import Feed
 from fleet.runs.context import FleetContext
+from fleet.runs.vault import Vault
 from fleet.service.retention import FolderRetention
 from fleet.store.journal import Journal
 from fleet.store.rows import NewRun
@@ -71,6 +72,7 @@ async def world(state: Path) -> AsyncIterator[FleetContext]:
                 clock=SystemClock(),
                 config=FleetConfig(),
                 platform=Platform(name="d"),
+                vault=Vault(state, "", SystemClock()),
             ),
         )
 
