@@ -5,7 +5,7 @@
 The practice server (tests/practice/harbour_mcp.py) runs twice: with DEFECTS, and as its clean twin. Each
 finder looks at both from outside, as a stranger who may call tools: the fleet by `fleet look --exercise`,
 mcp-fuzzer with its audits, cisco-ai-mcp-scanner by its YARA rules. What a finder says of the twin is false
-by definition, and the same item of the other server is no find. docs/bench/mcp.md has the results.
+by definition, and the same item of the other server does not count. docs/bench/mcp.md has the results.
 """
 
 from __future__ import annotations

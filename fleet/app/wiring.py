@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -114,11 +114,8 @@ async def wired(  # noqa: PLR0913  the composition root
     state, home, config, profile = fence.state, fence.home, fence.config, fence.platform
     signs = home == state
     live, signals, clock = LiveConfig(config), Signals(), clock or SystemClock()
-    try:
+    with _refusal_noted(home, profile.name):
         require_signed(config, profile, fence.profile, personas, state)
-    except ConfigError as error:
-        note_refused(home, profile.name, error)
-        raise
     async with AsyncExitStack() as stack:
         keys = Keys(
             identity=load_key(key_file(config, "identity", state)) if signs and profile.signs else None,
@@ -156,11 +153,8 @@ async def wired(  # noqa: PLR0913  the composition root
             closed=closed,
             owned_only=bool(config.authority.signers),
         )
-        try:
+        with _refusal_noted(home, profile.name):
             await require_owned(config, profile, policy, journal, clock)
-        except ConfigError as error:
-            note_refused(home, profile.name, error)
-            raise
         signer = Signer(rpc, profile.chain, tx, keys=keys, fences=fences(state, never, profile))
         functions = read_functions(beside(fence.profile, abi)) if (abi := profile.chain.abi) else {}
         tried = partial(why_not_started, fence.shown, profile.compiler.program, fence.other_jail)
@@ -186,6 +180,16 @@ async def wired(  # noqa: PLR0913  the composition root
             search_start=partial(read_start, profile.compiler, fence.profile),
             functions=functions,
         )
+
+
+@contextmanager
+def _refusal_noted(home: Path, platform: str) -> Iterator[None]:
+    """A scope that is refused stands in DECISIONS.md."""
+    try:
+        yield
+    except ConfigError as error:
+        note_refused(home, platform, error)
+        raise
 
 
 def _redactor(keys: Keys, profile: Platform, *secrets: str | None) -> Redactor:

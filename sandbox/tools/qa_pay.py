@@ -206,11 +206,13 @@ def _terms(reply: http.HttpReply, ctx: Context) -> _Terms:
     said = _decoded(reply.headers.get(QUOTE, "")) if reply.status == PAYMENT_REQUIRED else None
     if said is None or said.get("x402Version") != 2 or not isinstance(said.get("accepts"), list):
         return _Terms()
-    fits = (at for at, one in enumerate(said["accepts"]) if _amount(one) and _is_ours(one, ctx))
+    fits = (at for at, one in enumerate(said["accepts"]) if _is_ours(one, ctx))
     return _Terms(said, next(fits, -1))
 
 
-def _is_ours(one: Mapping[str, Any], ctx: Context) -> bool:
+def _is_ours(one: object, ctx: Context) -> bool:
+    if not isinstance(one, dict) or not _amount({"amount": one.get("amount")}):  # of this version alone
+        return False
     where = (one.get("scheme"), one.get("network"), str(one.get("asset")).lower())
     return where == ("exact", f"eip155:{ctx.chain_id}", ctx.asset) and isinstance(one.get("payTo"), str)
 
@@ -396,7 +398,8 @@ def _settled(
         topics = [_USED, "0x" + payer[2:].rjust(64, "0"), payment.nonce]
         asked = {"address": ctx.asset, "fromBlock": hex(start), "toBlock": head, "topics": topics}
         logs = rpc.call("eth_getLogs", [asked], deadline)
-        used = {str(one.get("transactionHash")) for one in logs if isinstance(one, dict)}
+        listed = logs if isinstance(logs, list) else []
+        used = {str(one.get("transactionHash")) for one in listed if isinstance(one, dict)}
         if used or time.monotonic() >= until:
             break
         time.sleep(LOOK_S)
@@ -418,7 +421,7 @@ def _moved(tx: str, payer: str, ctx: Context, deadline: Deadline) -> int:
     receipt = rpc.call("eth_getTransactionReceipt", [tx], deadline)
     logs = receipt.get("logs") if isinstance(receipt, dict) else None
     total = 0
-    for one in logs if isinstance(logs, list) else ():
+    for one in (one for one in logs if isinstance(one, dict)) if isinstance(logs, list) else ():
         topics = [str(topic).lower() for topic in one.get("topics", ())]
         mine = len(topics) == 3 and topics[0] == _MOVED and topics[1][-40:] == payer[2:] != topics[2][-40:]
         if mine and str(one.get("address")).lower() == ctx.asset:

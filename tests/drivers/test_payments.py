@@ -202,7 +202,7 @@ def test_the_purse_believes_the_platform_and_not_the_jail(
         ({"holds": 1_000, "per_run": 1_000, "most": 10}, False, "nothing is signed until some are taken out"),
         ({"holds": 600_000, "per_run": 600_000, "most": 600_000}, False, "send it 600000 units or more"),
         ({"version": "2"}, False, "payments.name and payments.version are not those of"),
-        ({"asset": PAYEE}, False, "says no balance: it is no token"),
+        ({"asset": PAYEE}, False, "says no balance: it is not a token"),
     ],
 )
 def test_the_purse_is_looked_at_before_a_run(
@@ -252,6 +252,22 @@ def test_terms_for_another_network_or_token_are_not_paid(mint: Mint) -> None:
             assert (result["quoted"], made.journal.payments) == (False, [])
             status, said = service({"url": url, "option": 0})  # as a jail that lies would
         assert (status, said["rule"], made.journal.payments) == (403, "network", [])
+
+
+def test_terms_in_the_words_of_another_version_are_no_terms(mint: Mint) -> None:
+    class Older(Tollhouse):
+        def terms(self, one: Any) -> dict[str, Any]:
+            said = super().terms(one)
+            amount = said.pop("amount")
+            return {**said, "maxAmountRequired": amount}
+
+    house = Older(mint.rpc.url, mint.token, PAYEE, seed=12)
+    with served(house) as site:
+        platform = profile(site, mint, house)
+        made = door(platform, mint)
+        with way_out(platform, made):
+            result = asked(platform, {"url": site + house.sold[0].path, "pay": "whole"})
+    assert (result["status"], result["quoted"], made.journal.payments) == (402, False, [])
 
 
 @pytest.mark.parametrize("header", ["", "e30=", "%%%", base64.b64encode(b"[" * 5_000).decode(), "A" * 15_000])

@@ -371,3 +371,15 @@ def test_only_a_field_that_is_kept_for_some_is_kept(said: str, kept: bool) -> No
     lead = described(item={"get": {"responses": {"200": {"content": media}}}})
     steps = row(("anonymous", "GET", ITEM, {}, NONE | {"holds": ("name", "phone")}))
     assert ("account-kept" in told(steps, lead)) is kept
+
+
+def test_a_field_that_another_object_of_the_answer_shows_to_all_is_not_kept() -> None:
+    phone = {"phone": {"description": "Visible to members."}}
+    objects = {
+        "author": {"properties": phone},
+        "shop": {"properties": {"phone": {"description": "Its line."}}},
+    }
+    media = {"application/json": {"schema": {"type": "object", "properties": objects}}}
+    lead = described(item={"get": {"responses": {"200": {"content": media}}}})
+    steps = row(("anonymous", "GET", ITEM, {}, NONE | {"holds": ("author", "shop", "phone")}))
+    assert "account-kept" not in told(steps, lead)

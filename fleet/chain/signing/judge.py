@@ -162,7 +162,7 @@ class Judge:
             if isinstance(answer, RpcError):
                 raise answer
         if len(word := as_bytes(held)) != 32:
-            raise Refused("payments.asset says no balance: it is no token", rule="asset")
+            raise Refused("payments.asset says no balance: it is not a token", rule="asset")
         return as_int(chain), int.from_bytes(word)
 
     def check(self, request: TxRequest, sender: str, node: NodeFacts | None) -> None:

@@ -340,7 +340,7 @@ async def purse(name: str | None) -> list[Row]:
         balance, separator = await rpc.batch(asked)
     words = [None if isinstance(one, RpcError) else as_bytes(one) for one in (balance, separator)]
     if words[0] is None or len(words[0]) != 32:
-        return [("purse", False, f"payments.asset, {limits.asset}, says no balance: it is no token")]
+        return [("purse", False, f"payments.asset, {limits.asset}, says no balance: it is not a token")]
     if words[1] and words[1] != payment.domain(limits, platform.chain.id):
         why = "its domain (EIP-712) is another: see its name() and version()"
         return [

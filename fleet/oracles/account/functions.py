@@ -214,9 +214,8 @@ def account_private(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observa
             found.setdefault(" ".join(names) if "#" in step.path else step.plain, (step, names))
     for step, names in found.values():
         title = f"{step.called} shows {line(', '.join(names).replace('_', ' '), 80)}"
-        page = step.plain.partition("#")[0].replace(
-            "{id}", "1"
-        )  # as a visitor's page with a number is called
+        # as a visitor's page with a number is called
+        page = step.plain.partition("#")[0].replace("{id}", "1")
         where = on(seen[-1], page) | {"field": ", ".join(names)}
         yield observed(title, f"account-private {where['route']} {' '.join(names)}", "answers", where=where)
 
@@ -251,8 +250,10 @@ def account_kept(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
         if step.who != "anonymous" or step.method != "GET" or not step.good:
             continue
         for at, one in described(seen, step.path, "GET"):
-            kept = [name for name, said in _told(one) if _KEPT.search(said)]
-            shown = [name for name in kept if name in step.got.get("holds", ())]
+            told = [(name, _KEPT.search(said) is not None) for name, said in _told(one)]
+            open_too = {name for name, kept in told if not kept}  # of another object in the same answer
+            kept = {name for name, kept in told if kept} - open_too
+            shown = sorted(kept & set(step.got.get("holds", ())))
             if shown:
                 where = on(seen[-1], step.plain.partition("#")[0]) | {"field": ", ".join(shown)}
                 title = f"{step.called} shows a visitor {line(', '.join(shown).replace('_', ' '), 80)}"

@@ -327,19 +327,26 @@ def account_quoted(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
     """[value, value and a quote, value and two quotes, value] in one input: one quote alone fails, by a
     server error or in the words of a database."""
     steps = played(seen[-1])
-    for plain, one, two, again in zip(steps, steps[1:], steps[2:], steps[3:], strict=False):
-        found, mended = varied(plain, one), varied(plain, two)
-        if not found or not mended or not again.same(plain):
-            continue
-        name, value, sent = found
-        if sent != f"{value}'" or mended != (name, value, f"{value}''"):
-            continue
+    for name, plain, one, two, again in _appended(steps, "'", "''"):
         said = " ".join((str(one.got.get("said", "")), *map(str, one.facts.values()))).replace('\\"', '"')
         leak = traces.find(said, paths=False)
         words = leak is not None and leak.table == "databases"
         if plain.good and two.good and again.good and (one.status == 500 or words):
             what = "a quote gives a database error" if words else "a quote answers 500, two of them do not"
             yield at_input(seen, one, name, what, "account-quoted")
+
+
+def _appended(
+    steps: Sequence[PlayedStep], attack: str, control: str
+) -> Iterator[tuple[str, PlayedStep, PlayedStep, PlayedStep, PlayedStep]]:
+    """The input, and [value, value and attack, value and control, value] of it."""
+    for plain, one, two, again in zip(steps, steps[1:], steps[2:], steps[3:], strict=False):
+        found, other = varied(plain, one), varied(plain, two)
+        if not found or not other or not again.same(plain):
+            continue
+        name, value, sent = found
+        if sent == f"{value}{attack}" and other == (name, value, f"{value}{control}"):
+            yield name, plain, one, two, again
 
 
 WIDE, NARROW = "' OR 'qa'<>'qb", "' OR 'qa'='qb"
@@ -367,13 +374,7 @@ def _widening(many: int) -> tuple[Exchange, ...]:
 def account_widened(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """[value, value or true, value or false, value] in one input: what is true alone finds something."""
     steps = played(seen[-1])
-    for plain, wide, narrow, again in zip(steps, steps[1:], steps[2:], steps[3:], strict=False):
-        found, other = varied(plain, wide), varied(plain, narrow)
-        if not found or not other or not again.same(plain):
-            continue
-        name, value, sent = found
-        if sent != f"{value}{WIDE}" or other != (name, value, f"{value}{NARROW}"):
-            continue
+    for name, plain, wide, narrow, again in _appended(steps, WIDE, NARROW):
         nothing = [(one.status, one.got.get("many", 0)) for one in (plain, narrow, again)]
         if set(nothing) == {(200, 0)} and wide.status == 200 and wide.got.get("many", 0) > 0:
             what = f"a condition that is true finds {wide.got['many']} entries, a false one none"

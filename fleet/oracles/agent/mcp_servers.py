@@ -280,7 +280,7 @@ def mcp_header(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]
 
 @oracle(
     id="mcp-session",
-    says="a session is no token",
+    says="a session is not a token",
     severity=Severity.HIGH,
     example=(_REFUSED, exchange({"tools": [_TOOL]}, session_of="one")),
     control=(_REFUSED, exchange({"ok": False, "status": 401}, session_of="one")),

@@ -71,8 +71,9 @@ GUEST_S = 20.0
 """Seconds between the guest's deadline and the jail's, so that the guest can still answer."""
 MARGIN_S = 2.0
 RETRIES = 2
-MOST_SEALED = 200
-"""Credentials that one run seals: a hostile page can show any number of them."""
+MOST_SEALED = 50
+"""Credentials that one run seals: a hostile page can show any number of them, and the names of so many take
+two seconds, in which nothing else is done."""
 """Retries, in another jail, of a call whose jail was killed before it acted."""
 TOO_MANY = 429
 ACCOUNT = "account"

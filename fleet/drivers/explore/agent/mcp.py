@@ -40,9 +40,9 @@ TOOL = "qa_mcp"
 TOOLS = (TOOL,)
 CALL = "tools/call"
 FOREIGN = "http://qa-elsewhere.example"
+"""An origin that no server has reason to trust."""
 CLIENTS = ("claude-ai", "mcp-inspector")
 """Names of clients that servers meet; what is listed is the same for all."""
-"""An origin that no server has reason to trust."""
 REMEMBERED = 5_000
 """Questions of which it is known how often they were asked."""
 FOREIGN_RESOURCES = 6
