@@ -162,6 +162,10 @@ class Desk(Protocol):
         `max_continuations` when the limit is reached.
         """
 
+    @property
+    def requests(self) -> int:
+        """What the run has sent so far: a call may be one of them, or forty."""
+
     async def room(self) -> Allowance:
         """What an explorer may still ask; no calls when its run should end."""
 

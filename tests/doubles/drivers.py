@@ -77,6 +77,7 @@ class MemoryDesk:
     """Answers an explorer's calls; an empty one is a refusal."""
     calls: int = 1_000
     """How many of them are left."""
+    requests_of: Callable[[Step], int] = field(default=lambda step: 1)
 
     turns: list[TurnEnded] = field(default_factory=list)
     shown: list[Event] = field(default_factory=list)
@@ -135,6 +136,10 @@ class MemoryDesk:
             raise self._end("max_continuations", f"asked to continue {self.continuations} times")
         self.continuations += 1
         return f"The plan is not done. Continue with the probe {left}."
+
+    @property
+    def requests(self) -> int:
+        return sum(map(self.requests_of, self.posed))
 
     async def room(self) -> Allowance:
         return Allowance(0 if self.stop or self._over else self.calls, acts=self.calls)

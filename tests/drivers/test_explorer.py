@@ -423,3 +423,26 @@ async def test_every_explorer_has_short_turns_before_any_has_a_long_one(tmp_path
     assert turns[:6] == [(who, calls) for calls in begins for who in (False, True)]
     assert max(calls for _, calls in turns) == BATCH
     assert asked.count(False) == asked.count(True) == 200
+
+
+async def test_the_explorer_that_asked_least_is_next(tmp_path: Path) -> None:
+    """An account's call is twenty requests: in turns of as many calls pages had a tenth of them."""
+
+    class Pages(Counting):
+        path = "p"
+
+        def ask(self, most: int) -> Sequence[Question]:
+            calls = range(self.at, self.at + most)
+            self.at = calls.stop
+            url = f"{{site}}/{self.path}"
+            return [Question((Step(tool="qa_fetch", args={"url": f"{url}{at}"}),)) for at in calls]
+
+    class Accounts(Pages):
+        path = "a"
+
+    desk = MemoryDesk(requests_of=lambda step: 20 if "/a" in str(step.args["url"]) else 1)
+    await explorer({"accounts": Accounts, "pages": Pages}, GROUND, Notebook(tmp_path / "p"), "s")(desk)
+    calls = ["/a" in str(step.args["url"]) for step in desk.posed]
+    asked = {True: 20 * calls.count(True), False: calls.count(False)}
+    assert abs(asked[True] - asked[False]) <= 20 * BATCH
+    assert asked[False] > 400

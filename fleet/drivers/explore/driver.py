@@ -1,4 +1,5 @@
-"""The driver without a model that asks new questions: explorers in turn, a batch at a time."""
+"""The driver without a model that asks new questions: explorers in turn, a batch at a time; the one whose
+questions were the fewest requests so far is next."""
 
 from __future__ import annotations
 
@@ -78,6 +79,8 @@ class ExplorerTurns:
     held: list[Question]
     asked: int = 0
     turns: int = 0
+    requests: int = 0
+    """That its turns took."""
     is_over: bool = False
     """Whether it has no other questions, those that are held aside."""
     why: str = ""
@@ -147,13 +150,14 @@ class ExplorerTurns:
 
 async def _rounds(desk: Desk, known: Mapping[str, ExplorerTurns], notebook: Notebook) -> str:
     """Pose questions while there is room; why it ended before the explorers did, "" if it did not."""
-    waiting, why = list(known), ""
+    waiting, why = list(known.values()), ""
     endings, lockout = Endings(), Lockout()
     while waiting:
         room = await desk.room()
         if room.calls <= 0:
             return room.why
-        one = known[waiting.pop(0)]
+        waiting.remove(one := min(waiting, key=lambda each: each.requests))
+        before = desk.requests
         questions = await one.questions(room)
         if not questions:
             one.why = room.why if any(question.acts > room.acts for question in one.held) else ""
@@ -166,7 +170,7 @@ async def _rounds(desk: Desk, known: Mapping[str, ExplorerTurns], notebook: Note
             if lockout.confirmed(looks):
                 why = WHY  # nothing is learned from these answers, and it asks no more
                 continue
-        waiting.append(one.name)
+        waiting.append(one)
         for question, results in answered:
             one.explorer.learn(question, results)
             endings.observe(question, results)
@@ -174,6 +178,7 @@ async def _rounds(desk: Desk, known: Mapping[str, ExplorerTurns], notebook: Note
             found = zip(unanswered, await _turn(desk, unanswered), strict=False)
             endings.answered([(question, results or ()) for question, results in found])
             one.asked += len(unanswered)
+        one.requests += desk.requests - before
         notebook.hold(one.name, one.held)
         notebook.write(one.name, one.explorer.state())
         if endings.lockouts >= LOCKOUTS:

@@ -205,6 +205,10 @@ class RunDesk:
         self._check_files()
         return self.progress.more()
 
+    @property
+    def requests(self) -> int:
+        return self.runner.session.requests
+
     async def room(self) -> Allowance:
         ledger, state, policy = self.ledger, self.state, self.runner.persona.persona.policy
         left = await ledger.room()
