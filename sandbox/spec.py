@@ -82,6 +82,8 @@ class Context:
         default_factory=dict
     )  # agents that are not called through the proxy: wire, url, model, carried by name
     asset: str = ""  # the token that payments are made in
+    registry: str = ""  # the ERC-8004 Identity registry of `agent`
+    agent: int = 0
 
 
 @dataclass(frozen=True, slots=True)

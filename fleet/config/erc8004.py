@@ -8,14 +8,15 @@ from fleet.config.section import Address, Section
 
 
 class Erc8004Section(Section):
-    """Needed by `log = "erc8004:0x…"`, which names the Reputation registry."""
+    """Its registration is looked at on any rung; of what its file names, only what the profile names too is
+    asked. With `clients` also what `log = "erc8004:0x…"` needs, which names the Reputation registry."""
 
     identity: Address
-    """The Identity registry that the Reputation registry refers to; another one is refused."""
+    """The Identity registry, on `chain.id`; a Reputation registry that refers to another one is refused."""
     agent: int = Field(ge=0)
     """Id of the platform's agent there. The fleet's identity may be neither its owner nor an operator of it:
     the registry takes no feedback about oneself."""
-    clients: tuple[Address, ...] = Field(min_length=1, max_length=64)
+    clients: tuple[Address, ...] = Field((), max_length=64)
     """Addresses whose entries are read, the fleet's own identity among them. Anyone may write there, so what
     others write is not even asked for."""
     from_block: int = Field(default=0, ge=0)

@@ -39,6 +39,9 @@ PARTS: Mapping[str, ProfilePart] = {
     "payments": ProfilePart(
         "payments.resources", "what is paid for, and what is charged", lambda one: one.payments.resources
     ),
+    "registry": ProfilePart(
+        "erc8004.identity and erc8004.agent", "how its agent is registered", lambda one: one.erc8004
+    ),
     "compiler": ProfilePart("compiler.command", "the compiler", lambda one: one.compiler.command),
 }
 """By the name in the output of commands. A log is always there: a file, unless the profile names another."""
@@ -63,6 +66,7 @@ def in_short(platform: Platform) -> str:
         "proxy": web.proxy,
         "mcp": ", ".join(platform.mcp.endpoints),
         "payments": ", ".join(platform.payments.resources),
+        "registry": f"agent {platform.erc8004.agent}" if platform.erc8004 else "",
         "compiler": platform.compiler.command[:1] and platform.compiler.command[0],
         "log": "" if platform.logs_on_diamond else platform.log_name,
     }

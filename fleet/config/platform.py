@@ -387,7 +387,7 @@ class Platform(Section):
     `file:NAME` is `logs/NAME.jsonl`; `contract:0x…` is another contract with a feedback log, and
     `erc8004:0x…` an ERC-8004 Reputation registry."""
     erc8004: Erc8004Section | None = None
-    """The platform's agent in that registry."""
+    """The platform's agent in an ERC-8004 registry."""
     chain: ChainSection = NO_CHAIN
     """The chain and the contracts on it, if the platform has one."""
     watch: WatchSection = WatchSection()
@@ -542,7 +542,9 @@ class Platform(Section):
             raise ValueError('log = "chain" needs chain.diamond; log = "file" needs no contract')
         if self.logs_on_chain and not self.chain.rpc:
             raise ValueError(f'log = "{self.log}" needs the table [chain] with rpc and id')
-        if self.log.startswith("erc8004:") and self.erc8004 is None:
+        if self.erc8004 and not self.chain.rpc:
+            raise ValueError("erc8004 needs the table [chain] with rpc and id: the registry is there")
+        if self.log.startswith("erc8004:") and not (self.erc8004 and self.erc8004.clients):
             raise ValueError(f'log = "{self.log}" needs the table [erc8004] with identity, agent and clients')
         return self
 

@@ -130,6 +130,16 @@ FIELD_WORDS: Mapping[str, str | tuple[str, str]] = MappingProxyType(
         "served_then": "{} answers after it",
         "same_then": ("answers the same after it", "answers something else after it"),
         "taken_then": "takes {} units after it",
+        # of a registration of an agent
+        "registry": ("is in {}", "is in no registry"),
+        "wallet": ("has the wallet {}", "has no wallet"),
+        "uri": ("has its file at {}", "has no URI"),
+        "file_read": ("its file is read", "its file is not read"),
+        "fault": ("has no registration: {}", "has a registration"),
+        "names_back": ("its file names {}", "its file names no agent"),
+        "services": ("services: {}", "no services"),
+        "active": ("says that it is active", "says that it is inactive"),
+        "x402": ("says that it takes payments", "says that it takes no payments"),
         # of an MCP server
         "wire": ("speaks {}", "speaks no version"),
         "server": ("is called {}", "has no name"),

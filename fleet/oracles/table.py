@@ -26,6 +26,7 @@ NAMES = (
     "agent.mcp_servers",
     "agent.mcp_calls",
     "agent.payments",
+    "agent.registrations",
     "account.rights",
     "account.tokens",
     "account.functions",

@@ -135,7 +135,19 @@ class Persona(Section):
     budget: BudgetSection | None = None
     policy: PolicySection = PolicySection()
     explore: tuple[
-        Literal["web", "agent", "mcp", "payments", "chain", "pages", "timing", "programs", "api", "sessions"],
+        Literal[
+            "web",
+            "agent",
+            "mcp",
+            "payments",
+            "registry",
+            "chain",
+            "pages",
+            "timing",
+            "programs",
+            "api",
+            "sessions",
+        ],
         ...,
     ] = ()
     """Explorers that ask new questions after the probes, with what is left of the budget."""

@@ -4,6 +4,7 @@
     browser                                           a browser on this machine
     mcp                                               an endpoint of an MCP server
     payments                                          something that is paid for
+    registry                                          an agent in an ERC-8004 registry
     calls                                             what a call token and a call's path are made of
     language:NAME                                     what the compiler compiles
     metadata:ROLE                                     the profile names this metadata key
@@ -37,6 +38,7 @@ PARTS = (
     "calls",
     "mcp",
     "payments",
+    "registry",
     "compiler",
     "compiler.loader",
 )

@@ -100,6 +100,8 @@ def guest_context(
         lacks=lacks,
         agents=_agents(platform),
         asset=(platform.payments.asset or "").lower(),
+        registry=platform.erc8004.identity.lower() if platform.erc8004 else "",
+        agent=platform.erc8004.agent if platform.erc8004 else 0,
     )
 
 

@@ -211,11 +211,11 @@ def why_idle(persona: Persona, capabilities: Capabilities) -> str:
         return ""
     specs = [spec for tool in persona.tools if (spec := TOOLS.get(tool)) and spec.effect is not Effect.REPORT]
     lacks = [capabilities.unusable(spec) for spec in specs]
-    if lacks and all(lacks):
-        parts = dict.fromkeys(part for why in lacks for part in why.split("; "))
-        return f"none of its tools can be used here: {'; '.join(parts)}"
     usable = frozenset(one.name for one, why in zip(specs, lacks, strict=True) if not why)
     looks = chosen(persona.explore, usable) or persona.outages or persona.driver == RETEST.name
+    if lacks and (all(lacks) or (persona.explore and not persona.probe and not looks)):
+        parts = dict.fromkeys(part for why in lacks for part in why.split("; ") if part)
+        return f"none of its {'explorers' if usable else 'tools'} can be used here: {'; '.join(parts)}"
     if persona.probe and not looks and all(capabilities.missing(needs_of(one)) for one in persona.probe):
         return "none of its probes is applicable here: fleet check platform says why"
     return ""

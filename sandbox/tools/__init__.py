@@ -23,6 +23,7 @@ NAMES = (
     "qa_account",
     "qa_browse",
     "qa_chain",
+    "qa_registry",
     "qa_report",
 )
 """Modules of this package, each with a `SPEC`."""

@@ -42,10 +42,15 @@ most = 10
 per_run = 100
 holds = 1000
 """
+LISTED = f"""{NODE}[erc8004]
+identity = "0x{"d" * 40}"
+agent = 22
+"""
 COMPILER = '[compiler]\ncommand = ["/opt/tc/cc"]\n'
 ALWAYS = {"qa_report"}
 LOOKING = (
-    *("qa-fuzz", "qa-mcp", "qa-pay", "qa-perf", "qa-retest", "qa-security", "qa-smoke", "qa-ux", "qa-watch"),
+    *("qa-fuzz", "qa-mcp", "qa-pay", "qa-perf", "qa-registry", "qa-retest", "qa-security", "qa-smoke"),
+    *("qa-ux", "qa-watch"),
 )
 PAGES = {"qa_fetch", "qa_account", "qa_browse"}
 PAGE = (ROOT / "docs/platforms.md").read_text("utf-8")
@@ -65,11 +70,12 @@ def profile(text: str, **top: str) -> Platform:
         (WIRE, "file:one", {"site", "agents"}, ("site",), {*PAGES, "qa_call"}),
         (MCP, "file:one", {"site", "mcp"}, ("site",), {*PAGES, "qa_mcp"}),
         (PAID, "file:one", {"site", "chain", "payments"}, ("site", "node"), {*PAGES, "qa_pay"}),
+        (LISTED, "file:one", {"chain", "registry"}, ("node",), {"qa_registry"}),
         (COMPILER, "file:one", {"compiler"}, (), {"qa_compile", "qa_fuzz"}),
         (NODE, "file:one", {"chain"}, ("node",), set()),
         (DIAMOND, f"7:0x{'a' * 40}", {"chain", "diamond"}, ("node",), {"qa_chain", "qa_create"}),
     ],
-    ids=["nothing", "site", "agents", "wire", "mcp", "payments", "compiler", "node", "diamond"],
+    ids=["nothing", "site", "agents", "wire", "mcp", "payments", "registry", "compiler", "node", "diamond"],
 )
 def test_each_part_stands_alone(
     text: str, log: str, named: set[str], targets: tuple[str, ...], tools: set[str]
@@ -146,10 +152,10 @@ def test_what_cannot_be_is_refused_with_its_key(text: str, why: str) -> None:
 @pytest.mark.parametrize(
     ("text", "idle"),
     [
-        (SITE, {"qa-fuzz", "qa-mcp", "qa-pay", "qa-watch"}),
-        (AGENTS, {"qa-fuzz", "qa-mcp", "qa-pay", "qa-watch"}),
-        (COMPILER, {"qa-mcp", "qa-pay", "qa-perf", "qa-security", "qa-ux", "qa-watch"}),
-        (DIAMOND, {"qa-mcp", "qa-pay", "qa-ux"}),
+        (SITE, {"qa-fuzz", "qa-mcp", "qa-pay", "qa-registry", "qa-watch"}),
+        (AGENTS, {"qa-fuzz", "qa-mcp", "qa-pay", "qa-registry", "qa-watch"}),
+        (COMPILER, {"qa-mcp", "qa-pay", "qa-perf", "qa-registry", "qa-security", "qa-ux", "qa-watch"}),
+        (DIAMOND, {"qa-mcp", "qa-pay", "qa-registry", "qa-ux"}),
         ("", set(LOOKING)),
     ],
     ids=["site", "agents", "compiler", "diamond", "nothing"],

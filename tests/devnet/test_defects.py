@@ -86,8 +86,17 @@ def test_duplicates_wrong_names_and_unknown_keys_are_refused(tmp_path: Path) -> 
 
 
 def test_the_shipped_personas() -> None:
-    looking = ["qa-fuzz", "qa-mcp", "qa-pay", "qa-perf", "qa-retest", "qa-security", "qa-smoke", "qa-ux"]
-    assert sorted(PERSONAS) == sorted([*looking, "qa-watch", "qa-fix", "qa-triage"])
+    looking = [
+        "qa-fuzz",
+        "qa-mcp",
+        "qa-pay",
+        "qa-perf",
+        "qa-registry",
+        "qa-retest",
+        "qa-security",
+        "qa-smoke",
+    ]
+    assert sorted(PERSONAS) == sorted([*looking, "qa-ux", "qa-watch", "qa-fix", "qa-triage"])
     triage = PERSONAS["qa-triage"]
     assert (triage.driver, triage.tools, triage.probe) == ("triage", (), ())
     order = ["security", "on-chain", "compiler", "ux", "perf"]

@@ -70,7 +70,7 @@ def test_the_plan_of_a_run_follows_the_dial(fleet: Fleet) -> None:
 
 def test_personas_are_listed_and_good(fleet: Fleet) -> None:
     names = {row["name"] for row in fleet("personas", "list", "--json").data}
-    looking = {"qa-fuzz", "qa-mcp", "qa-pay", "qa-perf", "qa-security", "qa-smoke", "qa-ux"}
+    looking = {"qa-fuzz", "qa-mcp", "qa-pay", "qa-perf", "qa-registry", "qa-security", "qa-smoke", "qa-ux"}
     assert names == looking | {"qa-fix", "qa-retest", "qa-triage", "qa-watch"}
     assert fleet("personas", "check", "--json").data["ok"] is True
 
@@ -98,6 +98,7 @@ def test_doctor_says_that_everything_holds(devnet: Fleet) -> None:
         "platform",
         "mcp",
         "payments",
+        "registry",
         "site",
         "faces",
         "proxy",

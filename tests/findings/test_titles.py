@@ -82,6 +82,7 @@ def places(seen: Sequence[Exchange]) -> Iterator[str]:
         yield from ("publish",) if "publication" in one.kinds else ()
         yield str(one.args.get("url", "")).removeprefix("{site}").partition("?")[0]
         yield str(one.args.get("target", ""))
+        yield f"agent {one.args.get('agent', '')}"
         yield from (str(step[2]).partition("?")[0] for step in one.args.get("steps", ()))
         called = " ".join(map(str, (*one.args.get("watch", ()), one.args.get("simulate", ""))))
         for selector in re.findall(r"0x[0-9a-f]{8}\b|[A-Za-z]\w+(?=\()", called):

@@ -50,6 +50,7 @@ ARGS: dict[str, dict[str, Any]] = {
     "qa_account": {"url": PAGE, "steps": [["nobody", "GET", "/me", {}]]},
     "qa_mcp": {"url": f"{PAGE}mcp"},
     "qa_pay": {"url": f"{PAGE}reports"},
+    "qa_registry": {"agent": 22},
     "qa_report": {"text": "hello"},
 }
 EFFECTS = {name: spec.effect for name, spec in TOOLS.items()}
@@ -137,6 +138,7 @@ CASES: list[Case] = [
     (rules.never, "qa_mcp", {"args": {"url": f"{PAGE}mcp", "name": "clear"}}, {}, False),
     (rules.scope, "qa_mcp", {"args": {"url": PAGE}}, {}, False),
     (rules.scope, "qa_mcp", {"args": {}}, {}, False),
+    (rules.scope, "qa_registry", {"args": {"agent": 22, "file": "http://169.254.169.254/"}}, {}, False),
     (rules.prefix, "qa_pay", {"effect": Effect.ACT}, {"effect": Effect.ACT, "acts_at": "url"}, False),
     (rules.scope, "qa_pay", {"args": {"url": f"{PAGE}reportsx"}}, {}, False),
     (rules.scope, "qa_pay", {"args": {"url": f"{PAGE}reports/../x"}}, {}, False),

@@ -88,7 +88,8 @@ def test_one_answer(tool: str, args: dict[str, Any], result: dict[str, Any], ora
 
 def test_every_tool_with_an_oracle_is_in_the_table_above() -> None:
     judged = {name: spec.judged_as for name, spec in TOOLS.items() if spec.judged_as}
-    others = {"qa_browse", "qa_account", "qa_mcp"}  # test_browser.py, test_accounts.py, test_mcp_explorer.py
+    others = {"qa_browse", "qa_account", "qa_mcp", "qa_registry"}  # test_browser.py, test_accounts.py, and
+    # tests/drivers: test_mcp_explorer.py, test_registry.py
     assert set(judged) == {"qa_compile", "qa_fetch", "qa_call", "qa_publish", "qa_chain", "qa_pay"} | others
     assert {word for one in ORACLES for word in one.judges} == {
         word for words in judged.values() for word in words

@@ -283,6 +283,7 @@ def test_shipped_personas_are_good() -> None:
         "qa-mcp",
         "qa-pay",
         "qa-perf",
+        "qa-registry",
         "qa-retest",
         "qa-security",
         "qa-smoke",

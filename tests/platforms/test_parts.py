@@ -171,7 +171,7 @@ class Fleet:
             f'[chain]\nrpc = "NODE"\nid = 7\ndiamond = "{DIAMOND}"\n'
             '[web]\nsite = "PAGES"\nface = "PAGES/{name}"\nproxy = "PAGES"\n'
             f'model = "m"\nauth_scope = "s"\nroute = ""\n{COMPILER}[mcp]\nendpoints = ["PAGES/mcp"]\n',
-            PARTS.keys() - {"payments"},
+            PARTS.keys() - {"payments", "registry"},
             {"page", "agent", "contract", "program"},
             {},
         ),

@@ -31,6 +31,7 @@ RED = "\x1b[31mred\u202e"
 BROWSE = "" if installed() else f"no browser is installed here: {BROWSER}"
 MCP = "the profile names no MCP endpoint"
 PAID = "the profile names nothing that is paid for"
+LISTED = "the profile names no agent in an ERC-8004 registry"
 """What the survey says of qa_browse, on every platform: it depends on the machine alone."""
 
 
@@ -152,12 +153,12 @@ async def test_the_devnet_has_everything_and_looking_changes_nothing(
             "loader",
         ),
         "found",
-    ) | {"mcp": "absent", "payments": "absent"}
+    ) | {"mcp": "absent", "payments": "absent", "registry": "absent"}
     lost = ["sessionExpiryOf", "tokenBoundAccount", "tokenBoundAccountByName"]
     offered = [name for name in KNOWN if name not in lost]
     assert seen.data["functions"] == {"offered": offered, "missing": lost}
     assert {name: why for name, why in seen.reasons("tools").items() if why != ""} == (
-        {"qa_mcp": MCP, "qa_pay": PAID} | ({"qa_browse": BROWSE} if BROWSE else {})
+        {"qa_mcp": MCP, "qa_pay": PAID, "qa_registry": LISTED} | ({"qa_browse": BROWSE} if BROWSE else {})
     )
     assert seen.reasons("probes") == {}
     assert all(int(wei) >= 0 for wei in seen.data["costs_wei"].values())
@@ -172,7 +173,7 @@ async def test_the_bare_platform_is_told_apart_part_by_part(bare_stand: Stand, t
     assert seen.code == 0, seen.err
     found = ("chain", "functions", "registrationCost", "throwaway keys", "site")
     assert seen.parts == dict.fromkeys(found, "found") | dict.fromkeys(
-        ("faces", "proxy", "agents", "mcp", "payments", "compiler"), "absent"
+        ("faces", "proxy", "agents", "mcp", "payments", "registry", "compiler"), "absent"
     )
     assert {"owner", "creditOf", "mainOf", "claimDaily"} <= set(seen.data["functions"]["missing"])
     assert {"submitFeedback", "register"} <= set(seen.data["functions"]["offered"])
@@ -185,6 +186,7 @@ async def test_the_bare_platform_is_told_apart_part_by_part(bare_stand: Stand, t
         "qa_call": "the profile states neither [agents] nor web.proxy, web.model, web.auth_scope, web.route",
         "qa_mcp": MCP,
         "qa_pay": PAID,
+        "qa_registry": LISTED,
         "qa_fetch": "",
         "qa_account": "",
         "qa_chain": "",
@@ -218,7 +220,7 @@ async def test_what_is_left_out_makes_its_probes_not_applicable_and_is_no_failur
     async with without(part, tmp_path / "devnet") as stand:
         seen = await looked(tmp_path / "config", stand.data)
     assert seen.code == 0, seen.err
-    expected = {tool: why, "qa_browse": BROWSE, "qa_mcp": MCP, "qa_pay": PAID}
+    expected = {tool: why, "qa_browse": BROWSE, "qa_mcp": MCP, "qa_pay": PAID, "qa_registry": LISTED}
     assert {name: reason for name, reason in seen.reasons("tools").items() if reason} == {
         name: reason for name, reason in expected.items() if reason
     }

@@ -12,6 +12,7 @@ MODULES: Mapping[str, str] = {
     "agent": "agent.explorer",
     "mcp": "agent.mcp",
     "payments": "agent.payments",
+    "registry": "agent.registry",
     "chain": "chain.explorer",
     "pages": "web.browser",
     "timing": "timing",

@@ -386,6 +386,7 @@ class Capabilities:
                 ),
                 "mcp": (profile.mcp.endpoints, "the profile names no MCP endpoint"),
                 "payments": (profile.payments.resources, "the profile names nothing that is paid for"),
+                "registry": (profile.erc8004, "the profile names no agent in an ERC-8004 registry"),
                 "node": (chain.rpc, "the profile names no chain"),
                 "diamond": (chain.diamond, without),
                 "view": (self.offers(name), without or f"the diamond does not offer {name}"),
