@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 from fleet.app.backup import dump_on_stop, sum_of
 from fleet.app.bootstrap import Bootstrap, Options
+from fleet.app.integrity import take_baseline, watch_end
 from fleet.app.ownership import unowned
 from fleet.app.persona_sets import load, roster
 from fleet.app.sbom import altered
@@ -103,6 +104,9 @@ async def reside(
         opened()
         mask_with(world.redactor.text)
         feed = Feed(options.state / FEED, clock=world.clock, readers=readers)
+        parts = (world.config, world.platform, world.journal, world.clock)
+        for name, why in (await take_baseline(*parts)).items():
+            _LOG.error("no baseline of %s: %s", name, why)
         daemon = make(options, world, rpc, found, feed, notifier, tally, hub=hub, pages=pages)
         try:
             await daemon.serve()
@@ -151,7 +155,9 @@ def make(  # noqa: PLR0913  the composition root
         return require_persona(world.config, world.platform, profile, loaded(path))
 
     copies = SealedCopies(world, feed)
-    more = (*more, ("proposals", ProposalWatch(fixing.upkeep).run), ("dumps", copies.run))
+    after = partial(watch_end, world.state, world.config, world.platform, world.journal, world.clock)
+    sides = (("proposals", ProposalWatch(fixing.upkeep).run), ("dumps", copies.run), ("integrity", after))
+    more = (*more, *sides)
     roll = PersonaWatcher(options.folders, personas, check, triggers, feed)
     standing = PersonaStanding(personas, roll.refused, triggers.upcoming)
     health = DaemonHealth(world, executor, standing, tally, readiness)

@@ -325,6 +325,10 @@ class EgressPolicy:
         same = method == "GET" and not query
         return self.pace.answered(self._paced(target.origin), page, status, ms if same else None)
 
+    def share_of(self, origin: Origin) -> float:
+        """The share of its rate with which a host is asked now: less while it is strained."""
+        return 1.0 if self.pace is None else self.pace.share(self._paced(origin))
+
     def _paced(self, origin: Origin) -> Origin:
         if origin in self.hosts or self.care.listed.match(f"{origin.scheme}://{origin.authority}"):
             return origin

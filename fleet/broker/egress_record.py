@@ -58,6 +58,7 @@ class EgressRecord:
     ms: float = 0.0
     pause: float = 0.0  # seconds that the host asked to wait (Retry-After)
     strained_s: float = 0.0  # for which the host has been strained although it was asked less
+    share: float = 1.0  # of its rate with which the host is asked from now on
     criticality: str = ""  # of the host, as the profile has it; "" for the broker's own services
     judged_ms: float = 0.0  # that the slowest judgement of its scope took
     waited_ms: float = 0.0  # for its turns: at the host, in its network, among all
@@ -84,6 +85,7 @@ class EgressEntry:
     status: int = 0
     pause: float = 0.0
     strained_s: float = 0.0
+    share: float = 1.0
     criticality: str = ""
     judged_ms: float = 0.0
     waited_s: float = 0.0
@@ -103,6 +105,7 @@ class EgressEntry:
             ms=round((time.monotonic() - self.started) * 1000, 3),
             pause=self.pause,
             strained_s=self.strained_s,
+            share=round(self.share, 3),
             criticality=self.criticality,
             judged_ms=round(self.judged_ms, 3),
             waited_ms=round(self.waited_s * 1000, 3),

@@ -114,6 +114,7 @@ async def relay(  # noqa: PLR0913  one request, as it came
             entry.status, entry.pause = int(head[1]) if head else 0, _asked_pause(head)
             policy.hold(target.origin, entry.pause)
             entry.strained_s = policy.answered(target, entry.verb, entry.status, ms)
+            entry.share = policy.share_of(target.origin)
             await _until_client_leaves(wire, _pump(first, reader, wire.writer, meter, kept))
         except OSError as error:
             why = unanswered(error) or error.strerror or RESET

@@ -226,9 +226,13 @@ class HostPace:
             share = min(share, NEAR * most / wanted) if wanted else share
         return self._alone(key) * share
 
-    def _alone(self, key: Hashable) -> float:
+    def share(self, key: Hashable) -> float:
+        """The share of a host's rate that its strain leaves at this moment."""
         strain = self._strain.get(key)
-        return self._rate_of(key) * (strain.share_at(self._clock()) if strain else 1.0)
+        return strain.share_at(self._clock()) if strain else 1.0
+
+    def _alone(self, key: Hashable) -> float:
+        return self._rate_of(key) * self.share(key)
 
     async def turn(self, key: Hashable, share: float = 1.0) -> float:
         """Wait for the next turn of a host, whose rate is used to this share; the seconds that it took."""

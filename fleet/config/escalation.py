@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import date
 from typing import Annotated, Literal, Self, get_args
 
@@ -72,6 +72,8 @@ class EscalationSection(Section):
     """What sets STOP at once instead: nobody is waited for, and a person says why the tests go on."""
     finding: Severity = Severity.CRITICAL
     """The lowest severity of a finding that counts as grave."""
+    together: int = Field(default=3, ge=1, le=1_000)
+    """So many proven findings of one run at most one severity lower are grave as well, together."""
     minutes: dict[Trigger, Annotated[int, Field(ge=1)]] = {}
     """How long a question of each kind waits, where it is less than usual: 15 before an act, 30 after asking
     out of scope, else 5. Not answered, an act is refused, and anything else sets STOP."""
@@ -105,6 +107,12 @@ class EscalationSection(Section):
     def stops_for(self, severity: str) -> bool:
         """Whether a finding of this severity is grave."""
         return weight(severity) >= self.finding.weight
+
+    def combined(self, severities: Collection[str]) -> bool:
+        """Whether findings of the next lower severity are grave together."""
+        grave = self.finding.weight
+        lower = max((one.weight for one in Severity if one.weight < grave), default=grave)
+        return sum(lower <= weight(one) < grave for one in severities) >= self.together
 
     def may(self, who: str, today: date, rung: str = "") -> bool:
         """Whether somebody has a role in force, and with a `rung` one that may raise the dial to it."""

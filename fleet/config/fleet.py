@@ -17,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 
+from fleet.config.integrity import IntegritySection
 from fleet.config.notify import NotifySection
 from fleet.config.propose import ProposeSection, RepositoryName, RepositorySection
 from fleet.config.section import Address, CertificateFile, HttpUrl, Section, in_the_clear
@@ -312,6 +313,8 @@ class FleetConfig(Section):
     """Limits of all runs together on one day."""
     keep: KeepSection = KeepSection()
     """How long ended runs are kept."""
+    integrity: IntegritySection = IntegritySection()
+    """Whether a system is after its tests what it was before them."""
     authority: AuthoritySection = AuthoritySection()
     """Who signs what the fleet may do."""
     triage: TriageSection = TriageSection()

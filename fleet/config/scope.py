@@ -45,6 +45,14 @@ class HostSection(Section):
     not in scope: content delivery, a firewall, a platform of many. A signed scope needs it then."""
     requests_per_second: float | None = Field(default=None, ge=0.01, le=10_000)
     """Most requests a second to it, instead of the profile's."""
+    health_s: float | None = Field(default=None, ge=1, le=86_400)
+    """Seconds between two looks at its health while it is tested. Left out: 30 where it is `critical`, 300
+    where it is `non-production`, else 60."""
+
+    @property
+    def look_s(self) -> float:
+        """Seconds between two looks at its health."""
+        return self.health_s or {"critical": 30.0, "non-production": 300.0}.get(self.criticality, 60.0)
 
     def rate(self, usual: float) -> float:
         """Requests a second, where other hosts get `usual`."""
@@ -117,6 +125,9 @@ class ScheduleSection(Section):
     excluded: tuple[str, ...] = ()
     """Times without a test whatever the windows say: maintenance as in `windows`, or a freeze from one day of
     the zone to another, both of them included: `2026-12-20/2027-01-02`."""
+    pauses: tuple[str, ...] = ()
+    """Times as in `windows` at which a run in flight waits, with all that it has, and goes on afterwards;
+    after four hours, or `escalation.minutes.person` where that is less, it ends as `window_closed`."""
     resume: Literal["person", "itself"] = "person"
     """How tests go on after an excluded time. `person`: the resident service sets STOP a minute before it,
     and somebody lets the fleet go on with `fleet resume --reason`. `itself`: they go on when it is over."""
@@ -125,7 +136,7 @@ class ScheduleSection(Section):
     not_after: datetime | date | None = None
     """The end of the tests; a date means its last moment."""
 
-    @field_validator("windows")
+    @field_validator("windows", "pauses")
     @classmethod
     def _readable(cls, windows: tuple[str, ...]) -> tuple[str, ...]:
         for text in windows:
@@ -178,6 +189,11 @@ class ScheduleSection(Section):
         if any(_holds(_hours(text), local) for text in self.excluded if _freeze(text) is None):
             return False
         return not self.windows or any(_holds(_hours(text), local) for text in self.windows)
+
+    def pause(self, now: datetime) -> str:
+        """The time of `pauses` that is in force; "" outside of them."""
+        local = now.astimezone(time_zone(self.zone))
+        return next((text for text in self.pauses if _holds(_hours(text), local)), "")
 
     def maintenance(self, now: datetime) -> str:
         """The excluded time that is in force, or begins within a minute; "" outside of one."""

@@ -157,6 +157,34 @@ class CheckFailed(RunEvent):
     reason: str
 
 
+class TargetChecked(RunEvent):
+    """A look at the health of a target while it is tested; milliseconds, `ms` is None without an answer.
+
+    `usual_ms` is 0 while too little is known; `wrong` is "" for a target that is well. `looks` and `requests`
+    are what was asked of it for its health, and in this run at all."""
+
+    type: Literal["target.checked"] = "target.checked"
+    target: str
+    what: str
+    ms: float | None
+    usual_ms: float
+    wrong: str = ""
+    failures: int = 0
+    looks: int
+    requests: int
+
+
+class PaceChanged(RunEvent):
+    """A host is asked less, or as before: shares of its rate, and the answer that showed why."""
+
+    type: Literal["pace.changed"] = "pace.changed"
+    host: str
+    before: float
+    after: float
+    status: int
+    ms: float
+
+
 Kind = Literal["text", "reasoning", "tool_request", "tool_response"]
 
 
@@ -321,6 +349,39 @@ class QuestionAsked(RunEvent):
     until: str
 
 
+class RunPaused(RunEvent):
+    """The run waits: no jail and no connection is left open. What it keeps: keys, by which it is known where
+    it signed in or acted, and candidates that are to be proven; its plan and counts are in state.json.
+
+    After `limit_s` it ends, and everything with it."""
+
+    type: Literal["run.paused"] = "run.paused"
+    why: str
+    limit_s: float
+    keys: int
+    candidates: int
+    connections: int = 0
+    jails: int = 0
+
+
+class PauseWarned(RunEvent):
+    """Three quarters, or 95 of a hundred parts, of a pause's longest time are over; and what is to do."""
+
+    type: Literal["pause.warned"] = "pause.warned"
+    paused_s: float
+    limit_s: float
+    left_s: float
+    todo: str
+
+
+class RunContinued(RunEvent):
+    """The pause is over after `paused_s`; `ends` where the run does not go on. Each call is judged anew."""
+
+    type: Literal["run.continued"] = "run.continued"
+    paused_s: float
+    ends: bool = False
+
+
 class QuestionAnswered(RunEvent):
     """What a person answered, or that nobody did."""
 
@@ -337,6 +398,14 @@ class ResourceReleased(RunEvent):
     kind: str
     ref: str
     by: Literal["run", "janitor"] = "run"
+
+
+class KeysRevoked(RunEvent):
+    """STOP ended the run: its keys that hold nothing are destroyed, others sign nothing until a resume."""
+
+    type: Literal["keys.revoked"] = "keys.revoked"
+    revoked: tuple[str, ...]
+    kept: tuple[str, ...] = ()
 
 
 class DialDistrusted(RunEvent):
@@ -400,6 +469,8 @@ Event = Annotated[
     | OutageNoticed
     | OutageEnded
     | CheckFailed
+    | TargetChecked
+    | PaceChanged
     | MessageStarted
     | MessageDelta
     | MessageDone
@@ -417,7 +488,11 @@ Event = Annotated[
     | PhaseChanged
     | QuestionAsked
     | QuestionAnswered
+    | RunPaused
+    | PauseWarned
+    | RunContinued
     | ResourceReleased
+    | KeysRevoked
     | DialDistrusted
     | Footer,
     Field(discriminator="type"),

@@ -21,15 +21,21 @@ from fleet.events.model import (
     GateDenied,
     Header,
     InstructionSeen,
+    KeysRevoked,
     MessageSaid,
     OutageEnded,
     OutageNoticed,
+    PaceChanged,
+    PauseWarned,
     PhaseChanged,
     ProbeSkipped,
     ProposalMoved,
     QuestionAnswered,
     QuestionAsked,
     ResourceReleased,
+    RunContinued,
+    RunPaused,
+    TargetChecked,
     ToolRequested,
     ToolResponded,
     TurnEnded,
@@ -146,6 +152,24 @@ def _facts(record: Event) -> str:  # noqa: C901  one case for each event
             )
         case CheckFailed():
             return f"health check failed: {record.reason}"
+        case RunPaused():
+            kept = f"{record.connections} connections, {record.keys} keys, {record.candidates} candidates"
+            return f"paused, for {record.limit_s / 60:.0f} minutes at most ({record.why}): {kept} kept"
+        case PauseWarned():
+            times = f"{record.paused_s / 60:.0f} of {record.limit_s / 60:.0f} minutes"
+            return f"paused for {times}, {record.left_s / 60:.0f} left: {record.todo}"
+        case RunContinued():
+            return f"{'ends' if record.ends else 'goes on'} after a pause of {record.paused_s:.0f} s"
+        case KeysRevoked():
+            kept = f", kept to give back what they hold: {', '.join(record.kept)}" if record.kept else ""
+            return f"keys destroyed after STOP: {', '.join(record.revoked) or 'none'}{kept}"
+        case TargetChecked():
+            took = "no answer" if record.ms is None else f"{record.ms:.0f} ms"
+            return (
+                f"health of {record.target}: {took}, usually {record.usual_ms:.0f}; {record.wrong or 'well'}"
+            )
+        case PaceChanged():
+            return f"{record.host} is asked at {record.after:.0%} of its rate (before: {record.before:.0%})"
         case DialDistrusted():
             return f"dial file rejected: {record.reason}"
     return ""

@@ -123,6 +123,10 @@ class Gate:
         """Seconds until the run's time is over."""
         return max(0.0, self._deadline - self._clock.monotonic())
 
+    def grants(self, tool: str) -> bool:
+        """Whether the persona has this tool."""
+        return tool in self._grant
+
     async def malformed(self, tool: str, reason: str) -> Verdict:
         """Charge a call whose arguments could not be read, and refuse it: a parse error is not free."""
         spec = self._tools.get(tool)

@@ -16,6 +16,7 @@ from urllib.parse import unquote, unquote_plus, urlsplit
 
 from fleet.config.escalation import Level
 from fleet.config.scope import Criticality
+from fleet.findings.instructions import instructions, texts_of
 from sandbox.spec import SAFE, Effect, ToolSpec
 from sandbox.tools import TOOLS
 
@@ -39,6 +40,13 @@ _PAYLOAD = re.compile(
     re.IGNORECASE,
 )
 _ODD = re.compile(r"['\"<>{}|\\^`;$\x00-\x1f\u202e]|" + _PAYLOAD.pattern, re.IGNORECASE)
+
+
+_CHANGING = re.compile(
+    r"(?i)\b(?:delete|remove|wipe|drop|burn|release|transfer|send|pay|withdraw|grant|revoke|set|reset|publish"
+    r"|deploy|write)_[a-z]+"
+)
+"""Names of tools that change something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +106,9 @@ def technique_of(tool: str, effect: Effect, args: Mapping[str, Any]) -> Techniqu
 
 
 def shape_of(args: Mapping[str, Any]) -> str:
-    """What is asked of a page by what is written into its request: FILE for one that is not for visitors,
-    ATTACK for what no visitor writes, "" for neither. Spelled as a server may read it, in two layers of
-    escapes. Careful rather than exact: a person is asked once too often."""
+    """What is asked of a page, an agent or a server of tools, by what is written into the request: FILE for
+    what is not for visitors, ATTACK for what no visitor writes, "" for neither. Spelled as a server may read
+    it, in two layers of escapes. Careful rather than exact: a person is asked once too often."""
     url = urlsplit(str(args.get("url", "")))
     body = unquote_plus(unquote_plus(str(args.get("body", ""))))
     pieces = [piece.partition("=")[2] or piece for piece in url.query.split("&")]
@@ -110,12 +118,26 @@ def shape_of(args: Mapping[str, Any]) -> str:
         for given in (args.get("headers"), args.get("fields"))
     )
     values += (unquote(unquote(one)) for one in fields.values())
-    if any(_FILES.search(one) for one in (path, *values, body)):
+    given = [unquote(unquote(one)) for one in texts_of(args.get("arguments"), 8)]
+    if any(_FILES.search(one) for one in (path, *values, body, *given)):
         return FILE
     elsewhere = any("://" in one and urlsplit(one.strip()).netloc != url.netloc for one in values)
     odd = elsewhere or any(_ODD.search(one) for one in (path, *values)) or _PAYLOAD.search(body) is not None
     forged = "authorization" in sent or "host" in sent or any(map(_PAYLOAD.search, sent.values()))
-    return ATTACK if odd or forged else ""
+    return ATTACK if odd or forged or any(map(_ODD.search, given)) or steers(args) else ""
+
+
+def steers(args: Mapping[str, Any]) -> bool:
+    """Whether what is said to an agent is more than a question: an order to a machine, a tool that changes
+    something, markup and commands, or another identity than the caller's own."""
+    said = str(args.get("message", ""))
+    return bool(
+        args.get("token", "good") != "good"
+        or any(args.get(name) for name in ("claim_from", "claim_fields", "claim_headers", "unsigned"))
+        or _CHANGING.search(said)
+        or _PAYLOAD.search(said.replace("\n", " "))
+        or instructions(said)
+    )
 
 
 def _technique(spec: ToolSpec, made: str) -> Technique:

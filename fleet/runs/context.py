@@ -38,6 +38,7 @@ from fleet.runs.checks import Checks
 from fleet.runs.driver_choice import DriverChoice
 from fleet.runs.run_time import RunTime
 from fleet.runs.signals import Signals
+from fleet.runs.target_health import TargetHealth
 from fleet.runs.vault import Vault
 from fleet.store.dispatch.source import Source
 from fleet.store.journal import Journal
@@ -159,6 +160,7 @@ class FleetContext:
     personas: Mapping[str, LoadedPersona]
     signals: Signals = field(default_factory=Signals)
     in_flight: RunsInFlight = field(default_factory=lambda: RunsInFlight())
+    health: TargetHealth = field(default_factory=TargetHealth)
     watch: tuple[Reader, ...] = ()
     model: Callable[[LoadedPersona], DriverChoice] | None = None
     """Makes a model's driver, if a model is configured."""

@@ -57,7 +57,7 @@ from fleet.runs.run_time import RunTime
 from fleet.runs.settlement.left import left_there, remove_made, settle_pages
 from fleet.runs.settlement.lost_runs import take_back
 from fleet.runs.settlement.outbox import close_over_budget, report_proven
-from fleet.runs.settlement.settle import owes, settle, transactions, waits_key
+from fleet.runs.settlement.settle import owes, revoke, settle, transactions, waits_key
 from fleet.store.rows import TRIAL, FindingRow, NewRun, RunRow
 from fleet.store.tables.base import lost
 from fleet.text import clean, line
@@ -267,6 +267,9 @@ class ActiveRun:
             head = f"{outcome} {self.ended}".rstrip()
             await world.journal.put(waits_key(self.run), f"{head}\n{detail}", run=self.run)
             until = "after `fleet resume`" if isinstance(error, RunOver) else "at the next start"
+            if stopped(world.state):
+                kept = await revoke(world, self.run, self.stream, self.wallet)
+                detail += f"; not ended, for they hold names or funds: {', '.join(kept)}" if kept else ""
             settled, detail = False, f"{detail}; clean-up continues {until}: {error}".lstrip("; ")
         if settled:
             for row in await world.journal.findings(self.run, ["raised"]):  # the next run proves it first

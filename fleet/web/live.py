@@ -23,6 +23,7 @@ from fleet.events.model import (
     FindingVerified,
     Footer,
     Header,
+    RunPaused,
     ToolRequested,
 )
 
@@ -127,6 +128,8 @@ class LiveState:
         if isinstance(event, Header):
             self.runs[event.run] = RunInFlight(event.persona, event.at)
         known = self.runs.get(event.run)
+        if known is not None and isinstance(event, RunPaused):
+            known.question = timeline.words(event)
         if known is not None and isinstance(event, ToolRequested):
             known.calls += 1
             known.question = timeline.words(event).partition(": ")[2]

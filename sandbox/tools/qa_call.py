@@ -432,6 +432,13 @@ SPEC = ToolSpec(
     acts_on="",
     impacts={
         "": Impact(8, 6, 7, "a turn of an agent, paid from its free credit", "what an agent remembers stays"),
+        "attack": Impact(
+            5,
+            5,
+            6,
+            "what steers an agent: orders, tools that change something, another's identity",
+            "what an agent remembers stays",
+        ),
     },
     points_at={"target": Points.AGENT},
     reaches="proxy",

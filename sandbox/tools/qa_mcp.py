@@ -557,6 +557,8 @@ SPEC = ToolSpec(
     impacts={
         "look": Impact(8, 8, 8, "what a server of tools offers, and tools that only read"),
         "act": Impact(7, 5, 7, "a tool of a server that changes something", "not undone"),
+        "file": Impact(4, 8, 8, "a file behind a tool that is not for its callers", "what was read is known"),
+        "attack": Impact(5, 5, 5, "what no caller writes: markup, quotes, commands, paths that climb"),
     },
     points_at={"url": Points.MCP},
     signs_in=True,

@@ -14,7 +14,7 @@ import pytest
 
 from fleet.app.wiring import open_world
 from fleet.clock import SystemClock
-from fleet.events.model import Footer, Header, PhaseChanged
+from fleet.events.model import Footer, Header, KeysRevoked, PhaseChanged
 from fleet.events.trajectory import TrajectoryFile, read
 from fleet.gate.stop import resume, stop
 from fleet.oracles.model import Facts
@@ -138,6 +138,10 @@ async def paused(house: House, state: Path, one: LoadedPersona) -> str:
         report = await fire(world, one)
         assert not report.settled
         assert await world.chain.names.owner_of_name(f"qa-{report.run}-1") != ""
+        events = read(world.folder(report.run) / "trajectory.jsonl")
+        [told] = [event for event in events if isinstance(event, KeysRevoked)]
+        assert told.kept == (f"qa-{report.run}-1",)
+        assert report.detail.count(f"not ended, for they hold names or funds: qa-{report.run}-1") == 1
     assert resume(state)
     return report.run
 

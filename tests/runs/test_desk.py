@@ -104,7 +104,6 @@ async def test_beginning_twice_changes_nothing(tmp_path: Path) -> None:
         lambda state: state | {"turns": "abc"},
         lambda state: state | {"turns": -1},
         lambda state: state | {"retries_used": 0, "turns": 0},
-        lambda state: None,
     ],
 )
 async def test_counts_that_somebody_changed_end_the_run_before_the_next_turn(
@@ -114,10 +113,20 @@ async def test_counts_that_somebody_changed_end_the_run_before_the_next_turn(
         await ask(table.desk, RUN_PROBE, {"probe": "a"})
         path = table.folder / "state.json"
         changed = change(json.loads(path.read_text()))
-        path.write_text(json.dumps(changed) if changed else path.read_text()[:40])
+        path.write_text(json.dumps(changed))
         assert (await over(table.desk)).outcome == "state_invalid"
         assert len(table.jail.calls) == 1
         assert (await over(table.desk)).outcome == "state_invalid"  # and stays over
+
+
+async def test_a_state_that_was_damaged_is_mended_and_the_run_goes_on(tmp_path: Path) -> None:
+    async with seated(tmp_path, persona(look("a"), look("b"))) as table:
+        await ask(table.desk, RUN_PROBE, {"probe": "a"})
+        path = table.folder / "state.json"
+        path.write_bytes(path.read_bytes()[:40])
+        await ask(table.desk, RUN_PROBE, {"probe": "b"})
+        assert table.desk.state.plan.looked() == 2
+        assert "the run's state was damaged" in table.decisions()
 
 
 async def test_a_brief_that_somebody_changed_ends_the_run(tmp_path: Path) -> None:

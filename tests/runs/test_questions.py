@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -15,15 +16,17 @@ import pytest
 from fleet.broker.egress_record import EgressRecord
 from fleet.clock import SystemClock, iso
 from fleet.config.escalation import ApproverSection, EscalationSection
+from fleet.config.scope import ScheduleSection
 from fleet.drivers.session import RunOver
 from fleet.errors import Refused, UsageError
 from fleet.events.timeline import words
 from fleet.gate.stop import resume, stopped
 from fleet.runs.call import persons_word
-from fleet.runs.call.questions import QUESTIONS, answer, expire, pause_run, questions
+from fleet.runs.call.questions import QUESTIONS, answer, expire, pause_all, pause_run, questions
 from fleet.runs.run_time import RunTime
 from fleet.service.notify.news import of_questions
 from fleet.service.notify.state import NoticeState
+from fleet.store.rows import FindingRow, NewRun
 from tests.runs.table import PLATFORM, RUN, Table, persona, seated
 
 pytestmark = pytest.mark.anyio
@@ -227,6 +230,101 @@ async def test_what_nobody_decides_on_in_time_stops_everything(tmp_path: Path) -
         assert "nobody answered by" in pause.why
 
 
+async def test_findings_that_are_grave_together_pause_the_run(tmp_path: Path) -> None:
+    async with seated(tmp_path, persona(), platform=asking(pauses=("finding",), together=2)) as table:
+        runner = table.drive.runner
+
+        async def nothing(*_: Any) -> list[RunOver]:
+            return []
+
+        async def find(name: str) -> None:
+            row = FindingRow(
+                run_id=RUN,
+                fingerprint=name * 12,
+                state="posted",
+                probe="p",
+                persona="qa-paper",
+                surface="ux",
+                severity="high",
+                title=f"finding {name}",
+                repro="",
+                confirmed=3,
+                tries=3,
+                data={},
+            )
+            assert await table.world.journal.add_finding(row)
+
+        done: Any = [SimpleNamespace(is_open=False, row=SimpleNamespace(fingerprint="c" * 12))]
+        await find("a")
+        await runner._round(nothing, done)
+        assert table.said("question.asked") == []
+        await find("b")
+        await both(lambda: runner._round(nothing, done), lambda: reply(table, True))
+        [asked] = table.said("question.asked")
+        assert (asked.trigger, asked.place) == ("finding", f"findings of {RUN} together")
+        assert "finding a; finding b" in asked.what
+
+
+async def test_a_run_pauses_by_the_clock_with_what_it_has_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with seated(tmp_path, persona()) as table:
+        session, paused = table.drive.runner.session, "Mon-Sun 17:00-18:00"
+        session.wallet.keys.new("caller")
+        over = anyio.Event()
+        monkeypatch.setattr(ScheduleSection, "pause", lambda *_: "" if over.is_set() else paused)
+
+        async def look() -> None:
+            while not table.said("run.paused"):  # noqa: ASYNC110
+                await anyio.sleep(0.02)
+            assert table.jail.calls == []
+            over.set()
+
+        assert (await both(lambda: session.call("qa_fetch", {"url": "http://site/"}), look)).denied == ""
+        [asked], [on] = table.said("run.paused"), table.said("run.continued")
+        assert (asked.why, asked.limit_s) == (f"schedule.pauses {paused}", 14_400)
+        assert (asked.keys, asked.candidates, asked.connections, asked.jails) == (1, 0, 0, 0)
+        assert not on.ends
+        assert table.events.index(on) < table.events.index(table.said("tool.requested")[0])
+
+
+async def test_a_pause_by_the_clock_that_lasts_too_long_ends_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ScheduleSection, "pause", lambda *_: "00:00-24:00")
+    monkeypatch.setattr(EscalationSection, "wait_s", lambda *_: 0.3)
+    async with seated(tmp_path, persona()) as table:
+        with pytest.raises(RunOver) as over:
+            await table.drive.runner.session.call("qa_fetch", {"url": "http://site/"})
+        assert over.value.outcome == "window_closed"
+        [first, last] = table.said("pause.warned")
+        assert 0.225 <= first.paused_s < last.paused_s <= last.limit_s == 0.3
+        assert table.said("run.continued")[0].ends
+        assert table.jail.calls == []
+
+
+def test_the_times_of_a_pause_are_those_of_the_zones_clock() -> None:
+    schedule = ScheduleSection(zone="Europe/Berlin", pauses=("Mon-Fri 17:00-18:00",))
+    at = datetime(2026, 11, 27, 16, 30, tzinfo=UTC)  # a Friday, 17:30 in Berlin
+    assert schedule.pause(at) == "Mon-Fri 17:00-18:00"
+    assert schedule.pause(at + timedelta(minutes=30)) == schedule.pause(at + timedelta(days=1)) == ""
+    with pytest.raises(ValueError, match="is not a window"):
+        ScheduleSection(pauses=("17-18",))
+
+
+async def test_every_run_at_work_is_paused_however_many_there_were(tmp_path: Path) -> None:
+    async with seated(tmp_path, persona()) as table:
+        journal = table.world.journal
+        for number in range(600):
+            run = f"r{number:07d}"
+            new = NewRun(
+                run_id=run, persona=run, key=run, platform="paper", trigger="test", rung="", budget={}
+            )
+            await journal.trigger(new)
+        assert await pause_all(journal, "paper", "a test", "look", SystemClock()) == 1
+        assert [one.run for one in await questions(journal)] == [RUN]
+
+
 PEOPLE = "card 4539 1488 0343 6467, MRN: 00123456, passport number: C01234567"
 
 
@@ -423,10 +521,12 @@ async def test_who_is_told_of_a_question_at_once_and_at_half_time(tmp_path: Path
     later = of_questions(state, [one], "eve", one.half)
     assert "eve: nobody has answered yet" in later.waiting[-1].text
     assert [one.to for one in later.waiting[1:]] == ["", "second"]
-    assert of_questions(later, [replace(one, asked="x")], "eve", one.half).waiting != later.waiting
+    assert of_questions(later, [replace(one, asked=one.half)], "eve", one.half).waiting != later.waiting
     slow = of_questions(later, [one], "eve", one.slow)
-    assert [one.to for one in slow.waiting[3:]] == ["client"]
-    assert "fleet runs" not in slow.waiting[-1].text
+    [ending, last, client] = slow.waiting[3:]
+    assert (ending.to, last.to, client.to) == ("", "", "client")
+    assert "; 30 minutes of 15 minutes are over, 0 minutes left, then the act is refused" in ending.text
+    assert "fleet runs" not in client.text
     assert one.slow == iso(datetime.fromisoformat(one.asked) + timedelta(minutes=30))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fleet.drivers.session import RunOver
-from fleet.runs.desk.state import NAME, Plan, RunState, StateFile
+from fleet.runs.desk.state import COPY, NAME, Plan, RunState, StateFile
 from tests.runs.table import look
 
 STATE = RunState.begin("r", Plan.of([look("a"), look("b")]))
@@ -35,7 +35,7 @@ def test_what_was_saved_is_what_is_read(tmp_path: Path) -> None:
     assert file.load() == STATE
     assert file.load().plan == Plan.of([look("a"), look("b")])
     assert (file.path.stat().st_mode & 0o777) == 0o600
-    assert os.listdir(tmp_path) == [NAME]
+    assert sorted(os.listdir(tmp_path)) == sorted([NAME, COPY])
 
 
 @pytest.mark.parametrize(
@@ -69,16 +69,29 @@ def test_a_state_that_cannot_be_ends_the_run(tmp_path: Path, change: dict[str, A
 )
 def test_bytes_that_are_no_state_end_the_run(tmp_path: Path, raw: bytes) -> None:
     file = saved(tmp_path)
-    file.path.write_bytes(raw)
+    for path in (file.path, tmp_path / COPY):
+        path.write_bytes(raw)
     assert bad(file).startswith(f"{NAME}: ")
 
 
-def test_a_truncated_state_ends_the_run_wherever_it_was_cut(tmp_path: Path) -> None:
+def test_a_truncated_state_is_mended_from_its_copy_wherever_it_was_cut(tmp_path: Path) -> None:
     file = saved(tmp_path)
     raw = file.path.read_bytes()
     for end in range(0, len(raw.rstrip()), 7):
         file.path.write_bytes(raw[:end])
-        bad(file)
+        assert file.load() == STATE
+        assert file.check().startswith(f"{NAME}: ")
+        assert (file.path.read_bytes(), file.check()) == (raw, "")
+
+
+def test_a_copy_that_is_not_what_was_written_mends_nothing(tmp_path: Path) -> None:
+    file = saved(tmp_path)
+    other = json.dumps(STATE.model_dump(mode="json") | {"turns": 7})
+    (tmp_path / COPY).write_text(other)
+    file.check()
+    file.path.write_bytes(b"{")
+    assert "another process changed it" in bad(file)
+    assert file.path.read_bytes() == b"{"
 
 
 def test_a_state_that_is_gone_or_no_file_ends_the_run(tmp_path: Path) -> None:
@@ -102,4 +115,4 @@ def test_a_save_that_fails_leaves_the_old_state(tmp_path: Path) -> None:
     file.path.rmdir()
     file.path.write_bytes(before)
     file.check()
-    assert os.listdir(tmp_path) == [NAME]
+    assert sorted(os.listdir(tmp_path)) == sorted([NAME, COPY])

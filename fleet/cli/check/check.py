@@ -26,6 +26,7 @@ app = make_app(
         "platform": ("check.platform", "Look at what a platform offers, and list what can run there."),
         "posture": ("check.posture", "Show what the watch of the contracts saw; announce a change to it."),
         "scope": ("check.scope", "Show who signed profile and personas, and what they lack; sign them."),
+        "integrity": ("check.integrity", "Is the system under test what it was before its tests?"),
         "machine": ("check.machine", "Try the jail, chain, pages, keys, balances, journal, disk, clock …"),
     },
 )

@@ -25,8 +25,6 @@ from fleet.text import line
 
 QUESTIONS = "question:"
 """Prefix of the journal's facts, followed by the question's id."""
-LATEST = 500
-"""Latest runs among which those at work are looked for."""
 SLOW = timedelta(minutes=30)
 """How long a question waits before those who ordered the tests are told of the delay."""
 State = Literal["open", "approved", "denied", "expired"]
@@ -76,6 +74,11 @@ _READ = TypeAdapter(PersonQuestion)
 def ident_of(platform: str, trigger: Trigger, place: str) -> str:
     """Twelve hexadecimal digits."""
     return hashlib.sha256(f"{platform}\n{trigger}\n{place}".encode()).hexdigest()[:12]
+
+
+def no_answer(trigger: Trigger) -> str:
+    """What nobody's answer means, in words."""
+    return "then the act is refused" if trigger == "impact" else "then STOP ends everything"
 
 
 async def questions(journal: Journal) -> list[PersonQuestion]:
@@ -198,7 +201,7 @@ async def pause_run(journal: Journal, row: RunRow, who: str, why: str, clock: Cl
 
 async def pause_all(journal: Journal, platform: str, who: str, why: str, clock: Clock) -> int:
     """The same for every run of a platform that is at work; their number."""
-    rows = [row for row in await journal.runs(LATEST) if (row.platform, row.state) == (platform, "running")]
+    rows = [row for row in await journal.open_runs() if (row.platform, row.state) == (platform, "running")]
     for row in rows:
         await pause_run(journal, row, who, why, clock)
     return len(rows)

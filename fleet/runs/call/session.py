@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, cast
 import anyio
 
 from fleet.broker.broker import EgressRecord
+from fleet.broker.control import reach
 from fleet.broker.egress_read import by_host, count_request
 from fleet.broker.egress_record import CallEgress, Calls, EgressLog
 from fleet.clock import Clock
@@ -28,8 +29,10 @@ from fleet.events.model import (
     CredentialSealed,
     ExtensionDisabled,
     GateDenied,
+    PaceChanged,
     Phase,
     PhaseChanged,
+    TargetChecked,
     ToolRequested,
     ToolResponded,
 )
@@ -59,6 +62,7 @@ from fleet.runs.call.targets import (
 from fleet.runs.call.wallet import Wallet
 from fleet.runs.context import RunContext
 from fleet.text import clean, cut_bytes, line
+from fleet.triggers.build import KEY as BUILD
 from sandbox.spec import Context, Effect, ToolSpec
 from sandbox.tools import TOOLS
 from sandbox.tools.qa_report import Result
@@ -159,6 +163,8 @@ class RunSession:
         )
         self.hosts = by_host(world.folder(context.run))
         """The same by host, as they were asked for."""
+        self._shares = dict[str, float]()
+        """Of each host's rate, as last told."""
         self._resumes = 0.0
         self._degraded = ""
         self._locked_out = self._warns = False
@@ -282,6 +288,7 @@ class RunSession:
         """Wait for a person where one paused this run, or where one of these calls needs a person's word; the
         gate judges each by the answers. RunOver when that ends the run."""
         await self._person.pauses()
+        await self._look_after()
         for tool, args in calls:
             verdict = await self._gate.asks(self._action(tool, args))
             if verdict is not None and verdict.asks not in self._gate.answers:
@@ -289,6 +296,51 @@ class RunSession:
                 said = await self._person.ask("impact", verdict.asks, verdict.reason, level)
                 no = f"{said.closing.who} said no: {said.closing.why}"
                 self._gate.answers[verdict.asks] = said.state if said.state == "approved" else no
+
+    async def _look_after(self) -> None:
+        """Look at the health of the targets that are due, before anything more is asked of them."""
+        world, care = self._world, self._world.platform.care
+        targets = {one.name: one for one in self.contacts.targets}
+        urls = {name: one.url(0) if one.bases else world.platform.chain.rpc for name, one in targets.items()}
+        due = world.health.due(
+            [(name, care.at(url)) for name, url in urls.items()], world.clock, self.requests
+        )
+        if due:
+            world.health.built(await world.journal.get(f"{BUILD}.{world.platform.name}") or "")
+        for name in due:
+            if (took := await self._timed(urls[name], page=bool(targets[name].bases))) is None:
+                continue
+            one, usual = world.health.of(name), world.health.of(name).usual
+            wrong = world.health.looked(name, took if took >= 0 else None)
+            checked = TargetChecked(
+                target=name,
+                what=world.redactor.text(urls[name]),
+                ms=took if took >= 0 else None,
+                usual_ms=round(usual, 1),
+                wrong=wrong,
+                failures=one.failures,
+                looks=one.looks,
+                requests=self.requests,
+            )
+            self._stream.emit(checked)
+            if wrong:
+                said, place = world.health.halted(name), f"{name}, left alone"
+                self._warns |= self.sightings.note("strain", place if said else name, said or wrong, "strain")
+
+    async def _timed(self, url: str, *, page: bool) -> float | None:
+        """Milliseconds that one look took, -1 without an answer; None where the target cannot be asked."""
+        world, began = self._world, self._world.clock.monotonic()
+        if not page:
+            fails = await world.checks.node(CONTROL_S)
+        elif not self._gate.grants(_CONTROL):
+            fails = await reach(url, CONTROL_S)
+        else:
+            seen = await self.look(_CONTROL, {"url": url}, probe="", deadline_s=CONTROL_S)
+            if seen.denied:
+                return None
+            fails = cause_of(seen.result) if cause_of(seen.result) in FAILURES else ""
+            return -1.0 if fails else float(seen.result.get("latency_ms") or 0.0)
+        return -1.0 if fails else (world.clock.monotonic() - began) * 1000
 
     async def escalated(self) -> None:
         """Wait for a person to decide on what was seen since the last call, where the profile says so.
@@ -322,7 +374,9 @@ class RunSession:
         """Number one call, judge it and charge it."""
         self.calls += 1
         number, spec = self.calls, TOOLS.get(tool)
-        if how.trusts_outages and not self.breaker.permits(tool, args):
+        if not how.looks_s and (why := self._world.health.halted(self.contacts.of(tool, args))):
+            verdict = Verdict(permit=False, rule="health", reason=why)
+        elif how.trusts_outages and not self.breaker.permits(tool, args):
             again = f"{STRIKES} times in a row: the next call is in {WITHDRAWN_TARGET.first_s:g} s"
             why = f"{target_of(tool, args)} failed {again}"
             verdict = Verdict(permit=False, rule="withdrawn", reason=why)
@@ -419,6 +473,18 @@ class RunSession:
 
     def _noted(self, record: EgressRecord) -> None:
         self.requests += 1
+        before = self._shares.get(record.host, 1.0)
+        if record.share < before or record.share >= min(1.0, 2 * before) > before:
+            self._shares[record.host] = record.share
+            self._stream.emit(
+                PaceChanged(
+                    host=self._world.redactor.text(record.host),
+                    before=before,
+                    after=record.share,
+                    status=record.status,
+                    ms=record.ms,
+                )
+            )
         count_request(self.hosts, record)
         self.sightings.requested(record)
         if record.pause:

@@ -86,9 +86,14 @@ class RunProgress:
         if self.over is not None:
             raise self.over
         try:
-            self._file.check()
+            damage = self._file.check()
         except RunOver as over:
             raise self.end(over) from None
+        if damage:
+            title = "the run's state was damaged"
+            self._recorder.record(
+                Decision(title, "end the run, or use the copy", "written anew from its copy", damage, "none")
+            )
 
     def may_go_on(self) -> None:
         """RunOver when a stop condition holds before a turn."""

@@ -219,24 +219,46 @@ class RunState(_Strict):
         return Plan(self.items)
 
 
+COPY = "state.copy.json"
+
+
+class Damaged(RunOver):
+    """The file is no text of JSON: cut, or with other bytes in it, as no program would leave it."""
+
+
 class StateFile:
-    """The state file. `save` is atomic and durable; `check` compares the disk with the last saved state."""
+    """The state file, and a copy of it. `save` is atomic and durable; `check` compares the disk with the last
+    saved state."""
 
     def __init__(self, folder: Path, run: str) -> None:
-        self.path, self._run = folder / NAME, run
+        self.path, self._copy, self._run = folder / NAME, folder / COPY, run
         self.last: RunState | None = None
         """What this run wrote last, or goes on from."""
 
     def save(self, state: RunState) -> None:
         """Replace the file atomically: a crash leaves the old state or the new one. Raises OSError."""
-        write_atomic(self.path, state.model_dump_json().encode() + b"\n")
+        text = state.model_dump_json().encode() + b"\n"
+        write_atomic(self.path, text)
+        write_atomic(self._copy, text, sync_name=False)
         self.last = state
 
     def load(self) -> RunState:
-        """Read the state; RunOver `state_invalid` unless it is a complete state of this run."""
+        """Read the state, or its copy where it is damaged; RunOver `state_invalid` unless it is a complete
+        state of this run."""
         try:
-            raw = read_bounded(self.path, MAX_BYTES)
-            json.loads(raw, object_pairs_hook=_unique)
+            return self._read(self.path)
+        except Damaged:
+            if self._copy.exists():
+                return self._read(self._copy)
+            raise
+
+    def _read(self, path: Path) -> RunState:
+        try:
+            raw = read_bounded(path, MAX_BYTES)
+            try:
+                json.loads(raw, object_pairs_hook=_unique)
+            except (json.JSONDecodeError, UnicodeDecodeError) as error:
+                raise Damaged("state_invalid", f"{NAME}: {error}") from None
             state = RunState.model_validate_json(raw, strict=True)
         except ValidationError as error:
             first = error.errors(include_url=False, include_context=False, include_input=False)[0]
@@ -251,10 +273,18 @@ class StateFile:
             raise invalid("it belongs to another run, or names a probe twice")
         return state
 
-    def check(self) -> None:
-        """RunOver `state_invalid` unless the file is exactly what this run wrote last."""
-        if self.load() != self.last:
+    def check(self) -> str:
+        """RunOver `state_invalid` unless the file is exactly what this run wrote last. One that is damaged is
+        written anew from its copy: how it was, in words, "" for nothing."""
+        found = self.load()
+        if found != self.last:
             raise invalid("another process changed it")
+        try:
+            self._read(self.path)
+        except Damaged as damage:
+            self.save(found)
+            return damage.detail
+        return ""
 
 
 def invalid(why: str, name: str = NAME) -> RunOver:

@@ -257,9 +257,14 @@ class ProbeRunner:
         self.session.enter("reporting", "what is decided is posted")
         await self.post()
         self.session.enter(asking, "what was decided is posted")
-        for row in await self.world.journal.findings(self.run, PROVEN):
-            if self.world.platform.escalation.stops_for(row.severity):
-                self.session.sightings.grave.append(("finding", row.fingerprint, row.title))
+        proven, section = await self.world.journal.findings(self.run, PROVEN), self.world.platform.escalation
+        grave = self.session.sightings.grave
+        grave += [
+            ("finding", row.fingerprint, row.title) for row in proven if section.stops_for(row.severity)
+        ]
+        if section.combined([row.severity for row in proven]):
+            titles = "; ".join(row.title for row in proven if not section.stops_for(row.severity))
+            grave.append(("finding", f"findings of {self.run} together", titles))
         await self.session.escalated()
         return ends
 

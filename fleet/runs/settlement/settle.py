@@ -16,7 +16,7 @@ from fleet.chain.signing.delegate import call_in
 from fleet.chain.signing.tx import parse
 from fleet.clock import iso
 from fleet.errors import ConfigError, TryAgain
-from fleet.events.model import ResourceReleased
+from fleet.events.model import KeysRevoked, ResourceReleased
 from fleet.events.stream import Stream
 from fleet.runs.call.wallet import Wallet
 from fleet.runs.context import FleetContext, RunContext
@@ -139,6 +139,27 @@ async def give_back(world: FleetContext, run: str, stream: Stream, wallet: Walle
                 raise ConfigError(f"run {run} is settled except for this: {why}; {remedy}", remedy=remedy)
             return
     raise TryAgain(f"names of run {run} keep coming back", remedy="the chain is being reorganised")
+
+
+async def revoke(world: FleetContext, run: str, stream: Stream, wallet: Wallet) -> list[str]:
+    """Under STOP, destroy the keys of a run that hold nothing; those that are kept, because only they can
+    release a name, return a stipend or end a transaction once a person lets the fleet go on."""
+    effects = await world.journal.effects(run, ["name", "tx"])
+    holding = {one.ref for one in effects if one.kind == "name" and one.state in ("open", "done")}
+    for one in effects:
+        holding |= {str(one.data.get("key", "")), str(one.data.get("purpose", "")).removeprefix("stipend ")}
+    kept = [label for label in wallet.keys.labels() if label in holding]
+    gone = [label for label in wallet.keys.labels() if label not in holding]
+    if gone:
+        wallet.keys.destroy(keep=kept)
+    for effect in await world.journal.effects(run, ["key"], ["open", "done"]):
+        if effect.ref in gone:
+            await world.journal.resolve(
+                effect.effect_id, "released", {"key": ""} if "key" in effect.data else None
+            )
+    if gone or kept:
+        stream.emit(KeysRevoked(revoked=tuple(gone), kept=tuple(kept)))
+    return kept
 
 
 async def release_names(world: FleetContext, run: str, stream: Stream, wallet: Wallet) -> None:

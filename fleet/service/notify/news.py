@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime, timedelta
 from typing import Literal
 
 from fleet.config import NoticeEvent
 from fleet.config.notify import Role
 from fleet.findings.outage import OutageBook, is_titled, lasted
 from fleet.gate.budget import Unit
-from fleet.runs.call.questions import PersonQuestion
+from fleet.runs.call.persons_word import WARNED
+from fleet.runs.call.questions import PersonQuestion, no_answer
 from fleet.service.notify.state import HostState, Notice, NoticeState
 from fleet.severity import Severity
 from fleet.store.rows import FindingRow, ItemRow, ProposalRow
 from fleet.store.tables.units import amount
-from fleet.text import line
+from fleet.text import counted, line
 from fleet.triggers.chain.telling import Telling
 
 FIXED = frozenset({"fixed", "verified-fixed"})
@@ -194,6 +196,9 @@ def of_questions(state: NoticeState, waiting: Iterable[PersonQuestion], second: 
     for one in waiting:
         late, slow = now >= one.half, bool(one.slow) and now >= one.slow
         stages: list[tuple[str, Role | Literal[""]]] = [(" late" if late else "", "")]
+        asked, until, at = (datetime.fromisoformat(text) for text in (one.asked, one.until, now))
+        took = (at - asked) / (until - asked)
+        stages += [(f" at {share:.0%}", "") for share in WARNED if took >= share]
         if late:
             stages.append((" second", "second"))
         if slow:
@@ -204,10 +209,17 @@ def of_questions(state: NoticeState, waiting: Iterable[PersonQuestion], second: 
                 continue
             whom = f" ({second}: nobody has answered yet)" if late and second and to != "client" else ""
             text = inert(f"{one.platform}, run {one.run} waits until {one.until}{whom}: {one.what}")
+            if stage.startswith(" at "):
+                took_of = f"{in_minutes(at - asked)} of {in_minutes(until - asked)}"
+                text += f"; {took_of} are over, {in_minutes(until - at)} left, {no_answer(one.trigger)}"
             if to != "client":
                 text += f" (fleet runs answer {one.ident} approve|deny --reason …)"
             told.append(Notice(event="question", text=text, at=now, critical=True, to=to))
     return state.noting(told, asked=tuple(known))
+
+
+def in_minutes(length: timedelta) -> str:
+    return counted(max(0, round(length.total_seconds() / 60)), "minute")
 
 
 def of_posture(

@@ -1,0 +1,37 @@
+"""How an operator shows what a system under test consists of: `[integrity]` in `fleet.toml`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, get_args
+
+from pydantic import Field, StringConstraints
+
+from fleet.config.section import Section
+
+Category = Literal["files", "accounts", "records", "configuration", "processes"]
+CATEGORIES: tuple[Category, ...] = get_args(Category)
+_Command = tuple[Annotated[str, StringConstraints(min_length=1, max_length=4096)], ...]
+
+
+class IntegritySection(Section):
+    """Commands of the operator's whose lines are compared before the first test and after the last: started
+    by the service on this machine, without a shell, with PATH alone in their environment; what leaves this
+    machine does so by their hand (`ssh app@host sha256sum …`)."""
+
+    files: _Command = ()
+    """Prints the checksums of files, one a line: `["ssh", "app", "sha256sum", "/srv/app/main.py"]`."""
+    accounts: _Command = ()
+    """Prints the accounts of users and services, one a line."""
+    records: _Command = ()
+    """Prints how many records each table has."""
+    configuration: _Command = ()
+    """Prints the configuration, or checksums of it."""
+    processes: _Command = ()
+    """Prints the names of the running processes, without their numbers."""
+    seconds: int = Field(default=60, strict=True, ge=1, le=3_600)
+    """The most that each of these may take."""
+
+    @property
+    def commands(self) -> dict[Category, tuple[str, ...]]:
+        """Those that are stated."""
+        return {one: command for one in CATEGORIES if (command := getattr(self, one))}
