@@ -36,6 +36,8 @@ NAMES = (
     "account.sessions",
     "account.things",
     "account.stored_scripts",
+    "account.races",
+    "account.agreements",
     "chain.publications",
     "chain.views",
     "chain.access",

@@ -30,7 +30,7 @@ from fleet.runs.call.decisions import DecisionRecorder
 from fleet.runs.call.targets import granted
 from fleet.runs.context import FleetContext
 from fleet.runs.desk import brief
-from fleet.runs.desk.desk import EXPLORING, RunDesk
+from fleet.runs.desk.desk import EXPLORING, LEAST_FOR_PROOFS, RunDesk
 from fleet.runs.desk.exit_codes import LOCK_OUT
 from fleet.runs.desk.state import StateFile
 from fleet.runs.desk.stop_conditions import HANDED_OVER, PROVABLE, fails_fast, limit_of, summary
@@ -296,7 +296,8 @@ class Drive:
         drive = explorer(makers, context, notebook, self.runner.run, discovered)
         driver = DriverChoice(name="explorer", drive=drive, explores=True, patience=EXPLORER_PATIENCE)
         desk.progress.change(driver)
-        left = self.started + self.budget.wall_s * DRIVING - now
+        # the desk keeps what proofs need; a turn that goes on then may take half of what is always kept
+        left = self.started + self.budget.wall_s * (1 - LEAST_FOR_PROOFS / 2) - now
         with self.runner.session.time.move_on_after(max(left, 0.0)):  # the rest of the time is for proofs
             return await _driven(driver, desk)
         return "explorers stopped by the deadline"

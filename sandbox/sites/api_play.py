@@ -8,11 +8,12 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from html.parser import HTMLParser
-from typing import Any, NamedTuple, Protocol
+from threading import Thread
+from typing import Any, NamedTuple, Protocol, cast
 from urllib.parse import quote, urlencode, urlsplit
 
 from sandbox import http
@@ -59,7 +60,9 @@ LOG_INS = 4
 """Most tries of one log-in."""
 _SECRET = re.compile(r"(?i)token|jwt|session|secret|pass(?:w|ph)|cookie|api_?key")
 FORMS = ("form", "multipart")
-WAITS = re.compile(r"\{(?:id(?:-\d{1,2})?|listed(?::[^{}]{1,200})?|refresh|(?:one|other)\.[\w-]{1,60})\}")
+WAITS = re.compile(
+    r"\{(?:id(?:-\d{1,2})?|listed(?:(?:-2)?:[^{}]{1,200})?|refresh|(?:one|other)\.[\w-]{1,60})\}"
+)
 """What stands for a thing that may not have been made, or seen."""
 _SHARED = re.compile(r"(?i)(?:^|[\s,])(?:public|s-maxage=[1-9])")
 CLOSED_PORT = 47_107
@@ -110,6 +113,19 @@ class Made(NamedTuple):
     held: AccountSession
     path: str
     ident: str
+
+
+class StepRequest(NamedTuple):
+    """A step as it is sent: `path` as it was written, `placed` with the values of its words; `label` is the
+    account whose words it has."""
+
+    who: str
+    method: str
+    path: str
+    placed: str
+    held: AccountSession
+    fields: dict[str, Any]
+    label: str
 
 
 class ApiPlay:
@@ -256,6 +272,34 @@ class ApiPlay:
         return known
 
     def step(self, one: Any, at: int) -> AccountAnswer:  # noqa: ANN401  any JSON
+        asked = self._asked(one, at)
+        return AccountAnswer() if asked is None else self._answered(asked, self._sent(asked))
+
+    def together(self, steps: Sequence[Any], at: int) -> list[AccountAnswer]:
+        """Steps that are sent at the same moment; their answers in order."""
+        asked = [self._asked(one, at + place) for place, one in enumerate(steps)]
+        replies = dict[int, http.HttpReply | BaseException]()
+
+        def send(place: int, request: StepRequest) -> None:
+            try:
+                replies[place] = self._sent(request)
+            except BaseException as error:
+                replies[place] = error
+
+        threads = [Thread(target=send, args=one) for one in enumerate(asked) if one[1] is not None]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if failed := next((one for one in replies.values() if isinstance(one, BaseException)), None):
+            raise failed
+        return [
+            AccountAnswer() if one is None else self._answered(one, cast(http.HttpReply, replies[place]))
+            for place, one in enumerate(asked)
+        ]
+
+    def _asked(self, one: Any, at: int) -> StepRequest | None:  # noqa: ANN401  any JSON
+        """The request of a step; None where it names what is not there."""
         if (
             not isinstance(one, list | tuple)
             or len(one) != 4
@@ -275,26 +319,33 @@ class ApiPlay:
             or (WAITS.search(named) and "{" in self._placed(WAITS.findall(named)))
         ):
             self._ids += [""] * (method == "POST" and who in ACCOUNTS)
-            return AccountAnswer()
+            return None
         fields = self._filled(known, label, wrong=who == "wrong")
-        kind = self._bodies.get(str(path), "json")
-        reply = self._send(str(method), self._placed(str(path), label), held, fields, kind=kind)
+        return StepRequest(who, str(method), str(path), self._placed(str(path), label), held, fields, label)
+
+    def _sent(self, asked: StepRequest) -> http.HttpReply:
+        kind = self._bodies.get(asked.path, "json")
+        return self._send(asked.method, asked.placed, asked.held, asked.fields, kind=kind)
+
+    def _answered(self, asked: StepRequest, reply: http.HttpReply) -> AccountAnswer:
+        """Keep what later steps may name of an answer; what leaves the jail of it."""
+        who, method, path, held = asked.who, asked.method, asked.path, asked.held
         good = method == "POST" and 200 <= reply.status < 300
-        if good and path != self._enter.path and "#" not in str(path):
+        if good and path != self._enter.path and "#" not in path:
             joined = who == "new" and path == self._join.path
             what = f"account {self._words['new']['{handle}']}" if joined else f"POST {path}"
-            self._made.append(Made(what, held, str(path), id_of(reply, self.args.ident, str(path))))
+            self._made.append(Made(what, held, path, id_of(reply, self.args.ident, path)))
         if good and who == "new" and path in (self._join.path, self._enter.path):
-            held.learn(reply, self.args.carried, str(path))
+            held.learn(reply, self.args.carried, path)
             self._adopt(who)
         if method == "POST" and who in ACCOUNTS:
-            made = id_of(reply, self.args.ident, str(path)) if 200 <= reply.status < 300 else ""
+            made = id_of(reply, self.args.ident, path) if 200 <= reply.status < 300 else ""
             number = made.isdecimal() and f'"{made}"' not in decode(reply.body)
             self._ids.append(int(made) if number else made)
         if method == "GET" and 200 <= reply.status < 300:
-            self._look(reply, str(path))
+            self._look(reply, path)
             self._know(reply, who)
-        read = self._read(reply, label)
+        read = self._read(reply, asked.label)
         # the answer to a log-in holds a token, by whatever name
         return replace(read, facts={}) if path == self._enter.path else read
 
@@ -309,9 +360,10 @@ class ApiPlay:
             first = read[0] if read and isinstance(read[0], dict) else {}
             names = (self.args.ident, *IDENTS, *own_ident(first, path))
             self._listed = named_in(first, names)
-            if self._listed:
-                number = any(type(first.get(name)) is int for name in names)
-                self._firsts[f"{{listed:{path}}}"] = int(self._listed) if number else self._listed
+            number = any(type(first.get(name)) is int for name in names)
+            for word, one in zip(("listed", "listed-2"), read, strict=False):
+                if isinstance(one, dict) and (ident := named_in(one, names)):
+                    self._firsts[f"{{{word}:{path}}}"] = int(ident) if number else ident
         elif isinstance(read, dict):
             self._record = read
 
@@ -396,7 +448,7 @@ class ApiPlay:
         numbers = {f"{{id-{at}}}": one for at, one in enumerate(self._ids, 1) if isinstance(one, int)}
         known_ids = self._own | self._firsts
         numbers |= {word: one for word, one in known_ids.items() if isinstance(one, int)}
-        return {name: numbers.get(str(value), replaced(value, known)) for name, value in given.items()}
+        return {name: _numbered(value, numbers, known) for name, value in given.items()}
 
     def _read(self, reply: http.HttpReply, label: str) -> AccountAnswer:
         text, read = decode(reply.body), sessions.document(reply)
@@ -431,6 +483,15 @@ class ApiPlay:
             facts=dict(list(facts.items())[:MAX_FACTS]),
             holds=tuple(sorted(set(_holding(read, DEEPEST))))[:MAX_FACTS],
         )
+
+
+def _numbered(value: Any, numbers: Mapping[str, int], known: Mapping[str, str]) -> Any:  # noqa: ANN401  any JSON
+    """A value with its words filled in; the word of a number is a number, in lists and tables too."""
+    if isinstance(value, list | tuple):
+        return [_numbered(one, numbers, known) for one in value]
+    if isinstance(value, dict):
+        return {name: _numbered(one, numbers, known) for name, one in value.items()}
+    return numbers.get(str(value), replaced(value, known))
 
 
 def _plain(value: Any, left: int, above: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401  any JSON

@@ -67,6 +67,9 @@ class Args:
     """What an answer calls the id of a thing that was made; "": as is usual."""
     removes: dict[str, str] = field(default_factory=dict)
     """Path that removes, by DELETE, what was made by a POST to a path, {id} in it: asked last."""
+    together: tuple[int, ...] = ()
+    """Steps of an API that are sent at the same moment: the position of the first, from 0, and that after the
+    last."""
     documents: dict[str, str] = field(default_factory=dict)
     """GraphQL operations of one field by `ENDPOINT#FIELD`. A step or login with the path
     `ENDPOINT#FIELD/VALUE` sends that one, with VALUE as its first variable and its fields as the others; its
@@ -75,7 +78,7 @@ class Args:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result(ToolAnswer):
-    """`ok` means that both accounts have a session."""
+    """`ok` means that the accounts which its steps name have a session."""
 
     answers: tuple[AccountAnswer, ...] = ()
     """By step."""
@@ -96,16 +99,27 @@ def run(args: Args, ctx: Context) -> Result:
         raise Mistake(f"/args/steps: expected 1 to {MAX_STEPS}")
     if not _CARRIED.fullmatch(args.carried) or not all(map(_SENT.fullmatch, args.bodies.values())):
         raise Mistake("/args: expected `carried` and `bodies` as documented")
+    if args.together and not (
+        len(args.together) == 2 and 0 <= args.together[0] < args.together[1] <= len(args.steps)
+    ):
+        raise Mistake("/args/together: expected the positions of the first step and of that after the last")
     deadline = Deadline(ctx.deadline_s * 0.9)
     played = FormPlay(args, ctx.accounts, deadline) if args.page else ApiPlay(args, ctx.accounts, deadline)
-    for label in ACCOUNTS:
+    # each sign-up costs the platform: an API is asked for a second account by a row that speaks of it
+    for label in ACCOUNTS if args.page or ACCOUNTS[1] in str(args.steps) else ACCOUNTS[:1]:
         if refused := played.enter(label):
             return Result(ok=False, error=clean(refused), error_class="http", remains=played.remove())
     first = played.held[ACCOUNTS[0]] if isinstance(played, ApiPlay) else None
-    answers = tuple(played.step(one, at) for at, one in enumerate(args.steps))
+    begin, end = args.together or (len(args.steps),) * 2
+    answers = [played.step(one, at) for at, one in enumerate(args.steps[:begin])]
+    if isinstance(played, ApiPlay):
+        answers += played.together(args.steps[begin:end], begin)
+    answers += [played.step(one, at) for at, one in enumerate(args.steps[len(answers) :], len(answers))]
     brief, endless = (first.brief, first.endless) if first else (False, False)
     remains = played.remove()
-    return Result(ok=True, answers=answers, brief=brief, endless=endless, start=played.start, remains=remains)
+    return Result(
+        ok=True, answers=tuple(answers), brief=brief, endless=endless, start=played.start, remains=remains
+    )
 
 
 SPEC = ToolSpec(
@@ -144,6 +158,6 @@ SPEC = ToolSpec(
     expects="!result.ok || result.answers[0].status == 401",
     public=PUBLIC
     | {"url", "fields", "login", "login_fields", "steps", "page", "login_page", "answers", "brief", "endless"}
-    | {"more", "bodies", "carried", "ident", "start", "documents", "removes", "remains", "heard"},
+    | {"more", "bodies", "carried", "ident", "start", "documents", "removes", "remains", "heard", "together"},
     volatile=VOLATILE | {"remains"},
 )

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from fleet.drivers.desk import Question
-from fleet.drivers.explore.account.api_groups import TOGETHER, packed, prepared
+from fleet.drivers.explore.account.api_groups import making, packed, prepared
 from fleet.drivers.explore.account.api_inputs import OperationInputs, Planted, stem
 from fleet.drivers.explore.account.api_questions import further
-from fleet.drivers.explore.account.api_rows import AccountRows
+from fleet.drivers.explore.account.api_rows import AccountRows, bare_request
 from fleet.drivers.explore.account.bodies import filled, free
 from fleet.drivers.explore.account.ways import ApiPlaces
 from fleet.oracles.documents.openapi import operations
@@ -151,7 +152,7 @@ def test_a_thing_of_everybodys_is_named_where_none_can_be_made() -> None:
 
 def test_what_a_thing_needs_is_made_before_it() -> None:
     makers = [inputs(path, "POST") for path in ("/visits", "/pets")]
-    made, named = prepared(inputs("/visits/{visitId}", "PATCH"), makers)
+    made, named = prepared(inputs("/visits/{visitId}", "PATCH"), makers, {})
     assert [(row[1], row[2], row[3].get("petId")) for row in made] == [
         ("POST", "/pets", None),
         ("POST", "/visits", "{id-1}"),
@@ -162,10 +163,12 @@ def test_what_a_thing_needs_is_made_before_it() -> None:
 def test_groups_share_a_row_and_their_things_have_other_numbers() -> None:
     group = [["one", "POST", "/pets", {}], ["one", "GET", "/pets/{id-1}", {}]]
     one = inputs("/pets", "POST")
-    first, second = steps(packed(rows(), [(group, one)] * (TOGETHER // 2 + 1)))
-    assert [row[2] for row in first if row[1] == "GET"] == [f"/pets/{{id-{at}}}" for at in range(1, 13)]
+    first, second = steps(packed(rows(), [(group, one)] * (MAX_STEPS // 2 + 1)))
+    assert [row[2] for row in first if row[1] == "GET"] == [
+        f"/pets/{{id-{at}}}" for at in range(1, MAX_STEPS // 2 + 1)
+    ]
     assert second == group
-    assert (len(first), steps(packed(rows(), []))) == (TOGETHER, [])
+    assert (len(first), steps(packed(rows(), []))) == (MAX_STEPS, [])
 
 
 def test_each_kind_of_question_is_asked_in_few_rows() -> None:
@@ -181,7 +184,7 @@ def test_each_kind_of_question_is_asked_in_few_rows() -> None:
     assert any(one.get("paid") is True for one in sent)
     assert any(one.get("roles") == ["admin"] for one in sent)
     assert all(len(one) <= MAX_STEPS for one in asked)
-    assert len(asked) <= 16
+    assert len(asked) <= 17
 
 
 def test_nothing_of_others_is_changed() -> None:
@@ -194,6 +197,68 @@ def test_accounts_of_the_other_roles_that_a_sign_up_offers() -> None:
     offered = TEXT | {"enum": ["buyer", "seller"]}
     paths = PATHS | {"/accounts": {"post": body(name=TEXT, password=TEXT, role=offered)}}
     made = rows(paths)
-    (other,) = made.other_roles()
+    (other,) = made.other_roles(frozenset())
     assert (made.start["fields"]["role"], other.start["fields"]["role"]) == ("buyer", "seller")
-    assert [*rows().other_roles()] == []
+    assert [*replace(made, role="Seller").other_roles(frozenset())] == []  # what they are already
+    assert [*rows().other_roles(frozenset())] == []
+
+
+def test_accounts_of_another_role_are_asked_what_the_first_were_not_served() -> None:
+    every = steps(further(rows()))
+    settled = frozenset(bare_request(row[1], row[2]) for one in every for row in one)
+    again = steps(further(replace(rows(), settled=settled)))
+    assert 0 < len(again) < len(every) / 2
+
+
+def test_what_may_not_be_made_is_the_first_of_its_list() -> None:
+    visit = inputs("/visits", "POST")
+    pet = inputs("/pets", "POST")
+    assert prepared(visit, [pet], {"pet": "/pets"})[1] == {"petId": "{id-1}"}
+    refused = rows()
+    refused.refused.add(bare_request("POST", "/pets"))
+    assert pet.at not in {one.at for one in making(refused)}
+    assert pet.at in {one.at for one in making(rows())}
+    assert prepared(visit, making(refused), {"pet": "/pets"}) == (
+        [["one", "GET", "/pets", {}]],
+        {"petId": "{listed:/pets}"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "found"),
+    [
+        ("/users/{id}", "GET", {"id": "{one.id}"}),
+        ("/users/{id}", "PATCH", {"id": "{one.id}"}),
+        ("/sellers/{id}", "GET", {"id": "{one.id}"}),
+        ("/sellers/{id}", "DELETE", {}),  # it would be somebody's
+        ("/pets/{id}", "GET", {}),
+    ],
+)
+def test_the_id_of_an_account_stands_for_nothing_that_is_changed(
+    path: str, method: str, found: dict[str, str]
+) -> None:
+    (one,) = operations({"openapi": "3.1.0", "paths": {path: {method.lower(): {}}}})
+    planted = Planted(seen=frozenset({"id"}), lists={"pet": "/pets"})
+    assert planted.values(OperationInputs.of(one, path)) == found
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fits"),
+    [
+        (r"^(?=[\s\S]*\S)[^\u0000-\u0008\u007f]*$", True),
+        (r"^[a-z0-9_]{3,20}$", True),
+        (r"^[A-Za-z0-9_-]{8,64}$", True),
+        (r"^\S.*\S$", True),
+        (r"^(?!\s*$).+$", True),
+        (r"\S", True),
+        (r"^.{15}$", True),
+        (r"^.{16,}$", False),
+        (r"^.{1,14}$", False),
+        (r"^[A-Z]{2}[0-9]+$", False),
+        (r"^[^a]*$", False),
+        (r"^(a+)+$", False),
+        (r"^[[a-z]0-9]+$", False),
+    ],
+)
+def test_a_pattern_that_any_word_fits(pattern: str, fits: bool) -> None:
+    assert free(TEXT | {"pattern": pattern}) is fits

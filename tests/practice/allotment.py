@@ -4,11 +4,15 @@ as its accounts: `create_app` of names of DEFECTS; none of them is the clean twi
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import re
 import secrets
 import sqlite3
+import threading
+import time
+from contextlib import nullcontext
 from html import escape
 from typing import Any
 
@@ -31,6 +35,13 @@ DEFECTS = {
     "computed": "GET /api/price computes what stands in place of a weight",
     "unlocked": "GET /api/sales.csv is answered without a token",
     "stored": "a message stands as it was sent on the board, a page for everybody",
+    "erased": "DELETE /api/messages/{id} removes another's message",
+    "lost": "POST /api/tools/{id}/wear loses minutes that are added at the same moment",
+    "overlap": "POST /api/tools/{id}/holds, once for each member, takes several at the same moment",
+    "sum": "POST /api/orders counts the first of several lines once",
+    "repeat": "POST /api/orders ignores its Idempotency-Key",
+    "fails": "POST /api/orders fails at a coupon that is no text",
+    "status": "POST /api/tools/{id}/holds answers 200, and 201 is described",
 }
 SCHEMA = build_schema(
     """
@@ -71,11 +82,14 @@ def _says(summary: str, *, open_: bool = False, **more: Any) -> dict[str, Any]:
 
 
 def _takes(**fields: Any) -> dict[str, Any]:
-    needed = [name for name in fields if name != "member_id"]
+    needed = [name for name in fields if name not in ("member_id", "coupon")]
     schema = {"type": "object", "properties": fields, "required": needed}
     return {"requestBody": {"content": {"application/json": {"schema": schema}}}}
 
 
+_PLAIN = {"type": "string", "pattern": r"^(?=[\s\S]*\S)[^\u0000-\u001f]*$"}
+_LINES = {"type": "array", "items": {"properties": {"tool_id": _NUMBER, "quantity": _NUMBER}}}
+_KEY = {"name": "Idempotency-Key", "in": "header", "schema": _TEXT}
 _WEIGHT = {"name": "weight", "in": "query", "required": True, "schema": {"type": "number"}}
 _KEPT: dict[str, Any] = {"responses": {"200": {"description": "ok"}, "401": {"description": "no token"}}}
 _ME = {"properties": {"id": _NUMBER, "name": _TEXT}}
@@ -101,7 +115,15 @@ DESCRIPTION = {
         "/api/loans/{id}": {"get": _says("One of your loans")},
         "/api/messages": {
             "get": _says("Messages of your plot"),
-            "post": _says("Write to your plot", **_takes(text=_TEXT)),
+            "post": _says("Write to your plot", **_takes(text=_PLAIN)),
+        },
+        "/api/messages/{id}": {"delete": _says("Remove a message (its author)")},
+        "/api/tools/{id}/wear": {"post": _says("Add minutes; they all count", **_takes(minutes=_NUMBER))},
+        "/api/tools/{id}/holds": {
+            "post": _says("Hold a tool, once") | {"responses": {"201": {}, "409": {}}},
+        },
+        "/api/orders": {
+            "post": _says("Order tools", parameters=[_KEY], **_takes(lines=_LINES, note=_TEXT, coupon=_TEXT))
         },
     },
 }
@@ -114,6 +136,8 @@ class Allotment:
         self.bad, self._ids = bad, itertools.count(40)
         self.members: dict[str, dict[str, Any]] = {}
         self.things: dict[str, list[dict[str, Any]]] = {"task": [], "receipt": [], "loan": [], "message": []}
+        self.minutes, self.holds, self.orders = {"7": 0, "8": 0}, set[tuple[str, str]](), dict[str, Any]()
+        self._lock = threading.Lock()
         self.names = sqlite3.connect(":memory:", check_same_thread=False)
         self.names.execute("CREATE TABLE members(id TEXT, name TEXT, plot TEXT)")
         self._member("Wren", "first")
@@ -198,7 +222,16 @@ class Allotment:
         if path == "me":
             return {"id": int(me["id"]), "name": me["name"], "role": me["role"].lower()}
         kind, _, ident = path.partition("/")
+        if kind == "tools" and ident:
+            return self._tool(me, *ident.split("/"), given)
+        if kind == "orders":
+            return self._order(me, given)
         kind = kind.removesuffix("s")
+        if method == "DELETE":
+            mine = [one for one in self.things[kind] if str(one["id"]) == ident]
+            mine = [one for one in mine if one["of"] == me["id"] or "erased" in self.bad]
+            self.things[kind] = [one for one in self.things[kind] if one not in mine]
+            return {"removed": len(mine)} if mine else 404
         shown = self.things[kind] if kind in self.bad and ident else self._of(kind, me)
         if method == "GET" and not ident:
             return [self._shown(one) for one in shown]
@@ -212,6 +245,36 @@ class Allotment:
         if member != int(me["id"]) and "in-name" not in self.bad:
             return 403
         return self._shown(self._make(kind, me, tool_id=given["tool_id"], member_id=member))
+
+    def _tool(self, me: dict[str, Any], ident: str, what: str, given: dict[str, Any]) -> Any:
+        with self._lock if not {"lost", "overlap"} & self.bad else nullcontext():
+            if ident not in self.minutes or (what == "wear" and type(given.get("minutes")) is not int):
+                return 422
+            if what == "wear":
+                now = self.minutes[ident] + given["minutes"]
+                time.sleep(0.03)
+                self.minutes[ident] = now
+                return {"id": int(ident), "minutes": now}
+            if (me["id"], ident) in self.holds:
+                return 409
+            time.sleep(0.03)
+            self.holds.add((me["id"], ident))
+            return {"tool_id": int(ident), "held": True}
+
+    def _order(self, me: dict[str, Any], given: dict[str, Any]) -> Any:
+        lines, coupon, key = given.get("lines"), given.get("coupon", ""), given.get("key", "")
+        sound = isinstance(lines, list) and lines and isinstance(given.get("note"), str)
+        if not sound or any(one.get("tool_id") not in (7, 8) or one.get("quantity", 0) < 1 for one in lines):
+            return 422
+        if not isinstance(coupon, str) or coupon:
+            return 500 if "fails" in self.bad and not isinstance(coupon, str) else 422
+        if key in self.orders and "repeat" not in self.bad:
+            return self.orders[key]
+        many = [one["quantity"] for one in lines]
+        subtotal = 250 * (sum(many) if "sum" not in self.bad or len(many) < 2 else sum(many[1:], 1))
+        made = {"id": next(self._ids), "of": me["id"], "shipping": 490, "subtotal": 250 * sum(many)}
+        self.orders[key or str(made["id"])] = made | {"total": subtotal + 490}
+        return self.orders[key or str(made["id"])]
 
     def _shown(self, one: dict[str, Any]) -> dict[str, Any]:
         return {name: value for name, value in one.items() if name != "of"}
@@ -248,12 +311,13 @@ def create_app(bad: frozenset[str]) -> Starlette:
         except ValueError:
             given = {}
         given = dict(request.query_params) | (given if isinstance(given, dict) else {})
-        made = at.route(request.method, path, who(request), given)
+        given |= {"key": request.headers["idempotency-key"]} if "idempotency-key" in request.headers else {}
+        made = await asyncio.to_thread(at.route, request.method, path, who(request), given)
         if isinstance(made, int):
             return JSONResponse({"error": "no"}, made)
         if path == "messages" and request.method == "GET" and "typed" in bad:
             return HTMLResponse(json.dumps(made))
-        return JSONResponse(made)
+        return JSONResponse(made, 201 if path.endswith("/holds") and "status" not in bad else 200)
 
     async def page(request: Request) -> Response:
         said = [one["text"] for one in at.things["message"]] if request.url.path == "/board" else []
@@ -269,6 +333,6 @@ def create_app(bad: frozenset[str]) -> Starlette:
         Route("/", page),
         Route("/board", page),
         Route("/api/openapi.json", description),
-        Route("/api/{path:path}", rest, methods=["GET", "POST"]),
+        Route("/api/{path:path}", rest, methods=["GET", "POST", "DELETE"]),
     ]
     return Starlette(routes=routes)

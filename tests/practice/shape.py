@@ -16,6 +16,7 @@ class Practice(Shape):
     """Answers what a guest asks."""
 
     profile: Mapping[str, Any] = {}
+    at_once = True
 
     def __init__(self, app: Starlette) -> None:
         super().__init__(leaks=False)

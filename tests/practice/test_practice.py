@@ -87,6 +87,13 @@ async def test_two_descriptions_of_one_host_are_asked_together_and_by_names_of_o
         "GET /api/messages answers JSON as text/html",
         "GET /api/sales.csv answers a visitor",
         "/board shows markup that POST /api/messages took",
+        "DELETE /api/messages/{id} succeeds for another account",
+        "POST /api/tools/{id}/wear: minutes lacks some of them",
+        "POST /api/tools/{id}/holds succeeds twice at the same moment",
+        "POST /api/tools/{id}/holds answers 200, which is not described",
+        "POST /api/orders: the total of several lines is not that of its parts",
+        "POST /api/orders makes a second thing for the same key",
+        "POST /api/orders, field coupon: a number answers 500",
     }
     assert {one for one in played.titles if any(each in one for each in told)} == told
     assert {"account-widened", "account-negative"} <= played.found

@@ -69,7 +69,8 @@ async def read_request(reader: asyncio.StreamReader) -> Got:
 
 
 class Server:
-    """A loopback HTTP server whose answers are bytes; `got` is what reached it."""
+    """A loopback HTTP server whose answers are bytes; `got` is what reached it. An answer with `at_once` is
+    asked in threads, so that requests overlap."""
 
     def __init__(self, answer: Callable[[Got], bytes] | None = None, raw: Raw | None = None) -> None:
         self.got: list[Got] = []
@@ -111,7 +112,8 @@ class Server:
                 while True:
                     got = await read_request(reader)
                     self.got.append(got)
-                    writer.write(self.answer(got))
+                    at_once = getattr(self.answer, "at_once", False)
+                    writer.write(await asyncio.to_thread(self.answer, got) if at_once else self.answer(got))
                     await writer.drain()
                     if got.headers.get("connection") == "close":
                         break

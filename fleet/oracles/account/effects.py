@@ -6,9 +6,22 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from fleet.oracles.account.functions import plain_account
 from fleet.oracles.account.inputs import sent_fields
 from fleet.oracles.account.rights import rights
-from fleet.oracles.account.rows import LIST, ME, MINE, NO, NONE, PlayedStep, on, oracle, played, row
+from fleet.oracles.account.rows import (
+    LIST,
+    ME,
+    MINE,
+    NO,
+    NONE,
+    PlayedStep,
+    makers_own,
+    on,
+    oracle,
+    played,
+    row,
+)
 from fleet.oracles.model import Exchange, Facts, Observation, observed
 from fleet.severity import Severity
 from fleet.text import line
@@ -31,8 +44,9 @@ def _erased(after: dict[str, Any]) -> tuple[Exchange, ...]:
     control=_erased(MINE),
 )
 def account_erased(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
-    """The maker read it, in a list or by itself, and after another's removal it is not there any more. The
-    other's own list is without it; a visitor is refused to make one."""
+    """[the description, a row]: the maker read it, in a list or by itself, and after another's removal it is
+    not there any more. The other's own list is without it, or the description says that removing is for who
+    made it; a visitor is refused to make one."""
     steps, told = played(seen[-1]), set[str]()
     for at, step in enumerate(steps):
         removes = step.method == "DELETE" or re.search(r"#(?:delete|remove)", step.path)
@@ -58,7 +72,8 @@ def account_erased(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
             for one in steps[:at]
             if step.path.startswith(f"{one.path}/")
         )
-        if gone and (unseen if step.who == "other" else refused) and step.plain not in told:
+        barred = unseen or (plain_account(steps) and makers_own(seen, step.path, step.method))
+        if gone and (barred if step.who == "other" else refused) and step.plain not in told:
             told.add(step.plain)
             whom = "another account" if step.who == "other" else "a visitor"
             where = on(seen[-1], step.plain, "DELETE")
@@ -131,7 +146,9 @@ def _altered(after: dict[str, Any]) -> tuple[Exchange, ...]:
     control=_altered(MINE),
 )
 def account_altered(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
-    """After the other's request that names the thing, its maker's own list has the other's words in it."""
+    """[the description, a row]: after the other's request that names the thing, its maker's own list has the
+    other's words in it, and the other's had not the thing, or the description says that changing is for who
+    made it."""
     steps, told = played(seen[-1]), set[str]()
     for at, step in enumerate(steps):
         if step.who != "other" or step.method in ("GET", "DELETE") or not step.good or not step.refers:
@@ -143,7 +160,8 @@ def account_altered(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observa
         unseen = [one for one in steps[:at] if one.who == "other" and one.good and not one.got.get("one")]
         called = f"{step.method} {step.plain}"
         same = any(one.same(was) for one in unseen for was in kept)
-        if "{mark}" in str(step.given) and same and called not in told:
+        barred = plain_account(steps) and bool(kept) and makers_own(seen, step.path, step.method)
+        if "{mark}" in str(step.given) and (same or barred) and called not in told:
             told.add(called)
             where = on(seen[-1], step.plain, step.method)
             title = f"{step.called} succeeds for another account"

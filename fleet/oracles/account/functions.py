@@ -183,6 +183,12 @@ def _roles_held(step: PlayedStep) -> set[str]:
     return {word for value in told for word in re.findall(r"[A-Za-z]{3,30}", value)}
 
 
+def plain_account(steps: Sequence[PlayedStep]) -> bool:
+    """Whether the other's own record was read, and names no role above others."""
+    own = [one for one in steps if one.who == "other" and one.good and ME_PATH.search(one.path)]
+    return bool(own) and not any(map(_has_role, own))
+
+
 def _has_role(step: PlayedStep) -> bool:
     """Whether an account's own record says that it has a role which others have not."""
     told = [(name.rpartition(".")[2], str(value)) for name, value in step.facts.items()]

@@ -37,12 +37,26 @@ _BY_NATURE = re.compile(
 )
 """Things that are one account's, unless a description says that others read them: that its list has them for
 their maker alone, and they are refused without a token, must be so as well."""
+_MAKERS = re.compile(
+    r"(?i)\b(?:its|their|the|his|her|a|that) (?:own )?"
+    r"(?:owner|maker|author|creator|writer|seller|uploader|sender)\b"
+    r"|\bwho (?:uploaded|wrote|made|created|sent) (?:it|them)\b|\b(?:my|your) (?:own )?\w+"
+)
+"""Words by which it says whose to change a thing is."""
+_OTHERS_TOO = re.compile(
+    r"(?i)\b(?:any(?:one|body)?|every(?:one|body)?|all|others?|members?|teams?|groups?|organi[sz]ations?|shared?)\b"
+)
+"""Words by which others may as well."""
 _NOT_YOURS = re.compile(
     rf"(?i)\b(?:not|n't)\b[^.;]{{0,30}}\b(?:{_MAKER}|yours|mine|owned)\b"
     r"|\b(?:another|other|else's) (?:account|user|member|person|owner|maker|author|creator)"
     r"|\bbelongs to (?:another|some(?:one|body))\b|\bsome(?:one|body) else's\b"
 )
 """What the description of a refusal says where it is for other accounts."""
+
+
+_OURS = re.compile(r"\{(?:id-\d+|listed(?:-2)?(?::[^{}]*)?|one-tag|(?:one|other)(?:\.[\w-]+)?)\}")
+"""Words of ours in a path that stand for an id."""
 
 
 class PlayedStep(NamedTuple):
@@ -70,7 +84,9 @@ class PlayedStep(NamedTuple):
     def plain(self) -> str:
         """The path without its query and without words of ours, as a person writes it."""
         return re.sub(
-            r"\{(?:id-\d+|listed|one-tag|(?:one|other)(?:\.[\w-]+)?)\}", "{id}", self.path.partition("?")[0]
+            r"\{(?:id-\d+|listed(?:-2)?(?::[^{}]*)?|one-tag|(?:one|other)(?:\.[\w-]+)?)\}",
+            "{id}",
+            self.path.partition("?")[0],
         )
 
     @property
@@ -131,7 +147,7 @@ def described(seen: Sequence[Exchange], path: str, method: str) -> Iterator[tupl
 
 def _below(path: str) -> str:
     """A path with each value of it as {id}; a field of GraphQL is described as a path of its own."""
-    return re.sub(r"\{[^{}/]+\}", "{id}", path.partition("?")[0].replace("#", "/"))
+    return re.sub(r"\{[^{}]+\}", "{id}", path.partition("?")[0].replace("#", "/"))
 
 
 def private(seen: Sequence[Exchange], path: str) -> tuple[int, ...]:
@@ -141,6 +157,12 @@ def private(seen: Sequence[Exchange], path: str) -> tuple[int, ...]:
         if _NOT_YOURS.search(refusal) or _ones_own(read.text, path):
             return (at,)
     return ()
+
+
+def makers_own(seen: Sequence[Exchange], path: str, method: str) -> bool:
+    """Whether a description says that a request is for who made the thing, and for nobody else but a role."""
+    said = [one.text for _, one in described(seen, path, method)]
+    return any(_MAKERS.search(one) and not _OTHERS_TOO.search(one) for one in said)
 
 
 def _ones_own(said: str, path: str) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.account.api_inputs import MARK, OperationInputs, Planted, Row, refers, stem
-from fleet.drivers.explore.account.api_rows import AccountRows
+from fleet.drivers.explore.account.api_rows import AccountRows, bare_request
+from fleet.drivers.explore.account.bodies import filled
 from fleet.drivers.explore.state_changes import names_act
 from fleet.oracles.account.tokens import leaves
 from fleet.oracles.documents.json_schema import resolved
@@ -17,8 +18,6 @@ from fleet.oracles.documents.openapi import Operation, fields_of
 from sandbox.sites.idents import IDENTS, snake
 from sandbox.tools.qa_account import MAX_STEPS
 
-TOGETHER = 24
-"""Steps up to which groups that do not depend on each other share a row: a person can still read it."""
 THING = re.compile(r"\{id-(\d+)\}")
 ME = re.compile(
     r"(?i)(?:/(?:me|self|whoami|profile|account|user)|#(?:me|viewer|whoami|currentUser|profile))$"
@@ -51,16 +50,24 @@ def question(rows: AccountRows, steps: list[Row], *inputs: OperationInputs) -> I
 
 
 def packed(rows: AccountRows, groups: Iterable[tuple[list[Row], OperationInputs]]) -> Iterator[Question]:
-    """Groups of steps that do not depend on each other, as few calls as may be: each makes two accounts."""
+    """Groups of steps that do not depend on each other, as few calls as may be: each makes accounts. What was
+    asked as accounts of another role, and served, is not asked again."""
     row, used, made = list[Row](), list[OperationInputs](), 0
     for steps, one in groups:
-        if row and len(row) + len(steps) > TOGETHER:
+        if settled(rows, one):
+            continue
+        if row and len(row) + len(steps) > MAX_STEPS:
             yield from question(rows, row, *used)
             row, used, made = [], [], 0
         row += shifted(steps, made)
         made += sum(step[0] in ("one", "other") and step[1] == "POST" for step in steps)
         used.append(one)
     yield from question(rows, row, *used)
+
+
+def settled(rows: AccountRows, one: OperationInputs) -> bool:
+    """Whether an account of another role was served it."""
+    return bare_request(one.operation.method, one.at) in rows.settled
 
 
 def shifted(steps: list[Row], by: int) -> list[Row]:
@@ -73,7 +80,7 @@ def shifted(steps: list[Row], by: int) -> list[Row]:
     return shifted
 
 
-def waits(one: OperationInputs, known: dict[str, str]) -> bool:
+def waits(one: OperationInputs, known: Mapping[str, Any]) -> bool:
     """Whether a path has a value that nothing is known for."""
     return any(where == "path" and name not in known for name, (where, _) in one.all.items())
 
@@ -83,6 +90,7 @@ def making(rows: AccountRows) -> list[OperationInputs]:
     first. A description's own come before those of the one whose accounts are lent."""
     found = [one for one in askable(rows, "POST", lent=True) if not CHANGES.search(one.at)]
     found = [one for one in found if one.texts() or any(map(refers, _names(one)))]
+    found = [one for one in found if bare_request(one.operation.method, one.at) not in rows.refused]
     return sorted(found, key=lambda one: one.at.count("{"))
 
 
@@ -94,21 +102,55 @@ def _names(one: OperationInputs) -> list[str]:
 
 
 def prepared(
-    one: OperationInputs, makers: list[OperationInputs], left: int = 2
-) -> tuple[list[Row], dict[str, str]]:
-    """What `one` makes first, with what that needs, so that an operation can name it; the inputs that do."""
-    planted, steps = Planted(), list[Row]()
+    one: OperationInputs, makers: list[OperationInputs], lists: Mapping[str, str], left: int = 2
+) -> tuple[list[Row], dict[str, Any]]:
+    """What `one` makes first, with what that needs, so that an operation can name it; the inputs that do.
+    What it cannot make is the first thing of a list, where the operation changes no thing."""
+    planted, steps = Planted(lists=lists), list[Row]()
     for maker in (each for each in makers if each is not one and left):
         name = stem(maker.at)
         trial = Planted({name: MARK})
         if name in planted.made or MARK not in trial.values(one, account=False).values():
             continue
-        before, above = prepared(maker, [each for each in makers if each is not one], left - 1)
+        before, above = prepared(maker, [each for each in makers if each is not one], lists, left - 1)
         if waits(maker, above) or (row := maker.row("one", above)) is None:
             continue
-        steps += shifted([*before, row], len(steps))
-        planted.made[name] = f"{{id-{len(steps)}}}"
-    return steps, planted.values(one, account=False)
+        steps += shifted([*before, row], sum(step[1] == "POST" for step in steps))
+        planted.made[name] = f"{{id-{sum(step[1] == 'POST' for step in steps)}}}"
+    listed = planted.listed(one)
+    entries = {
+        name: [entry_of(one, name, lists)] for name in one.of_kind("array") if entry_ids(one, name, lists)
+    }
+    places = [word[8:-1] for word in listed.values()]
+    places += [at for name in entries for at in entry_ids(one, name, lists).values()]
+    looks: list[Row] = [["one", "GET", at, {}] for at in dict.fromkeys(places)]
+    return [*looks, *steps], entries | listed | planted.values(one, account=False)
+
+
+def entry_fields(one: OperationInputs, name: str) -> Mapping[str, Any]:
+    """The schemas of the fields of the objects in a list that it takes."""
+    return fields_of(one.all[name][1].get("items"), one.operation.document)[0]
+
+
+def entry_ids(one: OperationInputs, name: str, lists: Mapping[str, str]) -> dict[str, str]:
+    """The fields of these objects that name something of a list, with its path."""
+    fields = entry_fields(one, name)
+    return {field: at for field in fields if refers(field) and (at := lists.get(stem(field)))}
+
+
+def entry_of(one: OperationInputs, name: str, lists: Mapping[str, str], number: int = 1) -> dict[str, Any]:
+    """One object of such a list, about the first or the second thing of each list that it names."""
+    made: dict[str, Any] = {}
+    ids = entry_ids(one, name, lists)
+    for field, said in entry_fields(one, name).items():
+        value = filled(field, said, one.operation.document, entering=False)
+        if field in ids:
+            value = f"{{listed{'-2' * (number == 2)}:{ids[field]}}}"
+        elif refers(field) and type(value) is int:
+            value += number - 1
+        if value is not None:
+            made[field] = value
+    return made
 
 
 def answered(one: Operation) -> dict[str, Any]:

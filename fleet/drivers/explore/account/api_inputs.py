@@ -26,6 +26,10 @@ _MADE = re.compile(
 BARE = ("id", "uuid", "key", "ident")
 """What an id is called that does not say of what."""
 _WORD = re.compile(r"\{[a-z]")
+_EXISTS = re.compile(
+    r"(?i)coupon|voucher|promo|discount|invit|referr|gift|(?:^|_)(?:code|token|key|ref)$|(?<=[a-z])(?:Code|Token|Key|Ref)$"
+)
+"""An input that names what must be there: it is left out where it may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,8 @@ class OperationInputs:
             if name in values:
                 value = values[name]
             elif where == "body" and marked and free(said, name) and "default" not in said:
+                if name not in self.required and _EXISTS.search(name):
+                    continue
                 value = MARK
             elif where != "header" and (name in self.required or PHRASE.match(name)):
                 value = filled(name, said, self.operation.document, entering=False)
@@ -126,6 +132,17 @@ def names_people(path: str) -> bool:
     return bool(re.search(rf"(?i)/(?:{_WHOM}|people)s?/\{{[^{{}}]+\}}", path))
 
 
+def _is_person(thing: str) -> bool:
+    """Whether a collection has accounts."""
+    return bool(re.fullmatch(rf"(?i)(?:[\w-]*[_-])?(?:{_WHOM}|people)", thing))
+
+
+def _above(inputs: OperationInputs, name: str) -> str:
+    """What a value in a path is of, by the segment above it; "" if it is none."""
+    parent = re.search(rf"[/#]([\w.-]+)/\{{{re.escape(name)}\}}", inputs.at)
+    return stem(parent[1]) if parent else ""
+
+
 def names_owner(name: str) -> bool:
     """Whether an input says whose a thing is, as `user_id` and `ownerId` do, and `assigneeId` does not."""
     return bool(_ID.search(name) and USER.match(name))
@@ -148,18 +165,22 @@ class Planted:
     lists: Mapping[str, str] = field(default_factory=dict)
 
     def listed(self, inputs: OperationInputs) -> dict[str, str]:
-        """The other inputs that must name a thing, of everybody's then: the first of its list."""
-        needed = (name for name in inputs.required if _ID.search(name) and not names_account(name))
-        found = ((name, self.lists.get(stem(name))) for name in needed)
-        return {name: f"{{listed:{at}}}" for name, at in found if at and stem(name) not in self.made}
+        """The other inputs that must name a thing, of everybody's then: the first of its list. None for what
+        changes or removes the thing."""
+        found: dict[str, str] = {}
+        for name in inputs.required if inputs.operation.method in ("GET", "POST") else ():
+            called = _above(inputs, name) if name.lower() in BARE else stem(name)
+            at = self.lists.get(called) if _ID.search(name) and not names_account(name) else None
+            if at and called not in self.made:
+                found[name] = f"{{listed:{at}}}"
+        return found
 
     def values(self, inputs: OperationInputs, *, account: bool = True) -> dict[str, str]:
         """The inputs that can name a thing or the account of `one`."""
         found: dict[str, str] = {}
         path = inputs.at.partition("/{")[0]
         for name, (where, said) in inputs.all.items():
-            parent = re.search(rf"[/#]([\w.-]+)/\{{{re.escape(name)}\}}", inputs.at)
-            of_path = stem(parent[1]) if parent else ""
+            of_path = _above(inputs, name)
             known = self.made.get(stem(name)) if _ID.search(name) and stem(name) else None
             bare = name.lower() in BARE
             above = f"{of_path or stem(path)}_id" if bare else snake(name)
@@ -173,7 +194,11 @@ class Planted:
                 found[name] = f"{{one.{name}}}"
             elif above in self.seen and _ID.search(above) and (account or where == "path"):
                 found[name] = f"{{one.{above}}}"
-            elif "id" in self.seen and (where == "path" if bare else account and names_account(name)):
+            elif "id" in self.seen and (
+                _is_person(of_path) or (inputs.operation.method == "GET" and of_path not in self.lists)
+                if bare
+                else account and names_account(name)
+            ):
                 found[name] = "{one.id}"
             elif account and USER.match(name) and said.get("type", "string") == "string":
                 found[name] = ONE

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.account.api_groups import (
     CHANGES,
+    ME,
     THING,
     askable,
     listing,
@@ -16,6 +17,7 @@ from fleet.drivers.explore.account.api_groups import (
     packed,
     prepared,
     question,
+    settled,
     waits,
 )
 from fleet.drivers.explore.account.api_inputs import ONE, TAG, USER, OperationInputs, Planted, Row, stem
@@ -36,7 +38,11 @@ def planted_rows(rows: AccountRows) -> Iterator[Question]:
     lists = [one for one in every if one.operation.method == "GET" and not one.required and "{" not in one.at]
     planted = Planted(seen=own_ids(rows), lists=listing(rows))
     steps, number, used = list[Row](), 0, list[OperationInputs]()
-    for one in _makers(rows, every, lists):
+    reads = {one.at for one in every if one.operation.method == "GET" and "{" in one.at}
+    near: list[Row] = []
+    """Lists below a thing, where what was made there is read."""
+    makers = list(_makers(rows, every, lists))
+    for one in makers if not all(settled(rows, one) for one in makers) else ():
         listed = planted.listed(one)
         looked: list[Row] = [["one", "GET", word[8:-1], {}] for word in listed.values()]
         steps += [each for each in looked if each not in steps]
@@ -48,6 +54,9 @@ def planted_rows(rows: AccountRows) -> Iterator[Question]:
             continue
         used.append(one)
         steps.append(row)
+        near += [
+            each for each in ([["one", "GET", row[2], {}]] if one.at in reads else []) if each not in near
+        ]
         number += 1
         planted.named |= set(own)
         planted.made[stem(one.at)] = f"{{id-{number}}}"
@@ -55,8 +64,10 @@ def planted_rows(rows: AccountRows) -> Iterator[Question]:
             steps.append(["other", *row[1:]])
             number += 1
     lists.sort(key=lambda one: stem(one.at) not in planted.made)
-    for one in lists[:LISTS] if steps else ():
-        steps += [[who, "GET", one.at, {}] for who in ("one", "other", "anonymous")]
+    looks: list[Row] = [*(["one", "GET", one.at, {}] for one in lists[:LISTS]), *near[:LISTS]]
+    record: list[Row] = [["other", "GET", one.at, {}] for one in lists if ME.search(one.at)]
+    steps += [[who, *look[1:]] for look in looks for who in ("one", "other", "anonymous")] if steps else []
+    steps += [look for look in record[:1] if steps and look not in steps]
     refers, changes = _referring(every, planted, used)
     if not steps:
         return
@@ -69,13 +80,12 @@ def planted_rows(rows: AccountRows) -> Iterator[Question]:
     private = [group[-1] for group in refers if group[0][1] == "GET" and "{" in group[0][2]]
     for join in _admissions(every, planted)[:ENDS]:
         yield from question(rows, [*steps, *private[:ENDS], join, *private[:ENDS]], *used)
-    reads: list[Row] = [["one", "GET", one.at, {}] for one in lists[:LISTS]]
     ends = by_get(
         [OperationInputs.of(one, rows.placed(one.path)) for one in rows.operations.values()], planted
     )
     for end in ends[:ENDS]:
-        yield from question(rows, [*steps, *reads, end, *reads], *used)
-    yield from _changed(rows, steps, changes, lists, used)
+        yield from question(rows, [*steps, *looks, end, *looks], *used)
+    yield from _changed(rows, steps, changes, looks, used)
 
 
 def _makers(
@@ -144,12 +154,11 @@ def _changed(
     rows: AccountRows,
     steps: list[Row],
     changes: list[Row],
-    lists: list[OperationInputs],
+    see: list[Row],
     used: list[OperationInputs],
 ) -> Iterator[Question]:
     """What one made, changed or removed by the other, and removed by a visitor where no description has it:
     seen in the lists."""
-    see: list[Row] = [["one", "GET", one.at, {}] for one in lists[:LISTS]]
     named = [row for row in changes if any(word in str(row[2:]) for word in ("{id-", TAG, "/{one"))]
     while named:
         together, things = [*steps, *see], set[str]()
@@ -169,9 +178,9 @@ def _removed_by_visitors(rows: AccountRows, known: set[str]) -> Iterator[tuple[l
     makers = making(rows)
     described = {re.sub(r"\{[^{}]+\}", "", one.at) for one in askable(rows, "DELETE")}
     for one in askable(rows, "GET"):
-        steps, things = prepared(one, makers)
+        steps, things = prepared(one, makers, listing(rows))
         bare = re.sub(r"\{[^{}]+\}", "", one.at)
-        word = next((value for value in things.values() if value.startswith("{id-")), "")
+        word = next((value for value in map(str, things.values()) if value.startswith("{id-")), "")
         if "#" in one.at or not one.at.endswith("}") or bare in described | known or not word:
             continue
         if read := one.row("one", things):

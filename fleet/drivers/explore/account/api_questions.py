@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 from fleet.drivers.desk import Question
+from fleet.drivers.explore.account.api_flows import agreeing, misfitting
 from fleet.drivers.explore.account.api_groups import (
     CHANGES,
     ME,
@@ -38,6 +39,7 @@ from fleet.drivers.explore.account.api_inputs import (
 )
 from fleet.drivers.explore.account.api_methods import addresses, beside, fetched
 from fleet.drivers.explore.account.api_planted import planted_rows
+from fleet.drivers.explore.account.api_races import raced
 from fleet.drivers.explore.account.api_rows import AccountRows
 from fleet.drivers.explore.account.bodies import PHRASE, SentBody
 from fleet.drivers.explore.listened import asking
@@ -72,13 +74,18 @@ def further(rows: AccountRows) -> Iterator[Question]:
     for ask in (
         ()
         if rows.operators
-        else (_entrances, _flows, _served, planted_rows, _for_others, _shown_to_people, _set, _inputs)
+        else (
+            *(_entrances, _flows, agreeing, _served, planted_rows, _for_others, raced, _shown_to_people),
+            *(_set, misfitting, _inputs),
+        )
     ):
         yield from ask(rows)
 
 
 def _entrances(rows: AccountRows) -> Iterator[Question]:
     """Known and unknown names at the log-in, an operator as the password, and a code for a new one."""
+    if rows.settled:  # they were asked, and are the same for every role
+        return
     steps: list[Row] = []
     if login := rows.start.get("login"):
         sent = rows.start["login_fields"]
@@ -148,7 +155,7 @@ def _for_roles(rows: AccountRows) -> Iterator[tuple[list[Row], OperationInputs]]
         yield steps, one
     makers = making(rows)
     for one in makers:
-        steps, things = prepared(one, makers)
+        steps, things = prepared(one, makers, listing(rows))
         if for_role(one.operation, one.at) and (row := one.row("other", things)):
             yield [*steps, row, ["anonymous", *row[1:]]], one
 
@@ -161,7 +168,7 @@ def _shown_to_people(rows: AccountRows) -> Iterator[Question]:
 def _stored(rows: AccountRows) -> Iterator[tuple[list[Row], OperationInputs]]:
     makers, pages = making(rows), rows.places.pages()
     for one in makers[:STORED]:
-        steps, things = prepared(one, makers)
+        steps, things = prepared(one, makers, listing(rows))
         made = sum(step[1] == "POST" for step in steps)
         near = sorted(pages, key=lambda path: not stem(one.at) or stem(one.at) not in path.lower())[:SHOWN]
         for name in one.texts()[: STORED if near else 0]:
@@ -288,7 +295,7 @@ def _fields_set(
     changes = [one for one in every if one.operation.method != "POST" or CHANGES.search(one.at)]
     makes = [one for one in every if one not in changes and "{" not in one.at]
     for one in (*changes, *makes)[:ASKED]:
-        first, things = prepared(one, makers)
+        first, things = prepared(one, makers, listing(rows))
         plain = one.row("one", things)
         about_own = own is not None and (one.at == own.at or "{" not in one.at) and one in changes
         candidates = _fields(one.operation, own.operation if own and about_own else None)
@@ -332,18 +339,19 @@ def _inputs(rows: AccountRows) -> Iterator[Question]:
         or any(_FILE.search(name) for name in one.of_kind("string"))
     ]
     asked.sort(key=lambda one: not one.operation.secured)  # the web explorer asks what is open as well
-    makers, listens = making(rows), rows.places.listens
+    makers = making(rows)
     yield from packed(
         rows,
-        ((group, one) for one in asked[:ASKED] for group in _varied(one, makers, chance, listens=listens)),
+        ((group, one) for one in asked[:ASKED] for group in _varied(rows, one, makers, chance)),
     )
 
 
 def _varied(
-    one: OperationInputs, makers: list[OperationInputs], chance: Random, *, listens: bool
+    rows: AccountRows, one: OperationInputs, makers: list[OperationInputs], chance: Random
 ) -> Iterator[list[Row]]:
     """What its addresses are asked, and each of its texts; a text that must fit a pattern stays in front."""
-    steps, things = prepared(one, makers)
+    steps, things = prepared(one, makers, listing(rows))
+    listens = rows.places.listens
     names = [name for name in one.of_kind("string") if one.all[name][0] != "header"]
     names = [name for name in names if not PHRASE.match(name) and "enum" not in one.all[name][1]]
     values: dict[str, Any] = dict.fromkeys((name for name in names if one.all[name][0] == "path"), MARK)

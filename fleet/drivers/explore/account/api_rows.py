@@ -40,6 +40,11 @@ _ID = "qa-the-id-of-it"
 Row = list[Any]
 
 
+def bare_request(method: str, path: str) -> str:
+    """A request without its query and the values in its path."""
+    return f"{method} {re.sub(r'{[^{}]*}', '{}', path.partition('?')[0])}"
+
+
 @dataclass(frozen=True, slots=True)
 class OwnRecord(Question):
     """The row that reads an account's own record: its answer says which fields that record has."""
@@ -75,6 +80,12 @@ class AccountRows:
     """Of a GraphQL API, by field."""
     lender: AccountRows | None = None
     """The description by which the accounts are made, where it is another one on the host."""
+    role: str = ""
+    """What the own record of such an account calls its role; "" where it does not say."""
+    settled: frozenset[str] = frozenset()
+    """Requests that accounts of another role were served, as `bare_request` has them: not asked again."""
+    refused: set[str] = field(default_factory=set, compare=False)
+    """What these accounts were forbidden to make, as it becomes known."""
     operators: bool = False
     """Whether the profile names the accounts: no one signs up, and none of theirs is changed."""
 
@@ -117,7 +128,13 @@ class AccountRows:
             return None, f"the session is not taken: GET {steps[0][2]} answers {served[0]}"
         start = result.get("start")
         changed = {**self.start, **start} if isinstance(start, Mapping) else self.start
-        return replace(self, start=dict(changed), others=()), ""
+        told = [
+            str(value).strip('"')
+            for one in result.get("answers") or ()
+            for name, value in dict(one.get("facts", {})).items()
+            if one.get("named") and _OFFERED.fullmatch(name.rpartition(".")[2])
+        ]
+        return replace(self, start=dict(changed), others=(), role=next(iter(told), "")), ""
 
     def again(self, start: object) -> AccountRows:
         """The same, first by the arguments of an earlier run, if they are for the same place."""
@@ -125,17 +142,20 @@ class AccountRows:
             return self
         return replace(self, start=start, others=(self.start, *self.others))
 
-    def other_roles(self) -> Iterator[AccountRows]:
-        """The same with accounts of the other roles that a sign-up offers to anybody."""
+    def other_roles(self, settled: frozenset[str]) -> Iterator[AccountRows]:
+        """The same with accounts of the other roles that a sign-up offers, for what is not settled."""
         at = next((path for path, how in self.operations if self.places.url(path) == self.start["url"]), "")
         join = self.operations.get((at, "POST"))
         for name, said in SentBody.of(join).fields.items() if join and not self.lender else ():
             choices, used = said.get("enum"), innermost(self.start["fields"]).get(name)
             if _OFFERED.fullmatch(name) and isinstance(choices, list) and used in (*choices, None):
-                for other in [one for one in choices if one != used and isinstance(one, str)][:ROLES]:
+                had = {str(used).lower(), self.role.lower()}
+                others = [one for one in choices if isinstance(one, str) and one.lower() not in had]
+                for other in others[:ROLES]:
                     fields = copy.deepcopy(self.start["fields"])
                     innermost(fields)[name] = other
-                    yield replace(self, start={**self.start, "fields": fields})
+                    start = {**self.start, "fields": fields}
+                    yield replace(self, start=start, role=other, settled=settled, refused=set())
 
     def next_way(self) -> AccountRows | None:
         """The same by the next way; None after the last."""

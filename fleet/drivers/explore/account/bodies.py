@@ -6,6 +6,7 @@ The description is a stranger's: a part without the expected form gives no value
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -32,10 +33,14 @@ _WHEN = re.compile(
 """Names of fields, as `snake` has them, that hold a date or a time, whatever their schema says."""
 _LATER = re.compile(r"end|until|out|departure|due|deadline|close|expire")
 _DAY = re.compile(r"(?:^|_)(?:date|day|birthday|dob|on)$|date$")
-_ANY_WORD = re.compile(
-    r"\^?\[(?=[^\]]*(?:a-z|\\w))(?=[^\]]*(?:0-9|\\w|\\d))[^\[\]^][^\[\]]{1,60}\](?:[+*]|\{[01]?\d?,(?:1[5-9]|[2-9]\d|\d{3,4})?\})\$?"
-)
-"""A pattern that any 15 letters and digits fit: one class, repeated."""
+_NOT_BLANK = re.compile(r"\(\?(?:=(?:\[\\s\\S\]\*|\.\*)?\\S(?:\.\*)?|!\\s\*\$)\)")
+"""A look ahead for something that is no blank."""
+_PART = re.compile(r"(\[(?:\\.|[^\]\\])+\]|\.|\\[Sw])([*+]\??|\?|\{(\d{0,5})(,?)(\d{0,5})\})?")
+"""One class of characters of a pattern, and how often it stands."""
+_NESTED = re.compile(r"\[\[|--|&&|~~|\|\|")
+_WORDLY = string.ascii_lowercase + string.digits
+WORD = 15
+"""Characters of a mark."""
 _PERSON = re.compile(r"(?i)(?:full|first|last|given|family|display|sur|real|middle|company)_?-?name")
 _WORDS = frozenset(
     {"date-time", "date", "email", "uuid", "uri", "url", "byte", "binary", "time", "ipv4", "ipv6"}
@@ -205,10 +210,34 @@ def _sized(usual: str, said: Mapping[str, Any]) -> str:
     return usual + "a" * (least - size) if isinstance(least, int) and size < least <= 200 else usual
 
 
+def any_word(pattern: str) -> bool:
+    """Whether any WORD letters and digits fit a pattern of classes in a row. It is a stranger's, so none but
+    its single classes are run."""
+    rest = _NOT_BLANK.sub("", pattern.removeprefix("^").removesuffix("$"))
+    parts = list(_PART.finditer(rest)) if len(pattern) <= MAX_PATTERN else []
+    if not parts or "".join(one[0] for one in parts) != rest or _NESTED.search(rest):
+        return False
+    least = most = 0
+    for one in parts:
+        try:
+            if not all(map(re.compile(one[1]).fullmatch, _WORDLY)):
+                return False
+        except re.error:
+            return False
+        how, low, comma, high = one[2] or "", one[3], one[4], one[5]
+        if how.startswith("{"):
+            bounds = int(low or 0), (int(high or WORD) if comma else int(low or 0))
+        else:
+            bounds = int(how[:1] not in ("*", "?")), WORD if how[:1] in ("*", "+") else 1
+        least, most = least + bounds[0], most + bounds[1]
+    anchored = pattern.startswith("^") and pattern.endswith("$")
+    return least <= WORD and (most >= WORD or not anchored)
+
+
 def free(schema: Mapping[str, Any], name: str = "") -> bool:
     """Whether any word fits, of 15 letters and digits and more, by its schema and its name."""
     longest, pattern = schema.get("maxLength"), schema.get("pattern")
     bound = any(one in schema for one in ("enum", "const")) or schema.get("format") in _WORDS
-    bound |= pattern is not None and not _ANY_WORD.fullmatch(str(pattern))
+    bound |= pattern is not None and not any_word(str(pattern))
     bound |= bool(PHRASE.match(name) or _WHEN.search(snake(name)))
     return schema.get("type") == "string" and not bound and not (isinstance(longest, int) and longest < 15)

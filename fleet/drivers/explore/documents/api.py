@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from random import Random
 from typing import Any
 from urllib.parse import urlsplit
@@ -109,6 +110,14 @@ class ApiExplorer:
         self._next: list[Question] = []
         self._later: list[Question] = []
         """What is asked after the rows of accounts."""
+        self._flows: list[Iterator[Question]] = []
+        """What accounts are asked, as far as it was not made yet."""
+        self._met: list[api_rows.AccountRows] = []
+        """Those that are asked this."""
+        self._other_roles: list[api_rows.AccountRows] = []
+        """Those whose accounts may have other roles, until these are asked."""
+        self._served: set[str] = set()
+        """What accounts were served, as `bare_request` has it."""
         self._listens = context.platform.web.listens
         self._left, self._further = OPERATIONS, FURTHER
         self._done: set[str] = set()
@@ -153,6 +162,16 @@ class ApiExplorer:
         self._waiting = []
         if not (self._next or self._rows) and self._opens:
             self._next += self._openings()
+        while not self._next and (self._flows or self._other_roles):
+            if not self._flows:
+                self._meet(
+                    *(one for rows in self._other_roles for one in rows.other_roles(frozenset(self._served)))
+                )
+                self._other_roles = []
+            elif not (some := list(islice(self._flows[0], ASKED))):  # a few: the next know what was refused
+                self._flows.pop(0)
+            else:
+                self._next += some
         if not self._next:
             self._next, self._later = self._later, []
         while not self._next and self._left > 0 and (chosen := self._operation()):
@@ -167,6 +186,8 @@ class ApiExplorer:
     def learn(self, question: Question, results: Results) -> None:
         if isinstance(question, api_rows.AccountTry) and question.rows and results:
             self._tried(question.rows, results[-1])
+        if question.steps[-1].tool == api_rows.TOOL and results:
+            self._answered(question.steps[-1].args, results[-1])
         source = str(question.steps[0].args.get("url", ""))
         if source in self._quiet and any(one.get("status") == 401 for one in results):
             self._without[source] = self._quiet.pop(source)  # a visitor is refused, whatever it says
@@ -387,9 +408,25 @@ class ApiExplorer:
         self._starts[str(rows.source.args["url"])] = known.start
         self._rows.append(known)
         self._lend(known)
-        self._next += (*known.questions(), *further(known))
-        self._later += (one for other in known.other_roles() for one in further(other))
-        self._next += (one for url in self._stating[:1] for one in known.attempts(_document(url)))
+        self._next += known.questions()
+        self._meet(known)
+        self._other_roles.append(known)
+        self._later += (one for url in self._stating[:1] for one in known.attempts(_document(url)))
+
+    def _meet(self, *some: api_rows.AccountRows) -> None:
+        """Ask as these accounts what there is to ask."""
+        self._met += some
+        self._flows += map(further, some)
+
+    def _answered(self, args: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+        """Remember what accounts were served, and what those of one start were forbidden to make."""
+        for step, got in zip(args["steps"], _list(result.get("answers")), strict=False):
+            asked, status = api_rows.bare_request(step[1], step[2]), got.get("status", 0)
+            if step[0] in ("one", "other") and 200 <= status < 300:
+                self._served.add(asked)
+            for rows in self._met if status == 403 and step[:2] == ["one", "POST"] else ():
+                if rows.start.get("fields") == args.get("fields"):
+                    rows.refused.add(asked)
 
     def _lend(self, lender: api_rows.AccountRows) -> None:
         """Ask what stands on the host of these accounts, and names no sign-up, as them."""

@@ -1,0 +1,113 @@
+"""What accounts of an API send whose answers must agree: several lines, repeats, other types. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from fleet.drivers.desk import Question
+from fleet.drivers.explore.account.api_groups import (
+    askable,
+    entry_fields,
+    entry_ids,
+    entry_of,
+    listing,
+    making,
+    own_ids,
+    packed,
+    prepared,
+    waits,
+)
+from fleet.drivers.explore.account.api_inputs import MARK, OperationInputs, Planted, Row
+from fleet.drivers.explore.account.api_rows import AccountRows
+from fleet.drivers.explore.account.bodies import PHRASE, filled, plain
+from fleet.oracles.account.agreements import ODD_NUMBER, ODD_TEXT, QUANTITY, repeat_key
+from fleet.oracles.documents.openapi import fields_of
+
+Group = tuple[list[Row], OperationInputs]
+MISFITS, FIELDS = 24, 5
+"""Of one run: operations that are sent values of another type, and fields of each."""
+AGAIN = 3
+"""Of one run: operations with a key for repeats."""
+
+
+def agreeing(rows: AccountRows) -> Iterator[Question]:
+    """Sums of one line and of several, and repeats with a key, share rows."""
+    yield from packed(rows, (*_summed(rows), *islice(_repeated(rows), AGAIN)))
+
+
+def misfitting(rows: AccountRows) -> Iterator[Question]:
+    """Values of another type, and texts without the form that a name asks for."""
+    yield from packed(rows, islice(_misfits(rows), MISFITS))
+
+
+def _summed(rows: AccountRows) -> Iterator[Group]:
+    """A request with a list of objects that have a quantity: one line, then two; so of a quote below."""
+    known, lists = Planted(seen=own_ids(rows)), listing(rows)
+    every = [(one, name) for one in askable(rows, "POST") for name in one.of_kind("array")]
+    every = [(one, name) for one, name in every if any(map(QUANTITY.match, entry_fields(one, name)))]
+    for one, name in every:
+        looks: list[Row] = [["other", "GET", at, {}] for at in entry_ids(one, name, lists).values()]
+        first, second = (entry_of(one, name, lists, number) for number in (1, 2))
+        (many,) = list(filter(QUANTITY.match, first))[:1] or [""]
+        bodies = [[{**first, many: 1}], [{**first, many: 3}, {**second, many: 1}]]
+        quotes = [two for two, other in every if two.at.startswith(f"{one.at}/") and other == name]
+        values = known.values(one)
+        steps = [
+            row
+            for each in (one, *quotes[:1])
+            for lines in bodies
+            if many and not waits(each, values) and (row := each.row("other", {**values, name: lines}))
+        ]
+        if len(steps) > 1:
+            yield [*looks, *steps], one
+
+
+def _repeated(rows: AccountRows) -> Iterator[Group]:
+    """A request with a key for repeats, the same again, and the same with another key."""
+    makers = making(rows)
+    for one in askable(rows, "POST"):
+        steps, things = prepared(one, makers, listing(rows))
+        if (name := repeat_key(one.operation)) and not waits(one, things):
+            made = [one.row("one", {**things, name: word}) for word in (MARK, MARK, "{tag}")]
+            yield [*steps, *filter(None, made)], one
+
+
+def _misfits(rows: AccountRows) -> Iterator[Group]:
+    """Each of the fields of a body with a value that does not fit, between two requests that do."""
+    makers = making(rows)
+    for one in askable(rows, "POST", "PATCH", "PUT"):
+        steps, things = prepared(one, makers, listing(rows))
+        if waits(one, things) or any(PHRASE.match(name) for name in one.all):
+            continue
+        row = one.row("one", things)
+        odd = [
+            made
+            for name, (where, said) in one.all.items()
+            if where == "body" and name not in things
+            for value in _misfit(name, said, one)
+            if (made := one.row("one", {**things, name: value}))
+        ]
+        if row and odd:
+            yield [*steps, row, *odd[:FIELDS], row], one
+
+
+def _misfit(name: str, said: Mapping[str, Any], one: OperationInputs) -> Iterator[Any]:
+    """A number in place of a text, a text in place of anything else; of an object, each of its fields so."""
+    document = one.operation.document
+    kind = said.get("type")
+    if kind == "object":
+        fields = fields_of(said, document)[0]
+        whole = filled(name, said, document, entering=False)
+        for inner, schema in fields.items() if isinstance(whole, dict) else ():
+            yield from ({**whole, inner: value} for value in _simple(plain(schema, document)))
+    else:
+        yield from _simple(said)
+
+
+def _simple(said: Mapping[str, Any]) -> Iterator[Any]:
+    if said.get("type") == "string":
+        yield from (ODD_NUMBER, ODD_TEXT)
+    elif said.get("type") in ("integer", "number", "boolean", "array"):
+        yield ODD_TEXT
