@@ -223,7 +223,8 @@ class Allotment:
             return {"id": int(me["id"]), "name": me["name"], "role": me["role"].lower()}
         kind, _, ident = path.partition("/")
         if kind == "tools" and ident:
-            return self._tool(me, *ident.split("/"), given)
+            ident, _, what = ident.partition("/")
+            return self._tool(me, ident, what, given)
         if kind == "orders":
             return self._order(me, given)
         kind = kind.removesuffix("s")
@@ -262,9 +263,10 @@ class Allotment:
             return {"tool_id": int(ident), "held": True}
 
     def _order(self, me: dict[str, Any], given: dict[str, Any]) -> Any:
-        lines, coupon, key = given.get("lines"), given.get("coupon", ""), given.get("key", "")
-        sound = isinstance(lines, list) and lines and isinstance(given.get("note"), str)
-        if not sound or any(one.get("tool_id") not in (7, 8) or one.get("quantity", 0) < 1 for one in lines):
+        lines, coupon, key = given.get("lines") or [{}], given.get("coupon", ""), given.get("key", "")
+        if type(given.get("note")) is not str or any(
+            one.get("tool_id") not in (7, 8) or one.get("quantity", 0) < 1 for one in lines
+        ):
             return 422
         if not isinstance(coupon, str) or coupon:
             return 500 if "fails" in self.bad and not isinstance(coupon, str) else 422
