@@ -125,7 +125,7 @@ async def back_up(  # noqa: PLR0913  one for each option of the command
             gzip.GzipFile(fileobj=out, mode="wb", compresslevel=3, mtime=0) as zipped,
         ):
             shutil.copyfileobj(plain, zipped)
-        seal(packed, target, sealed_for)
+        seal(packed, target, sealed_for, config.keep.escrow)
         return manifest
 
 

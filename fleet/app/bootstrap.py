@@ -15,6 +15,7 @@ from pathlib import Path
 import anyio
 
 from fleet.app.lock import only_one
+from fleet.app.storage import require_encrypted
 from fleet.clock import Clock, SystemClock
 from fleet.config import FleetConfig, Platform, load_fleet, load_platform
 from fleet.config.files import beside, fetched
@@ -109,6 +110,7 @@ async def fenced(home: Path, platform: str | None = None, *, apart: bool = False
         if home.is_dir():
             note_refused(home, platform or config.platform, error)
         raise
+    require_encrypted(config.keep, home)
     state = trial_folder(home) if apart else home
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
     with only_one(state):

@@ -68,16 +68,16 @@ def is_sealed(path: Path) -> bool:
         return file.read(len(MAGIC)) == MAGIC
 
 
-def seal(source: Path, target: Path, recipient: str) -> None:
-    """Seal a file for a public key, atomically, mode 0600; FileExistsError when the name is taken,
-    ConfigError for what is no public key."""
+def seal(source: Path, target: Path, recipient: str, escrow: str = "") -> None:
+    """Seal a file for a public key, and for one in escrow, atomically, mode 0600; FileExistsError when the
+    name is taken, ConfigError for what is no public key."""
     try:
-        public = x25519.Recipient.from_str(recipient)
+        public = [x25519.Recipient.from_str(one) for one in (recipient, escrow) if one]
     except RecipientError:
         remedy = "fleet backup key FILE says one"
         raise ConfigError("keep.sealed_for is no public key", remedy=remedy) from None
     with source.open("rb") as file, new_file(target) as out:
-        encrypt_io(file, out, [public])
+        encrypt_io(file, out, public)
 
 
 def unseal(source: Path, target: Path, key: Path, ask: Ask = no_passphrase) -> None:

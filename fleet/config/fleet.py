@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Annotated, Literal, Self, get_args
 
@@ -91,6 +91,9 @@ class StoreSection(Section):
     """Seconds without a heartbeat after which the other daemons settle a daemon's runs."""
 
 
+_AGE = r"^(age1[02-9ac-hj-np-z]{58})?$"
+
+
 class KeepSection(Section):
     """How long the folders of ended runs are kept: trajectory, brief, evidence. 0 means no limit.
 
@@ -104,14 +107,24 @@ class KeepSection(Section):
     """Days after the run's end, and after the platform's `schedule.not_after`, for which its records stay
     whatever `megabytes` says: trajectory, egress, brief, plan. Evidence and pictures may go before."""
 
-    sealed_for: Annotated[str, StringConstraints(pattern=r"^(age1[02-9ac-hj-np-z]{58})?$")] = ""
+    sealed_for: Annotated[str, StringConstraints(pattern=_AGE)] = ""
     """Public key of age (`fleet backup key FILE` makes one, and says it): backups are encrypted for it, and
     only its other half restores them. With it a copy of the state is sealed into `dumps` after every STOP,
     and credentials that runs find are sealed into `vault`."""
+    second_for: Annotated[str, StringConstraints(pattern=_AGE)] = ""
+    """Public key of a second person: what `vault` has opens for both keys together, and for neither alone."""
+    escrow: Annotated[str, StringConstraints(pattern=_AGE)] = ""
+    """Public key that opens whatever the others do, for when one of them is lost."""
+    keys_since: date | None = None
+    """Since when these keys are in use: `fleet check machine` is red once that is more than 90 days ago."""
+    encrypted: bool = False
+    """Start nothing unless the state directory is on an encrypted disk (dm-crypt, as LUKS makes it)."""
     dumps: str = "dumps"
     """The folder of such copies; relative to the state directory. Nothing removes them but a person."""
     vault_days: int = Field(default=90, strict=True, ge=1, le=90)
     """Days for which a credential that a run found is kept, sealed."""
+    people_days: int = Field(default=1095, strict=True, ge=1, le=36_500)
+    """Days for which data of people and confidential texts that a run found are kept, sealed."""
 
     @model_validator(mode="after")
     def _records_outlast(self) -> Self:

@@ -42,6 +42,7 @@ class Header(RunEvent):
     policy: dict[str, Any] = {}
     brief: dict[str, str] = {}  # MISSION, CHARTER, GUARDRAILS -> sha256
     targets: dict[str, str] = {}  # site, proxy, face of the platform at that time
+    levels: dict[str, str] = {}  # how sensitive each thing in the run's folder is
 
 
 class TurnUsage(BaseModel):
@@ -303,7 +304,7 @@ class InstructionSeen(RunEvent):
 
 
 class CredentialSealed(RunEvent):
-    """An answer shows what looks like a credential; its value is in the vault alone, under this name."""
+    """An answer shows what looks like a credential or data of people; it is in the vault alone, so named."""
 
     type: Literal["credential.sealed"] = "credential.sealed"
     call: int

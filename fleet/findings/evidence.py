@@ -19,6 +19,7 @@ import rfc8785
 
 from fleet.errors import FleetError, UsageError
 from fleet.files import disk_errors, read_bounded, write_atomic
+from fleet.findings.levels import EVIDENCE
 from fleet.findings.redact import Redactor, chain_words
 from fleet.findings.repro import ReproCall, ReproError, parse_repro, write_repro
 
@@ -65,6 +66,8 @@ class Bundle:
     """How busy this machine was when the proof ended."""
     record: Mapping[str, Mapping[str, int | str]] = field(default_factory=dict)
     """By record of the run (trajectory, egress): its lines so far and the hash of their chain."""
+    level: str = EVIDENCE.level
+    level_why: str = EVIDENCE.why
 
 
 @dataclass(frozen=True, slots=True)

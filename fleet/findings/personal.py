@@ -2,7 +2,7 @@
 
 It tells a person that a platform shows what it should not, and what the fleet came to hold. Numbers count
 only with their check digits, or beside the word that says what they are; addresses only in numbers; published
-test numbers never. No value leaves this module but the last digits of a card.
+test numbers never. Values leave this module by `values` alone, to be masked and sealed.
 """
 
 from __future__ import annotations
@@ -72,14 +72,38 @@ def personal(text: str) -> dict[str, str]:
     return words
 
 
+def values(text: str) -> dict[str, list[str]]:
+    """What stands for people in a text, by kind and as it is written there: what no record keeps. A text that
+    is a number says nothing of what it is."""
+    text = text[:MOST]
+    low = text.lower()
+    if low.strip().isdigit() or not (_NUMBERS.search(text) or low.count("@") >= MANY or "diagnos" in low):
+        return {}
+    found = {kind: [one[0] for one in pattern.finditer(text)] for kind, pattern in _LABELLED.items()}
+    found = {kind: rows for kind, rows in found.items() if kind in HELD}
+    found["card"] = [one[0] for one in _CARD.finditer(text) if _is_card(re.sub(r"\D", "", one[0]))]
+    found["account-number"] = [one[0] for one in _IBAN.finditer(text) if _ibans(one[0])]
+    found["social-security"] = _ssns(text)
+    for kind, pattern in _LISTS.items():
+        found[kind] = [one[0] for one in pattern.finditer(text)] if _LOOKS[kind](text) else []
+    return {kind: list(dict.fromkeys(rows)) for kind, rows in found.items() if rows}
+
+
 def laws(kinds: Iterable[str]) -> list[str]:
     """What law or rule each kind may fall under, as a hint to a person who knows: never advice."""
     return sorted({one for kind in kinds for one in LAWS[kind]})
 
 
 def _cards(text: str) -> list[str]:
-    digits = dict.fromkeys(re.sub(r"\D", "", one[0]) for one in _CARD.finditer(text))
-    return [one for one in digits if one not in _TEST_CARDS and len(set(one)) > 3 and _luhn(one)]
+    return [
+        one
+        for one in dict.fromkeys(re.sub(r"\D", "", one[0]) for one in _CARD.finditer(text))
+        if _is_card(one)
+    ]
+
+
+def _is_card(digits: str) -> bool:
+    return digits not in _TEST_CARDS and len(set(digits)) > 3 and _luhn(digits)
 
 
 def _luhn(digits: str) -> bool:
@@ -108,14 +132,17 @@ def _many(pattern: re.Pattern[str]) -> Callable[[str], list[str]]:
     return look
 
 
+_LISTS = {"e-mail": _EMAIL, "telephone": _PHONE}
 _LOOKS: Mapping[str, Callable[[str], list[str]]] = {
     **{kind: pattern.findall for kind, pattern in _LABELLED.items()},
     "account-number": _ibans,
     "social-security": _ssns,
-    "e-mail": _many(_EMAIL),
-    "telephone": _many(_PHONE),
+    **{kind: _many(pattern) for kind, pattern in _LISTS.items()},
 }
 KINDS = (*_LOOKS, "card")
+HELD = frozenset(KINDS) - {"classified", "trade-secret", "legal-hold"}
+"""Kinds of which the text itself is a value; the others are marks on a text."""
+_NUMBERS = re.compile(r"\d{3}")
 _PEOPLE = ("CCPA", "GDPR", "PIPEDA", "state privacy laws")
 LAWS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(KINDS, _PEOPLE),

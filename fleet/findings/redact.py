@@ -1,8 +1,9 @@
 """Redaction: masking of what leaves this machine, before anything is hashed or signed.
 
 Three layers. Secrets the fleet holds are registered at load and masked in all their forms, pieces included.
-Things that look like a secret are masked by pattern. And a field of a tool result is private until its
-name is public by a tool's spec, so a new field is masked until a person has decided about it.
+Things that look like a secret, or like data of other people, are masked by pattern. And a field of a tool
+result is private until its name is public by a tool's spec, so a new field is masked until a person has
+decided about it.
 
 A word of 32 bytes may be a key, a hash, a root or an id, and looks like each. One that a view of a public
 chain returned is public, whatever it is: it stays, unless it is one that the fleet holds.
@@ -16,6 +17,7 @@ from functools import cache, partial
 from typing import Any
 
 from fleet.findings.known_secrets import PIECE, KnownSecrets
+from fleet.findings.personal import values
 from sandbox import tools
 from sandbox.secrets.mnemonics import bip39_words
 from sandbox.secrets.patterns import ISSUED, SECRETS, SecretPattern, hide_all
@@ -169,6 +171,10 @@ class Redactor:
         text = hide_all(text, SECRETS, _mask_of, lambda row: where(row.leaks if row.drawn else bool, row))
         # what looks like an example as well, under what the other rows left
         text = hide_all(text, ISSUED, _mask_of, partial(where, _unmasked))
+        for kind, rows in values(text).items():
+            for value in rows:
+                found(kind, value)
+                text = text.replace(value, mask(kind))
         if len(text) < _SHORTEST:
             return text
         if _KEY64.search(text):

@@ -214,7 +214,8 @@ class FleetContext:
     @property
     def vault(self) -> Vault:
         """What runs found and only the holder of a key reads."""
-        return Vault(self.state, self.config.keep.sealed_for, self.clock)
+        keep = self.config.keep
+        return Vault(self.state, keep.sealed_for, self.clock, second=keep.second_for, escrow=keep.escrow)
 
     def bindings(self, run: str, name: str) -> Bindings:
         web = self.platform.web

@@ -16,17 +16,16 @@ from fleet.config.notify import ROLES
 from fleet.config.section import is_loopback
 from fleet.store.location import store_place
 
+_CLEAR = frozenset({"http", "json", "xml", "form", "mailto", "ntfy"})
+"""Schemes that may send without TLS."""
 _HOSTED = frozenset(
     {"http", "https", "json", "jsons", "xml", "xmls", "form", "forms", "mailto", "mailtos", "ntfy", "ntfys"}
 )
 """Schemes of Apprise whose host is the receiver's; others may have a token there."""
 
 
-def outside(config: FleetConfig, state: Path) -> dict[str, str]:
-    """The host that each key or file of the configuration sends to, but this machine and private networks.
-
-    ConfigError for a file of URLs that cannot be read.
-    """
+def _urls(config: FleetConfig, state: Path) -> dict[str, str]:
+    """What each key or file of the configuration sends to. ConfigError for a file that cannot be read."""
     urls = {
         "model": config.model.url if config.model else "",
         "notify.webhook": config.notify.webhook,
@@ -46,6 +45,15 @@ def outside(config: FleetConfig, state: Path) -> dict[str, str]:
             urls[f"{path.name}:{number}"] = (
                 "" if text.startswith("#") else text.split()[-1] if text.split() else ""
             )
+    return urls
+
+
+def outside(config: FleetConfig, state: Path) -> dict[str, str]:
+    """The host that each key or file of the configuration sends to, but this machine and private networks.
+
+    ConfigError for a file of URLs that cannot be read.
+    """
+    urls = _urls(config, state)
     hosts = {key: _host(url) for key, url in urls.items() if "://" in url and not url.startswith("file://")}
     return {key: host for key, host in hosts.items() if not _ours(host)}
 
@@ -78,6 +86,10 @@ def unready(config: FleetConfig, state: Path) -> Iterator[str]:
         for role in ROLES
         if role not in told
     )
+    for key, url in _urls(config, state).items():
+        scheme = url.partition("://")[0].lower()
+        if scheme in _CLEAR and key in outside(config, state):
+            yield f"{key} sends without TLS ({scheme}): write {scheme}s"
     if not config.keep.sealed_for:
         yield "keep.sealed_for: no key that a copy of the state is sealed for"
 

@@ -33,6 +33,7 @@ from fleet.events.model import (
 )
 from fleet.events.stream import Stream
 from fleet.events.trajectory import TrajectoryFile, read
+from fleet.findings.levels import OF_RUN
 from fleet.gate.budget import Budget, Ledger
 from fleet.gate.gate import Gate
 from fleet.gate.scope import Scope
@@ -371,6 +372,7 @@ class ActiveRun:
             budget={str(unit): float(limit) for unit, limit in self.budget.limits().items()},
             trigger=trigger,
             targets={"site": web.site, "proxy": web.proxy, "face": web.face},
+            levels={name: one.level for name, one in OF_RUN.items()},
         )
 
 

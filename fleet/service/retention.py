@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import anyio
+from anyio import to_thread
 
 from fleet.errors import FleetError
 from fleet.events.daemon_events import Feed, RunsRemoved, RunUnsettled
@@ -43,7 +46,8 @@ class FolderRetention:
                 world.state, world.journal, keep, world.clock.now(), world.platform.schedule.end
             )
             excess = beyond(await look(world.state, world.journal), keep)
-            world.vault.prune(keep.vault_days, world.clock.now())
+            prune = partial(world.vault.prune, keep.vault_days, keep.people_days, world.clock.now())
+            await to_thread.run_sync(prune)
         except (FleetError, OSError, ValueError) as error:
             self._complain(str(error))
             return

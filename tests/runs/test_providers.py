@@ -13,7 +13,7 @@ from fleet.chain.keys import address_of, fresh
 from fleet.config import FleetConfig
 from fleet.config.provider import Factor, ModelFactor, ProviderSection
 from fleet.errors import ConfigError
-from fleet.runs.providers import outside, unvetted, uses
+from fleet.runs.providers import outside, unready, unvetted, uses
 from fleet.runs.signed_scope import current, require_signed, sign
 from tests.notices.stand import private
 from tests.runs.test_signed_scope import COMPLETE, RECIPIENT, platform
@@ -158,3 +158,17 @@ def test_with_signers_nothing_runs_while_somebody_unvetted_gets_something(tmp_pa
         )
     loose = FleetConfig.model_validate(keys | {"authority": {}})
     require_signed(loose, platform(path), path, state=tmp_path)
+
+
+def test_a_receiver_without_tls_is_no_receiver_of_a_signed_scope(tmp_path: Path) -> None:
+    lines = (
+        "second json://hooks.example/a",
+        "client mailto://ann@mail.example",
+        "counsel jsons://hooks.example/c",
+    )
+    private(tmp_path / "keys" / "notify", "\n".join((*lines, "json://localhost/b")).encode())
+    config = FleetConfig.model_validate({"keep": {"sealed_for": RECIPIENT}})
+    assert list(unready(config, tmp_path)) == [
+        "notify:1 sends without TLS (json): write jsons",
+        "notify:2 sends without TLS (mailto): write mailtos",
+    ]

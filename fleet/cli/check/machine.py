@@ -19,6 +19,7 @@ from fleet.app.halts import record_halt
 from fleet.app.journal import known_journal
 from fleet.app.persona_sets import roster
 from fleet.app.sbom import NAME, altered, other_versions
+from fleet.app.storage import encrypted_by, stale_keys
 from fleet.chain.keys import address_of, load_key
 from fleet.chain.node.abi_file import read_functions
 from fleet.chain.node.hexes import as_bytes
@@ -248,7 +249,15 @@ async def store(_: str | None) -> list[Row]:
 
 async def disk(_: str | None) -> list[Row]:
     good, seen = room(state())
-    return [("disk", good, seen if good else f"{seen}: no run starts; free space, fleet runs prune")]
+    crypt, keep = encrypted_by(state()), load_fleet().keep
+    how = f"{crypt} (dm-crypt)" if crypt else "not by dm-crypt"
+    stale = stale_keys(keep, datetime.now(UTC).date())
+    renew = ": make new ones, fleet runs vault --reseal, and keep.keys_since"
+    return [
+        ("disk", good, seen if good else f"{seen}: no run starts; free space, fleet runs prune"),
+        ("encryption of the disk", bool(crypt) or not keep.encrypted, how),
+        ("keys of what is sealed", not stale, f"{stale}{renew}" if stale else "none is due"),
+    ]
 
 
 async def installation(_: str | None) -> list[Row]:

@@ -9,9 +9,10 @@ import typer
 
 from fleet.app.backup import back_up, dump_line
 from fleet.app.sealed import create_key, public_of
-from fleet.cli.console import Json, make_app, note, put, run, state
+from fleet.cli.console import Json, make_app, note, put, run, state, who
 from fleet.clock import SystemClock
 from fleet.config import load_fleet
+from fleet.runs.call.decision_file import Decision, DecisionFile
 from fleet.store.location import store_place
 from fleet.text import counted
 
@@ -49,6 +50,15 @@ def make_key(
     else:
         word = typer.prompt("passphrase", hide_input=True, confirmation_prompt=True) if passphrase else ""
         public = create_key(path, word)
+        made = Decision(
+            f"{who()} makes a key for what is sealed",
+            "keep the present one, or make another",
+            public,
+            "keep.sealed_for, second_for or escrow",
+            "it is nobody's until fleet.toml names it",
+            charter="the operator's",
+        )
+        DecisionFile(state(), SystemClock()).record(made, run="none", turn=0)
     put({"file": str(file), "sealed_for": public}, as_json=as_json, text=lambda: print(public))
 
 

@@ -182,6 +182,7 @@ class QuestionRound:
         except JailError:
             results, whole = {}, False
         left, away = self._take(sent, results, session.clock.monotonic() - started)
+        await session.seal()
         session.check_spent()
         await session.escalated()
         if whole and results:  # it ran out of time or room: what is left was not begun

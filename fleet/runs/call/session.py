@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple, cast
 
 import anyio
+from anyio import to_thread
 
 from fleet.broker.broker import EgressRecord
 from fleet.broker.control import reach
@@ -48,7 +49,7 @@ from fleet.retry import SILENT_TARGET, WITHDRAWN_TARGET
 from fleet.runs.call.guest_protocol import answer, answers, attached, bad_args, batch_line, request_line
 from fleet.runs.call.persons_word import PersonsWord
 from fleet.runs.call.replies import small
-from fleet.runs.call.sightings import Sightings
+from fleet.runs.call.sightings import Sightings, confidential, without_text
 from fleet.runs.call.targets import (
     FAILURES,
     STRIKES,
@@ -171,6 +172,8 @@ class RunSession:
         self.breaker = CircuitBreaker(world.clock, world.patience_s)
         self.contacts = Contacts(targets_of(world.platform), world.platform.agent_urls)
         self._sealed = set[tuple[str, str]]()
+        self._unsealed: list[tuple[AdmittedCall, str, str, str]] = []
+        """What was shown since, to be sealed: the call, where, its kind, the value."""
         self.sightings = Sightings(self._world.platform.authorisation.data)
         self.charged_together = context.gate.together
         """The calls judged inside are charged at once."""
@@ -275,6 +278,7 @@ class RunSession:
         except JailError as error:
             lost, result = error, _lost(error)
         self.respond(asked, result, self._world.clock.monotonic() - asked.started)
+        await self.seal()
         self.check_spent()
         if lost is not None:
             raise lost
@@ -526,7 +530,12 @@ class RunSession:
         """Record what a call answered, and what was heard meanwhile: a jail cannot say that itself."""
         if "heard" in result:
             result["heard"] = self._world.listener.heard(asked.args, asked.started)
-        masked = self._world.redactor.answer(asked.tool, result)
+        kept = result
+        if self._world.config.keep.sealed_for and (kind := confidential(asked.args, result)):
+            kept = dict(without_text(asked.args, result))
+            place = target_of(asked.tool, asked.args)
+            self._unsealed.append((asked, place, kind, str(result["text"])))
+        masked = self._world.redactor.answer(asked.tool, kept)
         self._stream.emit(
             ToolResponded(
                 call=asked.number,
@@ -538,20 +547,29 @@ class RunSession:
             )
         )
         if self.sightings.shown(asked.tool, asked.args, result, masked):
-            self._seal_credentials(asked, result)
+            self._take_out(asked, result)
         if (seen := self.sightings.answered(asked.number, asked.tool, asked.args, result)) is not None:
             self._stream.emit(seen)
 
-    def _seal_credentials(self, asked: AdmittedCall, result: Mapping[str, Any]) -> None:
-        """Seal what an answer shows, and keep no picture of it."""
+    def _take_out(self, asked: AdmittedCall, result: Mapping[str, Any]) -> None:
+        """Take what is to be sealed out of an answer, and keep no picture of it."""
         world, place = self._world, target_of(asked.tool, asked.args)
         if asked.spec.attaches and (picture := str(result.get("sha256", ""))).isalnum():
             (world.folder(self._run) / "evidence" / f"{picture}.png").unlink(missing_ok=True)
         for kind, value in world.redactor.secrets("\n".join(texts_of(result, 8))):
-            if (place, value) in self._sealed or len(self._sealed) >= MOST_SEALED:
-                continue
-            self._sealed.add((place, value))
-            if name := world.vault.keep(world.platform.name, self._run, place, kind, value):
+            if (place, value) not in self._sealed and len(self._sealed) < MOST_SEALED:
+                self._sealed.add((place, value))
+                self._unsealed.append((asked, place, kind, value))
+
+    async def seal(self) -> None:
+        """Seal what was taken out, before anything else is done: in a thread, for it is slow by purpose."""
+        world = self._world
+        while self._unsealed:
+            asked, place, kind, value = self._unsealed[0]
+            keep = partial(world.vault.keep, world.platform.name, self._run, place, kind, value)
+            name = await to_thread.run_sync(keep)
+            del self._unsealed[0]
+            if name:
                 self._stream.emit(
                     CredentialSealed(call=asked.number, tool=asked.tool, place=place, kind=kind, vault=name)
                 )

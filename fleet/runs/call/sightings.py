@@ -9,19 +9,26 @@ from collections.abc import Collection, Mapping, Sequence
 from statistics import median
 from typing import Any, Literal
 
+from anyio import to_thread
+
 from fleet.broker.egress_read import OUT_OF_SCOPE, refused
 from fleet.broker.egress_record import EgressRecord
 from fleet.clock import iso
 from fleet.config.escalation import Trigger
 from fleet.events.model import InstructionSeen
+from fleet.files import write_atomic
+from fleet.findings.disclosure import draft
 from fleet.findings.instructions import in_result, texts_of
-from fleet.findings.personal import laws, personal
+from fleet.findings.personal import HELD, laws, personal
+from fleet.findings.redact import mask
 from fleet.findings.traces import DO, traces
+from fleet.gate.impact import FILE, shape_of
 from fleet.runs.call.targets import target_of
 from fleet.runs.context import FleetContext
 from fleet.text import line
 from sandbox.tools import TOOLS
 
+DRAFTS, CONFIDENTIAL = "drafts", "confidential"
 SIGHTED = "sighted:"
 """Prefix of the journal's facts, by platform, kind of notice and place: each is told once."""
 SLOW_MS = 100.0
@@ -63,6 +70,21 @@ def unusual(tokens: int, earlier: Sequence[int]) -> str:
     )
 
 
+def confidential(args: Mapping[str, Any], result: Mapping[str, Any]) -> str:
+    """What makes the text of an answer one that only the vault keeps: it is a file that is not for visitors,
+    or says so itself; "" for any other."""
+    text = str(result.get("text") or "")
+    if not text or not result.get("ok"):
+        return ""
+    marks = sorted(personal(text).keys() - HELD)
+    return "file" if shape_of(args) == FILE else next(iter(marks), "")
+
+
+def without_text(args: Mapping[str, Any], result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A result as a record may have it where its text is confidential."""
+    return {**result, "text": mask(CONFIDENTIAL)} if confidential(args, result) else result
+
+
 class Sightings:
     """Of one run, by kind and place, in words; the first at each place counts. `permitted` are kinds of other
     people's data that the tests may see."""
@@ -70,6 +92,8 @@ class Sightings:
     def __init__(self, permitted: Collection[str] = ()) -> None:
         self._permitted = frozenset(permitted)
         self.found: dict[tuple[Kind, str], str] = {}
+        self.kinds: dict[tuple[Kind, str], tuple[str, ...]] = {}
+        """Of what is sensitive, what it looks like."""
         self.grave: list[tuple[Trigger, str, str]] = []
         """What a person may have to decide on now: why, where, and in words."""
 
@@ -90,7 +114,7 @@ class Sightings:
 
     def shown(self, tool: str, args: Mapping[str, Any], result: object, masked: object) -> bool:
         """What an answer shows that looks like a credential (a leak, or a bait: masked, and never used), or
-        like other people's data; whether it shows a credential."""
+        like other people's data; whether something of it was masked."""
         spec, place = TOOLS.get(tool), target_of(tool, args)
         kinds = Counter[str]()
         if result != masked:
@@ -99,8 +123,10 @@ class Sightings:
             )
         for shape in _NO_SECRETS:
             del kinds[shape]
+        masks = bool(kinds)
+        kinds = Counter({kind: count for kind, count in kinds.items() if kind not in HELD})
         if spec is None or STRANGERS.isdisjoint(spec.judged_as):
-            return bool(kinds)
+            return masks
         text = "\n".join(texts_of(result, 8))
         if signs := [] if ("break-in", place) in self.found else traces(text):
             what = f"shows traces of a break-in or a crime ({', '.join(signs)}); {DO}"
@@ -113,10 +139,12 @@ class Sightings:
                 f"shows what looks like other people's data: {seen}; may fall under {', '.join(laws(people))}"
             )
             self.note("sensitive-data", place, what, "sensitive-data")
+            self.kinds["sensitive-data", line(place, 120)] = tuple(people)
         if kinds:
             what = f"shows what looks like a credential ({', '.join(sorted(kinds))}): masked, and never used"
             self.note("credential", place, what, "credential")
-        return bool(kinds)
+            self.kinds["credential", line(place, 120)] = tuple(kinds)
+        return masks
 
     def refused(self, rule: str, place: str, why: str) -> None:
         """A call that the gate refused."""
@@ -153,3 +181,14 @@ class Sightings:
             if not world.trial and await world.journal.get(key) is None:
                 told = {"run": run, "at": iso(world.clock.now()), "what": world.redactor.text(what)}
                 await world.journal.put(key, json.dumps(told), run=run)
+                await to_thread.run_sync(self._draft, world, run, (kind, place))
+
+    def _draft(self, world: FleetContext, run: str, seen: tuple[Kind, str]) -> None:
+        """What those who ordered the tests are told of sensitive data, for a person to send."""
+        if seen not in self.kinds:
+            return
+        shown, at = world.redactor.text, iso(world.clock.now())
+        text = draft(world.platform.name, run, shown(seen[1]), shown(self.found[seen]), self.kinds[seen], at)
+        folder = world.folder(run) / DRAFTS
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_atomic(folder / f"{seen[0]}-{len(list(folder.iterdir())) + 1}.md", text.encode())

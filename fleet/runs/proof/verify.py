@@ -25,6 +25,7 @@ from fleet.oracles.model import Facts
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe
 from fleet.runs.call.sealed import heads_now
+from fleet.runs.call.sightings import without_text
 from fleet.runs.context import FleetContext
 from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt, locked_out, pressure, refused, unheard
 from fleet.runs.proof.candidates import showing
@@ -290,6 +291,8 @@ def keep_evidence(
 
     `rate`: confirmations, tries.
     """
+    if world.config.keep.sealed_for:
+        steps = tuple(replace(one, result=without_text(one.args, one.result)) for one in steps)
     bundle = Bundle(
         fingerprint=row.fingerprint,
         run=row.run_id,
