@@ -17,6 +17,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from fleet.broker.dnssec import require_valid
 from fleet.broker.pace import HostPace, SharedTurns
 from fleet.broker.rpc_policy import METHODS, Denied
 from fleet.config import Platform, WebSection
@@ -120,6 +121,8 @@ class EgressPolicy:
     """Why the platform may not be tested at this moment; "" when it may."""
     care: HostCare = NO_HOSTS
     """How much hangs on each host; one that is listed has a pace of its own."""
+    dnssec: bool = False
+    """Whether the addresses of a name in a signed zone must be validated."""
     owned_only: bool = False
     """Whether a host that is another name of one out of scope is asked only where a person permitted it."""
     ranges: AddressRanges = NO_RANGES
@@ -171,6 +174,7 @@ class EgressPolicy:
             ),
             never_places=web.never_places,
             care=platform.care,
+            dnssec=web.dnssec,
             ranges=web.addresses,
             comment=platform.authorisation.comment,
             longest_body=web.longest_body,
@@ -245,12 +249,15 @@ class EgressPolicy:
         own = _is_localhost(origin.host) or all(
             ip_address(one.partition("%")[0]).is_loopback for one in found
         )
+        names: tuple[str, ...] = ()
+        if self.dnssec and not own and _literal(origin.host) is None:
+            names = await require_valid(origin.host, found)
         if self.ranges.networks and not (own and private) and not all(map(inside, found)):
             raise Denied("address", f"{origin.host} has an address outside of web.ranges of the profile")
         if any(map(self.never_places.has_address, found)):
             raise Denied("never", f"{origin.host} has an address that is on web.never of the profile")
         base = f"{origin.scheme}://{origin.authority}/"
-        for name in await self._other_names(origin):
+        for name in dict.fromkeys((*names, *await self._other_names(origin))):
             alias = f"{origin.scheme}://{name}/"
             if self.never_places.match(alias) or everybodys(alias):
                 raise Denied("never", f"{origin.host} is another name of {name}, which nothing asks")

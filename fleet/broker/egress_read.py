@@ -13,7 +13,9 @@ from fleet.events.chain import unlinked
 from fleet.events.model import HostEgress
 from fleet.events.recorded import lines
 
-OUT_OF_SCOPE = frozenset({"host", "never", "address", "spelling", "target", "host-mismatch", "tunnel"})
+OUT_OF_SCOPE = frozenset(
+    {"host", "never", "address", "dnssec", "spelling", "target", "host-mismatch", "tunnel"}
+)
 """Rules that refuse a destination."""
 _TROUBLE = frozenset({"", CUT, "unreachable", "timeout", "busy", "bytes", "too-large"})
 """What ends a request that no rule forbids."""

@@ -164,6 +164,9 @@ class WebSection(Section):
     """Addresses where these hosts may be, in CIDR, such as `203.0.113.0/24` or `2001:db8::/32`: a host that
     resolves to another one is not dialled. A private range lets names resolve into it. Without any, every
     public address may be dialled, and no private one."""
+    dnssec: bool = False
+    """Whether a name of a signed zone is dialled only where the resolver of this machine's network has
+    validated its addresses (DNSSEC)."""
     requests_per_second: float | None = Field(default=None, ge=0.1, le=10_000)
     """Most requests a second to one host, of all runs of a process together; more wait for their turn, and a
     strained host is asked less. Left out: 10, and 50 of this machine's own hosts."""
