@@ -78,6 +78,12 @@ async def test_a_document_is_found_where_it_is_usual(path: str, answer: bytes, r
         assert {got.headers["user-agent"] for got in server.got} == {"qa-test"}
 
 
+async def test_a_description_is_found_below_the_page_that_was_named() -> None:
+    async with site({"/v1/": json_answer(200, {}), "/v1/__api__": json_answer(200, OPENAPI)}) as server:
+        (one,) = (await found(f"{server.url}/v1/")).sites
+        assert [urlsplit(doc.url).path for doc in one.documents] == ["/v1/__api__"]
+
+
 @pytest.mark.parametrize(
     "page", [b"<script>ui({url: '/odd/v9/openapi'})</script>", b'<a href="odd/v9/openapi">']
 )

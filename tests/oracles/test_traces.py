@@ -27,6 +27,9 @@ LEAKS = (
     "src/store/reader.rs:88:14",
     'File "/srv/x/app.py", line 12, in handler',
     "FileNotFoundError: [Errno 2]",
+    '"errno":-2',
+    "bind() failed, errno = 13 (Permission denied)",
+    '{"errno": 111, "strerror": "Connection refused"}',
     "KeyError: 'name'",
     "ValueError: invalid literal for int() with base 10: 'x'",
     "'NoneType' object has no attribute 'id'",
@@ -133,6 +136,11 @@ def test_escaped_text_is_read_as_its_reader_sees_it() -> None:
 
 HEALTHY = (
     "there is no such page",
+    r'{"message":"Unrecognized keys in mapping: \"{\'\\U000c9748\u00fb\\U000949c5\\x9bVp\': 1}\""}',
+    r'{"message":"not a date: \\x1d\u00a6\u7000\\x91\u00e7"}',
+    r"no such key: \\x9c\u00cc\u00f8",
+    '{"code":404,"errno":111,"error":"Not Found","message":"The resource could not be found."}',
+    '{"code": 401, "errno": 104, "error": "Unauthorized", "message": "Please authenticate yourself."}',
     "no such name",
     'window.SQLITE_WEB_DB = "a.db"',
     "error 2: bad request",

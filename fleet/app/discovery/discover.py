@@ -44,7 +44,9 @@ LINKED = 8
 """Descriptions that pages link to, of one site."""
 FURTHER = (
     *("/api/swagger.json", "/api/schema/", "/api/v3/openapi.json", "/apispec_1.json", "/api-json"),
-    *("/static/openapi.json", "/openapi/v1.json", "/swagger/v1/swagger.json"),
+    *("/static/openapi.json", "/openapi/v1.json", "/swagger/v1/swagger.json", "/swagger/doc.json"),
+    *("/documentation/json", "/docs-json", "/schema/openapi.json", "/openapi/json", "/swagger/json"),
+    *("/q/openapi", "/doc", "/apispec.json", "/__api__"),
 )
 """Where frameworks put their descriptions, besides the places that the explorer of APIs looks at itself."""
 ABOUT = ("/docs", "/redoc", "/swagger", "/apidocs", "/swagger-ui.html", "/.well-known/api-catalog")
@@ -247,17 +249,19 @@ def _seen(url: str, answer: VisitorAnswer) -> str:
 async def _documents(visitor: Visitor, site: FoundSite, first: VisitorAnswer, report: Progress) -> FoundSite:
     """The site with the documents that it has, and what they say."""
     pages: dict[str, VisitorAnswer] = {first.url: first}
+    folder = site.start.partition("?")[0].rpartition("/")[0]
+    places = {below + one for below in ("", folder) for one in (*DESCRIPTIONS, *FURTHER)}
 
     async def fetched(path: str) -> None:
         url = site.origin + path
         try:
-            limit = DESCRIPTION if path in (*DESCRIPTIONS, *FURTHER) else LONGEST * 8
+            limit = DESCRIPTION if path in places else LONGEST * 8
             pages[url] = await visitor.get(url, accept="application/json, */*;q=0.8", limit=limit)
         except Unanswered:
             return
 
     await _all(fetched, ["/", MISSING, MODELS, *READERS, *ABOUT])
-    await _all(fetched, [one for one in (*DESCRIPTIONS, *FURTHER) if site.origin + one not in pages])
+    await _all(fetched, sorted(one for one in places if site.origin + one not in pages))
     linked = [one for one in _links(pages.values(), site.origin) if site.origin + one not in pages]
     await _all(fetched, linked[:LINKED])
     missing = pages.get(site.origin + MISSING)
