@@ -44,15 +44,23 @@ def route(args: Mapping[str, Any]) -> str:
 
 def family(args: Mapping[str, Any]) -> str:
     """The route that a page belongs to: without a face's name, numbers, hashes, and values of an attack. A
-    server refuses a null byte behind a name, or a `%` without two digits, for all its paths, or for none."""
+    server refuses a null byte behind a name, or bytes that are no text, for all its paths, or for none."""
     folded = _FACE.sub("{face}", route(args))
     parts = folded.split("/")
     words = [next((word for form, word in _FOLDS if form.search(part)), part) for part in parts]
     if any("%00" in part and word == "{value}" for part, word in zip(parts, words, strict=True)):
         return f"{host(args)}/{{nul}}"
-    if _UNDECODED.search(folded):
+    if _UNDECODED.search(folded) or not _is_utf8(folded):
         return f"{host(args)}/{{percent}}"
     return "/".join(words)
+
+
+def _is_utf8(path: str) -> bool:
+    try:
+        unquote(path, errors="strict")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def host(args: Mapping[str, Any]) -> str:

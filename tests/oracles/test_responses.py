@@ -201,10 +201,11 @@ def test_a_null_byte_behind_a_name_is_one_place_of_a_server(path: str) -> None:
     assert family({"url": f"{{site}}/{path}"}) == "{site}/{nul}"
 
 
-@pytest.mark.parametrize("path", ["%", "a.js%", "dir/x%2/", "a%zz/%27"])
-def test_a_percent_sign_that_stands_for_no_byte_is_one_place_of_a_server(path: str) -> None:
+@pytest.mark.parametrize("path", ["%", "a.js%", "dir/x%2/", "a%zz/%27", "/%ff", "%E0%A4%A", "a/%c3/b"])
+def test_bytes_that_are_no_text_are_one_place_of_a_server(path: str) -> None:
     assert family({"url": f"{{site}}/{path}"}) == "{site}/{percent}"
     assert family({"url": f"{{site}}/{path}".replace("%", "%25")}) != "{site}/{percent}"
+    assert family({"url": "{site}/a/%c3%a9"}) == "{site}/a/{value}"
 
 
 @pytest.mark.parametrize(

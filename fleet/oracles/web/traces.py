@@ -24,6 +24,7 @@ HEADING = "Traceback (most recent call last):"
 LEAST_FRAMES = 3
 MILD = frozenset({"an operating-system error", "an internal path", "an internal address"})
 _UNBOUND = re.compile(r"^ReferenceError: .{1,80} is not defined")
+_OBJECT = re.compile(r"^<[\w.]{1,80} object at 0x")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,9 @@ def find(text: str, *, paths: bool = True, heading: bool = True) -> Trace | None
 
 def of_server(found: Trace) -> bool:
     """Whether it is one defect of a server, whatever page shows it: what a handler says of every file that is
-    not there, or a name that its code does not have."""
-    return found.kind == "an operating-system error" or _UNBOUND.search(found.words) is not None
+    not there, a name that its code does not have, or an object in place of a text."""
+    named = _UNBOUND.search(found.words) or _OBJECT.search(found.words)
+    return found.kind == "an operating-system error" or named is not None
 
 
 def place(text: str) -> str:
