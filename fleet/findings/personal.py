@@ -79,13 +79,17 @@ def values(text: str) -> dict[str, list[str]]:
     low = text.lower()
     if low.strip().isdigit() or not (_NUMBERS.search(text) or low.count("@") >= MANY or "diagnos" in low):
         return {}
-    found = {kind: [one[0] for one in pattern.finditer(text)] for kind, pattern in _LABELLED.items()}
-    found = {kind: rows for kind, rows in found.items() if kind in HELD}
+    found = {
+        kind: [one[0] for one in _LABELLED[kind].finditer(text)]
+        for kind, words in _WORDS.items()
+        if any(word in low for word in words)
+    }
     found["card"] = [one[0] for one in _CARD.finditer(text) if _is_card(re.sub(r"\D", "", one[0]))]
     found["account-number"] = [one[0] for one in _IBAN.finditer(text) if _ibans(one[0])]
-    found["social-security"] = _ssns(text)
-    for kind, pattern in _LISTS.items():
-        found[kind] = [one[0] for one in pattern.finditer(text)] if _LOOKS[kind](text) else []
+    found["social-security"] = _ssns(text) if "ssn" in low or "social" in low else []
+    for kind, sign in (("e-mail", "@"), ("telephone", "+")):
+        many = low.count(sign) >= MANY and _LOOKS[kind](text)
+        found[kind] = [one[0] for one in _LISTS[kind].finditer(text)] if many else []
     return {kind: list(dict.fromkeys(rows)) for kind, rows in found.items() if rows}
 
 
@@ -142,6 +146,13 @@ _LOOKS: Mapping[str, Callable[[str], list[str]]] = {
 KINDS = (*_LOOKS, "card")
 HELD = frozenset(KINDS) - {"classified", "trade-secret", "legal-hold"}
 """Kinds of which the text itself is a value; the others are marks on a text."""
+_WORDS: Mapping[str, tuple[str, ...]] = {
+    "card-code": ("cvv", "cvc", "security"),
+    "passport": ("passport",),
+    "driving-licence": ("driv",),
+    "health": ("mrn", "medical", "patient", "diagnos", "icd"),
+}
+"""Of each labelled kind, words without which no text has it."""
 _NUMBERS = re.compile(r"\d{3}")
 _PEOPLE = ("CCPA", "GDPR", "PIPEDA", "state privacy laws")
 LAWS: Mapping[str, tuple[str, ...]] = {

@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from fleet.config.authorisation import DataKind
-from fleet.findings.personal import BREACH, KINDS, LAWS, MOST, laws, personal
+from fleet.findings.personal import BREACH, HELD, KINDS, LAWS, MOST, laws, personal, values
 
 
 def _card(draw: random.Random) -> str:
@@ -49,6 +49,18 @@ def corpus() -> dict[str, list[str]]:
 @pytest.mark.parametrize(("kind", "text"), [(kind, one) for kind, rows in corpus().items() for one in rows])
 def test_each_record_of_the_corpus_is_found(kind: str, text: str) -> None:
     assert list(personal(f"name: Ada\n{text}\nend")) == [kind]
+
+
+def test_what_is_a_value_is_found_as_it_is_written_and_marks_are_none() -> None:
+    for kind, rows in corpus().items():
+        for text in rows:
+            found = values(f"name: Ada\n{text}\nend")
+            assert list(found) == ([kind] if kind in HELD else []), text
+            assert all(value in text for value in found.get(kind, ()))
+    mails = [f"person{n}@mail{n}.example.org" for n in range(10)]
+    assert values(" ".join(mails)) == {"e-mail": mails}
+    assert values(" ".join(mails[:9])) == {}
+    assert values(corpus()["card"][0]) == {}  # a number alone says nothing of what it is
 
 
 def test_people_are_a_list_from_ten_on() -> None:
