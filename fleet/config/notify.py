@@ -62,6 +62,9 @@ class NotifySection(Section):
     `second`, `client` or `counsel`, a URL gets what concerns that role alone (`docs/operate.md`).
 
     While empty: systemd's credential `notify` if it exists, else `keys/notify`."""
+    page: HttpUrl | Literal[""] = ""
+    """Where receivers reach the pages of `fleet up --port`, such as `https://qa.example.org`: a question's
+    notice says where it is decided."""
     quiet: Annotated[str, StringConstraints(pattern=rf"^({_TIME}-{_TIME})?$")] = ""
     """Hours in which only critical notices are sent, such as `22:00-07:00`; the others follow as one."""
     timezone: TimeZone = "UTC"

@@ -518,6 +518,8 @@ async def test_who_is_told_of_a_question_at_once_and_at_half_time(tmp_path: Path
     assert (notice.event, notice.critical) == ("question", True)
     assert f"fleet runs answer {one.ident} approve|deny" in notice.text
     assert of_questions(state, [one], "eve", one.asked) == state
+    [linked] = of_questions(NoticeState(), [one], "", one.asked, page="https://qa.example.org/").waiting
+    assert linked.text.endswith("--reason …, or https://qa.example.org/#questions)")
     later = of_questions(state, [one], "eve", one.half)
     assert "eve: nobody has answered yet" in later.waiting[-1].text
     assert [one.to for one in later.waiting[1:]] == ["", "second"]

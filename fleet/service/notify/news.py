@@ -189,9 +189,11 @@ def of_held(state: NoticeState, held: Iterable[FindingRow], platform: str, now: 
     return state.noting(told, held=tuple(sorted(rows)))
 
 
-def of_questions(state: NoticeState, waiting: Iterable[PersonQuestion], second: str, now: str) -> NoticeState:
+def of_questions(
+    state: NoticeState, waiting: Iterable[PersonQuestion], second: str, now: str, *, page: str = ""
+) -> NoticeState:
     """What waits for a person: at once, also in quiet hours; again for the second one at half time, and for
-    those who ordered the tests when it waits long."""
+    those who ordered the tests when it waits long. `page` is where it is decided."""
     told, known = list[Notice](), list[str]()
     for one in waiting:
         late, slow = now >= one.half, bool(one.slow) and now >= one.slow
@@ -213,7 +215,8 @@ def of_questions(state: NoticeState, waiting: Iterable[PersonQuestion], second: 
                 took_of = f"{in_minutes(at - asked)} of {in_minutes(until - asked)}"
                 text += f"; {took_of} are over, {in_minutes(until - at)} left, {no_answer(one.trigger)}"
             if to != "client":
-                text += f" (fleet runs answer {one.ident} approve|deny --reason …)"
+                where = f", or {page.rstrip('/')}/#questions" if page else ""
+                text += f" (fleet runs answer {one.ident} approve|deny --reason …{where})"
             told.append(Notice(event="question", text=text, at=now, critical=True, to=to))
     return state.noting(told, asked=tuple(known))
 

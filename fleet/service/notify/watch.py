@@ -167,7 +167,7 @@ class NoticeWatch:
             state = of_sightings(state, sighted, self._platform, at)
             state = of_held(state, held, self._platform, at)
             waiting = [one for one in asked if is_open(one, now)]
-            state = of_questions(state, waiting, news.second, at)
+            state = of_questions(state, waiting, news.second, at, page=section.page)
             state = of_posture(state, posture, self._platform, at)
             state = of_ending(state, news.ending, self._platform, at)
             state = of_budgets(state, left, news.limits, at)
