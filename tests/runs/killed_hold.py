@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -116,18 +117,22 @@ def main(root: Path) -> None:
     at, killed = 0, True
     while killed:
         at += 1
-        place = root / str(at)
+        place, kills = root / str(at), Kills(at)
         place.mkdir()
-        apart(lambda place=place: anyio.run(begin, place))
-        status = apart(lambda place=place, at=at: anyio.run(course, place, Kills(at)))
-        killed = os.WIFSIGNALED(status)
-        again = apart(lambda place=place: anyio.run(course, place, Kills(0)))
         seen = place / "seen.json"
-        apart(lambda place=place, seen=seen: seen.write_text(json.dumps(anyio.run(found, place))))
+        apart(partial(anyio.run, begin, place))
+        status = apart(partial(anyio.run, course, place, kills))
+        killed = os.WIFSIGNALED(status)
+        again = apart(partial(anyio.run, course, place, Kills(0)))
+        apart(partial(_tell, place, seen))
         print(
             json.dumps({"at": at, "status": status, "again": again} | json.loads(seen.read_text())),
             flush=True,
         )
+
+
+def _tell(place: Path, seen: Path) -> None:
+    seen.write_text(json.dumps(anyio.run(found, place)))
 
 
 if __name__ == "__main__":
