@@ -394,8 +394,10 @@ def coverage(runs: Sequence[Mapping[str, Any]], left_out: Sequence[str], plan: L
     if as_whom:
         told.append(f"Asked as a visitor, and on {counted(len(as_whom), 'path')} as accounts.")
     else:
-        two = f"one and other under [accounts] in {near(plan.profile)} would change that"
-        told.append(f"Asked as a visitor alone: {two}{', with --exercise' if observed else ''}.")
+        told.append(
+            "Asked as a visitor alone. Where people log in, name two accounts of yours, `one` and `other`, "
+            f"under [accounts] in {near(plan.profile)}{', and add --exercise' if observed else ''}."
+        )
     if observed:
         told.append("Nothing was written: --exercise would try what writes, and make accounts where it may.")
     if any(one.get("outcome") == "stopped" for one in runs):

@@ -106,6 +106,11 @@ def test_a_leak_is_seen_in_every_refusal(text: str) -> None:
 
 
 PHP = '<br />\n<b>Warning</b>:  Undefined array key "m" in <b>/var/www/months.php</b> on line <b>31</b><br />'
+DJANGO = (
+    "<title>RuntimeError at /gql</title><table><tr><th>Request Method:</th><td>POST</td></tr>"
+    '<tr><th scope="row">Django Version:</th><td>5.2.19</td></tr>'
+    "<tr><th>Python Path:</th><td>/root/x/lib</td></tr>"
+)
 FENCED = '# Errors\n\n```\nTraceback (most recent call last):\n  File "/home/you/x.py", line 3, in y\n```\n'
 
 
@@ -126,6 +131,20 @@ FENCED = '# Errors\n\n```\nTraceback (most recent call last):\n  File "/home/you
 )
 def test_a_leak_is_seen_at_status_200(text: str, kind: str) -> None:
     assert seen(text, 200, kind) == ["trace"]
+
+
+def test_a_debug_page_is_one_setting_whatever_page_shows_it() -> None:
+    exchanges = [
+        Exchange(
+            "qa_fetch",
+            {"url": f"{{site}}/{page}"},
+            {"status": status, "text": text, "content_type": "text/html"},
+        )
+        for page, status, text in (("gql", 500, DJANGO), ("media/x", 400, DJANGO), ("y", 404, DJANGO))
+    ]
+    found = [one for exchange in exchanges for one in table.judge((exchange,), Facts())]
+    assert {one.sighting.signature for one in found} == {found[0].sighting.signature}
+    assert ["the debug page of Django" in one.sighting.title for one in found] == [True] * 3
 
 
 def test_escaped_text_is_read_as_its_reader_sees_it() -> None:

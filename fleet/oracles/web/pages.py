@@ -99,7 +99,9 @@ def trace(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     broke = traces.place(text) if stacks and paged else ""
     said = "" if found.table == "databases" else template(found.words)  # its words are those that were sent
     key = f"trace {where} {found.kind} {said}"
-    if paged and traces.of_server(found):
+    if paged and (
+        traces.of_server(found) or found.table == "paths"
+    ):  # its handler shows one path on any page
         key = f"trace {host(last.args)} {found.kind} {said}"
     if broke:  # one place of its code, whatever page shows it
         key = f"trace {host(last.args)} {found.kind} at {broke}"
