@@ -102,6 +102,7 @@ async def test_a_target_that_does_not_answer_is_left_alone_and_told_and_others_a
         assert (await turned(table)).denied == ""
         seen = {one.target: (one.ms, one.wrong, one.looks) for one in table.said("target.checked")}
         assert seen.pop("node")[1] == ""
+        assert {one.what for one in table.said("target.checked") if one.target == "node"} == {"eth_chainId"}
         assert seen == {"site": (4.0, "", 1), "proxy": (4.0, "", 1), "faces": (4.0, "", 1)}
         down = True
         for _ in range(FAILURES - 1):

@@ -318,7 +318,7 @@ class RunSession:
             wrong = world.health.looked(name, took if took >= 0 else None)
             checked = TargetChecked(
                 target=name,
-                what=world.redactor.text(urls[name]),
+                what=world.redactor.text(urls[name]) if targets[name].bases else "eth_chainId",
                 ms=took if took >= 0 else None,
                 usual_ms=round(usual, 1),
                 wrong=wrong,
