@@ -93,6 +93,8 @@ class ApiStart(Protocol):
     @property
     def removes(self) -> dict[str, str]: ...
     @property
+    def invited(self) -> dict[str, str]: ...
+    @property
     def documents(self) -> dict[str, str]: ...
 
 
@@ -187,13 +189,19 @@ class ApiPlay:
 
     def _entered(self, label: str) -> str:
         session = self.held[label] = AccountSession()
-        carried = self.args.carried
+        carried, join = self.args.carried, self._join
+        if label != ACCOUNTS[0] and self.args.invited:
+            join = Entrance(join.what, join.path, copy.deepcopy(join.fields), join.kind)
+            for name, path in self.args.invited.items():
+                if not (code := self._told(path, name)):
+                    return f"GET {path} shows {ACCOUNTS[0]} no {name}"
+                innermost(join.fields)[name] = code
         if self.args.fields:
             more = dict(self.args.more) if label == ACCOUNTS[0] else {}
             if refused := self._begun(
-                self._join,
+                join,
                 label,
-                Adaptation(self._join.fields, more, urlsplit(self._origin).hostname or ""),
+                Adaptation(join.fields, more, urlsplit(self._origin).hostname or ""),
                 SIGN_UPS,
             ):
                 return refused
@@ -219,6 +227,14 @@ class ApiPlay:
         elif not session.token:
             return f"the log-in answers without a token{self._quoted(label)}"
         return ""
+
+    def _told(self, path: str, name: str) -> str:
+        """The text of a field, at any depth, in what `one` reads."""
+        reply = self._send("GET", self._placed(path), self.held[ACCOUNTS[0]], {})
+        read = sessions.document(reply) if 200 <= reply.status < 300 else None
+        found = _plain(read[0] if isinstance(read, list) and read else read, FACT_DEPTH)
+        texts = (value for known, value in found if snake(known.rpartition(".")[2]) == snake(name))
+        return next((one for one in texts if isinstance(one, str) and one), "")
 
     def _begun(self, what: Entrance, label: str, adapted: Adaptation, tries: int) -> str:
         """Make one of the requests until it is not refused; what was refused, or ""."""

@@ -67,6 +67,9 @@ class Args:
     """What an answer calls the id of a thing that was made; "": as is usual."""
     removes: dict[str, str] = field(default_factory=dict)
     """Path that removes, by DELETE, what was made by a POST to a path, {id} in it: asked last."""
+    invited: dict[str, str] = field(default_factory=dict)
+    """Fields of the sign-up of `other` that have what an answer to `one` calls so, such as the code of an
+    invitation: path by field."""
     together: tuple[int, ...] = ()
     """Steps of an API that are sent at the same moment: the position of the first, from 0, and that after the
     last."""
@@ -158,6 +161,18 @@ SPEC = ToolSpec(
     expects="!result.ok || result.answers[0].status == 401",
     public=PUBLIC
     | {"url", "fields", "login", "login_fields", "steps", "page", "login_page", "answers", "brief", "endless"}
-    | {"more", "bodies", "carried", "ident", "start", "documents", "removes", "remains", "heard", "together"},
+    | {
+        "more",
+        "bodies",
+        "carried",
+        "ident",
+        "start",
+        "documents",
+        "removes",
+        "remains",
+        "heard",
+        "together",
+        "invited",
+    },
     volatile=VOLATILE | {"remains"},
 )

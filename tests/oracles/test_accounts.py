@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from fleet.oracles.account.functions import for_role_only
 from fleet.oracles.account.inputs import NARROW, WIDE
 from fleet.oracles.account.rows import GONE, ITEM, LIST, ME, MINE, NO, NONE, row
 from fleet.oracles.account.tokens import leaves
+from fleet.oracles.documents.openapi import operations
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.table import judge
 
@@ -383,3 +385,19 @@ def test_a_field_that_another_object_of_the_answer_shows_to_all_is_not_kept() ->
     lead = described(item={"get": {"responses": {"200": {"content": media}}}})
     steps = row(("anonymous", "GET", ITEM, {}, NONE | {"holds": ("author", "shop", "phone")}))
     assert "account-kept" not in told(steps, lead)
+
+
+@pytest.mark.parametrize(
+    ("text", "only"),
+    [
+        ("Agents and admins only.", True),
+        ("Remove a ticket; admins only", True),
+        ("Comments, moderated by admins.", False),
+        ("Everybody may change their own name; admins that of others.", False),
+        ("Only the first 20 lines are kept. Shown to admins as well.", False),
+    ],
+)
+def test_what_is_for_a_role_only(text: str, only: bool) -> None:
+    """A member whom another one invited may do what admins may do as well."""
+    (one,) = operations({"openapi": "3.1.0", "paths": {"/x": {"post": {"summary": text}}}})
+    assert for_role_only(one, "/x") is only

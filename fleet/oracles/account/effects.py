@@ -202,6 +202,45 @@ def account_ranked(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
                     yield observed(title, f"account-ranked {step.plain}", "answers", where=where)
 
 
+def _promoting(after: str) -> tuple[Exchange, ...]:
+    read = ("other", "GET", ME, dict[str, Any](), MINE | {"facts": {"id": "8", "role": '"CUSTOMER"'}})
+    sent = {"input": {"role": "ADMIN"}}
+    return row(
+        read,
+        ("other", "PATCH", "/api/account", sent, NONE),
+        ("other", "GET", ME, {}, MINE | {"facts": {"id": "8", "role": after}}),
+    )
+
+
+@oracle(
+    id="account-promoted",
+    says="an account that has no role does not give itself one",
+    severity=Severity.HIGH,
+    example=_promoting('"ADMIN"'),
+    control=_promoting('"CUSTOMER"'),
+)
+def account_promoted(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """The other's own record names no role above others; it sends one about itself, and its record has it."""
+    steps, told = played(seen[-1]), set[str]()
+    for at, step in enumerate(steps):
+        sent = [(name, value) for name, value in sent_fields(step.given) if rights(name.rpartition(".")[2])]
+        if step.who != "other" or step.method == "GET" or not step.good or len(sent) != 1:
+            continue
+        before = [one for one in steps[:at] if one.who == "other" and one.good and one.method == "GET"]
+        now = [one for one in _until_next(steps, at) if one.who == "other" and one.good]
+        name = sent[0][0].rpartition(".")[2]
+        rose = any(
+            plain_account([was]) and one.same(was) and not plain_account([one])
+            for was in before[-1:]
+            for one in now
+        )
+        if rose and step.plain not in told:
+            told.add(step.plain)
+            where = on(seen[-1], step.plain, step.method) | {"field": name}
+            title = f'{step.called} lets its caller set "{line(name, 40)}"'
+            yield observed(title, f"account-promoted {step.plain} {name}", "answers", where=where)
+
+
 def names_one(step: PlayedStep) -> bool:
     """Whether a request holds the id of the account `one`, which the other has no business with."""
     return "{one.id}" in f"{step.path} {[value for _, value in sent_fields(step.given)]}"

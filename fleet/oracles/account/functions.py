@@ -74,6 +74,13 @@ def for_role(one: Operation, path: str) -> bool:
     )
 
 
+def for_role_only(one: Operation, path: str) -> bool:
+    """Whether a sentence of a description says so with the word "only": what one may do beside others is
+    often in the same text, and a member may do that."""
+    said = [part for part in re.split(r"[.;]\s|[.;]$", one.text) if re.search(r"(?i)\bonly\b", part)]
+    return for_role(one, path) and any(re.search(rf"(?i)\b{_ROLE}\b", part) for part in said)
+
+
 def roles_of(document: Mapping[str, Any]) -> frozenset[str]:
     """The roles that a description lists, but for those that any account has."""
     text = json.dumps(document.get("components", document), default=str)[:MOST_READ]
@@ -115,7 +122,8 @@ def account_function(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
             )
             if step.who == "other" and not looked and _tells_roles(one.document):
                 continue  # whether it has a role could be known, and is not
-            if for_role(one, step.path) and not own:
+            kept = for_role_only if seen[-1].args.get("invited") else for_role
+            if kept(one, step.path) and not own:
                 root = re.sub(r"(#\w+)\..*", r"\1", step.path)  # in GraphQL a field and what is below it
                 if root == step.path or f"{step.method} {root}" not in found:
                     found[f"{step.method} {root}"] = (step, at)  # of both, the visitor comes last

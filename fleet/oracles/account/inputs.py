@@ -19,6 +19,8 @@ from fleet.oracles.web.injections import COMMAND, PRODUCT, RUN, computed, told_l
 from fleet.severity import Severity
 from fleet.text import line
 
+SMALL = "2*3"
+"""A product in place of a number that has a bound."""
 _PASSWD = re.compile(r"\broot:[^:\n]{0,40}:0:0:")
 _AMOUNT = re.compile(
     r"(?i)(?:^|[_.])(?:total|amount|price|cost|sum|subtotal|charge|due)(?:_?(?:cents|minor))?$"
@@ -185,11 +187,23 @@ def _computing(shown: str, asked: str = "{{1009*2003}}") -> tuple[Exchange, ...]
     control=_computing("{{1009*2003}}"),
 )
 def account_computed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
-    """Beside a plain text in the same input, the answer holds a product that was not sent."""
+    """Beside a plain text in the same input, the answer holds a product that was not sent. Or a number has a
+    bound: SMALL is answered as its product is, and as another number is not."""
+    for step, name in _as_product(played(seen[-1])):
+        yield at_input(seen, step, name, f"{SMALL} is computed to 6", "account-computed")
     for step, name, sent, product in _products(seen[-1], PRODUCT):
         if not COMMAND.search(sent):
             what = f"{line(sent, 40)} is computed to {product}"
             yield at_input(seen, step, name, what, "account-computed")
+
+
+def _as_product(steps: Sequence[PlayedStep]) -> Iterator[tuple[PlayedStep, str]]:
+    """Steps that send SMALL and are answered as 6, with the input; 2 has another answer there."""
+    for at, step in enumerate(steps):
+        found = [(one, pair) for one in steps[:at] if one.good and step.good and (pair := varied(one, step))]
+        known = {str(was): one.facts for one, (_, was, sent) in found if sent == SMALL}
+        if known.get("6") == step.facts and "2" in known and known["2"] != step.facts:
+            yield step, found[0][1][0]
 
 
 @oracle(

@@ -166,9 +166,12 @@ class Planted:
 
     def listed(self, inputs: OperationInputs) -> dict[str, str]:
         """The other inputs that must name a thing, of everybody's then: the first of its list. None for what
-        changes or removes the thing."""
+        changes or removes the thing: what is posted below it makes something, by its status."""
         found: dict[str, str] = {}
-        for name in inputs.required if inputs.operation.method in ("GET", "POST") else ():
+        method, makes = inputs.operation.method, inputs.operation.states(201)
+        for name in inputs.required if method in ("GET", "POST") else ():
+            if method == "POST" and name.lower() in BARE and not makes:
+                continue
             called = _above(inputs, name) if name.lower() in BARE else stem(name)
             at = self.lists.get(called) if _ID.search(name) and not names_account(name) else None
             if at and called not in self.made:

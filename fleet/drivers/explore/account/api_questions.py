@@ -44,7 +44,7 @@ from fleet.drivers.explore.account.api_rows import AccountRows
 from fleet.drivers.explore.account.bodies import PHRASE, SentBody
 from fleet.drivers.explore.listened import asking
 from fleet.oracles.account.functions import RECOVERS, for_role
-from fleet.oracles.account.inputs import NARROW, WIDE, folded, once, servers_own
+from fleet.oracles.account.inputs import NARROW, SMALL, WIDE, folded, once, servers_own
 from fleet.oracles.account.rights import rights
 from fleet.oracles.account.tokens import leaves
 from fleet.oracles.documents.openapi import Operation
@@ -69,16 +69,22 @@ _LARGE = 100_000
 
 
 def further(rows: AccountRows) -> Iterator[Question]:
-    """All of them, what is grave and cheap first: flows share a row, then whose things are read, then what
-    may be set, and what inputs do. An operator's accounts are asked none."""
-    for ask in (
-        ()
-        if rows.operators
-        else (
-            *(_entrances, _flows, agreeing, _served, planted_rows, _for_others, raced, _shown_to_people),
-            *(_set, misfitting, _inputs),
-        )
-    ):
+    """All of them: those of `first`, then those of `then`."""
+    yield from first(rows)
+    yield from then(rows)
+
+
+def first(rows: AccountRows) -> Iterator[Question]:
+    """What is grave and cheap: flows share a row, then whose things are read and changed. An operator's
+    accounts are asked none."""
+    asks = (_entrances, _flows, agreeing, _served, planted_rows, _for_others, raced)
+    for ask in () if rows.operators else asks:
+        yield from ask(rows)
+
+
+def then(rows: AccountRows) -> Iterator[Question]:
+    """What may be set, what inputs do, and where their texts are shown."""
+    for ask in () if rows.operators else (_set, _inputs, misfitting, _shown_to_people):
         yield from ask(rows)
 
 
@@ -361,7 +367,10 @@ def _varied(
         yield [*steps, *found]
     for name in numbers(one)[:VARIED]:
         two = f"{chance.randrange(1_009, 9_973)}*{chance.randrange(1_009, 9_973)}"
-        yield [*steps, *filter(None, (one.row("one", {**values, name: value}) for value in (2, two)))]
+        yield [
+            *steps,
+            *filter(None, (one.row("one", {**values, name: value}) for value in (2, two, 6, SMALL))),
+        ]
     for name in [name for name in names if name not in things][:VARIED]:
         left, right = chance.randrange(1_009, 9_973), chance.randrange(1_009, 9_973)
         two, runs = f"{left}*{right}", f"expr {left} \\* {right}"

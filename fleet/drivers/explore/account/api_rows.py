@@ -82,10 +82,12 @@ class AccountRows:
     """The description by which the accounts are made, where it is another one on the host."""
     role: str = ""
     """What the own record of such an account calls its role; "" where it does not say."""
-    settled: frozenset[str] = frozenset()
-    """Requests that accounts of another role were served, as `bare_request` has them: not asked again."""
+    served: set[str] = field(default_factory=set, compare=False)
+    """What these accounts were served, as `bare_request` has it, as it becomes known."""
     refused: set[str] = field(default_factory=set, compare=False)
-    """What these accounts were forbidden to make, as it becomes known."""
+    """What they were forbidden to make."""
+    settled: set[str] = field(default_factory=set, compare=False)
+    """What accounts of the role before were served: not asked again."""
     operators: bool = False
     """Whether the profile names the accounts: no one signs up, and none of theirs is changed."""
 
@@ -142,8 +144,8 @@ class AccountRows:
             return self
         return replace(self, start=start, others=(self.start, *self.others))
 
-    def other_roles(self, settled: frozenset[str]) -> Iterator[AccountRows]:
-        """The same with accounts of the other roles that a sign-up offers, for what is not settled."""
+    def other_roles(self) -> Iterator[AccountRows]:
+        """The same with accounts of the other roles that a sign-up offers, for what these are not served."""
         at = next((path for path, how in self.operations if self.places.url(path) == self.start["url"]), "")
         join = self.operations.get((at, "POST"))
         for name, said in SentBody.of(join).fields.items() if join and not self.lender else ():
@@ -155,7 +157,8 @@ class AccountRows:
                     fields = copy.deepcopy(self.start["fields"])
                     innermost(fields)[name] = other
                     start = {**self.start, "fields": fields}
-                    yield replace(self, start=start, role=other, settled=settled, refused=set())
+                    new = replace(self, start=start, role=other, settled=self.served)
+                    yield replace(new, served=set(), refused=set())
 
     def next_way(self) -> AccountRows | None:
         """The same by the next way; None after the last."""
@@ -254,6 +257,7 @@ class AccountRows:
         paths = (
             self.places.path_of(self.start["url"]),
             self.start.get("login", ""),
+            *self.start.get("invited", {}).values(),
             *(one[2] for one in steps),
         )
         found = {

@@ -21,7 +21,8 @@ from urllib.parse import urlsplit
 
 from fleet.drivers.desk import ACCOUNTS, Left, Question
 from fleet.drivers.explore.account import api_rows
-from fleet.drivers.explore.account.api_questions import further
+from fleet.drivers.explore.account.api_members import invited, membership
+from fleet.drivers.explore.account.api_questions import first, then
 from fleet.drivers.explore.account.ways import NO_SIGN_UP, ApiPlaces, known_start, role_of
 from fleet.drivers.explore.documents import graphql
 from fleet.drivers.explore.documents.api_cases import ApiRequest, lacking, requests
@@ -114,10 +115,6 @@ class ApiExplorer:
         """What accounts are asked, as far as it was not made yet."""
         self._met: list[api_rows.AccountRows] = []
         """Those that are asked this."""
-        self._other_roles: list[api_rows.AccountRows] = []
-        """Those whose accounts may have other roles, until these are asked."""
-        self._served: set[str] = set()
-        """What accounts were served, as `bare_request` has it."""
         self._listens = context.platform.web.listens
         self._left, self._further = OPERATIONS, FURTHER
         self._done: set[str] = set()
@@ -162,16 +159,10 @@ class ApiExplorer:
         self._waiting = []
         if not (self._next or self._rows) and self._opens:
             self._next += self._openings()
-        while not self._next and (self._flows or self._other_roles):
-            if not self._flows:
-                self._meet(
-                    *(one for rows in self._other_roles for one in rows.other_roles(frozenset(self._served)))
-                )
-                self._other_roles = []
-            elif not (some := list(islice(self._flows[0], ASKED))):  # a few: the next know what was refused
+        while not self._next and self._flows:
+            self._next += islice(self._flows[0], ASKED)  # a few: the next know what was refused
+            if not self._next:
                 self._flows.pop(0)
-            else:
-                self._next += some
         if not self._next:
             self._next, self._later = self._later, []
         while not self._next and self._left > 0 and (chosen := self._operation()):
@@ -410,23 +401,25 @@ class ApiExplorer:
         self._lend(known)
         self._next += known.questions()
         self._meet(known)
-        self._other_roles.append(known)
         self._later += (one for url in self._stating[:1] for one in known.attempts(_document(url)))
 
-    def _meet(self, *some: api_rows.AccountRows) -> None:
-        """Ask as these accounts what there is to ask."""
-        self._met += some
-        self._flows += map(further, some)
+    def _meet(self, rows: api_rows.AccountRows) -> None:
+        """Ask as these accounts what there is to ask, as one whom the other invites, and as those of the
+        other roles: what is grave as all of them, before the rest."""
+        every = [rows, *rows.other_roles()]
+        self._met += every
+        members = invited(rows)
+        self._flows += [membership(members)] if members else []
+        self._flows += [*map(first, every), *map(then, every)]
 
     def _answered(self, args: Mapping[str, Any], result: Mapping[str, Any]) -> None:
         """Remember what accounts were served, and what those of one start were forbidden to make."""
         for step, got in zip(args["steps"], _list(result.get("answers")), strict=False):
             asked, status = api_rows.bare_request(step[1], step[2]), got.get("status", 0)
-            if step[0] in ("one", "other") and 200 <= status < 300:
-                self._served.add(asked)
-            for rows in self._met if status == 403 and step[:2] == ["one", "POST"] else ():
+            for rows in self._met if step[0] == "one" else ():
                 if rows.start.get("fields") == args.get("fields"):
-                    rows.refused.add(asked)
+                    rows.served.update([asked] * (200 <= status < 300))
+                    rows.refused.update([asked] * ((step[1], status) == ("POST", 403)))
 
     def _lend(self, lender: api_rows.AccountRows) -> None:
         """Ask what stands on the host of these accounts, and names no sign-up, as them."""
