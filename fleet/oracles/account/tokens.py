@@ -147,7 +147,9 @@ def account_ended(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
 _DEAD = re.compile(
     r"(?i)\btokens?\b[^.]{0,60}\b(?:refused|invalid(?:ated)?|no longer|revoked|stops?|not accepted|dead)\b"
     r"|\b(?:revokes?|invalidates?|blocks?|expires?)\b[^.]{0,40}\btokens?\b"
+    r"|\b(?:the|its|your|this) token ends\b(?! (?:in|after|with|at)\b)|\bends (?:the|its|your|this) token\b"
 )
+"""Words of a log-out by which its token is no longer good."""
 _LEAVES = re.compile(r"(?i)[/#](?:log[-_]?(?:out|off)|sign[-_]?(?:out|off))/?$")
 _CURRENT = re.compile(r"(?i)(?:/(?:current|me|self|this|mine))?/?$")
 
@@ -182,7 +184,7 @@ def account_attempts(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
         most = attempts(str(source.result.get("text", ""))) if source.result.get("status") == 200 else 0
         if most and len(wrong) > 2 * most and len(kinds) == 1 and min(kinds) in _WRONG:
             where = line(str(source.args.get("url", "")), 80)
-            title = f"{wrong[0].method} {wrong[0].path} allows {len(wrong)} attempts, {where} states {most}"
+            title = f"{wrong[0].called} allows {len(wrong)} attempts, {where} states {most}"
             place = on(seen[-1], wrong[0].path, wrong[0].method)
             yield observed(title, f"account-attempts {wrong[0].path}", "answers", led=(at,), where=place)
             return

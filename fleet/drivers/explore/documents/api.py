@@ -9,6 +9,7 @@ question of its own.
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -95,7 +96,8 @@ class ApiExplorer:
         self._waiting: list[api_rows.AccountRows] = []
         self._borrowing: dict[str, tuple[Mapping[str, Any], Step, ApiPlaces]] = {}
         """Descriptions that name no sign-up, by URL: that of another one on their host may be theirs, too."""
-        self._stating: list[str] = []
+        self._stating: list[Step] = []
+        """What shows a document that states how many attempts to log in there are."""
         known = state if state.get("version") == VERSION else {}
         rounds = known.get("rounds")
         self.rounds = (
@@ -204,7 +206,7 @@ class ApiExplorer:
         if result.get("status") != 200:
             return
         text = str(result.get("text", ""))
-        self._stating += [question.url] * bool(attempts(text))
+        self._stating += [_document(question.url)] * bool(attempts(text))
         place = urlsplit(self._urls.actual(question.url))
         read = read_description(text, f"{place.scheme}://{place.netloc}")
         if isinstance(read, ApiDescription) and read.operations:
@@ -367,6 +369,7 @@ class ApiExplorer:
             partial(self._pages, "{0.scheme}://{0.netloc}".format(urlsplit(self._urls.actual(url)))),
         )
         self._next += graphql.bounds(url, read.get(PROBES, {})) if acts else ()
+        self._stating += [source] * bool(attempts(json.dumps(read, ensure_ascii=False)))
         if self._accounts:
             self._enter(url, read, source, places, needed=True)
 
@@ -401,7 +404,7 @@ class ApiExplorer:
         self._lend(known)
         self._next += known.questions()
         self._meet(known)
-        self._later += (one for url in self._stating[:1] for one in known.attempts(_document(url)))
+        self._later += (one for shown in self._stating[:1] for one in known.attempts(shown))
 
     def _meet(self, rows: api_rows.AccountRows) -> None:
         """Ask as these accounts what there is to ask, as one whom the other invites, and as those of the
