@@ -377,3 +377,33 @@ def test_an_api_that_names_no_sign_up_is_asked_as_the_accounts_of_another_on_its
     assert why == (
         [] if lent else ["no account could be made, because its description names no way to sign up"]
     )
+
+
+@pytest.mark.parametrize("states", [True, False])
+def test_attempts_that_a_schema_states_are_tried_behind_it(states: bool) -> None:
+    said = '"After 10 failed tries an account is closed."' if states else ""
+    fields = "(username: String!, password: String!): String"
+    schema = graphql.build_schema(
+        f"type Query {{ me: String }} type Mutation {{ register{fields} {said} login{fields} }}"
+    )
+    text = json.dumps({"data": graphql.introspection_from_schema(schema)})
+    web = {"site": "http://127.0.0.1:1", "act_paths": ["{site}/graphql"]}
+    platform = Platform.model_validate({"name": "stating", "web": web})
+    tools = frozenset({"qa_fetch", "qa_account"})
+    made = api.make(ExplorerContext(platform=platform, tools=tools, acts=True), Random(1), {})
+    wrong: list[Step] = []
+    while asked := made.ask(48):
+        for question in asked:
+            steps = question.steps
+            if steps[-1].tool == "qa_account":
+                rows = steps[-1].args["steps"]
+                wrong += steps[:1] * (sum(row[0] == "wrong" for row in rows) > 20)
+                got = {"ok": True, "answers": [{"status": 200}] * len(rows)}
+                made.learn(question, [{"ok": True}] * (len(steps) - 1) + [got])
+            else:
+                schema_asked = getattr(question, "schema", False)
+                shown = {"ok": True, "status": 200, "text": text}
+                results = [shown if schema_asked else refusing(steps[: at + 1]) for at in range(len(steps))]
+                made.learn(question, results)
+    assert len(wrong) == states
+    assert all("__schema" in str(one.args) for one in wrong)

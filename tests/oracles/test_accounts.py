@@ -168,6 +168,8 @@ def test_a_token_that_ends_soon_ends_with_its_session_only_where_the_description
     assert told((brief,)) == []
     for says, found in (
         ("Revokes the token at once", ["account-ended"]),
+        ("The token ends.", ["account-ended"]),
+        ("Log out. The token ends in an hour at most.", []),
         ("Revokes the refresh token; the access token is valid until it ends", []),
         ("Ends the session", []),
     ):
