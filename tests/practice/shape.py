@@ -16,10 +16,10 @@ class Practice(Shape):
     """Answers what a guest asks."""
 
     profile: Mapping[str, Any] = {}
-    at_once = True
 
-    def __init__(self, app: Starlette) -> None:
+    def __init__(self, app: Starlette, *, at_once: bool = False) -> None:
         super().__init__(leaks=False)
+        self.at_once = at_once
         self._client = TestClient(app, follow_redirects=False, raise_server_exceptions=False)
 
     def __call__(self, got: Got) -> bytes:

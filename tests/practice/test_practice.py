@@ -78,7 +78,7 @@ CROSSED = ("GraphQL field task", "GET /api/receipts/{id}", "GET /api/loans/{id}"
 async def test_two_descriptions_of_one_host_are_asked_together_and_by_names_of_others() -> None:
     """What a thing needs (a time, a tool of everybody's) is sent, things of one description are read by the
     other, and fields are judged by what is said of each."""
-    played = await play(Practice(allotment.create_app(frozenset(allotment.DEFECTS))))
+    played = await play(Practice(allotment.create_app(frozenset(allotment.DEFECTS)), at_once=True))
     told = {
         *(f"{one} answers another account" for one in CROSSED),
         "GraphQL field notices.author shows a visitor phone",
@@ -100,5 +100,5 @@ async def test_two_descriptions_of_one_host_are_asked_together_and_by_names_of_o
     assert {one for one in played.titles if any(each in one for each in told)} == told
     assert {"account-widened", "account-negative"} <= played.found
     assert "GET /api/price, parameter weight: 2*3 is computed to 6" in played.titles
-    clean = await play(Practice(allotment.create_app(frozenset())))
+    clean = await play(Practice(allotment.create_app(frozenset()), at_once=True))
     assert (clean.found, clean.made) == ({"graphql-aliases", "graphql-schema"}, played.made)

@@ -56,7 +56,9 @@ def packed(rows: AccountRows, groups: Iterable[tuple[list[Row], OperationInputs]
     for steps, one in groups:
         if settled(rows, one):
             continue
-        if row and len(row) + len(steps) > MAX_STEPS:
+        making_first = next((step for step in steps if step[1] == "POST"), None)
+        # a thing of the same name may be refused the second time
+        if row and (len(row) + len(steps) > MAX_STEPS or making_first in row):
             yield from question(rows, row, *used)
             row, used, made = [], [], 0
         row += shifted(steps, made)
