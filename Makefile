@@ -17,7 +17,7 @@ JOBS   ?= 4
 # Version of the two images: the package's.
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
-.PHONY: apts practice setup jail-check image image-test wheel wheel-test targets demo picture test test-whole systemd docker safety-table soak crash race arc e2e fix night year platforms weather pythons model check format bench marks bench-look bench-findings bench-pages bench-released bench-known bench-payments bench-watch bench-wild bench-first bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink bench-mcp conformance lock clean
+.PHONY: apts practice setup jail-check image image-test wheel wheel-test targets demo picture test test-whole systemd docker safety-table soak crash race arc e2e fix night year platforms weather pythons model check format bench marks bench-look bench-findings bench-pages bench-released bench-known bench-payments bench-agents bench-watch bench-wild bench-first bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink bench-mcp conformance lock clean
 
 HELPER := sandbox/_build/forkserver.so
 
@@ -237,6 +237,11 @@ bench-known: setup $(KNOWN)/.ready
 # Each defect at each place of generated tollhouses, and clean ones (docs/bench/payments.md). ARGS="--seed 5000".
 bench-payments: setup
 	@$(BIN)/python -m bench.payments $(ARGS)
+
+# Each defect at each place of generated MCP servers and agents, and clean ones (docs/bench/mcp.md).
+# ARGS="--what mcp --seed 5000 --clean 20 --only query,orders": minutes for each.
+bench-agents: setup
+	@$(BIN)/python -m bench.agents $(ARGS)
 
 # 1,000 simulated blocks under the watch of contracts (docs/bench/watch.md); POSTURE_SEED= draws others.
 bench-watch: setup

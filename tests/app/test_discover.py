@@ -65,6 +65,12 @@ PLACES = [
     ("/sitemap.xml", http_answer(200, b"<urlset><loc>/a</loc></urlset>"), "sitemap", "a sitemap of 1 page"),
     ("/.well-known/security.txt", http_answer(200, b"Contact: mailto:a@b.c\n"), "security", "mailto:a@b.c"),
     ("/.well-known/agent-card.json", json_answer(200, CARD), "agent-card", "'Moss', 2 skills"),
+    (
+        "/.well-known/agent-registration.json",
+        json_answer(200, {"registrations": [{"agentId": 7, "agentRegistry": "eip155:1:0xab"}, 7]}),
+        "registration",
+        "agent 7 of eip155:1:0xab; [erc8004] would have it looked at",
+    ),
 ]
 
 
@@ -82,6 +88,22 @@ async def test_a_description_is_found_below_the_page_that_was_named() -> None:
     async with site({"/v1/": json_answer(200, {}), "/v1/__api__": json_answer(200, OPENAPI)}) as server:
         (one,) = (await found(f"{server.url}/v1/")).sites
         assert [urlsplit(doc.url).path for doc in one.documents] == ["/v1/__api__"]
+
+
+async def test_a_registration_leads_to_mcp_servers_of_its_own_host_alone() -> None:
+    initialize = {"protocolVersion": "2025-06-18", "serverInfo": {"name": "tiles"}, "capabilities": {}}
+    service = rpc({"initialize": initialize})
+    async with Server() as other, Server() as server:
+        ends = [f"{other.url}/tools", f"{server.url}/agents/tools", "javascript:x", 7]
+        said = {"services": [{"name": "MCP", "endpoint": one} for one in ends] + ["x"], "registrations": 7}
+        page, missing = json_answer(200, said), http_answer(404, b"no")
+        pages = {"/": HOME, "/.well-known/agent-registration.json": page}
+        server.answer = lambda got: (
+            service(got) if got.path == "/agents/tools" else pages.get(got.path, missing)
+        )
+        (one,) = (await found(server.url)).sites
+        assert [(doc.role, urlsplit(doc.url).path) for doc in one.documents] == [("mcp", "/agents/tools")]
+        assert not other.got
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Iterator, Mapping
@@ -13,6 +14,8 @@ from typing import Any
 import anyio
 
 from fleet.broker.broker import Broker, EgressPolicy
+from fleet.broker.listener import Listener, listening
+from fleet.clock import SystemClock
 from fleet.config import Platform
 from fleet.drivers.explore.agent.mcp import make
 from fleet.drivers.explore.own_urls import OwnUrls
@@ -26,6 +29,7 @@ from sandbox.tools import qa_mcp
 from sandbox.validate import build
 from tests.sandbox.doubles import Signer, listener
 
+CLOCK = SystemClock()
 SECRETS = {"one": "harbour-one-4f9c2b7d8e", "other": "harbour-other-7a1e5c3b9d"}
 
 
@@ -42,7 +46,8 @@ def profile(site: str, path: str = "/mcp", *, accounts: bool = False) -> Platfor
 def way_out(platform: Platform, rung: str = "exercise") -> Iterator[None]:
     """A broker of this platform in a thread of its own; QA_BROKER leads to it."""
     ready, done = threading.Event(), threading.Event()
-    policy = replace(EgressPolicy.of(platform), rung=lambda: rung, pace=None)
+    policy = EgressPolicy.of(platform)  # with room for a visit, which is many calls
+    policy = replace(policy, rung=lambda: rung, pace=None, max_requests=20_000, max_total=1 << 30)
     sock = listener()
 
     async def serve() -> None:
@@ -63,8 +68,34 @@ def way_out(platform: Platform, rung: str = "exercise") -> Iterator[None]:
         thread.join(10)
 
 
-def asked(args: Mapping[str, Any], *, accounts: bool = False) -> dict[str, Any]:
-    """One call of the tool, as its guest answers it."""
+@contextmanager
+def listened(platform: Platform) -> Iterator[Listener]:
+    """The fleet's own listener, in a thread of its own."""
+    found, ready, done = list[Listener](), threading.Event(), threading.Event()
+
+    async def serve() -> None:
+        async with listening(platform, CLOCK) as listener:
+            found.append(listener)
+            ready.set()
+            await anyio.to_thread.run_sync(done.wait)
+
+    thread = threading.Thread(target=anyio.run, args=(serve,), daemon=True)
+    thread.start()
+    assert ready.wait(10)
+    try:
+        yield found[0]
+    finally:
+        done.set()
+        thread.join(10)
+
+
+def asked(
+    args: Mapping[str, Any], *, accounts: bool = False, hears: Listener | None = None
+) -> dict[str, Any]:
+    """One call of the tool, as its guest answers it, and what a listener heard meanwhile."""
+    since = CLOCK.monotonic()
+    if hears:
+        args = json.loads(json.dumps(args).replace("{listener}", hears.url))
     known = {label: {"user": label, "secret": secret} for label, secret in SECRETS.items()}
     context = Context(run="t0", prefix="qa-t0-", deadline_s=20.0, accounts=known if accounts else {})
     try:
@@ -73,11 +104,17 @@ def asked(args: Mapping[str, Any], *, accounts: bool = False) -> dict[str, Any]:
         result = qa_mcp.Result(ok=False, error=str(mistake), error_class="bad_request")
     except Failure as failure:
         result = qa_mcp.Result(ok=False, error=str(failure), error_class=failure.error_class)
-    return dict(json_safe(as_record(result)))
+    heard = {"heard": hears.heard(args, since)} if hears else {}
+    return dict(json_safe(as_record(result))) | heard
 
 
 def visited(
-    platform: Platform, *, acts: bool = True, calls: int = 2_000, seed: int = 1
+    platform: Platform,
+    *,
+    acts: bool = True,
+    calls: int = 1_000,
+    seed: int = 1,
+    hears: Listener | None = None,
 ) -> tuple[list[Violation], Explorer, int]:
     """What the oracles say while an explorer asks; the explorer; how many calls it made."""
     ground = ExplorerContext(platform=platform, tools=frozenset({"qa_mcp"}), acts=acts)
@@ -88,7 +125,7 @@ def visited(
             results = list[Mapping[str, Any]]()
             for step in question.steps:
                 args = dict(step.args) | {"url": urls.actual(str(step.args["url"]))}
-                results.append(asked(args, accounts=platform.accounts is not None))
+                results.append(asked(args, accounts=platform.accounts is not None, hears=hears))
                 count += 1
                 exchanges = [
                     Exchange(one.tool, one.args, result)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fleet.drivers.explore.agent.mcp import make
+from fleet.drivers.explore.agent.mcp_values import wrong
 from fleet.drivers.explore.port import ExplorerContext
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.table import ORACLES, judge
@@ -102,6 +103,21 @@ def test_defects_of_silence_and_of_accounts_are_seen_and_nothing_else(
 def test_at_observe_what_is_listed_is_judged_and_nothing_is_called() -> None:
     found = found_on("orders", "shell", "climb-resource", acts=False)
     assert {oracle for oracle, _ in found} == {"mcp-orders", "mcp-climb"}
+
+
+def test_members_of_an_object_are_asked_outside_of_their_schema_too() -> None:
+    size = {"size": {"type": "integer", "maximum": 4}}
+    inner = {"type": "object", "properties": size, "required": ["size"]}
+    schema = {"type": "object", "properties": {"box": inner}, "required": ["box"]}
+    asked = [value for _, value in wrong({"box": {"size": 1}}, schema)]
+    assert asked == [{}, {"box": {}}, {"box": {"size": {"qa": 1}}}, {"box": {"size": 5}}]
+
+
+def test_a_path_that_climbs_by_percent_is_one() -> None:
+    climb = next(one for one in ORACLES if one.id == "mcp-climb")
+    before, after = climb.example
+    arguments = {"file": "..%2f..%2fetc%2fpasswd"}
+    assert list(climb.judge((before, replace(after, args={**after.args, "arguments": arguments})), Facts()))
 
 
 LOOP = {"$ref": "#/$defs/a"}

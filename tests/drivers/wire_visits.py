@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping
+from contextlib import nullcontext
 from random import Random
 from typing import Any
 
-import anyio
-
-from fleet.broker.listener import Listener, listening
-from fleet.clock import SystemClock
+from fleet.broker.listener import Listener
 from fleet.config import Platform
 from fleet.drivers.explore.agent.explorer import make
 from fleet.drivers.explore.port import Explorer, ExplorerContext
@@ -25,9 +21,9 @@ from sandbox.errors import Failure
 from sandbox.spec import Mistake, as_record
 from sandbox.tools import qa_call
 from sandbox.validate import build
+from tests.drivers.mcp_visits import CLOCK, listened
 from tests.practice.herbarium_wires import SECRETS, USERS, Office
 
-CLOCK = SystemClock()
 LABELS = {"one": "caller", "other": "other"}
 
 
@@ -46,7 +42,7 @@ def asked(platform: Platform, args: Mapping[str, Any]) -> dict[str, Any]:
     context = guest_context(platform, "t0", {}, 20.0)
     known = {label: {"user": USERS[who], "secret": secrets[who]} for label, who in LABELS.items()}
     context.accounts.update(known if platform.accounts else {})
-    with _listening(platform) if "{listener}" in str(args) else nullcontext(Listener("", CLOCK)) as listener:
+    with listened(platform) if "{listener}" in str(args) else nullcontext(Listener("", CLOCK)) as listener:
         sent = json.loads(json.dumps(args).replace("{listener}", listener.url))
         try:
             result = qa_call.run(build(qa_call.Args, sent, "/args"), context)
@@ -55,27 +51,6 @@ def asked(platform: Platform, args: Mapping[str, Any]) -> dict[str, Any]:
         except Failure as failure:
             result = qa_call.Result(ok=False, error=str(failure), error_class=failure.error_class)
         return dict(json_safe(as_record(result))) | {"heard": listener.heard(sent, 0.0)}
-
-
-@contextmanager
-def _listening(platform: Platform) -> Iterator[Listener]:
-    """The fleet's own listener, in a thread of its own."""
-    found, ready, done = list[Listener](), threading.Event(), threading.Event()
-
-    async def serve() -> None:
-        async with listening(platform, CLOCK) as listener:
-            found.append(listener)
-            ready.set()
-            await anyio.to_thread.run_sync(done.wait)
-
-    thread = threading.Thread(target=anyio.run, args=(serve,), daemon=True)
-    thread.start()
-    assert ready.wait(10)
-    try:
-        yield found[0]
-    finally:
-        done.set()
-        thread.join(10)
 
 
 def explored(

@@ -23,6 +23,7 @@ from fleet.drivers.explore.web.attacks import origins, questions
 from fleet.drivers.explore.web.points import Point
 from fleet.oracles import table
 from fleet.oracles.model import Exchange, Facts
+from fleet.oracles.web.injections import KNOWN_FILES
 from fleet.oracles.web.variations import FORM
 from sandbox.pages.html import read
 from sandbox.pages.page_request import page_request
@@ -427,3 +428,19 @@ def test_a_redirect_to_a_host_that_begins_like_the_platform_is_foreign() -> None
         for one, to in zip(sent, ("/a", "http://h.qa1.evil.test/"), strict=True)
     )
     assert [one.oracle for one in table.judge(answers, facts)] == ["open-redirect"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shows"),
+    [
+        ("root:x:0:0:root:/root:/bin/sh", True),
+        ('{"result": ["moss", "root:x:0:0:root:/root:/bin/sh\\ndaemon"]}', True),
+        ("<pre>root:x:0:0:root</pre>", True),
+        ("Done. root:*:0:0:System", True),
+        ("chroot:x:0:0:", False),
+        ("http://root:x:0:0:", False),
+        ("ask root:x:1000:0:", False),
+    ],
+)
+def test_a_known_file_is_known_wherever_an_answer_puts_it(text: str, shows: bool) -> None:
+    assert bool(KNOWN_FILES[0][1].search(text)) is shows

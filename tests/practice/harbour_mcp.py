@@ -94,6 +94,12 @@ PRICE = {
 class Harbour:
     """What the office knows and does; its methods are the tools."""
 
+    scheme, asking, unlocked, prompt = "harbour", "reserve", "tide_table", ("letter", "boat")
+    """Of its resources; a tool that asks for input, one that a defect opens; a prompt and its argument."""
+    page, hidden = 4, 5
+    """Tools of one list; the last ones, which callers without a token are not shown."""
+    instructions, prompts = "Ask for berths.", "A letter to an owner."
+
     def __init__(self, *defects: str) -> None:
         assert set(defects) <= set(DEFECTS), defects
         self.defects = frozenset(defects)
@@ -408,7 +414,7 @@ class Desk(BaseHTTPRequestHandler):
         if token and "token-ignored" in defects:
             return
         opening = asked.get("method") in ("initialize", "notifications/initialized")
-        if "tool-without-token" in defects and (opening or name == "tide_table"):
+        if "tool-without-token" in defects and (opening or name == self.server.harbour.unlocked):
             return
         raise PermissionError
 
@@ -464,7 +470,12 @@ class Desk(BaseHTTPRequestHandler):
     def _described(self, more: Json) -> Json:
         capabilities: Json = {"tools": {}, "resources": {}, "prompts": {}}
         server = {"name": "harbour", "version": "1.2"}
-        return {"capabilities": capabilities, "serverInfo": server, "instructions": "Ask for berths.", **more}
+        return {
+            "capabilities": capabilities,
+            "serverInfo": server,
+            "instructions": self.server.harbour.instructions,
+            **more,
+        }
 
     def _done(self, method: str, params: Json, session: str) -> Json:
         harbour, address = self.server.harbour, self.client_address[0]
@@ -474,12 +485,12 @@ class Desk(BaseHTTPRequestHandler):
             every = harbour.tools(
                 self.server.sessions.get(key, 0), str(client.get("name", self.server.names.get(key, "")))
             )
-            every = every if self.caller else every[:8]
+            every, page = every if self.caller else every[: -harbour.hidden], harbour.page
             first = params.get("cursor") is None
-            return {"tools": every[:4], "nextCursor": "4"} if first else {"tools": every[4:]}
+            return {"tools": every[:page], "nextCursor": "4"} if first else {"tools": every[page:]}
         if method == "tools/call":
             self.server.sessions[key] = self.server.sessions.get(key, 0) + 1
-            if params.get("name") == "reserve" and not session and self.caller:
+            if params.get("name") == harbour.asking and not session and self.caller:
                 if "elicitation" not in params["_meta"][f"{META}clientCapabilities"]:
                     wanted: Json = {"elicitation": {"form": {}}}
                     raise Wrong(-32021, "MissingRequiredClientCapability", 400, requiredCapabilities=wanted)
@@ -488,22 +499,24 @@ class Desk(BaseHTTPRequestHandler):
         if method == "ping" and session:
             return {}
         if method == "resources/list":
-            letters = [{"uri": f"harbour://letters/{self.caller}", "name": "letters"}] if self.caller else []
-            return {"resources": [{"uri": "harbour://notices/welcome.txt", "name": "welcome"}, *letters]}
+            letters = [{"uri": f"{harbour.scheme}://letters/{self.caller}", "name": "letters"}]
+            notices = {"uri": f"{harbour.scheme}://notices/welcome.txt", "name": "welcome"}
+            return {"resources": [notices, *(letters if self.caller else [])]}
         if method == "resources/templates/list":
-            return {"resourceTemplates": [{"uriTemplate": "harbour://notices/{file}", "name": "notice"}]}
+            return {
+                "resourceTemplates": [
+                    {"uriTemplate": f"{harbour.scheme}://notices/{{file}}", "name": "notice"}
+                ]
+            }
         if method == "resources/read":
             return self._read(str(params.get("uri")), -32002 if session else -32602)
         if method == "prompts/list":
-            arguments = [{"name": "boat", "required": True}]
-            return {
-                "prompts": [
-                    {"name": "letter", "description": "A letter to an owner.", "arguments": arguments}
-                ]
-            }
+            name, argument = harbour.prompt
+            arguments = [{"name": argument, "required": True}]
+            return {"prompts": [{"name": name, "description": harbour.prompts, "arguments": arguments}]}
         if method == "prompts/get":
-            boat = (params.get("arguments") or {}).get("boat")
-            if params.get("name") != "letter" or boat is None:
+            boat = (params.get("arguments") or {}).get(harbour.prompt[1])
+            if params.get("name") != harbour.prompt[0] or boat is None:
                 raise Wrong(-32602, "Invalid params")
             content = {"type": "text", "text": f"Write to the owner of {boat}."}
             return {"messages": [{"role": "user", "content": content}]}
@@ -520,8 +533,8 @@ class Desk(BaseHTTPRequestHandler):
 
     def _read(self, uri: str, absent: int) -> Json:
         harbour = self.server.harbour
-        below = uri.removeprefix("harbour://notices/")
-        whose = uri.removeprefix("harbour://letters/")
+        below = uri.removeprefix(f"{harbour.scheme}://notices/")
+        whose = uri.removeprefix(f"{harbour.scheme}://letters/")
         if whose in (TOKENS.values() if "letter-open" in harbour.defects else filter(None, [self.caller])):
             return {"contents": [{"uri": uri, "text": f"Dear {whose}, your berth is paid."}]}
         try:
@@ -555,10 +568,14 @@ class Desk(BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def open_office(
-    *defects: str, wire: str = "both", stream: bool = False, protected: bool = False
+    *defects: str,
+    wire: str = "both",
+    stream: bool = False,
+    protected: bool = False,
+    harbour: Harbour | None = None,
 ) -> Iterator[Office]:
     """A server on loopback, for as long as the context lasts."""
-    office = Office(Harbour(*defects), wire=wire, stream=stream, protected=protected)
+    office = Office(harbour or Harbour(*defects), wire=wire, stream=stream, protected=protected)
     thread = threading.Thread(target=office.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:

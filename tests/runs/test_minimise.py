@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleet.personas.model import Probe, Step
-from fleet.runs.proof.minimise import cuts, minimise, retold
+from fleet.runs.proof.minimise import ACTS, cuts, minimise, retold
 
 pytestmark = pytest.mark.anyio
 
@@ -73,6 +73,15 @@ async def test_nothing_is_cut_when_nothing_smaller_shows_it_and_nothing_beyond_t
     seen: list[Probe] = []
     assert (await minimise(whole, showing(lambda s: False, seen), most=1)).tries == 1 == len(seen)
     assert (await minimise(whole, showing(lambda s: True, seen), most=0)).probe == whole
+
+
+async def test_acts_for_cutting_a_question_are_bounded_together() -> None:
+    call = {"url": "{site}/mcp", "method": "tools/call", "name": "find"}
+    seen: list[Probe] = []
+    whole = probe(*(Step(tool="qa_mcp", args={**call, "arguments": {"boat": f"{at}"}}) for at in range(5)))
+    assert (await minimise(whole, showing(lambda s: False, seen))).tries == ACTS // 5 == len(seen)
+    reading = probe(*(fetch(str(at), origin="x") for at in range(5)))
+    assert (await minimise(reading, showing(lambda s: False, []))).tries > ACTS // 5
 
 
 def test_every_cut_is_valid_for_its_tool() -> None:

@@ -93,6 +93,8 @@ def test_what_a_person_does_not_see_is_named_and_proper_text_is_not(text: str, f
     assert list(hidden_in(text)) == found
 
 
+NOTES = b'data: {"jsonrpc": "2.0", "method": "notifications/message"}\n\n' * 60_000
+"""A stream without the reply; it is not read to its end."""
 LISTED = {"protocolVersion": SESSIONS[0], "capabilities": {"tools": {}}, "serverInfo": {"name": "odd"}}
 
 
@@ -144,12 +146,38 @@ def _listing(message: dict[str, Any], **result: object) -> bytes:
             False,
         ),
         (
+            lambda _: http_answer(200, NOTES, "content-type: text/event-stream"),
+            "not listed: tools: HTTP 200",
+            False,
+        ),
+        (
+            lambda one: _listing(one, tools=[{"name": "x", "description": "a" * 6_000_000}]),
+            "more than 2097152 bytes",
+            False,
+        ),
+        (
+            lambda one: _listing(one, tools=[{"name": "x", "inputSchema": {"enum": [*range(9_000)]}}]),
+            "",
+            True,
+        ),
+        (
             lambda _: http_answer(302, b"", "location: http://127.0.0.1:1/"),
             "not listed: tools: HTTP 302",
             False,
         ),
     ],
-    ids=["endless-list", "deep", "many", "not-definitions", "broken-stream", "brackets", "redirect"],
+    ids=[
+        "endless-list",
+        "deep",
+        "many",
+        "not-definitions",
+        "broken-stream",
+        "brackets",
+        "stream",
+        "giant",
+        "wide",
+        "redirect",
+    ],
 )
 async def test_what_a_hostile_server_sends_is_bounded(
     answer: Callable[[dict[str, Any]], bytes], error: str, cut: bool
@@ -159,6 +187,26 @@ async def test_what_a_hostile_server_sends_is_bounded(
             found = await to_thread.run_sync(asked, {"url": f"{server.url}/mcp", "wire": SESSIONS[0]})
     assert (found["error"], found["cut"], len(found["tools"]) <= 200) == (error, cut, True)
     assert len(json.dumps(found)) < 400_000
+
+
+@pytest.mark.anyio
+async def test_what_a_server_names_in_its_refusal_is_not_asked() -> None:
+    """Metadata is read at the one place that the endpoint itself decides (RFC 9728), wherever it leads."""
+    inward = "http://169.254.169.254/latest/meta-data/"
+    asked_for = list[str]()
+
+    def service(got: Got) -> bytes:
+        asked_for.append(got.path)
+        if got.method == "GET":
+            said = {"resource": inward, "authorization_servers": [inward]}
+            return json_answer(200, said)
+        return http_answer(401, b"", f'www-authenticate: Bearer resource_metadata="{inward}"')
+
+    async with Server(service) as server:
+        with way_out(profile(server.url), "observe"):
+            found = await to_thread.run_sync(asked, {"url": f"{server.url}/mcp"})
+    assert (found["ok"], found["status"], found["protected"]) == (False, 401, False)
+    assert set(asked_for) == {"/mcp", "/.well-known/oauth-protected-resource/mcp"}
 
 
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}

@@ -16,6 +16,8 @@ from fleet.text import line
 
 CARDS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
 MODELS = "/v1/models"
+REGISTRATION = "/.well-known/agent-registration.json"
+"""Where a host says which agents of ERC-8004 registries it is of; some put the whole registration there."""
 MOST = 4
 """Interfaces of one card, and models of one list, that are taken."""
 _PATH = re.compile(r"(?:/[A-Za-z0-9._~!$&'()*+,=:@-]*){1,20}")
@@ -84,6 +86,25 @@ def _path(url: str, origin: str) -> str:
         return ""
     path = parts.path or "/"
     return path if same and not (parts.query or parts.fragment) and _PATH.fullmatch(path) else ""
+
+
+def registrations(answer: VisitorAnswer) -> list[str]:
+    """The agents that a document at REGISTRATION names, as `agent 7 of eip155:1:0x…`."""
+    said = answer.json.get("registrations") if isinstance(answer.json, dict) else None
+    named = [one for one in said[:MOST] if isinstance(one, dict)] if isinstance(said, list) else []
+    return [
+        f"agent {line(str(one['agentId']), 20)} of {line(str(one['agentRegistry']), 80)}"
+        for one in named
+        if one.get("agentId") is not None and isinstance(one.get("agentRegistry"), str)
+    ]
+
+
+def mcp_services(answer: VisitorAnswer, origin: str) -> list[str]:
+    """Where a registration says that MCP servers of this host are."""
+    said = answer.json.get("services") if isinstance(answer.json, dict) else None
+    named = [one for one in said[: 4 * MOST] if isinstance(one, dict)] if isinstance(said, list) else []
+    found = (_path(str(one.get("endpoint", "")), origin) for one in named if one.get("name") == "MCP")
+    return [f"{origin}{path}" for path in found if path][:MOST]
 
 
 def _models(said: Mapping[str, Any], origin: str) -> Iterator[FoundAgent]:

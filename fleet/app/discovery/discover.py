@@ -14,7 +14,14 @@ from urllib.parse import urljoin, urlsplit
 
 import anyio
 
-from fleet.app.discovery.agents import MODELS, FoundAgent, agents_at
+from fleet.app.discovery.agents import (
+    MODELS,
+    REGISTRATION,
+    FoundAgent,
+    agents_at,
+    mcp_services,
+    registrations,
+)
 from fleet.app.discovery.json_rpc import (
     FoundContract,
     FoundNode,
@@ -289,7 +296,9 @@ async def _documents(visitor: Visitor, site: FoundSite, first: VisitorAnswer, re
                     f"{url}: a description of an API that cannot be read: {line(str(read), 100)}"[:300]
                 )
     documents = list({(one.role, one.how): one for one in reversed(documents)}.values())[::-1]
-    for url in (site.origin + (site.start or "/"), *(f"{site.origin}{path}" for path in ("/mcp", "/mcp/"))):
+    said = pages.get(site.origin + REGISTRATION)
+    named = [site.origin + (site.start or "/"), *(mcp_services(said, site.origin) if said else ())]
+    for url in dict.fromkeys((*named, *(f"{site.origin}{path}" for path in ("/mcp", "/mcp/")))):
         if how := await mcp_server(visitor, url, absent):
             documents.append(FoundDocument("mcp", url, how))
             break
@@ -373,6 +382,13 @@ def _agent_card(answer: VisitorAnswer) -> str:
     return f"the card of an agent {line(card['name'], 60)!r}, {counted(count, 'skill')}"
 
 
+def _registration(answer: VisitorAnswer) -> str:
+    named = registrations(answer)
+    return (
+        f"a registration of ERC-8004: {', '.join(named)}; [erc8004] would have it looked at" if named else ""
+    )
+
+
 READERS: dict[str, tuple[str, Callable[[VisitorAnswer], str]]] = {
     "/llms.txt": ("guide", _guide),
     "/skill.md": ("manual", _guide),
@@ -381,5 +397,6 @@ READERS: dict[str, tuple[str, Callable[[VisitorAnswer], str]]] = {
     "/.well-known/security.txt": ("security", _security),
     "/.well-known/agent-card.json": ("agent-card", _agent_card),
     "/.well-known/agent.json": ("agent-card", _agent_card),
+    REGISTRATION: ("registration", _registration),
 }
 """Documents at fixed places: role, and what is found there, "" where the content is another."""

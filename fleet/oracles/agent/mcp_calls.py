@@ -209,7 +209,8 @@ def mcp_expression(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
 )
 def mcp_climb(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     found = McpInput.of((seen[0], seen[-1])) if len(seen) > 1 else None
-    for name, content in KNOWN_FILES if found and "/" in found.values[-1] else ():
+    climbs = found is not None and re.search(r"(?i)/|%2f", found.values[-1])
+    for name, content in KNOWN_FILES if climbs else ():
         if found and content.search(_shown(seen[-1])) and not content.search(_shown(seen[0])):
             yield found.observed(seen, f"it reads {name}", "mcp-climb")
 

@@ -225,7 +225,7 @@ def mcp_changed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation
     for name in seen[-1].result.get("changed") or ():
         thing = f"tool {name}"
         title = f"{at(seen, thing)} is defined otherwise after a call"
-        where = {"route": at(seen), "function": thing}
+        where = {"route": at(seen), "function": thing, "claim": "by a call"}
         yield observed(title, f"mcp-changed {thing}", "changed", where=where)
 
 
@@ -253,7 +253,7 @@ def mcp_list_differs(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
     if same == earlier and last.args.get("client") and differ:
         thing = f"tool {differ[0]}"
         title = f"{at(seen, thing)} differs by the client's name"
-        where = {"route": at(seen), "function": thing}
+        where = {"route": at(seen), "function": thing, "claim": "by client"}
         yield observed(title, f"mcp-list-differs {thing}", "tools", led=(len(seen) - 2,), where=where)
 
 

@@ -21,7 +21,7 @@ COMMAND = re.compile(r"\bexpr (\d{3,6}) \\?\* (\d{3,6})|\$\(\((\d{3,6})\*(\d{3,6
 """A product that a shell computes: by its program, or by itself."""
 PAIR = re.compile(r"'(\w{1,12})%?'='(\w{1,12})%?|\b(\d{3,6})=(\d{3,6})\b")
 KNOWN_FILES = (
-    ("/etc/passwd", re.compile(r"(?m)^root:[^:\n]{0,40}:0:0:")),
+    ("/etc/passwd", re.compile(r"(?<![\w/.:-])root:[^:\n]{0,40}:0:0:")),
     ("/etc/host.conf", re.compile(r"(?m)\A(?:#[^\n]{0,200}\n)*multi on$")),
     ("win.ini", re.compile(r"(?mi)^\[(?:fonts|extensions|mci extensions)\]")),
 )

@@ -18,6 +18,9 @@ from sandbox.tools import TOOLS
 
 MOST = 16
 """Executions for one question at most."""
+ACTS = 12
+"""Calls that act for cutting one question at most: each is one of the platform's own, and is taken from the
+writes of the questions that are still to be asked."""
 FEW = 4
 """The same for one whose texts were cut to a minimum before it was asked."""
 SHORT = 24
@@ -40,7 +43,8 @@ class Minimised:
 
 async def minimise(probe: Probe, shows: StillShows, *, most: int = MOST) -> Minimised:
     """A smaller question that shows the same, one cut at a time until none holds or the bound is reached."""
-    found, refused = Minimised(probe), set[str]()
+    acts = sum(TOOLS[one.tool].effect_of(one.args) is Effect.ACT for one in probe.steps)
+    found, refused, most = Minimised(probe), set[str](), min(most, ACTS // acts if acts else most)
     while taken := await _smaller_one(found, refused, shows, most):
         found.probe = taken
     return found

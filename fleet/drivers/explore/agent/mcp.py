@@ -173,6 +173,10 @@ class McpExplorer:
             yield 1, Question((lists, self._step(url, self._met[url], client=client)))
         if self._wire[url] == STATELESS:
             yield 1, Question((lists, self._step(url, self._met[url], contradicts="method")))
+            old = {"wire": SESSIONS[0]}  # a server may have both
+            plain = self._step(url, self._met[url], **old)
+            told = self._step(url, self._met[url], contradicts="protocol-version", **old)
+            yield 1, Question((plain, told))
         if self._met[url]:
             shown = {"session_of": "one", "wire": SESSIONS[0]}
             yield 1, Question((self._step(url, ""), self._step(url, "", **shown)))

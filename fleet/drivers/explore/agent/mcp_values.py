@@ -155,6 +155,8 @@ def wrong(good: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[Ranked
             continue
         if said.get("type") in ("string", "number", "integer", "boolean"):
             yield 2 + at, {**good, name: {"qa": 1}}
+        if said.get("type") == "object" and isinstance(inner := good.get(name), Mapping):
+            yield from ((rank, {**good, name: value}) for rank, value in wrong(inner, said))
         if isinstance(said.get("enum"), list):
             yield 2 + at, {**good, name: "qa-none-of-these"}
         for word, step in (("maximum", 1), ("minimum", -1)):

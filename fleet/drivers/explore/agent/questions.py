@@ -47,6 +47,8 @@ since a platform may charge in another way for what it heard a minute ago."""
 
 
 _WHO = re.compile(r"address|who ?am ?i", re.IGNORECASE)
+_OWN = re.compile(r"who ?am ?i|\bmy\b", re.IGNORECASE)
+"""Of these, what cannot ask for another's."""
 
 
 def _say(message: str, **more: object) -> dict[str, object]:
@@ -94,7 +96,8 @@ def strangers(agent: KnownAgent) -> Iterator[Talk]:
 def senders(agent: KnownAgent, *, first: bool, taken: frozenset[str] = frozenset()) -> Iterator[Talk]:
     """`taken`: fields that mean something else in the agent's wire."""
     places = [name for name in FIELDS if name not in taken]
-    asks = next((one for one in agent.commands if _WHO.search(one)), IDENTITY)
+    known = [one for one in agent.commands if _WHO.search(one) and not Command(one).holes]
+    asks = next(iter(sorted(known, key=lambda one: not _OWN.search(one))), IDENTITY)
     message = Command(asks).filled()
     yield 2, "sender/none", [_say(message)]
     false = {"claim_from": "other"}
