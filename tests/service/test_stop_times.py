@@ -23,9 +23,8 @@ from fleet.clock import SystemClock
 from fleet.gate.stop import resume, stop
 from tests.service.conftest import Up
 
-pytestmark = [pytest.mark.anyio, pytest.mark.devnet]
-
 TIMES = int(os.environ.get("STOP_TIMES", "1"))
+pytestmark = [pytest.mark.anyio, pytest.mark.devnet, pytest.mark.timeout(120 + 30 * TIMES)]
 ACTING_S, GONE_S = 5.0, 60.0
 HANGS = "fn frame(t: i32) -> i32 { let mut i = 0; loop { i += 1; if i > t { break; } } i }"
 KINDS = {
