@@ -11,7 +11,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
@@ -36,6 +36,7 @@ class Trace:
     table: str
 
 
+@lru_cache(maxsize=256)  # a description is fetched before each question that follows from it
 def find(text: str, *, paths: bool = True, heading: bool = True) -> Trace | None:
     """The first pattern found in a text, or None; `paths`: a path alone counts, `heading`: a heading does."""
     text = text[:LOOKED_AT] if heading else text[:LOOKED_AT].replace(HEADING, "")
