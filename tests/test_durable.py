@@ -103,7 +103,9 @@ def test_the_state_of_a_run_is_on_the_disk_at_every_turn(disk: Disk, here: Path)
     file, state = StateFile(here, "r"), RunState.begin("r", Plan(()))
     for turn in range(2):
         file.save(state.model_copy(update={"turns": turn}))
-        assert disk.drain() == replaced("state.json", file.path.read_text())
+        text = file.path.read_text()
+        copy = [("sync", "part", text), ("replace", "part", "state.copy.json")]
+        assert disk.drain() == [*replaced("state.json", text), *copy]
 
 
 def test_evidence_is_on_the_disk_before_it_has_its_name(disk: Disk, here: Path) -> None:
