@@ -131,7 +131,7 @@ class EgressSession(JailSession):
         self._judge(entry, target)
         if taken := OVERRIDES & {name.decode("ascii", "replace") for name, _ in request.headers}:
             raise Denied("override", f"{min(taken)} may make it another request", status=400)
-        entry.waited_s = await self._policy.turn(target.origin)
+        entry.waited_s = await self._policy.turn(target, entry.verb)
         await wire.go_on(entry.waited_s)
         body = await wire.body()
         entry.sent = len(body)

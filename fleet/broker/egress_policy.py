@@ -278,13 +278,15 @@ class EgressPolicy:
             return ()
         return await (self.names or (system_names if self.resolve is None else _no_names))(origin)
 
-    async def turn(self, origin: Origin) -> float:
-        """Wait for a request's turn at this host, all faces being one; the seconds. Denied without one."""
+    async def turn(self, target: EgressTarget, method: str) -> float:
+        """Wait for a request's turn at its host, all faces being one; the seconds. Denied without one."""
         if self.pace is None:
             return 0.0
-        key = self._paced(origin)
-        if (held := self.pace.held(key)) > self.request_s / 2:
+        origin, key = target.origin, self._paced(target.origin)
+        function = self._function(target, method)
+        if (held := max(self.pace.held(key), self.pace.held(function))) > self.request_s / 2:
             raise Denied("busy", f"{origin.host} asked for a pause: {held:.0f} s of it are left", status=429)
+        await asyncio.sleep(self.pace.held(function))
         return await self._in_time(origin, self.pace.turn(key, self.share(origin.host, self.impact)))
 
     async def turn_among(self, origin: Origin, address: str) -> float:
@@ -319,10 +321,20 @@ class EgressPolicy:
         if self.pace is not None:
             self.pace.carried(size)
 
-    def hold(self, origin: Origin, seconds: float) -> None:
-        """Ask this host nothing for these seconds; all faces count as one host."""
-        if self.pace is not None and seconds > 0:
-            self.pace.hold(self._paced(origin), seconds)
+    def hold(self, target: EgressTarget, method: str, status: int, seconds: float) -> float:
+        """Ask this host nothing for these seconds, all faces being one; the seconds for which it is held.
+
+        A 429 to what writes is a limit of that function, as of sign-ups: the same is not sent there, and the
+        host is held once it answers a reader so.
+        """
+        if self.pace is None or seconds <= 0:
+            return seconds
+        writes = status == 429 and method not in SAFE
+        self.pace.hold(self._function(target, method) if writes else self._paced(target.origin), seconds)
+        return 0.0 if writes else seconds
+
+    def _function(self, target: EgressTarget, method: str) -> tuple[Origin, str, str]:
+        return self._paced(target.origin), method, target.path.partition("?")[0]
 
     def answered(self, target: EgressTarget, method: str, status: int, ms: float) -> float:
         """Take in how a host answered; the seconds for which it has been strained although asked less."""

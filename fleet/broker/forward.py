@@ -86,8 +86,8 @@ async def relay(  # noqa: PLR0913  one request, as it came
 ) -> None:
     """One request to one listed host; the answer's bytes go to the jail as they come.
 
-    `entry` gets its status, the seconds that its head asks to wait, of which alone anything is read here, and
-    those for which the host has been strained.
+    `entry` gets its status, the seconds to wait with the whole host by its head, of which alone anything is
+    read here, and those for which the host has been strained.
 
     `ask` is called once connected, right before the request is sent; it raises Denied. `kept` gets the
     beginning of the answer.
@@ -111,8 +111,8 @@ async def relay(  # noqa: PLR0913  one request, as it came
                 )
             wire.relayed = True
             head = final_head(first)
-            entry.status, entry.pause = int(head[1]) if head else 0, _asked_pause(head)
-            policy.hold(target.origin, entry.pause)
+            entry.status = int(head[1]) if head else 0
+            entry.pause = policy.hold(target, entry.verb, entry.status, _asked_pause(head))
             entry.strained_s = policy.answered(target, entry.verb, entry.status, ms)
             entry.share = policy.share_of(target.origin)
             await _until_client_leaves(wire, _pump(first, reader, wire.writer, meter, kept))

@@ -131,7 +131,7 @@ async def test_a_host_that_is_critical_is_asked_at_a_pace_of_its_own() -> None:
     assert policy.pace is not None
     policy.pace._clock, policy.pace._sleep = (lambda: 100.0), sleep
     for host in ("docs.site.test", "site.test", "a.site.test", "b.site.test", "docs.site.test", "site.test"):
-        await policy.turn(parse_target(f"https://{host}/").origin)
+        await policy.turn(parse_target(f"https://{host}/"), "GET")
     assert slept == [0.05, 1.0, 0.05]
 
 
@@ -259,7 +259,7 @@ def test_all_faces_have_one_turn() -> None:
 
     async def turns() -> None:
         for url in urls:
-            await given.turn(parse_target(url).origin)
+            await given.turn(parse_target(url), "GET")
 
     asyncio.run(turns())
     assert (keys[0] == keys[1], len(set(map(str, keys)))) == (True, 3)

@@ -18,7 +18,7 @@ from fleet.broker.broker import Broker
 from fleet.broker.egress_policy import Origin
 from fleet.broker.forward import asked_pause
 from fleet.broker.pace import HostPace
-from tests.sandbox.doubles import Raw, Server, http_answer, listener, policy_for
+from tests.sandbox.doubles import Got, Raw, Server, http_answer, listener, policy_for
 
 pytestmark = pytest.mark.anyio
 
@@ -369,6 +369,29 @@ async def test_a_host_that_asks_for_a_pause_is_not_asked_until_it_is_over() -> N
                 assert (await it.ask(f"{site.url}/b")).endswith(b"ok")
     assert times[1] - times[0] >= 1.0
     assert [record.pause for record in broker.records] == [1.0, 0.0]
+
+
+async def test_a_limit_of_what_is_written_there_holds_that_function_alone() -> None:
+    """A site lets so many accounts be made in ten minutes: its pages are looked at meanwhile."""
+
+    def answer(got: Got) -> bytes:
+        if got.method == "POST" and got.path.startswith("/sign-up"):
+            return http_answer(429, b"", "retry-after: 600")
+        return http_answer(200, b"ok")
+
+    async with Server(answer) as site:
+        policy = replace(policy_for(site.url, rung=lambda: "exercise"), pace=HostPace(1000.0))
+        broker = Broker(policy)
+        with listener() as sock:
+            async with broker.egress(sock):
+                it = Rig(broker, site, sock.getsockname()[1])
+                posted = ("POST", "", b"a", "connection: close")
+                assert (await it.ask(f"{site.url}/sign-up", *posted)).startswith(b"HTTP/1.1 429")
+                assert await it.rule(f"{site.url}/sign-up?again", "POST", "", b"a") == (429, "busy")
+                assert (await it.ask(f"{site.url}/log-in", *posted)).endswith(b"ok")
+                assert (await it.ask(f"{site.url}/sign-up")).endswith(b"ok")
+        assert [got.path for got in site.got] == ["/sign-up", "/log-in", "/sign-up"]
+        assert [record.pause for record in broker.records] == [0.0] * 4
 
 
 async def test_a_long_pause_is_refused_at_once_for_every_jail() -> None:
