@@ -77,6 +77,8 @@ class ExplorerTurns:
     name: str
     explorer: Explorer
     held: list[Question]
+    limited: list[Question] = field(default_factory=list)
+    """Those that a limit of the platform's rate kept from an answer: the next run poses them."""
     asked: int = 0
     turns: int = 0
     requests: int = 0
@@ -133,6 +135,8 @@ class ExplorerTurns:
                 self._again.add(_spelled(one))
                 self.held.append(one)
                 continue
+            if results and results[-1].get("error_class") == "busy":
+                self.limited.append(one)
             self.asked += 1
             told += [] if late or _spelled(one) in self._earlier else [(one, results or ())]
         return told
@@ -161,7 +165,7 @@ async def _rounds(desk: Desk, known: Mapping[str, ExplorerTurns], notebook: Note
         questions = await one.questions(room)
         if not questions:
             one.why = room.why if any(question.acts > room.acts for question in one.held) else ""
-            notebook.hold(one.name, one.held)
+            notebook.hold(one.name, [*one.held, *one.limited])
             continue
         answers = await _turn(desk, questions)
         answered = one.answered(questions, answers)
@@ -179,7 +183,7 @@ async def _rounds(desk: Desk, known: Mapping[str, ExplorerTurns], notebook: Note
             endings.answered([(question, results or ()) for question, results in found])
             one.asked += len(unanswered)
         one.requests += desk.requests - before
-        notebook.hold(one.name, one.held)
+        notebook.hold(one.name, [*one.held, *one.limited])
         notebook.write(one.name, one.explorer.state())
         if endings.lockouts >= LOCKOUTS:
             return LOCKED_OUT
