@@ -10,7 +10,7 @@ import pytest
 from fleet.drivers.desk import REPORT_FINDING, Desk
 from fleet.events.model import Footer, TurnUsage
 from fleet.events.trajectory import read
-from fleet.runs.desk.state import Plan, RunState, StateFile
+from fleet.runs.desk.state import COPY, Plan, RunState, StateFile
 from fleet.runs.driver_choice import DriverChoice
 from fleet.runs.run import RunReport, execute, fire, recover
 from tests.acceptance.conftest import House, persona, probe, step
@@ -36,6 +36,7 @@ async def recovered(house: House, root: Path, text: str = "") -> tuple[RunReport
         file.save(kept)
         if text:
             file.path.write_text(text)
+            (folder / COPY).write_text(text)
         (report,) = await recover(world)
         assert report.calls == 0  # nothing is exercised a second time
     footer = list(read(folder / "trajectory.jsonl"))[-1]

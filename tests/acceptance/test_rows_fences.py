@@ -261,4 +261,4 @@ async def test_row_35_keys_are_private_and_appear_nowhere(house: House, tmp_path
     left = sorted(os.listdir(state / "runs" / report.run))
     brief = ["CHARTER.md", "GUARDRAILS.md", "MISSION.md"]
     records = ["trajectory.jsonl", "trajectory.head", "egress.jsonl", "egress.head", "egress.open"]
-    assert left == sorted([*brief, *records, "PLAN.md", "evidence", "state.json"])
+    assert left == sorted([*brief, *records, "PLAN.md", "evidence", "state.json", "state.copy.json"])

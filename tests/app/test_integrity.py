@@ -103,7 +103,7 @@ async def test_it_is_looked_at_by_itself_once_the_tests_are_over(
     (tmp_path / "accounts").write_text("qa-tester\n")
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(watch_end, tmp_path, config, platform, journal, CLOCK)
-        with anyio.fail_after(20):
+        with anyio.fail_after(100):
             while await journal.get(LOOKED + platform.name) is None:  # noqa: ASYNC110
                 await anyio.sleep(0.02)
         assert CLOCK.now() >= over

@@ -109,6 +109,8 @@ def test_doctor_says_that_everything_holds(devnet: Fleet) -> None:
         "balance of sponsor",
         "store",
         "disk",
+        "encryption of the disk",
+        "keys of what is sealed",
         "clock",
         "browser",
         "state directory",

@@ -292,13 +292,14 @@ async def test_a_pause_by_the_clock_that_lasts_too_long_ends_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ScheduleSection, "pause", lambda *_: "00:00-24:00")
-    monkeypatch.setattr(EscalationSection, "wait_s", lambda *_: 0.3)
+    monkeypatch.setattr(EscalationSection, "wait_s", lambda *_: 0.8)
     async with seated(tmp_path, persona()) as table:
         with pytest.raises(RunOver) as over:
             await table.drive.runner.session.call("qa_fetch", {"url": "http://site/"})
         assert over.value.outcome == "window_closed"
-        [first, last] = table.said("pause.warned")
-        assert 0.225 <= first.paused_s < last.paused_s <= last.limit_s == 0.3
+        warned = table.said("pause.warned")  # a busy machine may reach both at once
+        assert 1 <= len(warned) <= 2
+        assert (warned[0].paused_s >= 0.6, warned[0].limit_s) == (True, 0.8)
         assert table.said("run.continued")[0].ends
         assert table.jail.calls == []
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import anyio
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -86,6 +87,26 @@ async def test_each_kind_of_credential_is_in_the_vault_and_nowhere_else(tmp_path
     ]
     assert plain == []
     assert (state / VAULT).stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.anyio
+async def test_answers_that_come_at_once_are_all_sealed(tmp_path: Path) -> None:
+    """As those of the first looks at several targets do; sealing is in a thread, and takes its time."""
+
+    async def leaks(tool: str, args: dict[str, Any]) -> dict[str, Any]:
+        return {"ok": True, "status": 200, "text": f"token ghp_{str(args['url'])[-1] * 36}"}
+
+    create_key(key := tmp_path / "key", WORD)
+    async with seated(tmp_path, persona(), answer=leaks) as table:
+        keep = KeepSection(sealed_for=public_of(key, lambda: WORD))
+        session = table.drive.runner.session
+        session._world = table.world = replace(table.world, live=LiveConfig(FleetConfig(keep=keep)))
+        async with anyio.create_task_group() as tasks:
+            for page in "abc":
+                tasks.start_soon(session.call, "qa_fetch", {"url": f"http://site/{page}"})
+        vault = table.world.vault
+    values = {opened(vault.sealed(one.name) or b"", key, lambda: WORD).decode() for one in vault.known()}
+    assert values == {f"ghp_{page * 36}" for page in "abc"}
 
 
 def test_without_a_key_nothing_is_kept_and_a_value_at_one_place_is_kept_once(tmp_path: Path) -> None:

@@ -173,6 +173,7 @@ class RunSession:
         self.contacts = Contacts(targets_of(world.platform), world.platform.agent_urls)
         self._sealed = set[tuple[str, str]]()
         self._unsealed: list[tuple[AdmittedCall, str, str, str]] = []
+        self._sealing = anyio.Lock()
         """What was shown since, to be sealed: the call, where, its kind, the value."""
         self.sightings = Sightings(self._world.platform.authorisation.data)
         self.charged_together = context.gate.together
@@ -564,15 +565,18 @@ class RunSession:
     async def seal(self) -> None:
         """Seal what was taken out, before anything else is done: in a thread, for it is slow by purpose."""
         world = self._world
-        while self._unsealed:
-            asked, place, kind, value = self._unsealed[0]
-            keep = partial(world.vault.keep, world.platform.name, self._run, place, kind, value)
-            name = await to_thread.run_sync(keep)
-            del self._unsealed[0]
-            if name:
-                self._stream.emit(
-                    CredentialSealed(call=asked.number, tool=asked.tool, place=place, kind=kind, vault=name)
-                )
+        async with self._sealing:  # looks at several targets come back at once
+            while self._unsealed:
+                asked, place, kind, value = self._unsealed[0]
+                keep = partial(world.vault.keep, world.platform.name, self._run, place, kind, value)
+                name = await to_thread.run_sync(keep)
+                del self._unsealed[0]
+                if name:
+                    self._stream.emit(
+                        CredentialSealed(
+                            call=asked.number, tool=asked.tool, place=place, kind=kind, vault=name
+                        )
+                    )
 
     def check_spent(self) -> None:
         """RunOver when a budget refused a signature of the last call, or STOP did; FleetError when what it
