@@ -94,12 +94,12 @@ async def test_what_cannot_be_looked_at_is_a_difference_and_no_baseline(
 async def test_it_is_looked_at_by_itself_once_the_tests_are_over(
     tmp_path: Path, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(integrity, "LOOK_S", 0.01)
+    monkeypatch.setitem(watch_end.__globals__, "LOOK_S", 0.01)
     config = system(tmp_path)
     over = datetime.now(UTC) + timedelta(seconds=0.3)
     schedule = PLATFORM.schedule.model_copy(update={"not_after": over})
     platform = PLATFORM.model_copy(update={"schedule": schedule})
-    await take_baseline(config, platform, journal, CLOCK)
+    assert await take_baseline(config, platform, journal, CLOCK) == {}
     (tmp_path / "accounts").write_text("qa-tester\n")
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(watch_end, tmp_path, config, platform, journal, CLOCK)

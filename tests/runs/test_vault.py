@@ -11,7 +11,9 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import anyio
+import pyrage
 import pytest
+from pyrage import x25519
 from typer.testing import CliRunner, Result
 
 from fleet.app.sealed import create_key, opened, public_of
@@ -60,14 +62,23 @@ PAGE = "\n".join(
 )
 
 
+def read(vault: Vault, key: Path) -> list[tuple[str, str]]:
+    """The kind and the text of all that is sealed, by a key that needs no passphrase."""
+    identity = x25519.Identity.from_str(key.read_text().strip())
+    return [
+        (one.kind, pyrage.decrypt(vault.sealed(one.name) or b"", [identity]).decode())
+        for one in vault.known()
+    ]
+
+
 @pytest.mark.anyio
 async def test_each_kind_of_credential_is_in_the_vault_and_nowhere_else(tmp_path: Path) -> None:
     async def leaks(tool: str, args: dict[str, Any]) -> dict[str, Any]:
         return {"ok": True, "status": 200, "text": PAGE if "leak" in str(args["url"]) else "hello"}
 
-    create_key(key := tmp_path / "key", WORD)
+    public = create_key(key := tmp_path / "key")
     async with seated(tmp_path, persona(), answer=leaks) as table:
-        keep = KeepSection(sealed_for=public_of(key, lambda: WORD))
+        keep = KeepSection(sealed_for=public)
         session = table.drive.runner.session
         session._world = table.world = replace(table.world, live=LiveConfig(FleetConfig(keep=keep)))
         for page in ("a", "leak", "leak"):
@@ -75,7 +86,7 @@ async def test_each_kind_of_credential_is_in_the_vault_and_nowhere_else(tmp_path
         await session.sightings.keep(table.world, RUN)
         said = table.said("credential.sealed")
         vault, state = table.world.vault, table.world.state
-    values = [opened(vault.sealed(one.name) or b"", key, lambda: WORD).decode() for one in vault.known()]
+    values = [text for _, text in read(vault, key)]
     assert [name for name, canary in CANARIES.items() if not any(canary in one for one in values)] == []
     assert {one.name for one in vault.known()} == {one.vault for one in said}
     assert {(one.run, one.place, one.platform) for one in vault.known()} == {(RUN, "web site", "paper")}
@@ -96,16 +107,16 @@ async def test_answers_that_come_at_once_are_all_sealed(tmp_path: Path) -> None:
     async def leaks(tool: str, args: dict[str, Any]) -> dict[str, Any]:
         return {"ok": True, "status": 200, "text": f"token ghp_{str(args['url'])[-1] * 36}"}
 
-    create_key(key := tmp_path / "key", WORD)
+    public = create_key(key := tmp_path / "key")
     async with seated(tmp_path, persona(), answer=leaks) as table:
-        keep = KeepSection(sealed_for=public_of(key, lambda: WORD))
+        keep = KeepSection(sealed_for=public)
         session = table.drive.runner.session
         session._world = table.world = replace(table.world, live=LiveConfig(FleetConfig(keep=keep)))
         async with anyio.create_task_group() as tasks:
             for page in "abc":
                 tasks.start_soon(session.call, "qa_fetch", {"url": f"http://site/{page}"})
         vault = table.world.vault
-    values = {opened(vault.sealed(one.name) or b"", key, lambda: WORD).decode() for one in vault.known()}
+    values = {text for _, text in read(vault, key)}
     assert values == {f"ghp_{page * 36}" for page in "abc"}
 
 
@@ -203,9 +214,9 @@ async def test_data_of_people_is_sealed_masked_everywhere_and_drafted_for_who_or
         text = rows[int(str(args["url"]).rpartition("/")[2])][1]
         return {"ok": True, "status": 200, "text": f"<p>Ada</p>\n{text}\n<p>end</p>"}
 
-    create_key(key := tmp_path / "key", WORD)
+    public = create_key(key := tmp_path / "key")
     async with seated(tmp_path, persona(), answer=shows) as table:
-        keep = KeepSection(sealed_for=public_of(key, lambda: WORD))
+        keep = KeepSection(sealed_for=public)
         session = table.drive.runner.session
         session._world = table.world = replace(table.world, live=LiveConfig(FleetConfig(keep=keep)))
         for at in range(0, len(rows), 2):  # half of them: each costs a slow hash
@@ -215,7 +226,7 @@ async def test_data_of_people_is_sealed_masked_everywhere_and_drafted_for_who_or
         drafts = [path.read_text() for path in (table.folder / "drafts").iterdir()]
         facts = "".join((await table.world.journal.facts("")).values())
     shown = rows[::2]
-    asked = {one.kind: opened(vault.sealed(one.name) or b"", key, lambda: WORD) for one in vault.known()}
+    asked = dict(read(vault, key))
     assert asked.keys() == {kind for kind, _ in shown}
     for kind, text in shown:
         assert text not in record, kind
@@ -276,8 +287,8 @@ async def test_a_confidential_text_is_in_the_vault_alone_and_evidence_says_how_s
         text = "Company Confidential\n" + SOURCE if str(args["url"]).endswith("plan") else SOURCE
         return {"ok": True, "status": 200, "text": text}
 
-    create_key(key := tmp_path / "key", WORD)
-    keep = KeepSection(sealed_for=public_of(key, lambda: WORD) if sealed else "")
+    public = create_key(key := tmp_path / "key")
+    keep = KeepSection(sealed_for=public if sealed else "")
     async with seated(tmp_path, persona(), answer=shows) as table:
         session = table.drive.runner.session
         session._world = table.world = replace(table.world, live=LiveConfig(FleetConfig(keep=keep)))
@@ -300,6 +311,6 @@ async def test_a_confidential_text_is_in_the_vault_alone_and_evidence_says_how_s
     assert (said["level"], said["level_why"]) == EVIDENCE
     assert ("canary-of-a-source" in bundle.read_text()) is not sealed
     assert ("canary-of-a-source" in record) is not sealed
-    values = {one.kind: opened(vault.sealed(one.name) or b"", key, lambda: WORD) for one in vault.known()}
-    whole = {"trade-secret": f"Company Confidential\n{SOURCE}".encode(), "file": SOURCE.encode()}
+    values = dict(read(vault, key))
+    whole = {"trade-secret": f"Company Confidential\n{SOURCE}", "file": SOURCE}
     assert values == (whole if sealed else {})

@@ -78,7 +78,7 @@ class ExplorerTurns:
     explorer: Explorer
     held: list[Question]
     limited: list[Question] = field(default_factory=list)
-    """Those that a limit of the platform's rate kept from an answer: the next run poses them."""
+    """Acts that a limit of the platform's rate kept from an answer: the next run poses them."""
     asked: int = 0
     turns: int = 0
     requests: int = 0
@@ -135,7 +135,7 @@ class ExplorerTurns:
                 self._again.add(_spelled(one))
                 self.held.append(one)
                 continue
-            if results and results[-1].get("error_class") == "busy":
+            if one.acts and results and results[-1].get("error_class") == "busy":
                 self.limited.append(one)
             self.asked += 1
             told += [] if late or _spelled(one) in self._earlier else [(one, results or ())]
