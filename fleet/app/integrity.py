@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 import anyio
-from anyio import to_thread
 
 from fleet.clock import Clock, iso
+from fleet.command import run_command
 from fleet.config import FleetConfig, Platform
 from fleet.config.integrity import Category
 from fleet.errors import FleetError
@@ -70,26 +68,17 @@ def engagement(platform: Platform) -> str:
     return f"{platform.name}:{platform.schedule.not_before or ''}/{platform.schedule.not_after or ''}"
 
 
-def _look(command: tuple[str, ...], seconds: float) -> tuple[str, ...]:
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={"PATH": os.environ.get("PATH", os.defpath), "HOME": os.environ.get("HOME", "/")},
-        start_new_session=True,
-    ) as process:
-        try:
-            out, err = process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
-            raise CannotLook(f"{command[0]} took more than {seconds:g} s") from None
-    if process.returncode:
-        said = line(err.decode("utf-8", "replace"), 200)
-        raise CannotLook(f"{command[0]} ended with {process.returncode}: {said}")
-    if len(out) > LARGEST:
+async def _look(command: tuple[str, ...], seconds: float) -> tuple[str, ...]:
+    env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": os.environ.get("HOME", "/")}
+    end = await run_command(command, env=env, limit=LARGEST, seconds=seconds)
+    if end.late:
+        raise CannotLook(f"{command[0]} took more than {seconds:g} s")
+    if end.flooded:
         raise CannotLook(f"{command[0]} prints more than {LARGEST} bytes: let it print checksums")
-    return tuple(sorted({row for row in out.decode("utf-8", "replace").splitlines() if row.strip()}))
+    if end.status:
+        said = line(end.errors.decode("utf-8", "replace"), 200)
+        raise CannotLook(f"{command[0]} ended with {end.status}: {said}")
+    return tuple(sorted({row for row in end.output.decode("utf-8", "replace").splitlines() if row.strip()}))
 
 
 async def look(config: FleetConfig) -> tuple[dict[Category, tuple[str, ...]], dict[str, str]]:
@@ -97,8 +86,8 @@ async def look(config: FleetConfig) -> tuple[dict[Category, tuple[str, ...]], di
     found, faults = dict[Category, tuple[str, ...]](), dict[str, str]()
     for name, command in config.integrity.commands.items():
         try:
-            found[name] = await to_thread.run_sync(partial(_look, command, config.integrity.seconds))
-        except (CannotLook, OSError) as error:
+            found[name] = await _look(command, config.integrity.seconds)
+        except (CannotLook, OSError, ValueError) as error:
             faults[name] = line(str(error), 300)
     return found, faults
 
@@ -168,7 +157,7 @@ def _record(state: Path, clock: Clock, report: IntegrityReport) -> None:
 async def watch_end(
     state: Path, config: FleetConfig, platform: Platform, journal: Journal, clock: Clock
 ) -> None:
-    """Look once an engagement is over, once; for ever."""
+    """Look once when an engagement is over; runs until it is cancelled."""
     while True:
         end, key = platform.schedule.end, LOOKED + platform.name
         due = bool(config.integrity.commands) and end is not None and clock.now() >= end

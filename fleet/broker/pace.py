@@ -119,6 +119,16 @@ class SharedTurns:
             self._write(file, now + step)
             return 0.0
 
+    def until(self, key: Hashable) -> float:
+        """When the next turn is; 0.0 where nobody took or held one yet."""
+        with suppress(OSError):
+            file = os.open(self._path(key), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                return self._read(file)
+            finally:
+                os.close(file)
+        return 0.0
+
     def hold(self, key: Hashable, until: float) -> None:
         """Give no turn before this time."""
         with self._opened(key) as file:
@@ -128,7 +138,7 @@ class SharedTurns:
     @contextmanager
     def _opened(self, key: Hashable) -> Iterator[int | None]:
         """The host's file, locked; held for microseconds."""
-        path = self._folder / hashlib.sha256(repr(key).encode()).hexdigest()[:16]
+        path = self._path(key)
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
             file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -143,6 +153,9 @@ class SharedTurns:
             yield file
         finally:
             os.close(file)
+
+    def _path(self, key: Hashable) -> Path:
+        return self._folder / hashlib.sha256(repr(key).encode()).hexdigest()[:16]
 
     def _read(self, file: int) -> float:
         boot, _, at = os.pread(file, 100, 0).decode("ascii", "replace").partition(" ")
@@ -197,6 +210,11 @@ class HostPace:
     def held(self, key: Hashable) -> float:
         """Seconds until the pause is over that a host asked for; 0 without one."""
         return max(0.0, self._held.get(key, 0.0) - self._clock())
+
+    def held_by_any(self, key: Hashable) -> float:
+        """The same of what is only held and takes no turns, whichever process was asked for it."""
+        shared = self._shared.until(key) - self._clock() if self._shared else 0.0
+        return max(self.held(key), shared)
 
     def answered(self, key: Hashable, page: str, status: int, ms: float | None = None) -> float:
         """Take in one answer; `ms` where the page takes the same time when it is asked again. The seconds for

@@ -15,8 +15,8 @@ _Command = tuple[Annotated[str, StringConstraints(min_length=1, max_length=4096)
 
 class IntegritySection(Section):
     """Commands of the operator's whose lines are compared before the first test and after the last: started
-    by the service on this machine, without a shell, with PATH alone in their environment; what leaves this
-    machine does so by their hand (`ssh app@host sha256sum …`)."""
+    by the service on this machine, without a shell, in `/`, with PATH and HOME alone in their environment;
+    what leaves this machine does so by their hand (`ssh app@host sha256sum …`)."""
 
     files: _Command = ()
     """Prints the checksums of files, one a line: `["ssh", "app", "sha256sum", "/srv/app/main.py"]`."""

@@ -22,6 +22,8 @@ from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 MAX_FILE = 64 << 10
 """Bytes of a registration file that are read."""
 MAX_SERVICES, MAX_URI = 20, 400
+REGISTRATION_PAGE = "/.well-known/agent-registration.json"
+"""Where a host says which agents it is of; some have the whole registration there."""
 TYPE = "eip-8004"
 """What the `type` of a registration file has in it."""
 _READS = {

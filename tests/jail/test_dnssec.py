@@ -4,43 +4,53 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from ipaddress import ip_address
+from pathlib import Path
 
 import pytest
+from dns import flags, message, rrset
+from dns.rdatatype import CNAME, RRSIG
 
 from fleet.broker import dnssec
-from fleet.broker.dnssec import query, query_of, read_answer, require_valid, resolver_of
+from fleet.broker.dnssec import require_valid, resolver_of
 from fleet.broker.egress_policy import EgressPolicy, Origin
 from fleet.broker.rpc_policy import Denied
 from tests.runs.table import PLATFORM
 
 pytestmark = pytest.mark.anyio
 HOST, GOOD, BAD = "shop.example", "203.0.113.7", "198.51.100.9"
+SIGNATURE = "A 13 2 60 20270101000000 20260101000000 12345 example. c2lnbg=="
 
 
-def answered(asked: bytes, addresses: tuple[str, ...], *, code: int, valid: bool, signed: bool) -> bytes:
-    """What a resolver answers, with names as pointers."""
-    kind = struct.unpack("!H", query_of(asked)[-4:-2])[0]
-    shown = [ip_address(one).packed for one in addresses if (ip_address(one).version == 4) == (kind == 1)]
-    rows = [b"\xc0\x0c" + struct.pack("!2HIH", kind, 1, 60, len(one)) + one for one in shown]
-    rows += [b"\xc0\x0c" + struct.pack("!2HIH", 46, 1, 60, 4) + b"sign"] if signed else []
-    flags = 0x8180 | (0x20 if valid else 0) | code
-    head = struct.pack("!2s5H", asked[:2], flags, 1, len(rows), 0, 0)
-    return head + query_of(asked) + b"".join(rows)
+def answered(raw: bytes, rows: Sequence[str], *, code: int, valid: bool, signed: bool) -> bytes:
+    """What a resolver answers with these rows, as far as they are of the kind that is asked for."""
+    asked = message.from_wire(raw)
+    said = message.make_response(asked, recursion_available=True)
+    said.set_rcode(code)  # type: ignore[arg-type]
+    said.flags |= flags.AD if valid else 0
+    kind = asked.question[0].rdtype
+    for row in (*rows, *([f"{HOST}. 60 IN RRSIG {SIGNATURE}"] if signed else [])):
+        name, *rest = row.split(maxsplit=4)
+        one = rrset.from_text(name, int(rest[0]), rest[1], rest[2], rest[3])
+        if one.rdtype in (kind, CNAME, RRSIG):
+            said.answer.append(one)
+    return said.to_wire()
 
 
 @asynccontextmanager
 async def resolver(
-    *addresses: str, code: int = 0, valid: bool = False, signed: bool = False
+    *addresses: str, rows: Sequence[str] = (), code: int = 0, valid: bool = False, signed: bool = False
 ) -> AsyncIterator[int]:
     """A resolver on loopback by TCP; its port."""
+    kinds = {4: "A", 6: "AAAA"}
+    listed = [f"{HOST}. 60 IN {kinds[ip_address(one).version]} {one}" for one in addresses]
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked = await reader.readexactly(struct.unpack("!H", await reader.readexactly(2))[0])
-        said = answered(asked, addresses, code=code, valid=valid, signed=signed)
+        said = answered(asked, (*listed, *rows), code=code, valid=valid, signed=signed)
         writer.write(struct.pack("!H", len(said)) + said)
         await writer.drain()
         writer.close()
@@ -80,17 +90,9 @@ async def test_an_address_that_the_zone_did_not_sign_is_not_dialled() -> None:
 
 
 async def test_each_name_on_the_way_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = query(HOST, 1, 7)
-    target = b"\x05login\x05other\xc0\x11"  # login.other, and then what follows "shop." in the question
-    rows = [
-        b"\xc0\x0c" + struct.pack("!2HIH", 5, 1, 60, len(target)) + target,
-        b"\xc0\x0c" + struct.pack("!2HIH", 1, 1, 60, 4) + ip_address(GOOD).packed,
-    ]
-    raw = struct.pack("!2s5H", asked[:2], 0x8180, 1, 2, 0, 0) + query_of(asked) + b"".join(rows)
-    assert read_answer(raw, asked).aliases == ("login.other.example",)
-    loop = raw.replace(b"\xc0\x11", b"\xc0\x2f")
-    with pytest.raises(ValueError, match="no answer"):
-        read_answer(loop, asked)
+    rows = [f"{HOST}. 60 IN CNAME Login.Other.example.", f"login.other.example. 60 IN A {GOOD}"]
+    async with resolver(rows=rows) as port:
+        assert await require_valid(HOST, (GOOD,), resolver="127.0.0.1", port=port) == ("login.other.example",)
 
     async def look(*_: object) -> tuple[str, ...]:
         return ("cdn.example", "login.microsoftonline.com", "last.example")
@@ -98,7 +100,7 @@ async def test_each_name_on_the_way_is_judged(monkeypatch: pytest.MonkeyPatch) -
     async def resolve(_: Origin) -> tuple[str, ...]:
         return ("93.184.215.14",)
 
-    monkeypatch.setattr("fleet.broker.egress_policy.require_valid", look)
+    monkeypatch.setattr("fleet.broker.dnssec.require_valid", look)
     policy = replace(EgressPolicy.of(PLATFORM), resolve=resolve, dnssec=True)
     with pytest.raises(Denied, match=r"is another name of login\.microsoftonline\.com, which nothing asks"):
         await policy.addresses(Origin("https", HOST, 443))
@@ -118,24 +120,26 @@ async def test_without_an_answer_nothing_is_dialled() -> None:
         await require_valid(HOST, (GOOD,), resolver="127.0.0.1", port=port)
 
 
-def test_bytes_that_answer_nothing_are_none() -> None:
-    asked = query(HOST, 1, 7)
-    good = answered(asked, (GOOD,), code=0, valid=True, signed=True)
-    assert read_answer(good, asked) == (0, True, True, frozenset({GOOD}), ())
-    other = query(HOST, 1, 8)
-    for raw in (
-        b"",
-        asked,
-        good[:40],
-        good[:-1],
-        good.replace(b"shop", b"shoq"),
-        good[:2] + b"\0\0" + good[4:],
-    ):
-        with pytest.raises(ValueError, match=r"another question|it is no answer"):
-            read_answer(raw, asked)
-    with pytest.raises(ValueError, match="another question"):
-        read_answer(good, other)
-    assert resolver_of("# a\nsearch x\nnameserver 10.0.0.2\nnameserver 9.9.9.9\n") == "10.0.0.2"
+@pytest.mark.parametrize(
+    "harm", [lambda raw: b"", lambda raw: raw[:20], lambda raw: b"\0\0" + raw[2:], bytes.upper]
+)
+async def test_bytes_that_answer_nothing_are_none(harm: Callable[[bytes], bytes]) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked = await reader.readexactly(struct.unpack("!H", await reader.readexactly(2))[0])
+        other = asked.replace(b"shop", b"shoq")
+        said = harm(answered(other, (), code=0, valid=True, signed=True))
+        writer.write(struct.pack("!H", len(said)) + said)
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(Denied, match="does not say whether it is valid"):
+            await require_valid(HOST, (GOOD,), resolver="127.0.0.1", port=port)
+
+
+def test_the_first_resolver_of_a_file_is_asked(tmp_path: Path) -> None:
+    (file := tmp_path / "resolv.conf").write_text("# a\nsearch x\nnameserver 10.0.0.2\nnameserver 9.9.9.9\n")
+    assert (resolver_of(file), resolver_of(tmp_path / "none")) == ("10.0.0.2", "")
 
 
 async def test_the_broker_asks_for_names_of_a_profile_that_wants_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +152,7 @@ async def test_the_broker_asks_for_names_of_a_profile_that_wants_it(monkeypatch:
     async def resolve(_: Origin) -> tuple[str, ...]:
         return ("93.184.215.14",)
 
-    monkeypatch.setattr("fleet.broker.egress_policy.require_valid", look)
+    monkeypatch.setattr("fleet.broker.dnssec.require_valid", look)
     web = PLATFORM.web.model_copy(update={"dnssec": True})
     for profile, hosts in ((PLATFORM, []), (PLATFORM.model_copy(update={"web": web}), [HOST])):
         policy = replace(EgressPolicy.of(profile), resolve=resolve)

@@ -159,6 +159,17 @@ async def test_two_processes_over_one_folder_take_turns(tmp_path: Path) -> None:
 
 
 @anyio
+async def test_what_is_only_held_is_held_for_every_process(tmp_path: Path) -> None:
+    now, slept = [100.0], list[float]()
+    daemon, trial = (sharing(tmp_path / "pace", now, slept) for _ in range(2))
+    assert (trial.held_by_any("POST /sign-up"), list(tmp_path.iterdir())) == (0.0, [])
+    daemon.hold("POST /sign-up", 30.0)
+    assert (trial.held_by_any("POST /sign-up"), trial.held("POST /sign-up")) == (30.0, 0.0)
+    now[0] += 30.0
+    assert (trial.held_by_any("POST /sign-up"), daemon.held_by_any("POST /sign-up")) == (0.0, 0.0)
+
+
+@anyio
 @pytest.mark.parametrize(
     "text", [b"", b"x", b"other-boot 900000.0\n", b"\xff" * 200, f"{boot_id()} nan\n".encode()]
 )

@@ -143,6 +143,9 @@ async def test_a_change_of_pace_is_on_record_with_what_showed_it(tmp_path: Path)
             table.drive.runner.session._noted(
                 EgressRecord(verb="GET", host="site", what="/", status=429, ms=7.0, share=share)
             )
+            table.drive.runner.session._noted(  # refused here: nothing is known of the host's rate
+                EgressRecord(verb="GET", host="site", what="/", status=429, rule="busy")
+            )
         told = [(one.before, one.after, one.status, one.ms) for one in table.said("pace.changed")]
         assert told == [
             (1.0, 0.5, 429, 7.0),
@@ -150,3 +153,13 @@ async def test_a_change_of_pace_is_on_record_with_what_showed_it(tmp_path: Path)
             (0.4, 0.8, 429, 7.0),
             (0.8, 1.0, 429, 7.0),
         ]
+
+
+async def test_a_persona_that_fetches_nothing_looks_at_no_page(tmp_path: Path) -> None:
+    """There is no way out but a jail's, and a jail is only for what the persona was given."""
+    async with seated(tmp_path, persona(tools=("qa_call",))) as table:
+        for _ in range(2):
+            table.world.health._due = dict.fromkeys(table.world.health._due, 0.0)
+            await table.drive.runner.session.call("qa_call", {"agent": "paper", "message": "hello"})
+        assert {one.target for one in table.said("target.checked")} == {"node"}
+        assert [tool for tool, _ in table.jail.calls if tool == "qa_fetch"] == []

@@ -16,8 +16,6 @@ from fleet.text import line
 
 CARDS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
 MODELS = "/v1/models"
-REGISTRATION = "/.well-known/agent-registration.json"
-"""Where a host says which agents of ERC-8004 registries it is of; some put the whole registration there."""
 MOST = 4
 """Interfaces of one card, and models of one list, that are taken."""
 _PATH = re.compile(r"(?:/[A-Za-z0-9._~!$&'()*+,=:@-]*){1,20}")
@@ -89,7 +87,7 @@ def _path(url: str, origin: str) -> str:
 
 
 def registrations(answer: VisitorAnswer) -> list[str]:
-    """The agents that a document at REGISTRATION names, as `agent 7 of eip155:1:0x…`."""
+    """The agents that a document at REGISTRATION_PAGE names, as `agent 7 of eip155:1:0x…`."""
     said = answer.json.get("registrations") if isinstance(answer.json, dict) else None
     named = [one for one in said[:MOST] if isinstance(one, dict)] if isinstance(said, list) else []
     return [

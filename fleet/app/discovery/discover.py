@@ -16,7 +16,6 @@ import anyio
 
 from fleet.app.discovery.agents import (
     MODELS,
-    REGISTRATION,
     FoundAgent,
     agents_at,
     mcp_services,
@@ -42,6 +41,7 @@ from fleet.text import counted, line
 from fleet.unanswered import TIMED_OUT
 from sandbox.pages.condensed import condensed
 from sandbox.tools.qa_fetch import LONGEST
+from sandbox.tools.qa_registry import REGISTRATION_PAGE
 
 SECONDS = 60.0
 """For all hosts together, and again for an address."""
@@ -296,7 +296,7 @@ async def _documents(visitor: Visitor, site: FoundSite, first: VisitorAnswer, re
                     f"{url}: a description of an API that cannot be read: {line(str(read), 100)}"[:300]
                 )
     documents = list({(one.role, one.how): one for one in reversed(documents)}.values())[::-1]
-    said = pages.get(site.origin + REGISTRATION)
+    said = pages.get(site.origin + REGISTRATION_PAGE)
     named = [site.origin + (site.start or "/"), *(mcp_services(said, site.origin) if said else ())]
     for url in dict.fromkeys((*named, *(f"{site.origin}{path}" for path in ("/mcp", "/mcp/")))):
         if how := await mcp_server(visitor, url, absent):
@@ -397,6 +397,6 @@ READERS: dict[str, tuple[str, Callable[[VisitorAnswer], str]]] = {
     "/.well-known/security.txt": ("security", _security),
     "/.well-known/agent-card.json": ("agent-card", _agent_card),
     "/.well-known/agent.json": ("agent-card", _agent_card),
-    REGISTRATION: ("registration", _registration),
+    REGISTRATION_PAGE: ("registration", _registration),
 }
 """Documents at fixed places: role, and what is found there, "" where the content is another."""

@@ -55,7 +55,7 @@ def make_key(
             "keep the present one, or make another",
             public,
             "keep.sealed_for, second_for or escrow",
-            "it is nobody's until fleet.toml names it",
+            "nothing uses it until fleet.toml names it",
             charter="the operator's",
         )
         DecisionFile(state(), SystemClock()).record(made, run="none", turn=0)

@@ -11,11 +11,8 @@ from __future__ import annotations
 import base64
 import os
 import shutil
-import signal
-import subprocess
 import tomllib
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -23,9 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import anyio
-from anyio.abc import ByteReceiveStream, ByteSendStream, Process
-
+from fleet.command import run_command
 from fleet.config.section import in_the_clear
 from fleet.errors import FixError
 from fleet.findings.known_secrets import MIN_SECRET
@@ -36,7 +31,6 @@ DEADLINE_S = 120.0
 """Longest run of one git command, its transfers included, in seconds."""
 OUTPUT = 16 * 1024 * 1024
 """Most bytes that a command may print."""
-_ERRORS = 64 * 1024
 _REPORTS, _SUMMARY = ("fatal: ", "error: ", "remote: ", " ! ["), "error: failed to push some refs"
 IDENTITY = "QA fleet <qa-fleet@localhost>"
 """Author and committer of every commit of ours; as in git.toml."""
@@ -138,68 +132,23 @@ class Git:
         environment |= (place.environment() if place else {}) | dict(extra or {})
         what = f"git {words[0]}"
         try:
-            process = await anyio.open_process(
+            ended = await run_command(
                 [*_launch(self._executable, environment["PATH"]), *words],
-                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
                 env=environment,
-                cwd=cwd or "/",
-                start_new_session=True,
+                limit=limit,
+                seconds=self._deadline_s,
+                stdin=stdin,
+                cwd=cwd,
             )
         except (OSError, ValueError) as error:
             raise FixError(f"{what}: {line(str(error))}") from None
-        ended = _Ending(process, limit)
-        try:
-            with anyio.move_on_after(self._deadline_s) as scope:
-                await ended.follow(stdin)
-        finally:
-            with anyio.CancelScope(shield=True):
-                # end it with all that it started: transports are processes of their own
-                if process.returncode is None:
-                    with suppress(ProcessLookupError):
-                        os.killpg(process.pid, signal.SIGKILL)
-                await process.aclose()
-        if scope.cancelled_caught:
+        if ended.late:
             raise FixError(f"{what}: not done within {self._deadline_s:g} s", remedy="propose again later")
         if ended.flooded:
             raise FixError(f"{what}: more than {limit} bytes", remedy="the repository is too large for this")
-        if process.returncode not in fine:
-            raise _failure(what, process.returncode, secrets.text(ended.errors.decode("utf-8", "replace")))
+        if ended.status not in fine:
+            raise _failure(what, ended.status, secrets.text(ended.errors.decode("utf-8", "replace")))
         return bytes(ended.output)
-
-
-class _Ending:
-    """Feeds and follows a process; its output is bounded, the end of what it says is kept."""
-
-    def __init__(self, process: Process, limit: int) -> None:
-        self._process, self._limit = process, limit
-        self.output, self.errors = bytearray(), bytearray()
-        self.flooded = False
-
-    async def follow(self, stdin: bytes) -> None:
-        out, err = self._process.stdout, self._process.stderr
-        assert out is not None
-        assert err is not None
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._listen, err)
-            if self._process.stdin is not None:
-                tasks.start_soon(_feed, self._process.stdin, stdin)
-            async for piece in out:
-                self.output += piece
-                if len(self.output) > self._limit:
-                    self.flooded = True
-                    tasks.cancel_scope.cancel()
-                    return
-        await self._process.wait()
-
-    async def _listen(self, stream: ByteReceiveStream) -> None:
-        async for piece in stream:
-            self.errors = (self.errors + piece)[-_ERRORS:]
-
-
-async def _feed(stream: ByteSendStream, data: bytes) -> None:
-    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, BrokenPipeError, ConnectionError):
-        await stream.send(data)
-    await stream.aclose()
 
 
 def _launch(executable: str, path: str) -> list[str]:

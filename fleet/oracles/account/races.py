@@ -24,7 +24,7 @@ _CLOCK = re.compile(r"(?i)time|date|_?at$|epoch|seq|version|revision")
 """Numbers that grow by themselves."""
 
 
-class Moment(NamedTuple):
+class SentTogether(NamedTuple):
     """The steps of a row before, at and after the moment at which some were sent together."""
 
     before: list[PlayedStep]
@@ -32,14 +32,14 @@ class Moment(NamedTuple):
     after: list[PlayedStep]
 
 
-def moment(call: Exchange) -> Moment | None:
+def sent_together(call: Exchange) -> SentTogether | None:
     """None where nothing was sent together, or one of these steps was not made."""
     begin, end = call.args.get("together") or (0, 0)
     parts = []
     for part in (slice(0, begin), slice(begin, end), slice(end, None)):
         cut = {**call.args, "steps": call.args.get("steps", ())[part]}
         parts.append(played(Exchange(call.tool, cut, {"answers": call.result.get("answers", ())[part]})))
-    return Moment(*parts) if end - begin > 1 and len(parts[1]) == end - begin else None
+    return SentTogether(*parts) if end - begin > 1 and len(parts[1]) == end - begin else None
 
 
 def _together(
@@ -65,7 +65,9 @@ def _counting(last: int) -> tuple[Exchange, ...]:
 def account_lost(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """The same change one after the other moves a number by what is sent, or adds to a list, each time. Sent
     together all succeed; the next one by itself shows that some were lost."""
-    if (found := moment(seen[-1])) is None or not all(one.good for one in (*found.during, *found.after)):
+    if (found := sent_together(seen[-1])) is None or not all(
+        one.good for one in (*found.during, *found.after)
+    ):
         return
     first, last = found.during[0], found.after[-1] if found.after else None
     alike = [one for one in found.before if one.good and _same_change(one, first)]
@@ -148,7 +150,7 @@ def _reserving(many: int) -> tuple[Exchange, ...]:
 def account_overlapped(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """One account's second request is refused; of another account's same requests, sent together, two or more
     succeed."""
-    if (found := moment(seen[-1])) is None or len(found.before) < 2:
+    if (found := sent_together(seen[-1])) is None or len(found.before) < 2:
         return
     first, again = _last_pair(found.before)
     once = first.who == "one" and first.good and again.status in REFUSED_AGAIN and first.same(again)

@@ -14,7 +14,7 @@ from typing import Any
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.severity import Severity
 from fleet.text import line
-from sandbox.tools.qa_registry import names_back
+from sandbox.tools.qa_registry import REGISTRATION_PAGE, names_back
 
 oracle = partial(Oracle, judges=("registration",), surface="on-chain")
 GONE = (404, 410)
@@ -124,7 +124,7 @@ def registration_names(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obse
     if len(seen) < 2 or seen[-2].tool != "qa_fetch" or type(agent) is not int:
         return
     url, status = str(seen[-2].args.get("url", "")), seen[-2].result.get("status")
-    if status == 200 and url.endswith("/.well-known/agent-registration.json"):
+    if status == 200 and url.endswith(REGISTRATION_PAGE):
         said = _object(seen[-2].result.get("text"))
         if names_back(said, agent, str(last.result.get("registry"))) == "others":
             title = f": {line(url, 100)} names other agents alone"

@@ -16,7 +16,6 @@ import anyio
 from anyio import to_thread
 
 from fleet.broker.broker import EgressRecord
-from fleet.broker.control import reach
 from fleet.broker.egress_read import by_host, count_request
 from fleet.broker.egress_record import CallEgress, Calls, EgressLog
 from fleet.clock import Clock
@@ -39,6 +38,7 @@ from fleet.events.model import (
 )
 from fleet.findings import envelope
 from fleet.findings.instructions import texts_of
+from fleet.findings.redact import mask
 from fleet.gate.budget import NO_EFFECT
 from fleet.gate.impact import technique_of
 from fleet.gate.model import Action, Verdict
@@ -49,7 +49,7 @@ from fleet.retry import SILENT_TARGET, WITHDRAWN_TARGET
 from fleet.runs.call.guest_protocol import answer, answers, attached, bad_args, batch_line, request_line
 from fleet.runs.call.persons_word import PersonsWord
 from fleet.runs.call.replies import small
-from fleet.runs.call.sightings import Sightings, confidential, without_text
+from fleet.runs.call.sightings import CONFIDENTIAL, Sightings, confidential
 from fleet.runs.call.targets import (
     FAILURES,
     STRIKES,
@@ -334,18 +334,16 @@ class RunSession:
 
     async def _timed(self, url: str, *, page: bool) -> float | None:
         """Milliseconds that one look took, -1 without an answer; None where the target cannot be asked."""
-        world, began = self._world, self._world.clock.monotonic()
         if not page:
-            fails = await world.checks.node(CONTROL_S)
-        elif not self._gate.grants(_CONTROL):
-            fails = await reach(url, CONTROL_S)
-        else:
-            seen = await self.look(_CONTROL, {"url": url}, probe="", deadline_s=CONTROL_S)
-            if seen.denied:
-                return None
-            fails = cause_of(seen.result) if cause_of(seen.result) in FAILURES else ""
-            return -1.0 if fails else float(seen.result.get("latency_ms") or 0.0)
-        return -1.0 if fails else (world.clock.monotonic() - began) * 1000
+            began = self._world.clock.monotonic()
+            fails = await self._world.checks.node(CONTROL_S)
+            return -1.0 if fails else (self._world.clock.monotonic() - began) * 1000
+        if not self._gate.grants(_CONTROL):  # there is no way out but a jail's
+            return None
+        seen = await self.look(_CONTROL, {"url": url}, probe="", deadline_s=CONTROL_S)
+        if seen.denied:
+            return None
+        return -1.0 if cause_of(seen.result) in FAILURES else float(seen.result.get("latency_ms") or 0.0)
 
     async def escalated(self) -> None:
         """Wait for a person to decide on what was seen since the last call, where the profile says so.
@@ -479,7 +477,7 @@ class RunSession:
     def _noted(self, record: EgressRecord) -> None:
         self.requests += 1
         before = self._shares.get(record.host, 1.0)
-        if record.share < before or record.share >= min(1.0, 2 * before) > before:
+        if not record.rule and (record.share < before or record.share >= min(1.0, 2 * before) > before):
             self._shares[record.host] = record.share
             self._stream.emit(
                 PaceChanged(
@@ -533,7 +531,7 @@ class RunSession:
             result["heard"] = self._world.listener.heard(asked.args, asked.started)
         kept = result
         if self._world.config.keep.sealed_for and (kind := confidential(asked.args, result)):
-            kept = dict(without_text(asked.args, result))
+            kept = {**result, "text": mask(CONFIDENTIAL)}
             place = target_of(asked.tool, asked.args)
             self._unsealed.append((asked, place, kind, str(result["text"])))
         masked = self._world.redactor.answer(asked.tool, kept)
@@ -563,20 +561,19 @@ class RunSession:
                 self._unsealed.append((asked, place, kind, value))
 
     async def seal(self) -> None:
-        """Seal what was taken out, before anything else is done: in a thread, for it is slow by purpose."""
+        """Seal what was taken out, before anything else is done, STOP or not: it is masked everywhere else.
+        In a thread, for it is slow by purpose: two seconds at most."""
         world = self._world
-        async with self._sealing:  # looks at several targets come back at once
-            while self._unsealed:
-                asked, place, kind, value = self._unsealed[0]
-                keep = partial(world.vault.keep, world.platform.name, self._run, place, kind, value)
-                name = await to_thread.run_sync(keep)
-                del self._unsealed[0]
-                if name:
-                    self._stream.emit(
-                        CredentialSealed(
+        with anyio.CancelScope(shield=True):
+            async with self._sealing:  # looks at several targets come back at once
+                while self._unsealed:
+                    asked, place, kind, value = self._unsealed.pop(0)
+                    keep = partial(world.vault.keep, world.platform.name, self._run, place, kind, value)
+                    if name := await to_thread.run_sync(keep):
+                        sealed = CredentialSealed(
                             call=asked.number, tool=asked.tool, place=place, kind=kind, vault=name
                         )
-                    )
+                        self._stream.emit(sealed)
 
     def check_spent(self) -> None:
         """RunOver when a budget refused a signature of the last call, or STOP did; FleetError when what it

@@ -17,11 +17,10 @@ from fleet.drivers.explore.port import ExplorerContext, Results
 from fleet.personas.model import Step
 from fleet.text import line
 from sandbox.tools.qa_fetch import LONGEST
+from sandbox.tools.qa_registry import REGISTRATION_PAGE
 
 TOOL = "qa_registry"
 TOOLS = (TOOL,)
-PROOF = "/.well-known/agent-registration.json"
-"""Where a host says which agents it is of."""
 
 
 class RegistryExplorer:
@@ -74,7 +73,7 @@ class RegistryExplorer:
             if not (url := self._own(endpoint)):
                 self._left[part] = "its host is not in this profile, and a registration adds none"
                 continue
-            hosts[self._own("{0.scheme}://{0.netloc}".format(urlsplit(endpoint)) + PROOF)] = None
+            hosts[self._own("{0.scheme}://{0.netloc}".format(urlsplit(endpoint)) + REGISTRATION_PAGE)] = None
             if name.upper() != "MCP":
                 yield from self._beside(step, "qa_fetch", url=url, longest=LONGEST)
             elif self._urls.actual(url) in self._platform.mcp_urls:
