@@ -15,6 +15,7 @@ from fleet.app.account_secrets import account_secrets
 from fleet.app.bootstrap import Bootstrap, fenced
 from fleet.app.ownership import require_owned
 from fleet.broker.broker import EgressPolicy
+from fleet.broker.known_names import NAMES, KnownNames
 from fleet.broker.listener import listening
 from fleet.broker.pace import SharedTurns
 from fleet.chain.keys import load_key, shown_certificate
@@ -144,6 +145,8 @@ async def wired(  # noqa: PLR0913  the composition root
         )
         sinks = {} if alone else config.sinks
         readers = await stack.enter_async_context(_readers(config, sinks, redactor, state, clock))
+        waits = {*profile.escalation.pauses, *profile.escalation.stops}
+        names = KnownNames(home / NAMES, holds="drift" in waits)
         tx, rung = JournalledTx(journal), partial(rung_now, state)
         closed = profile.schedule.watch(clock)
         policy = replace(
@@ -152,6 +155,7 @@ async def wired(  # noqa: PLR0913  the composition root
             rung=rung,
             closed=closed,
             owned_only=bool(config.authority.signers),
+            known=names,
         )
         with _refusal_noted(home, profile.name):
             await require_owned(config, profile, policy, journal, clock)
@@ -171,6 +175,7 @@ async def wired(  # noqa: PLR0913  the composition root
             redactor=redactor,
             clock=clock,
             egress=partial(way_out, policy),
+            names=names,
             listener=await stack.enter_async_context(listening(profile, clock)),
             personas=personas,
             watch=(*watch, *readers),

@@ -33,9 +33,9 @@ def resolver_of(file: Path) -> str:
 
 async def require_valid(
     host: str, found: tuple[str, ...], *, resolver: str = "", port: int = 53
-) -> tuple[str, ...]:
-    """Each name on the way to a name's addresses; Denied unless its zone is not signed, or the resolver
-    validated these addresses."""
+) -> tuple[tuple[str, ...], int | None]:
+    """Each name on the way to a name's addresses, and for how many seconds all of that holds (None without
+    a record); Denied unless its zone is not signed, or the resolver validated these addresses."""
 
     async def asked(kind: RdataType) -> message.Message:
         """For one kind of record, with a wish for signatures (DO) and validation (AD)."""
@@ -59,11 +59,12 @@ async def require_valid(
         row.target.to_text(omit_final_dot=True).lower() for kind, row in rows if kind == CNAME
     )
     signed = [one for one in both if any(each.rdtype == RRSIG for each in one.answer)]
+    ttl_s = min((each.ttl for one in both for each in one.answer if each.rdtype != RRSIG), default=None)
     if not signed:
-        return tuple(aliases)
+        return tuple(aliases), ttl_s
     if not all(one.flags & flags.AD for one in signed):
         raise Denied("dnssec", f"{host} is signed, and the resolver {resolver} does not validate")
     valid = {str(ip_address(row.address)) for kind, row in rows if kind in (A, AAAA)}
     if strange := sorted({*found} - valid):
         raise Denied("dnssec", f"{host} resolves to {', '.join(strange)}, which its zone did not sign")
-    return tuple(aliases)
+    return tuple(aliases), ttl_s

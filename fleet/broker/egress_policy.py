@@ -14,9 +14,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
+from fleet.broker.known_names import KnownNames
 from fleet.broker.pace import HostPace, SharedTurns
 from fleet.broker.rpc_policy import METHODS, Denied
 from fleet.config import Platform, WebSection
@@ -69,6 +70,15 @@ class EgressTarget:
 
     origin: Origin
     path: str
+
+
+class Lookup(NamedTuple):
+    """One look-up of a host: its addresses, for how many seconds they hold where the resolver said so, and
+    what of it nobody has confirmed, in words."""
+
+    addresses: tuple[str, ...]
+    ttl_s: int | None = None
+    moved: str = ""
 
 
 Resolver = Callable[[Origin], Awaitable[tuple[str, ...]]]
@@ -126,6 +136,8 @@ class EgressPolicy:
     """Whether a host that is another name of one out of scope is asked only where a person permitted it."""
     ranges: AddressRanges = NO_RANGES
     """Where listed hosts may be."""
+    known: KnownNames | None = None
+    """What their names led to before; what they lead to now may wait for a person."""
     comment: str = ""
     """What follows a request's User-Agent: who answers for it."""
     max_payments: int = 2
@@ -241,24 +253,25 @@ class EgressPolicy:
             max_payments=self.max_payments * calls,
         )
 
-    async def addresses(self, origin: Origin) -> tuple[str, ...]:
+    async def addresses(self, origin: Origin) -> Lookup:
         """Every address of a host, resolved once; Denied when one may not be dialled."""
         private, inside = self.may_be_private(origin), self.ranges.holds
         found = await addresses(origin, private=private, resolve=self.resolve, inside=inside)
         own = _is_localhost(origin.host) or all(
             ip_address(one.partition("%")[0]).is_loopback for one in found
         )
-        names: tuple[str, ...] = ()
+        names, ttl_s = tuple[str, ...](), None
         if self.dnssec and not own and _literal(origin.host) is None:
             from fleet.broker.dnssec import require_valid  # 70 ms that few profiles ask for
 
-            names = await require_valid(origin.host, found)
+            names, ttl_s = await require_valid(origin.host, found)
         if self.ranges.networks and not (own and private) and not all(map(inside, found)):
             raise Denied("address", f"{origin.host} has an address outside of web.ranges of the profile")
         if any(map(self.never_places.has_address, found)):
             raise Denied("never", f"{origin.host} has an address that is on web.never of the profile")
         base = f"{origin.scheme}://{origin.authority}/"
-        for name in dict.fromkeys((*names, *await self._other_names(origin))):
+        names = tuple(dict.fromkeys((*names, *await self._other_names(origin))))
+        for name in names:
             alias = f"{origin.scheme}://{name}/"
             if self.never_places.match(alias) or everybodys(alias):
                 raise Denied("never", f"{origin.host} is another name of {name}, which nothing asks")
@@ -266,7 +279,14 @@ class EgressPolicy:
                 whose = third_party(name) or "not in scope"
                 why = f"{origin.host} is another name of {name} ({whose}), and nobody permitted that"
                 raise Denied("third-party", why)
-        return found
+        return Lookup(found, ttl_s, "" if own else self._changed(origin, (*found, *names)))
+
+    def _changed(self, origin: Origin, found: tuple[str, ...]) -> str:
+        """What a name leads to that nobody has confirmed, in words that begin with its host."""
+        if self.known is None or _literal(origin.host) is not None:
+            return ""
+        inside = bool(self.ranges.networks)  # or it was refused
+        return self.known.changed(self._paced(origin).host, found, inside=inside)
 
     def _names_listed(self, name: str) -> bool:
         return any(one.host == name for one in self.hosts) or any(

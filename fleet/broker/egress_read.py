@@ -14,7 +14,7 @@ from fleet.events.model import HostEgress
 from fleet.events.recorded import lines
 
 OUT_OF_SCOPE = frozenset(
-    {"host", "never", "address", "dnssec", "spelling", "target", "host-mismatch", "tunnel"}
+    {"host", "never", "address", "dnssec", "drift", "spelling", "target", "host-mismatch", "tunnel"}
 )
 """Rules that refuse a destination."""
 _TROUBLE = frozenset({"", CUT, "unreachable", "timeout", "busy", "bytes", "too-large"})

@@ -53,6 +53,9 @@ class EgressRecord:
     status: int  # of the host's answer, else the broker's own
     rule: str = ""  # why it was refused or cut; "" when it was not
     address: str = ""  # that was dialled
+    addresses: tuple[str, ...] = ()  # that the name led to; () for no name
+    ttl_s: int | None = None  # for how long that holds, where the resolver said so
+    moved: str = ""  # what of it is new and nobody has confirmed
     sent: int = 0
     received: int = 0
     ms: float = 0.0
@@ -80,6 +83,9 @@ class EgressEntry:
     host: str = ""
     what: str = ""
     address: str = ""
+    addresses: tuple[str, ...] = ()
+    ttl_s: int | None = None
+    moved: str = ""
     sent: int = 0
     received: int = 0
     status: int = 0
@@ -100,6 +106,9 @@ class EgressEntry:
             status=self.status,
             rule=rule,
             address=self.address,
+            addresses=self.addresses,
+            ttl_s=self.ttl_s,
+            moved=self.moved,
             sent=self.sent,
             received=self.received,
             ms=round((time.monotonic() - self.started) * 1000, 3),
@@ -180,6 +189,9 @@ class EgressLog:
             "host": self._mask(record.host),
             "path" if record.what.startswith("/") else "what": self._mask(record.what),
             "address": record.address,
+            **({"addresses": record.addresses} if len(record.addresses) > 1 else {}),
+            **({"ttl_s": record.ttl_s} if record.ttl_s is not None else {}),
+            **({"moved": self._mask(record.moved)} if record.moved else {}),
             **({"criticality": record.criticality} if record.criticality else {}),
             "rule": record.rule,
             "judged_ms": record.judged_ms,

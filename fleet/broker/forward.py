@@ -141,11 +141,20 @@ def _asked_pause(head: re.Match[bytes] | None, now: datetime | None = None) -> f
     return retry_after({"retry-after": found[1].decode("latin-1")}, now)
 
 
+async def looked_up(origin: Origin, policy: EgressPolicy, entry: EgressEntry) -> tuple[str, ...]:
+    """The addresses of a host, noted; Denied where a person has to confirm first what is new of them."""
+    found = await policy.addresses(origin)
+    entry.addresses, entry.ttl_s, entry.moved = found
+    if found.moved and policy.known is not None and policy.known.holds:
+        raise Denied("drift", f"{found.moved}: a person has to confirm that")
+    return found.addresses
+
+
 async def dial(
     origin: Origin, policy: EgressPolicy, entry: EgressEntry
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Connect to an address that was resolved once and checked; exactly that one is dialled, and noted."""
-    found = await policy.addresses(origin)
+    found = await looked_up(origin, policy, entry)
     entry.waited_s += await policy.turn_among(origin, found[0])
     secure, why = origin.scheme == "https", ""
     for address in found:
@@ -168,7 +177,7 @@ async def dial_otherwise(
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Connect as another caller: from another address of this machine's loopback, or by the other family of
     addresses. Denied where a host can be asked in one way only."""
-    found = await policy.addresses(origin)
+    found = await looked_up(origin, policy, entry)
     first = found[0]
     loops = first.startswith("127.")
     other = first if loops else next((one for one in found if (":" in one) != (":" in first)), "")

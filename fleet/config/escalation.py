@@ -23,6 +23,9 @@ Trigger = Literal[
     "scope",
     "strain",
     "lock-out",
+    "drift",
+    "challenge",
+    "trap",
     "instruction",
     "credential",
     "sensitive-data",
@@ -31,8 +34,9 @@ Trigger = Literal[
     "person",
 ]
 """What a run stops for: before an act of some impact; after it asked out of scope, strained a host, was
-locked out, read an order to a machine, a credential, other people's data, or traces of a break-in or of a
-crime, saw a grave finding; by hand."""
+locked out, was led elsewhere by a name, met a challenge to machines or answers without an end, read an order
+to a machine, a credential, other people's data, or traces of a break-in or of a crime, saw a grave finding;
+by hand."""
 TRIGGERS: tuple[Trigger, ...] = get_args(Trigger)
 LONGEST_MIN: Mapping[Trigger, int] = {
     **dict.fromkeys(TRIGGERS, 5),
@@ -77,6 +81,8 @@ class EscalationSection(Section):
     minutes: dict[Trigger, Annotated[int, Field(ge=1)]] = {}
     """How long a question of each kind waits, where it is less than usual: 15 before an act, 30 after asking
     out of scope, else 5. Not answered, an act is refused, and anything else sets STOP."""
+    impact_minutes: dict[Literal["medium", "high", "critical"], Annotated[int, Field(ge=1, le=15)]] = {}
+    """How long the question before an act of such an impact waits, where less than `minutes.impact`."""
     holds_hours: int = Field(default=24, ge=1, le=24 * 90)
     """For how many hours an answer counts for the same technique, or the same place, of this platform."""
     approvers: dict[
@@ -96,9 +102,12 @@ class EscalationSection(Section):
                 )
         return self
 
-    def wait_s(self, trigger: Trigger) -> float:
-        """Seconds that a question waits."""
-        return 60.0 * self.minutes.get(trigger, LONGEST_MIN[trigger])
+    def wait_s(self, trigger: Trigger, level: Level = GRAVEST) -> float:
+        """Seconds that a question waits; `level` is the impact of the act that it is about."""
+        longest = self.minutes.get(trigger, LONGEST_MIN[trigger])
+        if trigger == "impact" and level != "low":
+            longest = min(longest, self.impact_minutes.get(level, longest))
+        return 60.0 * longest
 
     def asks(self, level: Level) -> bool:
         """Whether a person is asked before an act of this level."""

@@ -30,6 +30,9 @@ NoticeEvent = Literal[
     "break-in",
     "model-use",
     "strain",
+    "drift",
+    "challenge",
+    "trap",
     "question",
     "posture",
 ]

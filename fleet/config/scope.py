@@ -131,6 +131,11 @@ class ScheduleSection(Section):
     resume: Literal["person", "itself"] = "person"
     """How tests go on after an excluded time. `person`: the resident service sets STOP a minute before it,
     and somebody lets the fleet go on with `fleet resume --reason`. `itself`: they go on when it is over."""
+    engagement: Literal["", "continuous", "recurring", "triggered"] = ""
+    """How the tests go on: `continuous` always, `recurring` by the schedules of the personas, `triggered` by
+    events. Each run is one cycle, with its id, begin, end, scope and findings."""
+    renewed_days: int = Field(default=90, ge=1, le=366)
+    """For how many days a signature of this scope counts; then it is signed again, or nothing runs."""
     not_before: datetime | date | None = None
     """The first moment of the tests."""
     not_after: datetime | date | None = None

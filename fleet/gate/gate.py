@@ -91,12 +91,16 @@ class Gate:
             for unit, amount in owed.items():
                 await self._spend(unit, amount)
 
-    async def decide(self, action: Action) -> Verdict:
+    async def decide(self, action: Action, *, looks: bool = False) -> Verdict:
         """Judge one call on facts read now; a permit has been charged, durably, when this returns.
+
+        `looks`: the fleet itself asks how a target is, which no persona is granted.
 
         Raises what the journal raises (TryAgain, ConfigError): no record, no call.
         """
         facts = await self._facts(action)
+        if looks and facts.effect is Effect.LOOK:
+            facts = replace(facts, grant=facts.grant | {action.tool})
         verdict, found = judge(action, facts), technique(action, facts)
         if found is not None:
             verdict = replace(verdict, level=str(found))
@@ -122,10 +126,6 @@ class Gate:
     def time_left(self) -> float:
         """Seconds until the run's time is over."""
         return max(0.0, self._deadline - self._clock.monotonic())
-
-    def grants(self, tool: str) -> bool:
-        """Whether the persona has this tool."""
-        return tool in self._grant
 
     async def malformed(self, tool: str, reason: str) -> Verdict:
         """Charge a call whose arguments could not be read, and refuse it: a parse error is not free."""

@@ -13,6 +13,7 @@ import anyio
 
 from fleet.broker.broker import Broker, EgressPolicy, EgressRecord, TxPort
 from fleet.broker.egress_record import CallEgress
+from fleet.broker.known_names import KnownNames
 from fleet.broker.listener import Listener
 from fleet.chain.log.choice import MutedLog
 from fleet.chain.log.own_entries import OwnEntries
@@ -161,6 +162,7 @@ class FleetContext:
     signals: Signals = field(default_factory=Signals)
     in_flight: RunsInFlight = field(default_factory=lambda: RunsInFlight())
     health: TargetHealth = field(default_factory=TargetHealth)
+    names: KnownNames = field(default_factory=KnownNames)
     watch: tuple[Reader, ...] = ()
     model: Callable[[LoadedPersona], DriverChoice] | None = None
     """Makes a model's driver, if a model is configured."""

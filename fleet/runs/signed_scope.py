@@ -10,6 +10,7 @@ import hashlib
 import os
 import socket
 from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +18,7 @@ from pydantic import StringConstraints, ValidationError
 
 from fleet.broker.egress_policy import EgressPolicy
 from fleet.chain.keys import Secret, address_of, personal_sign, personal_signer
-from fleet.clock import SystemClock
+from fleet.clock import SystemClock, iso
 from fleet.config import FleetConfig, Platform, read_text
 from fleet.config.authorisation import BOUNDARIES
 from fleet.config.escalation import NEVER_BY_LEVEL
@@ -66,6 +67,7 @@ def missing(platform: Platform) -> list[str]:
         "authorisation.contact": (said.contact, "whom to ask and to tell"),
         "schedule.not_before": (platform.schedule.begin, "when they begin"),
         "schedule.not_after": (platform.schedule.end, "when they end"),
+        "schedule.engagement": (platform.schedule.engagement, "how they go on"),
         "web.never": (platform.web.never, "hosts and paths that nothing asks"),
         "escalation.impact": (
             platform.escalation.impact != NEVER_BY_LEVEL,
@@ -151,9 +153,10 @@ def require_signed(
     configuration say was vetted. Without signers nothing is required."""
     if not config.authority.signers:
         return
-    faults = list(_faults(config, platform, path, personas))
+    now = SystemClock().now()
+    faults = list(_faults(config, platform, path, personas, now))
     if state is not None:
-        faults += unvetted(config, platform, state, SystemClock().now().date())
+        faults += unvetted(config, platform, state, now.date())
         faults += unready(config, state)
     if faults:
         remedy = "fleet check scope shows it; fleet check scope --sign KEYFILE --by NAME signs it"
@@ -183,7 +186,11 @@ def require_persona(config: FleetConfig, platform: Platform, path: Path, one: Lo
 
 
 def _faults(
-    config: FleetConfig, platform: Platform, path: Path, personas: Mapping[str, LoadedPersona] | None
+    config: FleetConfig,
+    platform: Platform,
+    path: Path,
+    personas: Mapping[str, LoadedPersona] | None,
+    at: datetime,
 ) -> Iterator[str]:
     found = read_signatures(path)
     if found is None:
@@ -195,8 +202,9 @@ def _faults(
     for name, digest in now.personas.items():
         if found.personas.get(name) != digest:
             yield f"persona {name} was {'changed' if name in found.personas else 'added'}"
+    oldest = iso(at - timedelta(days=platform.schedule.renewed_days))
     good = {
-        one.signer.lower()
+        one.signer.lower(): one.at
         for one in found.signatures
         if personal_signer(statement(platform.name, found, one.by, one.at), one.signature)
         == one.signer.lower()
@@ -204,6 +212,9 @@ def _faults(
     for signer in config.authority.signers:
         if signer.lower() not in good:
             yield f"no valid signature by {signer}"
+        elif not oldest <= good[signer.lower()] <= iso(at):
+            days = f"{platform.schedule.renewed_days} days (schedule.renewed_days)"
+            yield f"the signature by {signer} is of {good[signer.lower()]}, not of the last {days}"
     named = config.model.name if config.model else ""
     if named and named != platform.authorisation.model:
         yield f"the model {named} is not authorisation.model: nobody signed that a model may drive"

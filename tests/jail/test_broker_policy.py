@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +21,9 @@ from fleet.broker.egress_policy import (
     parse_authority,
     parse_target,
 )
+from fleet.broker.egress_record import EgressEntry
+from fleet.broker.forward import looked_up
+from fleet.broker.known_names import NAMES, KnownNames
 from fleet.broker.rpc_policy import METHODS, Denied, rewrite
 from fleet.config import ChainSection, Platform, WebSection
 from fleet.config.scope import HostCare, HostSection
@@ -342,7 +346,7 @@ async def test_with_ranges_only_what_resolves_into_one_is_dialled(where: str) ->
     policy = replace(EgressPolicy.of(profile(ranges=RANGES)), resolve=resolve)
     origin = parse_target("https://site.test/").origin
     if where in ("in", "private", "mapped"):
-        assert await policy.addresses(origin) == AT[where]
+        assert (await policy.addresses(origin)).addresses == AT[where]
     else:
         with pytest.raises(Denied) as caught:
             await policy.addresses(origin)
@@ -368,7 +372,7 @@ async def test_a_host_that_is_another_name_of_what_nothing_asks_is_not_dialled(n
     policy = replace(EgressPolicy.of(profile(never=("admin.site.test",))), resolve=resolve, names=names)
     origin = parse_target("https://site.test/").origin
     if not rule:
-        assert await policy.addresses(origin) == ("93.184.216.34",)
+        assert (await policy.addresses(origin)).addresses == ("93.184.216.34",)
         return
     with pytest.raises(Denied, match="is another name of") as caught:
         await policy.addresses(origin)
@@ -403,11 +407,57 @@ async def test_under_a_signed_scope_another_name_of_a_host_out_of_scope_needs_a_
     assert await free.addresses(origin)
     signed = replace(free, owned_only=True)
     if reached:
-        assert await signed.addresses(origin) == ("93.184.216.34",)
+        assert (await signed.addresses(origin)).addresses == ("93.184.216.34",)
         return
     with pytest.raises(Denied, match="nobody permitted that") as caught:
         await signed.addresses(origin)
     assert caught.value.rule == "third-party"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("ranges", "pool"), [((), False), (("93.184.216.0/24",), True)])
+async def test_what_a_name_led_to_first_is_known_and_a_change_waits_for_a_person(
+    ranges: tuple[str, ...], pool: bool, tmp_path: Path
+) -> None:
+    found = ["93.184.216.34"]
+
+    async def resolve(_: Origin) -> tuple[str, ...]:
+        return tuple(found)
+
+    async def names(_: Origin) -> tuple[str, ...]:
+        return ()
+
+    made = EgressPolicy.of(profile(ranges=ranges))
+    origin = parse_target("https://site.test/").origin
+
+    async def dialled() -> tuple[str, EgressEntry]:
+        """The rule that refuses, where what the name leads to is known to another process as well."""
+        entry, known = EgressEntry(), KnownNames(tmp_path / NAMES, holds=True)
+        policy = replace(made, resolve=resolve, names=names, known=known)
+        try:
+            assert await looked_up(origin, policy, entry) == tuple(found)
+        except Denied as denied:
+            return denied.rule, entry
+        return "", entry
+
+    assert (await dialled())[0] == ""  # the first
+    assert (await dialled())[0] == ""
+    found[:] = ["93.184.216.34", "93.184.216.35"]
+    assert (await dialled())[0] == ("" if pool else "drift")
+    found[:] = ["93.184.216.77"]
+    rule, entry = await dialled()
+    assert (rule, entry.address, entry.addresses) == ("drift", "", ("93.184.216.77",))
+    assert entry.moved.startswith("site.test leads to 93.184.216.77 now, and led to 93.184.216.34")
+    known = KnownNames(tmp_path / NAMES)
+    assert known.changed("site.test", found, inside=bool(ranges))
+    known.accept("site.test")
+    assert (await dialled())[0] == ""
+
+
+def test_without_a_readable_file_nothing_counts_as_known(tmp_path: Path) -> None:
+    (tmp_path / NAMES).write_text("[1]")
+    with pytest.raises(ConfigError, match=r"names\.json"):
+        KnownNames(tmp_path / NAMES)
 
 
 def test_what_no_profile_puts_in_scope_is_refused_at_the_broker_before_anything_else() -> None:
@@ -426,7 +476,7 @@ async def test_an_address_in_the_profile_must_be_in_the_ranges_but_for_this_mach
     policy = EgressPolicy.of(profile(site=f"http://{host}", ranges=RANGES))
     origin = parse_target(f"http://{host}/").origin
     if dialled:
-        assert await policy.addresses(origin) == (host,)
+        assert (await policy.addresses(origin)).addresses == (host,)
     else:
         with pytest.raises(Denied, match=r"outside of web\.ranges"):
             await policy.addresses(origin)

@@ -76,7 +76,7 @@ async def test_what_is_signed_must_be_validated_and_what_is_bogus_is_not_dialled
     async with resolver(GOOD, "2001:db8::7", **says) as port:  # type: ignore[arg-type]
         looked = require_valid(HOST, (GOOD, "2001:db8::7"), resolver="127.0.0.1", port=port)
         if not why:
-            assert await looked == ()
+            assert (await looked)[0] == ()
             return
         with pytest.raises(Denied, match=why) as denied:
             await looked
@@ -92,10 +92,11 @@ async def test_an_address_that_the_zone_did_not_sign_is_not_dialled() -> None:
 async def test_each_name_on_the_way_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [f"{HOST}. 60 IN CNAME Login.Other.example.", f"login.other.example. 60 IN A {GOOD}"]
     async with resolver(rows=rows) as port:
-        assert await require_valid(HOST, (GOOD,), resolver="127.0.0.1", port=port) == ("login.other.example",)
+        found = await require_valid(HOST, (GOOD,), resolver="127.0.0.1", port=port)
+        assert found == (("login.other.example",), 60)
 
-    async def look(*_: object) -> tuple[str, ...]:
-        return ("cdn.example", "login.microsoftonline.com", "last.example")
+    async def look(*_: object) -> tuple[tuple[str, ...], int]:
+        return ("cdn.example", "login.microsoftonline.com", "last.example"), 60
 
     async def resolve(_: Origin) -> tuple[str, ...]:
         return ("93.184.215.14",)

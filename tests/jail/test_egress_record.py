@@ -103,6 +103,18 @@ async def test_each_request_is_one_line_with_what_an_officer_asks(tmp_path: Path
     assert "token" not in (tmp_path / EGRESS).read_text()
 
 
+def test_what_a_name_led_to_stands_in_the_line(tmp_path: Path) -> None:
+    log, found = EgressLog(tmp_path, clock=SystemClock()), ("203.0.113.7", "203.0.113.8")
+    moved = "shop.example leads to"
+    entry = EgressEntry("GET", host="shop.example", what="/", addresses=found, ttl_s=60, moved=moved)
+    log.end(Calls(1, 1), entry, entry.record("drift"))
+    log.close()
+    [row] = read_egress(tmp_path)
+    assert (row["host"], tuple(row["addresses"]), row["ttl_s"]) == ("shop.example", found, 60)
+    assert (row["rule"], row["moved"]) == ("drift", moved)
+    assert row["at"].endswith("Z")
+
+
 async def test_what_hangs_on_a_host_and_how_long_it_was_judged_stands_in_its_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -332,11 +332,11 @@ async def test_a_stop_while_a_batch_is_judged_sends_nothing(tmp_path: Path) -> N
         gate = table.drive.runner.session._gate
         decide, count = gate.decide, list[int]()
 
-        async def stopping(action: Any) -> Any:
+        async def stopping(action: Any, **how: bool) -> Any:
             count.append(1)
             if len(count) == 2:
                 table.stop()
-            return await decide(action)
+            return await decide(action, **how)
 
         gate.decide = stopping  # type: ignore[method-assign]
         with pytest.raises(RunOver, match="stopped"):

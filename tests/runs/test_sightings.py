@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from fleet.broker.egress_record import EgressRecord
 from fleet.events.timeline import words
-from fleet.runs.call.sightings import FEWEST, LEAST, MOST, SIGHTED, Sightings, unusual
+from fleet.runs.call.sightings import FEWEST, LEAST, MOST, SIGHTED, Sightings, challenge, unusual
 from fleet.service.notify.news import of_sightings
 from fleet.service.notify.state import NoticeState
 from fleet.store.rows import NewRun
@@ -115,6 +116,46 @@ def test_a_slow_judgement_and_a_critical_host_are_told_once() -> None:
         ("fence", "slow h"): "whether it is in scope took 101 ms to judge, more than 100",
         ("fence", "host hhost"): "a request of a jail to hhost",
         ("fence", "critical h"): "a critical host is tested, as its profile permits",
+    }
+
+
+@pytest.mark.parametrize(
+    ("result", "asks"),
+    [
+        ({"status": 200, "text": "<p>What a captcha is, and unusual traffic</p>"}, ("", False)),
+        ({"status": 200, "text": '<div class="g-recaptcha"></div>'}, ("g-recaptcha", False)),
+        ({"status": 403, "text": "no"}, ("", False)),
+        ({"status": 403, "text": "Verify you are human"}, ("Verify you are human", True)),
+        ({"status": 429, "text": "automated requests"}, ("automated requests", True)),
+        ({"status": 403, "text": "", "headers": {"cf-mitigated": "challenge"}}, ("challenge", True)),
+    ],
+)
+def test_a_challenge_to_machines_is_known_and_a_wall_from_a_form(
+    result: dict[str, Any], asks: tuple[str, bool]
+) -> None:
+    assert challenge(result) == asks
+
+
+def test_a_first_page_that_is_refused_is_told() -> None:
+    seen = Sightings()
+    for url in ("http://site/admin", "http://site"):
+        assert seen.found == {}
+        seen.answered(1, "qa_fetch", {"url": url}, {"ok": True, "status": 403, "text": "no"})
+    said = "refuses its first page: it may keep out what is no browser"
+    assert seen.found == {("challenge", "web site"): said}
+
+
+def test_answers_that_never_end_are_told_of_their_host() -> None:
+    seen = Sightings()
+    slow = EgressRecord(verb="GET", host="site", what="/", status=504, rule="timeout", received=9, ms=30_000)
+    for one in (slow, slow, replace(slow, received=0)):
+        seen.requested(one)
+    assert seen.found == {}
+    seen.requested(slow)
+    seen.requested(replace(slow, rule="too-large", received=70_000))
+    assert seen.found == {
+        ("trap", "slow site"): "3 answers did not end in time; 9 bytes of the last came in 30 s",
+        ("trap", "endless site"): "answers without an end: cut after 70000 bytes",
     }
 
 

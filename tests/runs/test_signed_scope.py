@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from fleet.app.bootstrap import fenced
 from fleet.app.persona_sets import roster
 from fleet.chain.keys import Secret, address_of, create_key, fresh, personal_sign, personal_signer
 from fleet.cli.check import scope as command
+from fleet.clock import SystemClock, iso
 from fleet.config import FleetConfig, ModelSection, Platform, load_fleet, parse
 from fleet.config.authorisation import BOUNDARIES
 from fleet.config.fleet import AuthoritySection
@@ -59,6 +61,7 @@ why.escalation = "two people are on call"
 [schedule]
 not_before = 2026-11-01
 not_after = 2026-12-24
+engagement = "recurring"
 [escalation]
 impact = "high"
 pauses = ["scope"]
@@ -72,6 +75,7 @@ LINES = {
     "contact =": "authorisation.contact",
     "not_before =": "schedule.not_before",
     "not_after =": "schedule.not_after",
+    "engagement =": "schedule.engagement",
     "never =": "web.never",
     "impact =": "escalation.impact",
     "pauses =": "escalation.pauses",
@@ -99,9 +103,10 @@ def own(place: Path) -> dict[str, LoadedPersona]:
     return found
 
 
-def signed(place: Path, *keys: Secret) -> FleetConfig:
+def signed(place: Path, *keys: Secret, at: str = "") -> FleetConfig:
+    at = at or iso(SystemClock().now())
     for key in keys:
-        sign(platform(place), place, current(place, own(place)), key, "Ada, security", "2026-11-28T08:00:00Z")
+        sign(platform(place), place, current(place, own(place)), key, "Ada, security", at)
     return FleetConfig(authority=AuthoritySection(signers=tuple(map(address_of, keys))))
 
 
@@ -123,6 +128,15 @@ def test_what_each_signer_signed_runs_and_nothing_is_required_without_signers(pl
     assert [item.signer for item in found.signatures] == [address_of(one), address_of(other)]
     config = FleetConfig(authority=AuthoritySection(signers=(address_of(one), address_of(fresh()))))
     assert "no valid signature by" in fault(config, place)
+
+
+@pytest.mark.parametrize(("days", "counts"), [(-1, False), (29, True), (31, False)])
+def test_a_signature_counts_for_as_long_as_the_scope_says(place: Path, days: int, counts: bool) -> None:
+    place.write_text(COMPLETE.replace("engagement =", "renewed_days = 30\nengagement ="))
+    at = iso(SystemClock().now() - timedelta(days=days))
+    said = fault(signed(place, fresh(), at=at), place)
+    assert ("" if counts else f"is of {at}, not of the last 30 days") in said
+    assert counts == (not said)
 
 
 def test_no_model_drives_but_the_one_that_the_authority_signed(place: Path) -> None:

@@ -155,11 +155,16 @@ async def test_a_change_of_pace_is_on_record_with_what_showed_it(tmp_path: Path)
         ]
 
 
-async def test_a_persona_that_fetches_nothing_looks_at_no_page(tmp_path: Path) -> None:
-    """There is no way out but a jail's, and a jail is only for what the persona was given."""
+async def test_a_persona_that_fetches_nothing_looks_at_each_target_as_well(tmp_path: Path) -> None:
+    """The look is the fleet's own, by the same jail and rules; the persona itself may not ask so."""
     async with seated(tmp_path, persona(tools=("qa_call",))) as table:
         for _ in range(2):
             table.world.health._due = dict.fromkeys(table.world.health._due, 0.0)
             await table.drive.runner.session.call("qa_call", {"agent": "paper", "message": "hello"})
-        assert {one.target for one in table.said("target.checked")} == {"node"}
-        assert [tool for tool, _ in table.jail.calls if tool == "qa_fetch"] == []
+        assert {one.target for one in table.said("target.checked")} == {"node", "site", "proxy", "faces"}
+        assert [args["url"] for tool, args in table.jail.calls if tool == "qa_fetch"] == [
+            "http://site/",
+            "http://proxy/",
+            "http://claude.face/",
+        ]
+        assert (await turned(table)).denied == "grant"

@@ -109,7 +109,7 @@ async def put_question(
             counts = known.state in ("approved", "denied") and known.closing.at > fresh
             if is_open(known, now) or (counts and one.trigger != "person"):
                 return known
-        waits = section.wait_s(one.trigger)
+        waits = section.wait_s(one.trigger, one.level)
         made = replace(
             one,
             asked=iso_ms(now),

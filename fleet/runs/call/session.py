@@ -338,8 +338,6 @@ class RunSession:
             began = self._world.clock.monotonic()
             fails = await self._world.checks.node(CONTROL_S)
             return -1.0 if fails else (self._world.clock.monotonic() - began) * 1000
-        if not self._gate.grants(_CONTROL):  # there is no way out but a jail's
-            return None
         seen = await self.look(_CONTROL, {"url": url}, probe="", deadline_s=CONTROL_S)
         if seen.denied:
             return None
@@ -358,10 +356,12 @@ class RunSession:
             self.sightings.grave.append(("lock-out", self._world.platform.name, why))
         grave, self.sightings.grave = self.sightings.grave, []
         for trigger, place, what in sorted(grave, key=lambda one: one[0] not in section.stops):
+            if trigger in section.pauses and trigger not in section.stops:
+                self._person.go_on(await self._person.ask(trigger, place, f"{place}: {what}"))
+            if trigger == "drift":  # told, confirmed, or to be confirmed by who lifts STOP
+                self._world.names.accept(place.partition(" ")[0])
             if trigger in section.stops:
                 self._person.stop(f"{trigger}: {place}: {what}")
-            if trigger in section.pauses:
-                self._person.go_on(await self._person.ask(trigger, place, f"{place}: {what}"))
 
     def _action(self, tool: str, args: Mapping[str, Any]) -> Action:
         spec = TOOLS.get(tool)
@@ -379,6 +379,8 @@ class RunSession:
         number, spec = self.calls, TOOLS.get(tool)
         if not how.looks_s and (why := self._world.health.halted(self.contacts.of(tool, args))):
             verdict = Verdict(permit=False, rule="health", reason=why)
+        elif why := self.sightings.walled.get(target_of(tool, args), ""):
+            verdict = Verdict(permit=False, rule="challenge", reason=why)
         elif how.trusts_outages and not self.breaker.permits(tool, args):
             again = f"{STRIKES} times in a row: the next call is in {WITHDRAWN_TARGET.first_s:g} s"
             why = f"{target_of(tool, args)} failed {again}"
@@ -388,7 +390,7 @@ class RunSession:
         elif spec is not None and (bad := bad_args(spec, args)) is not None:
             verdict = await self._gate.malformed(tool, bad)
         else:
-            verdict = await self._gate.decide(self._action(tool, args))
+            verdict = await self._gate.decide(self._action(tool, args), looks=how.looks_s > 0)
         return JudgedCall(number, tool, args, how, verdict)
 
     async def admit(self, judged: JudgedCall) -> AdmittedCall | Answer:

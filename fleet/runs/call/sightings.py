@@ -23,7 +23,7 @@ from fleet.findings.personal import HELD, laws, personal
 from fleet.findings.redact import mask
 from fleet.findings.traces import DO, traces
 from fleet.gate.impact import FILE, shape_of
-from fleet.runs.call.targets import target_of
+from fleet.runs.call.targets import first_page, target_of
 from fleet.runs.context import FleetContext
 from fleet.text import line
 from sandbox.tools import TOOLS
@@ -38,9 +38,40 @@ STRANGERS = frozenset({"page", "view", "reply", "mcp"})
 _MASKED = re.compile(r"\[redacted:([a-z-]+)\]")
 _NO_SECRETS = ("not-public", "too-deep", "unknown-type")
 """Masks of what is left out by its shape, whatever it holds."""
+SLOW_ANSWERS = 3
+"""Answers of one host that did not end in time, after which it may be a trap."""
+_ENDLESS = frozenset({"bytes", "too-large"})
+_WIDGET = (
+    r"g-recaptcha|h-captcha|cf-turnstile|cf-chl-|/challenge-platform/|px-captcha|captcha-delivery\.com"
+    r"|_Incapsula_Resource|awswaf|friendlycaptcha|frc-captcha"
+)
+_FORM = re.compile(_WIDGET, re.IGNORECASE)
+_WALL = re.compile(
+    _WIDGET + r"|captcha|(?:verify|prove|confirm) (?:that )?you(?:'re| are) (?:a )?human|are you a robot"
+    r"|automated (?:access|requests|queries|traffic)|unusual traffic|checking your browser"
+    r"|enable javascript and cookies|bot (?:detected|detection|traffic)|(?:un)?supported browser",
+    re.IGNORECASE,
+)
+"""What shows a form's challenge, and on a page that refuses a visitor why it does."""
+_CHALLENGED = 20_000
+"""Characters of an answer in which a challenge is looked for."""
+_REFUSES = frozenset({403, 406})
+_SAYS_SO = ("cf-mitigated", "x-amzn-waf-action")
+_BLOCKED = frozenset({401, 403, 405, 429, 503})
 MOST = 20
 """Places of one kind that a run keeps: a hostile page can name any number of them."""
-Kind = Literal["instruction", "fence", "credential", "sensitive-data", "break-in", "model-use", "strain"]
+Kind = Literal[
+    "instruction",
+    "fence",
+    "credential",
+    "sensitive-data",
+    "break-in",
+    "model-use",
+    "strain",
+    "drift",
+    "challenge",
+    "trap",
+]
 LATEST, COMPARED = 500, 20
 """Latest runs of all personas that are looked at, and of one persona those that are compared."""
 FEWEST, TIMES, LEAST = 5, 3.0, 10_000
@@ -85,6 +116,20 @@ def without_text(args: Mapping[str, Any], result: Mapping[str, Any]) -> Mapping[
     return {**result, "text": mask(CONFIDENTIAL)} if confidential(args, result) else result
 
 
+def _page(args: Mapping[str, Any]) -> str:
+    return str(args.get("url", "")).rstrip("/")
+
+
+def challenge(result: Mapping[str, Any]) -> tuple[str, bool]:
+    """What an answer asks of a visitor to show that it is no machine, "" for nothing; and whether the visitor
+    is kept out by it, as opposed to one form that asks."""
+    blocked, sent = result.get("status") in _BLOCKED, result.get("headers")
+    shape = _WALL if blocked else _FORM
+    found = shape.search(str(result.get("text") or "")[:_CHALLENGED])
+    said = [str(sent[name]) for name in _SAYS_SO if sent.get(name)] if isinstance(sent, Mapping) else []
+    return (said or [found[0] if found else ""])[0], bool(said) or (blocked and found is not None)
+
+
 class Sightings:
     """Of one run, by kind and place, in words; the first at each place counts. `permitted` are kinds of other
     people's data that the tests may see."""
@@ -96,12 +141,23 @@ class Sightings:
         """Of what is sensitive, what it looks like."""
         self.grave: list[tuple[Trigger, str, str]] = []
         """What a person may have to decide on now: why, where, and in words."""
+        self.walled: dict[str, str] = {}
+        """Places that keep machines out, and how: nothing more is asked there in this run."""
+        self._unended: Counter[str] = Counter()
 
     def answered(
         self, call: int, tool: str, args: Mapping[str, Any], result: Mapping[str, Any]
     ) -> InstructionSeen | None:
         """The event of an answer that speaks to a machine, where that place has not spoken before."""
         place = target_of(tool, args)
+        asks, wall = challenge(result) if place not in self.walled else ("", False)
+        if wall:
+            self.walled[place] = f"{place} keeps machines out ({line(asks, 80)}): not asked again in this run"
+            self.note("challenge", place, self.walled[place], "challenge")
+        elif asks:
+            self.note("challenge", place, f"has a challenge to machines ({line(asks, 80)}), never answered")
+        elif result.get("status") in _REFUSES and first_page(tool, args).removesuffix("/") == _page(args):
+            self.note("challenge", place, "refuses its first page: it may keep out what is no browser")
         if ("instruction", place) in self.found or (sighting := in_result(result)) is None:
             return None
         signs = ", ".join(sighting.signs)
@@ -156,6 +212,16 @@ class Sightings:
         if record.rule in OUT_OF_SCOPE:
             said = f"a request of a jail to {record.host}"
             self.note("fence", f"{record.rule} {record.host}", said, "scope")
+        if record.moved:
+            self.note("drift", record.moved, "nobody has confirmed that it is the same system", "drift")
+        if record.rule == "timeout" and record.received:
+            self._unended[record.host] += 1
+            if self._unended[record.host] >= SLOW_ANSWERS:
+                said = f"{SLOW_ANSWERS} answers did not end in time; {record.received} bytes of the last came"
+                self.note("trap", f"slow {record.host}", f"{said} in {record.ms / 1000:.0f} s", "trap")
+        if record.rule in _ENDLESS:
+            said = f"answers without an end: cut after {record.received} bytes"
+            self.note("trap", f"endless {record.host}", said, "trap")
         if record.judged_ms > SLOW_MS:
             slow = f"whether it is in scope took {record.judged_ms:.0f} ms to judge, more than {SLOW_MS:.0f}"
             self.note("fence", f"slow {record.host}", slow)

@@ -153,6 +153,9 @@ _SIGHTINGS: Mapping[str, NoticeEvent] = {
     "break-in": "break-in",
     "model-use": "model-use",
     "strain": "strain",
+    "drift": "drift",
+    "challenge": "challenge",
+    "trap": "trap",
 }
 _ALSO: Mapping[NoticeEvent, tuple[Role, ...]] = dict.fromkeys(
     ("sensitive-data", "break-in"), ("client", "counsel")

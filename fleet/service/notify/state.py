@@ -46,6 +46,9 @@ GROUPS: Mapping[NoticeEvent, str] = MappingProxyType(
         "break-in": "notices",
         "model-use": "notices",
         "strain": "platform",
+        "drift": "notices",
+        "challenge": "notices",
+        "trap": "notices",
         "question": "questions",
         "posture": "posture",
     }
