@@ -172,7 +172,7 @@ class ScheduleSection(Section):
         """First and last day of each freeze."""
         return [found for text in self.excluded if (found := _freeze(text)) is not None]
 
-    @cached_property
+    @property
     def end(self) -> datetime | None:
         """The first moment after the tests, in UTC."""
         return self._moment(self.not_after, timedelta(days=1))

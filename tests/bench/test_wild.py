@@ -10,6 +10,7 @@ import pytest
 from bench.known import KnownDefect
 from bench.packages import PLACE
 from bench.wild import LISTS, WildPackage, drawn, packages
+from fleet.files import ROOT
 
 
 @pytest.mark.parametrize("path", LISTS.values(), ids=LISTS)
@@ -33,7 +34,7 @@ def test_none_was_used_before() -> None:
 
 
 def _words(file: str) -> list[str]:
-    return re.findall(r"[\w@/.-]+", (Path("docs/bench") / file).read_text("utf-8"))
+    return re.findall(r"[\w@/.-]+", (ROOT / "docs" / "bench" / file).read_text("utf-8"))
 
 
 def test_a_lot_is_the_same_for_the_same_seed() -> None:

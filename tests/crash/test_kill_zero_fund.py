@@ -91,7 +91,7 @@ async def test_at_each_step(field: Field) -> None:
     await course.tried(field.farm, trials, f"{len(trials)} of {len(table)} steps")
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("fate", ["mined", "forgotten"])
 async def test_while_it_is_in_no_block(field: Field, fate: str) -> None:
     """The node has it when its sender dies, and mines it later, or forgets it."""

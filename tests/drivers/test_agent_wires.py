@@ -41,7 +41,7 @@ SEEN = [
 ]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("wire", "defect"), SEEN, ids=["/".join(one) for one in SEEN])
 def test_each_defect_that_a_wire_can_show_is_seen_by_its_own_oracle_alone(wire: str, defect: str) -> None:
     with open_herbarium(wire, defect) as office:
@@ -79,6 +79,7 @@ def test_the_clean_twin_is_silent_whatever_is_asked(wire: str, words: Dialect) -
     assert missed == common | {"chat": {TASKS}, "a2a-1.0": {TOOLS}, "a2a-0.3": {TOOLS, LISTS}}[wire]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("accounts", [True, False], ids=["with accounts", "without"])
 @pytest.mark.parametrize("wire", KEYED)
 def test_an_agent_that_takes_anybody_is_no_finding(wire: str, accounts: bool) -> None:

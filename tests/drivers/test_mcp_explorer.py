@@ -15,6 +15,7 @@ from fleet.drivers.explore.port import ExplorerContext
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.table import ORACLES, judge
 from sandbox.tools import qa_mcp
+from tests.conftest import WHOLE
 from tests.drivers.mcp_visits import profile, visited, way_out
 from tests.practice.harbour_mcp import DEFECTS, open_office
 
@@ -66,8 +67,9 @@ def found_on(
     with open_office(*defects, wire=wire, protected=accounts) as office:
         office.harbour.stalls_s = 5.0
         platform = profile(office.url, accounts=accounts)
+        most = 1_000 if defects or WHOLE else 350
         with way_out(platform, "exercise" if acts else "observe"):
-            violations, _, calls = visited(platform, acts=acts)
+            violations, _, calls = visited(platform, acts=acts, calls=most)
             assert calls > (300 if acts else 20)
             assert not {name for name, _ in office.calls} & {"clear_log"}  # its server says that it destroys
     return {(one.oracle, " ".join((*one.sighting.where.values(), one.sighting.title))) for one in violations}

@@ -55,6 +55,7 @@ PATIENCE = 2.5
 """Twice the text may cost twice the steps, and a little for the ends; a quadratic search costs four times."""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("unit", UNITS)
 def test_twice_the_page_is_twice_the_work(unit: str) -> None:
     short, long = (unit * (size // len(unit)) for size in (300, 600))

@@ -51,6 +51,7 @@ def test_every_family_has_inputs_of_it(family: str) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("gcc"), reason="there is no gcc here for a small compiler")
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("family", ["rust", "vyper", "typescript"])
 def test_a_whole_search_finds_what_is_wrong_inside_of_strings(family: str, tmp_path: Path) -> None:
     source = Path(__file__).with_name("lexer.c")
