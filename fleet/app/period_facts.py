@@ -26,7 +26,7 @@ from fleet.store.rows import RunRow
 from fleet.text import clean
 from fleet.triage.outputs.document import WorklistDocument
 from fleet.triage.outputs.files import written
-from fleet.triage.outputs.period import PeriodFacts
+from fleet.triage.outputs.period import FEWEST_CYCLES, PeriodFacts
 
 MOST_LATEST = 1_000
 """Runs that coverage looks at."""
@@ -34,13 +34,16 @@ MOST_RUNS = 100_000
 """Of a period."""
 
 
-async def period_facts(state: Path, platform: str, since: str, clock: Clock) -> PeriodFacts:
+async def period_facts(
+    state: Path, platform: str, since: str, clock: Clock, cycles: int = FEWEST_CYCLES
+) -> PeriodFacts:
     """What is known of a platform since a moment (ISO); without a journal only what the worklist says."""
     listed = written(state) or WorklistDocument()
     known: dict[str, Any] = {
         "platform": platform,
         "version": __version__,
         "since": since,
+        "cycles": cycles,
         "until": iso(clock.now()),
         "items": (*listed.items, *listed.closed),
         "audit": {"drawn": listed.audit.drawn, "overturned": listed.audit.overturned},
@@ -66,7 +69,7 @@ async def _of_journal(journal: Journal, platform: str, since: str) -> dict[str, 
     spent = Counter[str]()
     for row in runs:
         spent.update(await journal.spent(row.run_id))
-    ours = {row.run_id for row in runs}
+    ours, findings = {row.run_id for row in runs}, await journal.findings()
     book = await book_of(journal, platform)
     outages = [
         {"since": one.since, "until": getattr(one, "until", ""), "targets": ", ".join(one.targets)}
@@ -75,7 +78,10 @@ async def _of_journal(journal: Journal, platform: str, since: str) -> dict[str, 
     ]
     return {
         "runs": runs,
-        "findings": [row for row in await journal.findings() if row.run_id in ours],
+        "findings": [row for row in findings if row.run_id in ours],
+        "proofs": {
+            name: row for row in sorted(findings, key=lambda row: row.at) if row.tries for name in row.names
+        },
         "decisions": await journal.decisions(platform),
         "outages": outages,
         "interventions": await _interventions(journal, since),

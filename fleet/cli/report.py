@@ -13,7 +13,7 @@ from fleet.cli.console import Json, make_app, put, run, state
 from fleet.clock import SystemClock
 from fleet.config import load_fleet
 from fleet.text import clean
-from fleet.triage.outputs.period import period, period_html, period_text
+from fleet.triage.outputs.period import FEWEST_CYCLES, period, period_html, period_text
 from fleet.triage.outputs.selection import moment
 
 app = make_app()
@@ -27,6 +27,9 @@ def report(
     platform: Annotated[
         str | None, typer.Option(help="Profile to report on; default the configured one.")
     ] = None,
+    cycles: Annotated[
+        int, typer.Option(min=FEWEST_CYCLES, max=1_000, metavar="N", help="Runs of which the trend is shown.")
+    ] = FEWEST_CYCLES,
     html: Annotated[bool, typer.Option("--html", help="Print one static page.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -36,7 +39,7 @@ def report(
     """
     begin = moment(since, datetime.now(UTC))
     name = platform or load_fleet().platform
-    data = period(run(lambda: period_facts(state(), name, begin, SystemClock())))
+    data = period(run(lambda: period_facts(state(), name, begin, SystemClock(), cycles)))
     if html:
         sys.stdout.buffer.write(period_html(data))
         return

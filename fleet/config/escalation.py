@@ -32,17 +32,19 @@ Trigger = Literal[
     "break-in",
     "finding",
     "person",
+    "unusual",
 ]
 """What a run stops for: before an act of some impact; after it asked out of scope, strained a host, was
 locked out, was led elsewhere by a name, met a challenge to machines or answers without an end, read an order
 to a machine, a credential, other people's data, or traces of a break-in or of a crime, saw a grave finding;
-by hand."""
+by hand; and what a run that is over did unlike the earlier ones, for which nothing waits."""
 TRIGGERS: tuple[Trigger, ...] = get_args(Trigger)
 LONGEST_MIN: Mapping[Trigger, int] = {
     **dict.fromkeys(TRIGGERS, 5),
     "impact": 15,
     "scope": 30,
     "person": 240,
+    "unusual": 7 * 24 * 60,
 }
 """The most minutes that a question of each kind waits; then an act is refused, and anything else is STOP."""
 NEVER_BY_LEVEL: Literal["never"] = "never"

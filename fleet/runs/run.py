@@ -47,6 +47,7 @@ from fleet.runs.call.decisions import DecisionRecorder
 from fleet.runs.call.sealed import TRAJECTORY, seal_records
 from fleet.runs.call.session import RunSession
 from fleet.runs.call.wallet import Wallet
+from fleet.runs.conduct import judge_conduct
 from fleet.runs.context import FleetContext, RunContext, until_stopped
 from fleet.runs.desk.coverage import coverage
 from fleet.runs.desk.exit_codes import LEFT, MODEL_ENDED, UNDECIDED, UNEXPLORED
@@ -285,6 +286,8 @@ class ActiveRun:
             ends = {TRAJECTORY: self.sink.end, EGRESS: self.session.egress.end_place}
             await seal_records(world.journal, self.run, ends)
             await self.session.sightings.keep(world, self.run)
+            asked, name = await self.session.counts(), self.persona.persona.name
+            await judge_conduct(world, self.run, name, asked, well=outcome == "done")
             await self._remember(outcome)
             if not await world.journal.finish(self.run, outcome, detail, ended=self.ended):
                 raise lost(self.run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -134,6 +135,22 @@ async def test_a_file_that_is_not_for_visitors_waits_for_a_person_who_sees_what_
         )
         assert second.what.endswith("questions of the last day: 1 denied")
         assert len(table.jail.calls) == 2
+
+
+async def test_what_was_approved_is_taken_back_by_a_no(tmp_path: Path) -> None:
+    async with seated(tmp_path, persona(tools=("qa_fetch",)), platform=asking(impact="medium")) as table:
+        session, world = table.drive.runner.session, table.world
+        got = await both(lambda: session.call("qa_fetch", POST), lambda: reply(table, True))
+        assert got.denied == ""
+        [one] = await questions(world.journal)
+        args = (world.journal, world.state, world.platform.escalation, world.clock, one.ident)
+        await answer(*args, approve=False, who="eve@host", why="no more")
+        session._person._looked = -math.inf
+        got = await session.call("qa_fetch", POST)
+        assert (got.denied, "eve@host said no: no more" in got.reason) == ("person", True)
+        with pytest.raises(UsageError, match="no open question"):
+            await answer(*args, approve=True, who="ada@host", why="again")
+        assert "question" in table.decisions()
 
 
 async def test_nobodys_answer_is_a_no_for_an_act(tmp_path: Path) -> None:
@@ -495,7 +512,7 @@ async def test_only_who_has_the_authority_answers_and_what_is_critical_needs_two
             assert first.state == "approved"
             assert first.answers[-1].role == ("tester" if level == "medium" else "lead")
             with pytest.raises(UsageError, match="no open question"):
-                await answer(*args, approve=False, who="ada", why="too late")
+                await answer(*args, approve=True, who="ada", why="too late")
 
 
 async def test_an_answer_that_comes_while_a_question_expires_counts(

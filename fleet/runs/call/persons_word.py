@@ -33,6 +33,7 @@ from fleet.runs.context import RunContext
 from fleet.text import counted, line
 
 CHECK = "those whom it concerns know of it, and agree that the tests go on"
+APPROVED = "approved"
 LOOK_S = 1.0
 """Seconds between two looks for an answer."""
 
@@ -101,6 +102,7 @@ class PersonsWord:
         if now - self._looked < LOOK_S:
             return
         self._looked = now
+        await self._revoked()
         if until := world.platform.schedule.pause(world.clock.now()):
             limit_s, why = world.platform.escalation.wait_s("person"), f"schedule.pauses {until}"
             async with self._paused(
@@ -117,9 +119,18 @@ class PersonsWord:
         if one is not None and is_open(one, self.context.fleet.clock.now()):
             self.go_on(await self._answered(one))
 
+    async def _revoked(self) -> None:
+        """Forget what was approved for this run and has been taken back."""
+        world, answers = self.context.fleet, self.context.gate.answers
+        for asks in [name for name, said in answers.items() if said == APPROVED]:
+            ident = ident_of(world.platform.name, "impact", world.redactor.text(asks))
+            _, one = await read_question(world.journal, ident)
+            if one is not None and one.state == "denied":
+                answers[asks] = f"{one.closing.who} said no: {one.closing.why}"
+
     def go_on(self, one: PersonQuestion) -> None:
         """RunOver, unless somebody let the run go on."""
-        if one.state != "approved":
+        if one.state != APPROVED:
             said = one.closing
             raise RunOver("cancelled", line(f"ended by {said.who} after {one.trigger}: {said.why}", 500))
 

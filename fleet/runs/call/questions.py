@@ -78,6 +78,8 @@ def ident_of(platform: str, trigger: Trigger, place: str) -> str:
 
 def no_answer(trigger: Trigger) -> str:
     """What nobody's answer means, in words."""
+    if trigger == "unusual":
+        return "then it stands as it is"
     return "then the act is refused" if trigger == "impact" else "then STOP ends everything"
 
 
@@ -134,13 +136,15 @@ async def answer(  # noqa: PLR0913  who, what and why
 ) -> PersonQuestion:
     """Record an answer, and return the question as it is then.
 
-    UsageError for a question that is not open or an answer without a reason; Refused, on record, for who may
-    not answer it. What is critical needs two who approve, where `approvers` are named; one denies.
+    A no also takes back what was approved. UsageError for a question that is not open or an answer without a
+    reason; Refused, on record, for who may not answer it. What is critical needs two who approve, where
+    `approvers` are named; one denies.
     """
     while True:
         text, known = await read_question(journal, ident)
         now = clock.now()
-        if known is None or not is_open(known, now):
+        revokes = known is not None and known.state == "approved" and not approve
+        if known is None or not (revokes or is_open(known, now)):
             raise UsageError(f"no open question {ident[:40]}", remedy="fleet runs questions")
         if not why:
             raise UsageError("an answer needs a reason", remedy='--reason "why"')

@@ -157,7 +157,7 @@ class RunSession:
         self.turn = 0
         self.answered, self.limited = 0, 0
         """Calls that the platform answered with a status, and those of them with 429."""
-        self.requests = 0
+        self.requests = self.refusals = 0
         """What the broker served of this run's jails."""
         self.egress = EgressLog(
             world.folder(context.run), clock=world.clock, mask=world.redactor.text, failed=self._stop
@@ -635,6 +635,17 @@ class RunSession:
             fails = bool(found.denied) or cause in FAILURES
         self._record_withdrawn(self.breaker.control(tool, args, answers=not fails), cause)
 
+    async def counts(self) -> dict[str, int]:
+        """What this run asked, for a comparison with earlier ones (fleet/runs/conduct.py)."""
+        return {
+            "calls": self.calls,
+            "acts": (await self._world.journal.spent(self._run)).get("writes", 0),
+            "refused": self.refusals,
+            "unreached": sum(self.contacts.failed.values()),
+            "requests": self.requests,
+            "hosts": len(self.hosts),
+        }
+
     async def calls_left(self) -> int:
         """Calls that the budget leaves to this run."""
         return (await self._context.ledger.left())["calls"]
@@ -695,6 +706,7 @@ class RunSession:
                 args=small(self._world.redactor.fields(args)),
             )
         )
+        self.refusals += 1
         self.sightings.refused(rule, target_of(tool, args), reason)
         if verdict.ends_run:
             raise RunOver(_OVER.get(rule, "refused"), reason)

@@ -213,14 +213,16 @@ def of_questions(
             if key in state.asked:
                 continue
             whom = f" ({second}: nobody has answered yet)" if late and second and to != "client" else ""
-            text = inert(f"{one.platform}, run {one.run} waits until {one.until}{whom}: {one.what}")
+            waits = "is to be looked at by" if one.trigger == "unusual" else "waits until"
+            text = inert(f"{one.platform}, run {one.run} {waits} {one.until}{whom}: {one.what}")
             if stage.startswith(" at "):
                 took_of = f"{in_minutes(at - asked)} of {in_minutes(until - asked)}"
                 text += f"; {took_of} are over, {in_minutes(until - at)} left, {no_answer(one.trigger)}"
             if to != "client":
                 where = f", or {page.rstrip('/')}/#questions" if page else ""
                 text += f" (fleet runs answer {one.ident} approve|deny --reason …{where})"
-            told.append(Notice(event="question", text=text, at=now, critical=True, to=to))
+            grave = one.trigger != "unusual"
+            told.append(Notice(event="question", text=text, at=now, critical=grave, to=to))
     return state.noting(told, asked=tuple(known))
 
 

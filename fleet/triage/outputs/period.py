@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from fleet.clock import minute
 from fleet.findings.kinds import Kind, kind_titled, kinds
+from fleet.findings.repro import ReproError, parse_repro
 from fleet.oracles.table import ORACLES
 from fleet.severity import WEIGHTS, Severity, weight
 from fleet.store.rows import DecisionRow, FindingRow, RunRow
@@ -44,6 +45,14 @@ NO_REMEDY = (
     "No specific remedy is known for it: its repro shows what happens, and"
     " https://cheatsheetseries.owasp.org/ has remedies by subject."
 )
+CONFIDENCE = (
+    "60 x the share of proofs that showed it, + 25 for raw evidence that is kept here (10 where only the log"
+    " has its hash), + 15 for a path of one call (10 up to three, else 5); 90 and more is confirmed, 70 high,"
+    " 50 medium, less is low"
+)
+"""How sure a finding is, from 0 to 100."""
+GRADES = ((90, "confirmed"), (70, "high"), (50, "medium"), (0, "low"))
+FEWEST_CYCLES = 5
 GRAVE = (Severity.CRITICAL, Severity.HIGH)
 
 
@@ -60,6 +69,10 @@ class PeriodFacts:
     tools: Mapping[str, Collection[str]] = field(default_factory=dict)
     """By persona."""
     findings: Sequence[FindingRow] = ()
+    proofs: Mapping[str, FindingRow] = field(default_factory=dict)
+    """The latest finding that was proven or tried, by each fingerprint, of any time."""
+    cycles: int = FEWEST_CYCLES
+    """Runs of which the trend is shown."""
     decisions: Sequence[DecisionRow] = ()
     outages: Sequence[Mapping[str, Any]] = ()
     interventions: Sequence[Mapping[str, str]] = ()
@@ -104,9 +117,13 @@ def period(facts: PeriodFacts) -> dict[str, Any]:
         "findings": [
             _item(one)
             | _impact(one)
+            | confidence(one, facts.proofs.get(one.fingerprint))
+            | _provenance(one, facts.proofs.get(one.fingerprint))
             | {"priority": one.rank, "evidence": one.evidence, "repro": one.repro, "proof": one.proof}
             for one in sorted(open_now, key=lambda one: -weight(one.severity))
         ],
+        "confidence_method": CONFIDENCE,
+        "cycles": _cycles(facts),
         "coverage": (covered := list(coverage(facts, by_kind(open_now)))),
         "timeline": _timeline(facts, covered),
         "missed": MISSED,
@@ -171,6 +188,72 @@ def _impact(item: WorklistItem) -> dict[str, str]:
     if (kind := kind_titled(item.title)) is None:
         return {"impact": "", "remedy": NO_REMEDY, "effort": "unknown"}
     return {"impact": kind.why, "remedy": kind.fix, "effort": kind.effort}
+
+
+def confidence(item: WorklistItem, row: FindingRow | None) -> dict[str, Any]:
+    """How sure a finding is (CONFIDENCE): the sum, its grade, and what it is made of."""
+    shown = row.confirmed / row.tries if row and row.tries else float(item.confirmed)
+    try:
+        calls = len(parse_repro(item.repro))
+    except ReproError:
+        calls = 0
+    parts = {
+        "reproductions": round(60 * shown),
+        "evidence": 25 if row and row.evidence else 10 if item.evidence else 0,
+        "path": 15 if calls == 1 else 10 if 1 < calls <= 3 else 5,
+    }
+    sure = sum(parts.values())
+    grade = next(word for least, word in GRADES if sure >= least)
+    return {"confidence": sure, "confidence_grade": grade, "confidence_parts": parts}
+
+
+def _provenance(item: WorklistItem, row: FindingRow | None) -> dict[str, Any]:
+    """How a finding came to be: each link is checked by the SHA-256 of the next one."""
+    if row is None:
+        return {"provenance": {"log_entry": item.entry, "evidence": item.evidence}}
+    chain = {
+        "run": row.run_id,
+        "at": row.at,
+        "persona": row.persona,
+        "probe": row.probe,
+        "oracle": row.data.get("oracle", ""),
+        "input": row.repro,
+        "shown": f"{row.confirmed}/{row.tries}",
+        "evidence": row.evidence,  # each call with its answer, and the head of the run's record until then
+        "log_entry": item.entry,
+        "check": f"fleet runs verify {row.run_id}",
+    }
+    return {"provenance": chain}
+
+
+def _cycles(facts: PeriodFacts) -> list[dict[str, Any]]:
+    """The last runs that ended well, oldest first: items that were new, still open, fixed or back by then."""
+    ended = sorted((row for row in facts.runs if row.outcome == "done"), key=lambda row: row.ended)
+    last = ended[-max(FEWEST_CYCLES, facts.cycles) :]
+    before = ended[-len(last) - 1].ended if len(ended) > len(last) else facts.since
+    found = []
+    for row in last:
+        counts = Counter(
+            word for one in facts.items if one.trusted and (word := _in_cycle(one, before, row.ended))
+        )
+        names = ("new", "persistent", "remediated", "regressed")
+        found.append({"run": row.run_id, "ended": row.ended, **{name: counts[name] for name in names}})
+        before = row.ended
+    return found
+
+
+def _in_cycle(item: WorklistItem, begin: str, end: str) -> str:
+    """What became of an item after one cycle until the end of the next; "" where it was not open."""
+    within = [one.state for one in item.stages if begin < one.at <= end]
+    earlier = [one.state for one in item.stages if one.at <= begin]
+    if within and within[-1] in FIXED:
+        return "remediated"
+    if "regression" in within:
+        return "regressed"
+    if begin < item.first_seen <= end:
+        return "new"
+    is_open = (within or earlier or [item.state])[-1] in OPEN
+    return "persistent" if is_open and item.first_seen <= begin else ""
 
 
 def _timeline(facts: PeriodFacts, covered: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -291,6 +374,11 @@ def period_text(data: Mapping[str, Any]) -> Iterator[str]:
         yield from (
             f"          {one['severity']:8} {one['title']} ({one['fingerprint']})" for one in data[name][:20]
         )
+    yield from (
+        f"cycle     {one['run']} until {minute(one['ended'])}: {one['new']} new,"
+        f" {one['persistent']} persistent, {one['remediated']} remediated, {one['regressed']} regressed"
+        for one in data["cycles"]
+    )
     outcomes = ", ".join(f"{many} {spoken(name)}" for name, many in sorted(data["runs"]["outcomes"].items()))
     yield f"runs      {data['runs']['count']}: {outcomes or 'none'}"
     yield f"scope     {data['scope_audit']['says']}"

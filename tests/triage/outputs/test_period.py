@@ -16,6 +16,7 @@ from fleet.cli.operate import dial
 from fleet.findings.kinds import kinds
 from fleet.store.journal import Journal
 from fleet.store.rows import DecisionRow, FindingRow, NewRun, RunRow
+from fleet.triage.items.life import Stage
 from fleet.triage.outputs.document import WorklistHeader
 from fleet.triage.outputs.files import save
 from fleet.triage.outputs.period import PeriodFacts, period, period_html, period_text
@@ -97,6 +98,55 @@ def test_each_figure_can_be_made_again_by_hand() -> None:
     assert [one["severity"] for one in data["findings"]] == ["critical", "high"]
     assert data["findings"][1]["impact"].startswith("A link to the page runs")
     assert "lower bound" in wrong["method"]
+
+
+@pytest.mark.parametrize(
+    ("confirmed", "tries", "evidence", "repro", "sure"),
+    [
+        (3, 3, "e" * 64, 'qa_fetch(url="x")', (100, "confirmed")),
+        (3, 3, "e" * 64, 'qa_fetch(url="x"); qa_fetch(url="y")', (95, "confirmed")),
+        (2, 3, "e" * 64, 'qa_fetch(url="x")', (80, "high")),
+        (3, 3, "", 'qa_fetch(url="x")', (85, "high")),
+        (1, 3, "", "", (35, "low")),
+    ],
+)
+def test_how_sure_a_finding_is_can_be_made_again_by_hand(
+    confirmed: int, tries: int, evidence: str, repro: str, sure: tuple[int, str]
+) -> None:
+    row = replace(posted(1, XSS), confirmed=confirmed, tries=tries, evidence=evidence, data={"oracle": "o"})
+    item = replace(ITEMS[0], repro=repro, evidence="f" * 64)
+    facts = replace(FACTS, items=(item,), proofs={item.fingerprint: row})
+    [found] = period(facts)["findings"]
+    assert (found["confidence"], found["confidence_grade"]) == sure
+    assert sum(found["confidence_parts"].values()) == sure[0]
+    came = found["provenance"]
+    assert (came["run"], came["oracle"], came["evidence"]) == ("r", "o", evidence)
+    assert came["check"] == "fleet runs verify r"
+    assert f"{sure[0]} % ({sure[1]}" in period_html(period(facts)).decode()
+    [unknown] = period(replace(facts, proofs={}))["findings"]
+    assert unknown["provenance"] == {"log_entry": item.entry, "evidence": "f" * 64}
+
+
+def test_a_defect_is_followed_over_the_cycles() -> None:
+    days = [f"2026-11-{day:02}T00:00:00Z" for day in range(2, 10)]
+    runs = [replace(ran("qa-web", "done"), run_id=f"r{n}", ended=at) for n, at in enumerate(days)]
+    steps: tuple[tuple[Any, int], ...] = (("confirmed", 1), ("verified-fixed", 3), ("regression", 5))
+    stages = tuple(Stage(state, days[n], "x") for state, n in steps)
+    item = replace(ITEMS[0], state="regression", first_seen=days[1], stages=stages)
+    facts = replace(FACTS, items=(item,), runs=(*runs, ran("qa-web", "failed")), cycles=7)
+    words = [
+        next((name for name in ("new", "persistent", "remediated", "regressed") if one[name]), "")
+        for one in period(facts)["cycles"]
+    ]
+    assert words == ["new", "persistent", "remediated", "", "regressed", "persistent", "persistent"]
+    assert [one["run"] for one in period(replace(facts, cycles=1))["cycles"]] == [
+        "r3",
+        "r4",
+        "r5",
+        "r6",
+        "r7",
+    ]
+    assert any(line.startswith("cycle     r7 until") for line in period_text(period(facts)))
 
 
 def test_every_kind_is_shown_healthy_or_not_asked_and_why() -> None:
