@@ -40,6 +40,7 @@ from fleet.findings.redact import Redactor
 from fleet.findings.withheld import withheld
 from fleet.gate.dial import DIAL, rung_word
 from fleet.gate.gate import rung_now
+from fleet.gate.risk import RISK, CumulativeRisk
 from fleet.jail.process import own_start
 from fleet.personas.load import LoadedPersona
 from fleet.runs.checks import checks_of, why_not_started
@@ -176,6 +177,7 @@ async def wired(  # noqa: PLR0913  the composition root
             clock=clock,
             egress=partial(way_out, policy),
             names=names,
+            risk=CumulativeRisk.read(await journal.get(RISK + profile.name)),
             listener=await stack.enter_async_context(listening(profile, clock)),
             personas=personas,
             watch=(*watch, *readers),

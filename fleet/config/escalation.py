@@ -33,11 +33,13 @@ Trigger = Literal[
     "finding",
     "person",
     "unusual",
+    "risk",
 ]
 """What a run stops for: before an act of some impact; after it asked out of scope, strained a host, was
 locked out, was led elsewhere by a name, met a challenge to machines or answers without an end, read an order
 to a machine, a credential, other people's data, or traces of a break-in or of a crime, saw a grave finding;
-by hand; and what a run that is over did unlike the earlier ones, for which nothing waits."""
+by hand; after too much of all that together. And what a run that is over did unlike the earlier ones, for
+which nothing waits."""
 TRIGGERS: tuple[Trigger, ...] = get_args(Trigger)
 LONGEST_MIN: Mapping[Trigger, int] = {
     **dict.fromkeys(TRIGGERS, 5),
@@ -76,6 +78,12 @@ class EscalationSection(Section):
     """What else a run waits after; once a place."""
     stops: tuple[Trigger, ...] = ()
     """What sets STOP at once instead: nobody is waited for, and a person says why the tests go on."""
+    risk: float = Field(default=0.0, ge=0)
+    """Points of cumulative risk (fleet/gate/risk.py) from which on a run waits for a person; 0: it is not
+    asked. Calls of medium impact count 1, high 5, critical 25, twice as much in production, three times on a
+    critical host, more when repeated; points halve each half hour, and a person's yes begins anew."""
+    risk_stops: float = Field(default=0.0, ge=0)
+    """Points from which on STOP is set at once; 0: never."""
     finding: Severity = Severity.CRITICAL
     """The lowest severity of a finding that counts as grave."""
     together: int = Field(default=3, ge=1, le=1_000)

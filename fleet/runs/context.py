@@ -31,6 +31,7 @@ from fleet.findings.redact import Redactor
 from fleet.fuzzing.inputs import SearchStart
 from fleet.gate.budget import Ledger, Unit, day_limits
 from fleet.gate.gate import Gate
+from fleet.gate.risk import CumulativeRisk
 from fleet.gate.stop import stopped
 from fleet.jail.model import Egress, Jail, Tier
 from fleet.personas.learned import LearnedProbes
@@ -163,6 +164,7 @@ class FleetContext:
     in_flight: RunsInFlight = field(default_factory=lambda: RunsInFlight())
     health: TargetHealth = field(default_factory=TargetHealth)
     names: KnownNames = field(default_factory=KnownNames)
+    risk: CumulativeRisk = field(default_factory=CumulativeRisk)
     watch: tuple[Reader, ...] = ()
     model: Callable[[LoadedPersona], DriverChoice] | None = None
     """Makes a model's driver, if a model is configured."""

@@ -20,6 +20,7 @@ from fleet.broker.egress_read import by_host, count_request
 from fleet.broker.egress_record import CallEgress, Calls, EgressLog
 from fleet.clock import Clock
 from fleet.config.escalation import LEVELS, Level
+from fleet.config.scope import HostSection
 from fleet.drivers.explore.notebook import Notebook
 from fleet.drivers.explore.state_changes import RULE, StateChanges
 from fleet.drivers.session import Answer, RunOver, cause_of
@@ -42,6 +43,7 @@ from fleet.findings.redact import mask
 from fleet.gate.budget import NO_EFFECT
 from fleet.gate.impact import technique_of
 from fleet.gate.model import Action, Verdict
+from fleet.gate.risk import RISK, SAVES_S
 from fleet.gate.stop import fence_failed
 from fleet.gate.stop import stopped as is_stopped
 from fleet.jail.model import Egress
@@ -348,6 +350,7 @@ class RunSession:
 
         RunOver when nobody lets the run go on."""
         section = self._world.platform.escalation
+        await self._weighed()
         if self._warns:  # while the run goes on
             self._warns = False
             await self.sightings.keep(self._world, self._run)
@@ -400,6 +403,7 @@ class RunSession:
         if not verdict.permit or spec is None:
             return self._denied(number, tool, verdict, args, how.call_id)
         shown = self._world.redactor.fields(args)
+        risk = self._risked(judged, spec)
         self._stream.emit(
             ToolRequested(
                 call=number,
@@ -407,13 +411,45 @@ class RunSession:
                 probe=how.probe,
                 tool=tool,
                 args=shown,
-                impact=verdict.level,
+                impact=verdict.level + risk,
             )
         )
         await self.wallet.ready(tool, args)
         if _changes_a_page(tool, args) and args.get("method") != "DELETE":
             await self._intend_page(number, tool, args)
         return AdmittedCall(number, tool, spec, args, how, self._world.clock.monotonic())
+
+    def _risked(self, judged: JudgedCall, spec: ToolSpec) -> str:
+        """Count a call that is made into the platform's cumulative risk; the points with it, in words."""
+        section, world = self._world.platform.escalation, self._world
+        if not (section.risk or section.risk_stops):
+            return ""
+        level, place = (
+            cast(Level, judged.verdict.level.partition(" ")[0]),
+            target_of(judged.tool, judged.args),
+        )
+        host = world.platform.care.at(str(judged.args.get(spec.page, ""))) if spec.page else HostSection()
+        at = world.clock.now().timestamp()
+        points = world.risk.add(level, host.criticality, f"{judged.tool} {place}", at)
+        return f", risk {points:.1f}"
+
+    async def _weighed(self) -> None:
+        """Wait for a person, or set STOP, where too much risk came together."""
+        world, section = self._world, self._world.platform.escalation
+        if not (section.risk or section.risk_stops):
+            return
+        at = world.clock.now().timestamp()
+        points = world.risk.now(at)
+        if at - world.risk.saved >= SAVES_S:
+            await world.journal.put(RISK + world.platform.name, f"{points:.3f} {at:.3f}")
+            world.risk.saved = at
+        what = f"cumulative risk of {points:.0f} points"
+        if section.risk_stops and points >= section.risk_stops:
+            self._person.stop(f"risk: {world.platform.name}: {what}, of {section.risk_stops:g} at most")
+        if section.risk and points >= section.risk:
+            place = f"{world.platform.name} from {world.risk.since:.0f}"
+            self._person.go_on(await self._person.ask("risk", place, f"{what}, of {section.risk:g} at most"))
+            world.risk.reset(world.clock.now().timestamp())
 
     async def _intend_page(self, number: int, tool: str, args: Mapping[str, Any]) -> None:
         """Note an act that may leave something on a page; settling finds out what became of it."""
