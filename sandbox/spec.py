@@ -84,6 +84,8 @@ class Context:
     asset: str = ""  # the token that payments are made in
     registry: str = ""  # the ERC-8004 Identity registry of `agent`
     agent: int = 0
+    kept: dict[str, Any] = field(default_factory=dict)
+    """In the guest: what the calls of one batch leave to each other. It comes empty and never leaves."""
 
 
 @dataclass(frozen=True, slots=True)

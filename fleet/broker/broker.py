@@ -136,6 +136,7 @@ class EgressSession(JailSession):
         body = await wire.body()
         entry.sent = len(body)
         self._judge(entry, target, body)
+        await self._policy.function_turn(target, entry.verb, body)
         await relay(
             wire,
             request,

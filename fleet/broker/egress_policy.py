@@ -36,6 +36,12 @@ from sandbox.spec import SAFE, UNSAFE
 _LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _AUTHORITY = re.compile(r"([a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::([1-9][0-9]{0,4}))?", re.ASCII)
 _PORTS = {"http": 80, "https": 443}
+_FIELD = re.compile(
+    rb'"query"\s{0,9}:\s{0,9}"[^{]{0,2000}\{(?:\s|\\[nrt]){0,99}(\w{1,99})(?:\s{0,9}:\s{0,9}(\w{1,99}))?'
+)
+"""The first field of a GraphQL request, behind an alias in the second group."""
+LONGEST_OPERATION = 4_000
+"""Bytes of a request in which its first field is looked for."""
 _STOPPED, _ACTING = "stop", frozenset({"exercise", "propose"})
 """Words of the dial (fleet/gate/gate.py, `rung_now`) that decide here as well."""
 _ESCAPED_DOT_OR_SLASH = re.compile(r"%2e|%2f|%5c", re.IGNORECASE)
@@ -304,11 +310,23 @@ class EgressPolicy:
         if self.pace is None:
             return 0.0
         origin, key = target.origin, self._paced(target.origin)
-        limited = 0.0 if method in SAFE else self.pace.held_by_any(self._function(target, method))
-        if (held := max(self.pace.held(key), limited)) > self.request_s / 2:
-            raise Denied("busy", f"{origin.host} asked for a pause: {held:.0f} s of it are left", status=429)
-        await asyncio.sleep(limited)
+        if (held := self.pace.held(key)) > self.request_s / 2:
+            raise self._paused(origin, held)
+        await self.function_turn(target, method)
         return await self._in_time(origin, self.pace.turn(key, self.share(origin.host, self.impact)))
+
+    async def function_turn(self, target: EgressTarget, method: str, body: bytes = b"") -> None:
+        """Wait until the limit of a function that writes is over. Denied where that is long."""
+        if method in SAFE:
+            return
+        limited = self.pace.held_by_any(self._function(target, method, body)) if self.pace else 0.0
+        if limited > self.request_s / 2:
+            raise self._paused(target.origin, limited)
+        await asyncio.sleep(limited)
+
+    @staticmethod
+    def _paused(origin: Origin, held: float) -> Denied:
+        return Denied("busy", f"{origin.host} asked for a pause: {held:.0f} s of it are left", status=429)
 
     async def turn_among(self, origin: Origin, address: str) -> float:
         """Wait for a turn among all hosts near this one, and among all; the seconds. Denied without one."""
@@ -342,7 +360,9 @@ class EgressPolicy:
         if self.pace is not None:
             self.pace.carried(size)
 
-    def hold(self, target: EgressTarget, method: str, status: int, seconds: float) -> float:
+    def hold(
+        self, target: EgressTarget, method: str, status: int, seconds: float, body: bytes = b""
+    ) -> float:
         """Ask this host nothing for these seconds, all faces being one; the seconds for which it is held.
 
         A 429 to what writes is a limit of that function, as of sign-ups: the same is not sent there, and the
@@ -351,11 +371,15 @@ class EgressPolicy:
         if self.pace is None or seconds <= 0:
             return seconds
         writes = status == 429 and method not in SAFE
-        self.pace.hold(self._function(target, method) if writes else self._paced(target.origin), seconds)
+        held = self._function(target, method, body) if writes else self._paced(target.origin)
+        self.pace.hold(held, seconds)
         return 0.0 if writes else seconds
 
-    def _function(self, target: EgressTarget, method: str) -> tuple[Origin, str, str]:
-        return self._paced(target.origin), method, target.path.partition("?")[0]
+    def _function(self, target: EgressTarget, method: str, body: bytes) -> tuple[Origin, str, str]:
+        """What a limit of what is written is about: a path, or of GraphQL its first field."""
+        field = _FIELD.search(body[:LONGEST_OPERATION])
+        name = f"#{(field[2] or field[1]).decode()}" if field else ""
+        return self._paced(target.origin), method, target.path.partition("?")[0] + name
 
     def answered(self, target: EgressTarget, method: str, status: int, ms: float) -> float:
         """Take in how a host answered; the seconds for which it has been strained although asked less."""

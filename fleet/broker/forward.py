@@ -112,7 +112,7 @@ async def relay(  # noqa: PLR0913  one request, as it came
             wire.relayed = True
             head = final_head(first)
             entry.status = int(head[1]) if head else 0
-            entry.pause = policy.hold(target, entry.verb, entry.status, _asked_pause(head))
+            entry.pause = policy.hold(target, entry.verb, entry.status, _asked_pause(head), body)
             entry.strained_s = policy.answered(target, entry.verb, entry.status, ms)
             entry.share = policy.share_of(target.origin)
             await _until_client_leaves(wire, _pump(first, reader, wire.writer, meter, kept))

@@ -18,6 +18,8 @@ PHRASE = "{phrase}"
 """Stands for a passphrase that is made in the jail: a repro keeps it."""
 SHAPED = re.compile(r"\{(handle|email|phrase):(.{1,200})\}")
 """A word of an account in a form that a platform asks for: its name, and a pattern that it must fit."""
+SEED = "{seed}"
+"""Stands for what a name in a platform's form is made from: it lasts as long as the account."""
 USER, SECRET = "{user}", "{secret}"
 """Stand for an account that the operator names, and its passphrase or key."""
 READ, QUOTED = 16_000, 160
@@ -100,6 +102,7 @@ def words(known: Mapping[str, str] | None = None) -> dict[str, str]:
         PHRASE: f"Qa1!{os.urandom(8).hex()}",
         "{mark}": "qam" + os.urandom(6).hex(),
         "{tag}": "qat" + os.urandom(6).hex(),
+        SEED: os.urandom(6).hex(),
     }
     if known:
         made |= {
@@ -119,7 +122,7 @@ def replaced(value: Any, known: Mapping[str, str]) -> Any:  # noqa: ANN401  any 
         return {name: replaced(one, known) for name, one in value.items()}
     if isinstance(value, str) and (shaped := SHAPED.fullmatch(value)):
         # by a word that stays the same, so that it is the same text wherever it stands
-        seed = known[PHRASE if shaped[1] == "phrase" else "{mark}"]
+        seed = known[PHRASE if shaped[1] == "phrase" else SEED]
         return like(shaped[2], seed) or known[f"{{{shaped[1]}}}"]
     for word, text in known.items() if isinstance(value, str) else ():
         value = value.replace(word, text)

@@ -56,6 +56,8 @@ MAX_LIST = 8
 WHO = (*ACCOUNTS, "anonymous", "wrong", "stranger", "new", *sessions.FORGED)
 """`wrong` logs in as `one` with another passphrase, `stranger` by a name that was never signed up; `new` is a
 further account, another one at each sign-up, with its session; the forged ones are the token of `one`."""
+MARKS = ("{mark}", "{tag}")
+"""What accounts write, another one in each call."""
 LOG_INS = 4
 """Most tries of one log-in."""
 _SECRET = re.compile(r"(?i)token|jwt|session|secret|pass(?:w|ph)|cookie|api_?key")
@@ -160,6 +162,20 @@ class ApiPlay:
         if SECRET in str(args.fields):
             self._join.what = "log-in"
         self.held: dict[str, AccountSession] = {}
+        self._entered: dict[str, str | int] = {}
+        """The ids of `_own` that the accounts were told as they were made."""
+
+    def resume(self, args: ApiStart, deadline: Deadline) -> None:
+        """Ask other things as the same accounts: with other marks, and knowing no thing of before."""
+        self.args, self._deadline = args, deadline
+        self._bodies = dict(args.bodies) | {one.path: one.kind for one in (self._join, self._enter)}
+        self._ids, self._made, self._listed, self._firsts, self._record = [], [], "", {}, {}
+        self._own = dict(self._entered)
+        self.held.pop("new", None)
+        fresh = words()
+        self._words |= {"stranger": fresh, "new": fresh}
+        for label in ACCOUNTS:
+            self._words[label] |= {word: text for word, text in words().items() if word in MARKS}
 
     @property
     def start(self) -> dict[str, Any]:
@@ -169,8 +185,9 @@ class ApiPlay:
 
     def enter(self, label: str) -> str:
         """Sign up and log in; what was refused, or ""."""
-        refused = self._entered(label)
+        refused = self._begin(label)
         self._adopt(label)
+        self._entered = dict(self._own)
         return refused
 
     def remove(self) -> tuple[str, ...]:
@@ -187,7 +204,7 @@ class ApiPlay:
                 stays.append(clean(one.what, 200))
         return tuple(stays)
 
-    def _entered(self, label: str) -> str:
+    def _begin(self, label: str) -> str:
         session = self.held[label] = AccountSession()
         carried, join = self.args.carried, self._join
         if label != ACCOUNTS[0] and self.args.invited:

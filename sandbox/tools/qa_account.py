@@ -7,9 +7,11 @@ of accounts that stay on the platform, so that its owner finds them.
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from sandbox.errors import Deadline
 from sandbox.sites.accounts import ACCOUNTS, AccountAnswer
@@ -73,6 +75,9 @@ class Args:
     together: tuple[int, ...] = ()
     """Steps of an API that are sent at the same moment: the position of the first, from 0, and that after the
     last."""
+    shared: bool = False
+    """Whether accounts of an earlier call of the same batch may ask, where they cannot be removed: nothing of
+    this changes an account itself."""
     documents: dict[str, str] = field(default_factory=dict)
     """GraphQL operations of one field by `ENDPOINT#FIELD`. A step or login with the path
     `ENDPOINT#FIELD/VALUE` sends that one, with VALUE as its first variable and its fields as the others; its
@@ -107,10 +112,17 @@ def run(args: Args, ctx: Context) -> Result:
     ):
         raise Mistake("/args/together: expected the positions of the first step and of that after the last")
     deadline = Deadline(ctx.deadline_s * 0.9)
-    played = FormPlay(args, ctx.accounts, deadline) if args.page else ApiPlay(args, ctx.accounts, deadline)
+    at = _accounts(args)
+    played = ctx.kept.pop(at, None) if at else None
+    if isinstance(played, ApiPlay):
+        played.resume(args, deadline)
+    else:
+        made = FormPlay if args.page else ApiPlay
+        played = made(args, ctx.accounts, deadline)
     # each sign-up costs the platform: an API is asked for a second account by a row that speaks of it
     for label in ACCOUNTS if args.page or ACCOUNTS[1] in str(args.steps) else ACCOUNTS[:1]:
-        if refused := played.enter(label):
+        known = isinstance(played, ApiPlay) and label in played.held
+        if not known and (refused := played.enter(label)):
             return Result(ok=False, error=clean(refused), error_class="http", remains=played.remove())
     first = played.held[ACCOUNTS[0]] if isinstance(played, ApiPlay) else None
     begin, end = args.together or (len(args.steps),) * 2
@@ -120,9 +132,23 @@ def run(args: Args, ctx: Context) -> Result:
     answers += [played.step(one, at) for at, one in enumerate(args.steps[len(answers) :], len(answers))]
     brief, endless = (first.brief, first.endless) if first else (False, False)
     remains = played.remove()
+    asked = [answer for step, answer in zip(args.steps, answers, strict=True) if step[0] in ACCOUNTS]
+    if at and all(answer.status != 401 for answer in asked):  # else a session ended, or an account is locked
+        ctx.kept[at] = played
     return Result(
         ok=True, answers=tuple(answers), brief=brief, endless=endless, start=played.start, remains=remains
     )
+
+
+def _accounts(args: Args) -> str:
+    """What accounts later calls of a batch may share with this one; "" if none: they are removed after it, or
+    belong together."""
+    path = urlsplit(args.url).path
+    if not args.shared or args.page or args.invited or path in args.removes:
+        return ""
+    kinds = [args.bodies.get(one, "json") for one in (path, args.login)]
+    made = [args.url, args.fields, args.more, args.login, args.login_fields, args.carried, kinds]
+    return json.dumps(made, sort_keys=True)
 
 
 SPEC = ToolSpec(
@@ -147,6 +173,7 @@ SPEC = ToolSpec(
     },
     points_at={"url": Points.PAGE},
     signs_in=True,
+    batches=True,
     asks=("two accounts of {url}",),
     judged_as=("account",),
     resources="browser",
@@ -173,6 +200,7 @@ SPEC = ToolSpec(
         "heard",
         "together",
         "invited",
+        "shared",
     },
     volatile=VOLATILE | {"remains"},
 )

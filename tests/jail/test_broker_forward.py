@@ -394,6 +394,36 @@ async def test_a_limit_of_what_is_written_there_holds_that_function_alone() -> N
         assert [record.pause for record in broker.records] == [0.0] * 4
 
 
+async def test_a_limit_of_a_graphql_operation_holds_that_operation_alone() -> None:
+    """All that it is sent goes to one path."""
+
+    def asking(query: str) -> bytes:
+        return json.dumps({"variables": {"a": "{ x }"}, "query": query}).encode()
+
+    def answer(got: Got) -> bytes:
+        return http_answer(429, b"", "retry-after: 600") if b"signUp" in got.body else http_answer(200, b"ok")
+
+    joins = (
+        asking("mutation ($a: String!) {\n  signUp(name: $a) { token }\n}"),
+        asking("mutation { a: signUp }"),
+    )
+    async with Server(answer) as site:
+        policy = replace(policy_for(site.url, rung=lambda: "exercise"), pace=HostPace(1000.0))
+        broker = Broker(policy)
+        with listener() as sock:
+            async with broker.egress(sock):
+                it = Rig(broker, site, sock.getsockname()[1])
+                url = f"{site.url}/graphql"
+                posted = [
+                    ("POST", "", body, "connection: close") for body in (joins[0], asking("{ me { id } }"))
+                ]
+                assert (await it.ask(url, *posted[0])).startswith(b"HTTP/1.1 429")
+                assert (await it.ask(url, *posted[1])).endswith(b"ok")
+                for join in joins:
+                    assert await it.rule(url, "POST", "", join) == (429, "busy")
+        assert len(site.got) == 2
+
+
 async def test_a_long_pause_is_refused_at_once_for_every_jail() -> None:
     async with Server(lambda _: http_answer(503, b"", "retry-after: 600")) as site:
         policy = replace(policy_for(site.url), pace=HostPace(1000.0))

@@ -52,6 +52,11 @@ class QuestionCall:
     def acts(self) -> bool:
         return TOOLS[self.tool].effect_of(self.args) is Effect.ACT
 
+    @property
+    def signs_in(self) -> bool:
+        spec = TOOLS.get(self.tool)
+        return spec is not None and spec.signs_in
+
 
 class QuestionRound:
     """One turn's questions. RunOver when a fence ends the run."""
@@ -59,11 +64,13 @@ class QuestionRound:
     def __init__(self, session: RunSession, questions: Asked, *, looks: bool = True) -> None:
         """`looks`: whether pages are looked at for what its requests changed."""
         self._session, self._asked, self._looks = session, questions, looks
-        self._waiting = deque(
+        every = (
             QuestionCall(question, step, tool, args)
             for question, calls in enumerate(questions)
             for step, (tool, args) in enumerate(calls)
         )
+        # what asks as accounts comes after the looks, so that its calls are in one jail, which shares them
+        self._waiting = deque(sorted(every, key=lambda call: call.signs_in))
         self._found: list[dict[int, Answer]] = [{} for _ in questions]
         self._over: set[int] = set()
         self._put_off_before: list[QuestionCall] = []

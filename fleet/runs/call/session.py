@@ -6,7 +6,7 @@ the same steps, for several calls of one jail.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -46,7 +46,7 @@ from fleet.gate.model import Action, Verdict
 from fleet.gate.risk import RISK, SAVES_S
 from fleet.gate.stop import fence_failed
 from fleet.gate.stop import stopped as is_stopped
-from fleet.jail.model import Egress
+from fleet.jail.model import Egress, Outcome
 from fleet.retry import SILENT_TARGET, WITHDRAWN_TARGET
 from fleet.runs.call.guest_protocol import answer, answers, attached, bad_args, batch_line, request_line
 from fleet.runs.call.persons_word import PersonsWord
@@ -473,9 +473,7 @@ class RunSession:
         if spec.effect is Effect.REPORT:
             return await self._post_free_entry(asked.args["text"])
         guest_s = asked.how.looks_s or spec.wall_s or GUEST_S
-        jail = self._world.jail.call
-        call = partial(jail, resources=spec.resources) if spec.resources else jail
-        outcome = await call(
+        outcome = await self._jail(spec)(
             request_line(spec, asked.args, await self._guest_context(spec, guest_s)),
             deadline_s=guest_s + MARGIN_S,
             # tools that only compute run hostile input beside the guest: no egress
@@ -485,6 +483,10 @@ class RunSession:
         )
         return attached(spec, answer(spec, outcome), self._world.folder(self._run) / "evidence")
 
+    def _jail(self, spec: ToolSpec) -> Callable[..., Awaitable[Outcome]]:
+        jail = self._world.jail.call
+        return partial(jail, resources=spec.resources) if spec.resources else jail
+
     async def in_one_jail(
         self,
         spec: ToolSpec,
@@ -493,9 +495,10 @@ class RunSession:
         starts_s: float,
     ) -> tuple[dict[int, dict[str, Any]], bool]:
         """The results of admitted calls, by place in the batch, and whether the guest ended as it should."""
-        outcome = await self._world.jail.call(
-            batch_line(spec, calls, await self._guest_context(spec, GUEST_S), starts_s),
-            deadline_s=starts_s + GUEST_S + MARGIN_S,
+        guest_s = spec.wall_s or GUEST_S
+        outcome = await self._jail(spec)(
+            batch_line(spec, calls, await self._guest_context(spec, guest_s), starts_s),
+            deadline_s=starts_s + guest_s + MARGIN_S,
             egress=self._egress(numbers, spec, [args for _, args in calls]),
         )
         return answers(spec, outcome)

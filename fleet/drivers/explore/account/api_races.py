@@ -48,7 +48,7 @@ def raced(rows: AccountRows) -> Iterator[Question]:
     ):
         for asked in question(rows, steps, one):
             last, alone = asked.steps[-1], steps[begin][0] == "one"  # the last one then is by itself
-            args = {**last.args, "together": [begin, len(steps) - alone]}
+            args = {**last.args, "shared": False, "together": [begin, len(steps) - alone]}
             yield replace(asked, steps=(*asked.steps[:-1], last.model_copy(update={"args": args})))
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.account.bodies import PHRASE, SentBody, Start, filled, free
 from fleet.drivers.explore.account.ways import ApiPlaces, known_ways, ways
+from fleet.drivers.explore.state_changes import ends_or_spends
 from fleet.oracles.account.rights import rights
 from fleet.oracles.account.tokens import ATTEMPTS, leaves
 from fleet.oracles.documents.graphql import DOCUMENTS
@@ -38,6 +39,25 @@ _MAKING = re.compile(r"(?i)/(?:create|new|add|store|make|submit)/?$")
 """What ends the path of a request that makes something, where the things are a level above."""
 _ID = "qa-the-id-of-it"
 Row = list[Any]
+_PERSONAL = re.compile(
+    r"(?i)pass(?:w|ph)|profile|account|user|member|role|session|token|e-?mail|log-?in|sign|auth|verif|settings"
+    r"|(?:[/#]|[a-z])me(?:/|$)|self"
+)
+"""A path by which an act may change an account itself."""
+_ACCOUNT_WORD = re.compile(r"\{(?:one|other)(?:\}|\.|-tag)")
+
+
+def _keys(given: object) -> Iterator[str]:
+    """The names of fields at any depth."""
+    inner = given.values() if isinstance(given, dict) else given if isinstance(given, list) else ()
+    yield from given if isinstance(given, dict) else ()
+    for one in inner:
+        yield from _keys(one)
+
+
+def _changes(name: str) -> bool:
+    """Whether a field is a right of an account, or its passphrase."""
+    return bool(rights(name) or PHRASE.match(name))
 
 
 def bare_request(method: str, path: str) -> str:
@@ -222,9 +242,28 @@ class AccountRows:
         args |= {"removes": removes} if removes else {}
         documents = self._documents(steps)
         args |= {"documents": documents} if documents else {}
+        args |= {"shared": True} if self._spares(steps) else {}
         if other := {at: kind for at, kind in (bodies or {}).items() if kind not in ("", "json")}:
             args["bodies"] = {**self.start.get("bodies", {}), **other}
         return Question((Step(tool=TOOL, args=args),), minimal=True)
+
+    def _spares(self, steps: list[Row]) -> bool:
+        """Whether these steps leave the accounts as they are, so that others may be asked as them."""
+        login = self.start.get("login", "")
+        return not any(
+            who == "wrong"
+            or leaves(how, at, login)
+            or ends_or_spends(at)
+            or (
+                how not in SAFE
+                and (
+                    _PERSONAL.search(at)
+                    or _ACCOUNT_WORD.search(f"{at} {given}")
+                    or any(map(_changes, _keys(given)))
+                )
+            )
+            for who, how, at, given in steps
+        )
 
     def _removes(self, posted: set[str]) -> dict[str, str]:
         """What removes a thing that a POST to one of these paths makes, or an account: as it is described."""
