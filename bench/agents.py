@@ -17,6 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
+from fleet.devnet.surfaces.harbour import open_office
+from fleet.devnet.surfaces.herbarium_wires import open_herbarium
 from sandbox.agents.wires import KEYED
 from sandbox.tools import qa_mcp
 from tests.drivers.mcp_visits import listened, profile, visited, way_out
@@ -34,8 +36,6 @@ from tests.practice.guild_mcp import (
     PLACES,
     Guild,
 )
-from tests.practice.harbour_mcp import open_office
-from tests.practice.herbarium_wires import open_herbarium
 
 CALLS = 300
 """Of one visit of an agent."""

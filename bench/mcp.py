@@ -2,7 +2,7 @@
 
     make bench-mcp [ARGS="--minutes 4 --only fleet,mcp-fuzzer --keep DIR"]
 
-The practice server (tests/practice/harbour_mcp.py) runs twice: with DEFECTS, and as its clean twin. Each
+The practice server (fleet/devnet/surfaces/harbour.py) runs twice: with DEFECTS, and as its clean twin. Each
 finder looks at both from outside, as a stranger who may call tools: the fleet by `fleet look --exercise`,
 mcp-fuzzer with its audits, cisco-ai-mcp-scanner by its YARA rules. What a finder says of the twin is false
 by definition, and the same item of the other server does not count. docs/bench/mcp.md has the results.
@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fleet.devnet.surfaces.harbour import open_office
 from fleet.files import ROOT
-from tests.practice.harbour_mcp import open_office
 
 PEERS = ROOT / ".venv-mcp-peers"
 PEER_S = 300

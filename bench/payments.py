@@ -18,8 +18,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from fleet.devnet.surfaces.tollhouse import DEFECTS, Tollhouse, served
 from tests.drivers.pay_visits import PAYEE, Mint, door, minted, profile, visited, way_out
-from tests.practice.tollhouse import DEFECTS, Tollhouse, served
 
 PLACES = 3
 ORACLES: Mapping[str, str] = {

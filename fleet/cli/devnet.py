@@ -20,6 +20,8 @@ import typer
 from fleet.cli.console import DryRun, Json, make_app, note, put, put_rows, run, state
 from fleet.devnet.defects import DEFECTS, chosen
 from fleet.devnet.devnet import Devnet
+from fleet.devnet.surfaces import SEEDED
+from fleet.devnet.surfaces import surfaces as chosen_surfaces
 from fleet.errors import FleetError
 from fleet.files import write_atomic
 from fleet.jail.process import proc_stat
@@ -41,6 +43,10 @@ def _group() -> None:
 def up(
     clean: Annotated[bool, typer.Option("--clean", help="Run without the seeded defects.")] = False,
     defects: Annotated[str, typer.Option(help="Comma-separated ids of seeded defects, or all.")] = "all",
+    surfaces: Annotated[
+        str,
+        typer.Option(help="Also serve: mcp, agent, payments, registry, posture, or all.", metavar="NAMES"),
+    ] = "",
     foreground: Annotated[
         bool, typer.Option("--foreground", help="Stay in the foreground until Ctrl-C.")
     ] = False,
@@ -51,19 +57,20 @@ def up(
 
     The chain keeps its state.
     """
-    seeded = frozenset() if clean else chosen(defects)
+    seeded, served = frozenset() if clean else chosen(defects), chosen_surfaces(surfaces)
     folder = state() / "devnet"
     if dry_run:
         plan = {"folder": str(folder), "running": _running(folder), "defects": sorted(seeded)}
+        plan["surfaces"] = sorted(served)
         put(plan, as_json=as_json, text=lambda: print("\n".join(f"{key}  {plan[key]}" for key in plan)))
         return
     if (pid := _running(folder)) is not None:
         note(f"already up (pid {pid})")
     elif foreground:
-        run(lambda: _serve(folder, seeded))
+        run(lambda: _serve(folder, seeded, served))
         return
     else:
-        _spawn(folder, seeded)
+        _spawn(folder, seeded, served)
     data = _record(folder) or {}
     put(data, as_json=as_json, text=lambda: print(f"chain {data['chain']}  platform {data['platform']}"))
 
@@ -90,13 +97,16 @@ def defects(as_json: Json = False) -> None:
     data = [defect.model_dump() for defect in DEFECTS]
     columns = ("id", "surface", "severity", "rung", "probe", "title")
     put_rows(data, columns, as_json=as_json)
+    if not as_json:
+        for name, ids in SEEDED.items():
+            note(f"with `devnet up --surfaces {name}`: {', '.join(ids)}")
 
 
-async def _serve(folder: Path, seeded: frozenset[str]) -> None:
-    keys, (chain_port, web_port) = state() / "keys", kept_ports(folder)
-    async with Devnet(folder, keys=keys, defects=seeded, chain_port=chain_port, web_port=web_port) as devnet:
-        ports = [urlsplit(url).port for url in (devnet.chain.url, devnet.url)]
-        write_atomic(folder / PORTS, json.dumps(ports).encode())
+async def _serve(folder: Path, seeded: frozenset[str], served: frozenset[str]) -> None:
+    keys, ports = state() / "keys", kept_ports(folder)
+    async with Devnet(folder, keys=keys, defects=seeded, surfaces=served, ports=ports) as devnet:
+        used = [urlsplit(url).port for url in (devnet.chain.url, devnet.url)]
+        write_atomic(folder / PORTS, json.dumps(used).encode())
         record = {
             "pid": os.getpid(),
             "start": _start(os.getpid()),
@@ -104,6 +114,7 @@ async def _serve(folder: Path, seeded: frozenset[str]) -> None:
             "platform": devnet.url,
             "profile": str(devnet.profile),
             "defects": sorted(seeded),
+            "surfaces": sorted(served),
         }
         path = folder / "devnet.json"
         path.write_text(json.dumps(record), "utf-8")
@@ -132,10 +143,11 @@ def _free(port: int) -> int:
         return 0
 
 
-def _spawn(folder: Path, seeded: frozenset[str]) -> None:
+def _spawn(folder: Path, seeded: frozenset[str], served: frozenset[str]) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     words = "none" if not seeded else ",".join(sorted(seeded))
     option = ["--clean"] if not seeded else ["--defects", words]
+    option += ["--surfaces", ",".join(sorted(served))]
     with (folder / "devnet.log").open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "fleet.cli", "devnet", "up", "--foreground", *option],

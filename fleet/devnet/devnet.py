@@ -27,6 +27,7 @@ from fleet.devnet.anvil import CHAIN_ID, Anvil, find_anvil
 from fleet.devnet.defects import COMPILER_IDS, PLATFORM_IDS
 from fleet.devnet.deploy import Deployment, deploy_or_load
 from fleet.devnet.node import fund
+from fleet.devnet.surfaces import Opened, opened
 from fleet.errors import FleetError
 
 METER_KEY = "59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d"
@@ -91,16 +92,28 @@ def check_parts() -> None:
 class Devnet:
     """`profile` is the file that describes it, `keys` the folder with the fleet's two keys.
 
+    `surfaces`: those of `fleet.devnet.surfaces` that it has besides, seeded where it has any defect. `ports`:
+    of the chain and the platform, 0 for any.
+
     Raises FleetError when a part does not start, TryAgain when the folder is in use.
     """
 
+    changes_every_s = 5.0
+    """Of the surface `posture`."""
+
     def __init__(
-        self, folder: Path, *, keys: Path, defects: Iterable[str] = (), chain_port: int = 0, web_port: int = 0
+        self,
+        folder: Path,
+        *,
+        keys: Path,
+        defects: Iterable[str] = (),
+        surfaces: Iterable[str] = (),
+        ports: tuple[int, int] = (0, 0),
     ) -> None:
         self.folder, self.keys = folder.absolute(), keys.absolute()
-        self.defects = frozenset(defects)
+        self.defects, self.surfaces = frozenset(defects), frozenset(surfaces)
         self.profile = self.folder / "devnet.toml"
-        self._ports = (chain_port, web_port)
+        self._ports = ports
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -119,6 +132,7 @@ class Devnet:
                 await fund(rpc, address, INITIAL_WEI)
             stack.callback(self.profile.unlink, missing_ok=True)
             self.url = await self._serve(stack, deployment)
+            self.opened = await self._open(stack)
             self.profile.write_text(self._describe(deployment), "utf-8")
             self._stack = stack.pop_all()
         return self
@@ -170,11 +184,24 @@ class Devnet:
                     return str(json.loads(words.partition(b"\n")[0])["url"])
         raise FleetError("the reference platform did not start", remedy=f"see {self.folder / 'platform.log'}")
 
+    async def _open(self, stack: AsyncExitStack) -> Opened:
+        """The surfaces, which are seeded where anything is."""
+        if not self.surfaces:
+            return Opened()
+        wanted, seeded = self.surfaces, bool(self.defects)
+        room = opened(
+            wanted, self.chain.url, self.folder, self.keys, seeded=seeded, every_s=self.changes_every_s
+        )
+        more = await anyio.to_thread.run_sync(room.__enter__)
+        stack.push_async_callback(anyio.to_thread.run_sync, lambda: room.__exit__(None, None, None))
+        return more
+
     def _describe(self, deployment: Deployment) -> str:
         """The profile of this devnet, as `config/platforms/*.toml` are written."""
         tool = '"{python}", "-S", "-B", "/opt/tc/rustlite"'
         defects = ",".join(sorted(self.defects & COMPILER_IDS))
         called = "\n".join(f'{key} = "{value}"' for key, value in CALLED.items())
+        tables = "\n\n".join(self.opened.tables)
         return f"""name = "devnet"
 call_targets = ["claude", "docs"]
 
@@ -190,6 +217,7 @@ site = "{self.url}"
 face = "{self.url}/face/{{name}}/"
 proxy = "{self.url}"
 {called}
+{self.opened.web}
 
 [compiler]
 root = "{COMPILER}"
@@ -206,7 +234,9 @@ sample = "{SAMPLE}"
 no_entry_code = "LH0302"
 too_large_code = "LH0303"
 
-{STATED}"""
+{STATED}
+{tables}
+"""
 
 
 async def _end(process: Process) -> None:

@@ -14,9 +14,9 @@ from fleet.app.discovery.profile import ProfileContext, profile_text
 from fleet.app.discovery.visitor import Unanswered, Visitor, is_ours, origin_of
 from fleet.config import Platform, parse
 from fleet.config.authorisation import AuthorisationSection
+from fleet.devnet.surfaces.harbour import open_office
+from fleet.devnet.surfaces.herbarium_wires import open_herbarium
 from fleet.errors import UsageError
-from tests.practice.harbour_mcp import open_office
-from tests.practice.herbarium_wires import open_herbarium
 from tests.sandbox.doubles import Got, Server, http_answer, json_answer
 
 pytestmark = pytest.mark.anyio

@@ -18,11 +18,12 @@ from fleet.config.platform import ChainSection, Platform
 from fleet.config.watch import WatchSection
 from fleet.devnet import node
 from fleet.devnet.anvil import Anvil
+from fleet.devnet.surfaces.posture import encoded, owned_by
 from fleet.store.journal import Journal
 from fleet.triage.outputs.document import WorklistDocument
 from fleet.triggers.chain.posture_watch import PostureWatch
 from tests.doubles.triggers import FiringRecorder
-from tests.triggers.watched import encoded, owned_by, watched
+from tests.triggers.watched import watched
 
 pytestmark = pytest.mark.devnet
 

@@ -24,6 +24,7 @@ from fleet.config import Platform
 from fleet.devnet import artifact, node
 from fleet.devnet.anvil import CHAIN_ID, Anvil
 from fleet.devnet.deploy import DEPLOYER
+from fleet.devnet.surfaces.tollhouse import Tollhouse
 from fleet.drivers.explore.agent.payments import make
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import Explorer, ExplorerContext
@@ -37,7 +38,6 @@ from sandbox.tools import qa_pay
 from sandbox.validate import build
 from tests.chain.conftest import Purse
 from tests.doubles.chain_memory import MemoryJournal, MemoryKeys
-from tests.practice.tollhouse import Tollhouse
 from tests.sandbox.doubles import Signer as Door
 from tests.sandbox.doubles import listener
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from fleet.devnet.surfaces.herbarium import DEFECTS, DIALECTS, PRICE, Dialect, Herbarium
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.table import judge
 from sandbox.agents.call_request import spoken
-from tests.drivers.herbarium import DEFECTS, DIALECTS, PRICE, Dialect, Herbarium, explored
+from tests.drivers.herbarium_visits import explored
 
 PROMISED = {"call_price_wei": PRICE}
 WORDS = (("message", ""), ("fill", 0), ("unit", ""))

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from fleet.config import Platform
+from fleet.devnet.surfaces.herbarium import Herbarium
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.agent.explorer import AgentExplorer
 from fleet.drivers.explore.port import ExplorerContext
 from fleet.drivers.explore.table import chosen
 from fleet.runs.call.guest_protocol import bad_args
 from sandbox.tools import TOOLS
-from tests.drivers.herbarium import Herbarium
 
 
 def ground(*agents: str, acts: bool = True) -> ExplorerContext:

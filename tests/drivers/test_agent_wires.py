@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from fleet.devnet.surfaces.herbarium import DEFECTS, DIALECTS, PAGES, Dialect
+from fleet.devnet.surfaces.herbarium_wires import TASKS as TASK_DEFECTS
+from fleet.devnet.surfaces.herbarium_wires import open_herbarium
 from fleet.drivers.explore.port import Reporter
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.table import judge
 from sandbox.agents.wires import KEYED
 from sandbox.agents.wires.port import CHARGES, LISTS, OTHER, OWNER, SIGNATURES, TASKS, TOOLS, TURNS
-from tests.drivers.herbarium import DEFECTS, DIALECTS, PAGES, Dialect
 from tests.drivers.mcp_visits import way_out
 from tests.drivers.wire_visits import asked, explored, profile
-from tests.practice.herbarium_wires import TASKS as TASK_DEFECTS
-from tests.practice.herbarium_wires import open_herbarium
 
 NEEDS = {
     "paid-refusal": CHARGES,

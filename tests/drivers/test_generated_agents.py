@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from bench import agents
+from fleet.devnet.surfaces.harbour import Refused
 from fleet.drivers.explore.agent.knowledge import KnownAgent
 from fleet.drivers.explore.agent.questions import senders
 from fleet.oracles.agent import help_text
 from tests.practice.dialects import FORMS, dialect
 from tests.practice.guild_mcp import DEFECTS, ENDS, PLACES, Guild
-from tests.practice.harbour_mcp import Refused
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from fleet.devnet.surfaces.harbour import DEFECTS, open_office
 from fleet.drivers.explore.agent.mcp import make
 from fleet.drivers.explore.agent.mcp_values import wrong
 from fleet.drivers.explore.port import ExplorerContext
@@ -17,7 +18,6 @@ from fleet.oracles.table import ORACLES, judge
 from sandbox.tools import qa_mcp
 from tests.conftest import WHOLE
 from tests.drivers.mcp_visits import profile, visited, way_out
-from tests.practice.harbour_mcp import DEFECTS, open_office
 
 SEEN = {
     "output-misfit": ("mcp-output", "tool berth_price"),

@@ -18,6 +18,7 @@ from fleet.chain.keys import address_of, write_new
 from fleet.chain.signing.payment import MOVES
 from fleet.cli.check import machine
 from fleet.config import Platform
+from fleet.devnet.surfaces.tollhouse import Refused, Tollhouse, served
 from fleet.drivers.explore.agent.payments import PaymentExplorer
 from tests.drivers.pay_visits import (
     HOLDS,
@@ -31,7 +32,6 @@ from tests.drivers.pay_visits import (
     visited,
     way_out,
 )
-from tests.practice.tollhouse import Refused, Tollhouse, served
 
 MIXED = {"terms-trusted": 0, "settled-first": 1, "replayed": 2, "price-differs": 1}
 

@@ -14,6 +14,7 @@ from fleet.chain.node.rpc import Rpc
 from fleet.config import Platform
 from fleet.devnet.anvil import Anvil
 from fleet.devnet.deploy import deploy_registries
+from fleet.devnet.surfaces.lodge import CARD, DEFECTS, FILE, PROOF, Lodge, open_lodge
 from fleet.drivers.explore.agent.registry import make
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import ExplorerContext
@@ -27,7 +28,6 @@ from sandbox.spec import Mistake, as_record
 from sandbox.tools import TOOLS
 from sandbox.validate import build
 from tests.drivers.mcp_visits import way_out
-from tests.practice.lodge import CARD, DEFECTS, FILE, PROOF, Lodge, open_lodge
 
 GRANTED = frozenset({"qa_registry", "qa_fetch", "qa_mcp", "qa_pay"})
 SEEN = {

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.drivers.herbarium import FERN, Herbarium, explored
+from fleet.devnet.surfaces.herbarium import FERN, Herbarium
+from tests.drivers.herbarium_visits import explored
 
 GUIDE = "I know: guide; pin TEXT; recall; walk N; tools; lift TOOL ON THING; sing TEXT."
 TOOLS = "For all: read_map. For my owner only: open_gate, lend_boat."

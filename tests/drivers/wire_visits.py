@@ -10,6 +10,7 @@ from typing import Any
 
 from fleet.broker.listener import Listener
 from fleet.config import Platform
+from fleet.devnet.surfaces.herbarium_wires import SECRETS, USERS, Office
 from fleet.drivers.explore.agent.explorer import make
 from fleet.drivers.explore.port import Explorer, ExplorerContext
 from fleet.oracles.model import Facts
@@ -22,7 +23,6 @@ from sandbox.spec import Mistake, as_record
 from sandbox.tools import qa_call
 from sandbox.validate import build
 from tests.drivers.mcp_visits import CLOCK, listened
-from tests.practice.herbarium_wires import SECRETS, USERS, Office
 
 LABELS = {"one": "caller", "other": "other"}
 

@@ -18,10 +18,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from fleet.devnet.surfaces.harbour import open_office
+from fleet.devnet.surfaces.herbarium_wires import open_herbarium
 from sandbox.agents.wires import KEYED
 from tests.cli_process import run_fleet
-from tests.practice.harbour_mcp import open_office
-from tests.practice.herbarium_wires import open_herbarium
 
 PAGE = "<!doctype html><html lang=en><head><title>Moss</title></head><body><h1>Moss</h1>{}</body></html>"
 FORM = '<form action="/search"><label>Search <input name="q"></label></form>'

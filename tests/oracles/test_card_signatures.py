@@ -11,8 +11,8 @@ from Crypto.Hash import SHA256
 from Crypto.PublicKey import RSA
 from Crypto.Signature import pkcs1_15
 
+from fleet.devnet.surfaces.herbarium_wires import encoded
 from fleet.oracles.agent.card_signatures import FORGED, KEYS, SIGNED, refuted
-from tests.practice.herbarium_wires import encoded
 
 CARD = {"name": "fern", "skills": [], "description": ""}
 KEY = RSA.generate(1024)

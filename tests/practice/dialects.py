@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from random import Random
 
-from tests.drivers.herbarium import Dialect
+from fleet.devnet.surfaces.herbarium import Dialect
 
 KEEPS = ("set", "note", "pin", "store", "record", "remember", "save", "engrave", "register")
 THINGS = (

@@ -22,7 +22,7 @@ from random import Random
 from typing import Any
 from urllib.parse import unquote
 
-from tests.practice.harbour_mcp import HIDDEN, KEY, Harbour, Json, Refused, Wrong, text, tool
+from fleet.devnet.surfaces.harbour import HIDDEN, KEY, Harbour, Json, Refused, Wrong, text, tool
 
 ENDS = ("query", "command", "template", "path", "address")
 AT_TOOLS = (

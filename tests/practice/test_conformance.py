@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from fleet.devnet.surfaces.harbour import open_office
 from fleet.files import ROOT
-from tests.practice.harbour_mcp import open_office
 
 SUITE = ROOT / ".conformance" / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
 NODE = ROOT / ".conformance" / "venv" / "bin" / "node"

@@ -12,10 +12,10 @@ from anyio import to_thread
 
 from fleet.broker.egress_policy import EgressPolicy, parse_target
 from fleet.broker.rpc_policy import Denied
+from fleet.devnet.surfaces.harbour import HIDDEN, open_office
 from sandbox.agents.mcp_wire import SESSIONS, STATELESS
 from sandbox.tools.qa_mcp import hidden_in
 from tests.drivers.mcp_visits import asked, profile, way_out
-from tests.practice.harbour_mcp import HIDDEN, open_office
 from tests.sandbox.doubles import Got, Server, http_answer, json_answer
 
 GREET = {"method": "tools/call", "name": "greet", "arguments": {"crew": "moss"}}

@@ -22,8 +22,9 @@ from fleet.chain.node.rpc import Rpc
 from fleet.config.watch import WatchSection
 from fleet.devnet import node
 from fleet.devnet.anvil import Anvil
+from fleet.devnet.surfaces.posture import GAS, encoded, slot, view, word
 from fleet.triggers.chain.telling import EXPECTED
-from tests.triggers.watched import GAS, NAME, WatchedChain, encoded, slot, view, watched, word
+from tests.triggers.watched import NAME, WatchedChain, watched
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet]
 

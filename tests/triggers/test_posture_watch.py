@@ -18,6 +18,7 @@ from fleet.config.watch import InvariantSection, WatchSection
 from fleet.devnet import node
 from fleet.devnet.anvil import Anvil
 from fleet.devnet.deploy import deploy
+from fleet.devnet.surfaces.posture import encoded, owned_by, slot, view
 from fleet.errors import ConfigError, RpcError, Unreachable
 from fleet.triggers.chain import posture_watch
 from fleet.triggers.chain.invariants import invariants_of
@@ -25,7 +26,7 @@ from fleet.triggers.chain.posture import PostureState
 from fleet.triggers.chain.posture_watch import PostureWatch
 from fleet.triggers.chain.telling import EXPECTED, KEY, TOLD, expected
 from tests.doubles.triggers import FiringRecorder
-from tests.triggers.watched import NAME, MortalFacts, WatchedChain, encoded, owned_by, slot, view, watched
+from tests.triggers.watched import NAME, MortalFacts, WatchedChain, watched
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet]
 

@@ -7,53 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fleet.chain.node import codec
-from fleet.chain.node.digest import keccak256
 from fleet.chain.node.rpc import Rpc
 from fleet.config.platform import ChainSection, Platform
 from fleet.config.watch import WatchSection
 from fleet.devnet import artifact, node
+from fleet.devnet.surfaces.posture import GAS, encoded
 from fleet.service.notify.news import of_posture
 from fleet.service.notify.state import NoticeState
-from fleet.triggers.chain.posture import topic
-from fleet.triggers.chain.posture_read import SLOTS
 from fleet.triggers.chain.posture_watch import PostureWatch
 from fleet.triggers.chain.telling import KEY, TOLD, Telling, tellings
 from tests.doubles.triggers import FiringRecorder, MemoryFacts
 
-GAS = 2_000_000
 NAME = "devnet"
-
-
-def word(value: str | int | bytes) -> bytes:
-    """A number, an address or bytes as 32 bytes."""
-    if isinstance(value, str):
-        value = int(value, 16)
-    return value.to_bytes(32) if isinstance(value, int) else value
-
-
-def view(signature: str, kinds: Sequence[str], *values: object) -> dict[bytes, bytes]:
-    """The slots by which a `Watched` answers this view."""
-    key = int.from_bytes(keccak256(signature.encode())[:4])
-    data = codec.encode(kinds, values)
-    words = [data[at : at + 32] for at in range(0, len(data), 32)]
-    return {word(key): word(len(words))} | {word(key + 1 + at): one for at, one in enumerate(words)}
-
-
-def slot(name: str, address: str) -> dict[bytes, bytes]:
-    return {word(SLOTS[name]): word(address)}
-
-
-def owned_by(address: str) -> dict[bytes, bytes]:
-    return view("owner()", ["address"], address)
-
-
-def encoded(slots: Mapping[bytes, bytes], event: Sequence[str | bytes] = (), data: bytes = b"") -> bytes:
-    """The calldata that makes a `Watched` emit this event (its signature, then topics), and set these
-    slots."""
-    topics = [word(topic(str(event[0]))), *map(word, event[1:])] if event else []
-    values = [topics, data, list(slots), list(slots.values())]
-    return codec.encode(["bytes32[]", "bytes", "bytes32[]", "bytes32[]"], values)
 
 
 class Killed(Exception):

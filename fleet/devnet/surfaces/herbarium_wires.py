@@ -2,7 +2,7 @@
 
 Callers show a secret; without defects it is the clean twin, which must produce no finding.
 
-python -m tests.practice.herbarium_wires [--port N] [--wire chat|a2a-1.0|a2a-0.3] [--anyone] [DEFECT…]
+python -m fleet.devnet.surfaces.herbarium_wires [--port N] [--wire chat|a2a-1.0|a2a-0.3] [--anyone] [DEFECT…]
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from Crypto.Hash import SHA256
 from Crypto.PublicKey import ECC
 from Crypto.Signature import DSS
 
+from fleet.devnet.surfaces.harbour import TOKENS
+from fleet.devnet.surfaces.herbarium import ADDRESS, DEFECTS, FERN, PAGES, Dialect, Herbarium
 from sandbox.agents.wires import KEYED
-from tests.drivers.herbarium import ADDRESS, DEFECTS, FERN, PAGES, Dialect, Herbarium
 
 TASKS = (
     *("task-read", "task-open", "task-listed", "task-cancelled", "task-revealed", "task-reopened"),
@@ -33,7 +34,7 @@ TASKS = (
     *("push-inward", "extended-open", "card-forged"),
 )
 """Defects of A2A alone."""
-SECRETS = {"herbarium-one-4f9c2b7d8e": "caller", "herbarium-other-7a1e5c3b9d": "other"}
+SECRETS = dict(zip(TOKENS, ("caller", "other"), strict=True))
 USERS = {"caller": "fern-one@example.org", "other": "fern-two@example.org"}
 TERMINAL = ("completed", "canceled")
 WORKS_S = 1.5
