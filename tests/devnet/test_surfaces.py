@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.devnet]
 
 LISTED = {
     *("mcp-climb", "mcp-foreign-resource", "mcp-header", "mcp-hidden", "mcp-list-differs", "mcp-orders"),
-    "mcp-secret",
+    *("mcp-origin", "mcp-secret"),
 }
 """What the MCP server's lists and resources show, without a call of a tool."""
 AGENT = {"sender-claimed", "task-read", "task-cancelled", "card-extended-open", "card-signature"}
