@@ -120,6 +120,19 @@ async def test_a_description_is_found_where_a_page_links_to_it(page: bytes) -> N
         assert one.ways_in == ("header x-key",)
 
 
+MOVED = http_answer(303, b"", "location: /for/developers")
+NAMED = http_answer(200, b'<p>See <a href="/odd/v9/openapi.json">the description</a>')
+
+
+async def test_a_description_is_found_by_a_page_that_the_first_one_names_be_it_by_a_redirect() -> None:
+    home = http_answer(200, b'<a href="/boats">Boats</a> <a href="/go?to=/developers">Developers</a>')
+    pages = {"/": home, "/go?to=/developers": MOVED, "/for/developers": NAMED}
+    async with site(pages | {"/odd/v9/openapi.json": json_answer(200, OPENAPI)}) as server:
+        (one,) = (await found(server.url)).sites
+        assert [urlsplit(doc.url).path for doc in one.documents] == ["/odd/v9/openapi.json"]
+        assert "/boats" not in {got.path for got in server.got}
+
+
 @pytest.mark.parametrize(
     ("wire", "name", "path", "model"),
     [("a2a-1.0", "fern", "/a2a", ""), ("a2a-0.3", "fern", "/a2a", ""), ("chat", "fern", "/v1", "fern")],

@@ -218,6 +218,20 @@ async def test_its_operations_are_asked(place: str, text: str, monkeypatch: pyte
     assert [one for one in left if one.kind == "unexplored"] == []
 
 
+async def test_it_is_found_by_a_page_that_is_named_by_a_redirect(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = {
+        "/": http_answer(200, b'<a href="/go?to=/developers">For developers</a>', "content-type: text/html"),
+        "/go?to=/developers": http_answer(303, b"", "location: /for/them"),
+        "/for/them": http_answer(200, b'<a href="/odd/openapi.json">it</a>', "content-type: text/html"),
+    }
+    place, text = "/odd/openapi.json", json.dumps(OPENAPI)
+    async with bench(lambda got: pages.get(got.path) or served(got, place, text)) as it:
+        monkeypatch.setenv("QA_BROKER", it.address)
+        asked, found, _ = await anyio.to_thread.run_sync(explored, api.make, it.site.url)
+    assert "{site}/items?limit=0" in asked
+    assert found == {"server-error {site}/items 500"}
+
+
 LAUGHS = "openapi: 3.0.3\na0: &a0 [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 10)
 )

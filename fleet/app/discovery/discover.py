@@ -31,7 +31,7 @@ from fleet.app.discovery.json_rpc import (
 )
 from fleet.app.discovery.visitor import Unanswered, Visitor, VisitorAnswer, origin_of
 from fleet.broker.egress_policy import Origin
-from fleet.drivers.explore.documents.api import DESCRIPTIONS
+from fleet.drivers.explore.documents.api import ABOUT_API, DESCRIPTIONS
 from fleet.drivers.explore.documents.api_description import ApiDescription, read_description
 from fleet.drivers.explore.web.site_map import MISSING
 from fleet.errors import UsageError
@@ -48,7 +48,7 @@ SECONDS = 60.0
 DESCRIPTION = 4 << 20
 """Bytes of a description of an API."""
 LINKED = 8
-"""Descriptions that pages link to, of one site."""
+"""Descriptions that pages link to, of one site; and pages about its API that the first one links to."""
 FURTHER = (
     *("/api/swagger.json", "/api/schema/", "/api/v3/openapi.json", "/apispec_1.json", "/api-json"),
     *("/static/openapi.json", "/openapi/v1.json", "/swagger/v1/swagger.json", "/swagger/doc.json"),
@@ -63,6 +63,7 @@ _LINKED = re.compile(
     r"[\"'(=<]\s{0,2}([^\s\"'()<>=]{0,180}(?:openapi|swagger|api-docs|apispec|/schema)[^\s\"'()<>]{0,60})",
     re.IGNORECASE,
 )
+_HREF = re.compile(r"<a\b[^>]{0,400}?\bhref\s{0,2}=\s{0,2}[\"']?([^\s\"'<>]{1,200})", re.IGNORECASE)
 _ASSET = re.compile(r"\.(?:js|css|png|ico|svg|map|html?)(?:\?|$)", re.IGNORECASE)
 Progress = Callable[[str], None]
 
@@ -267,9 +268,10 @@ async def _documents(visitor: Visitor, site: FoundSite, first: VisitorAnswer, re
         except Unanswered:
             return
 
-    await _all(fetched, ["/", MISSING, MODELS, *READERS, *ABOUT])
+    about = [one for one in _links([first], site.origin, _HREF) if ABOUT_API.search(one)]
+    await _all(fetched, ["/", MISSING, MODELS, *READERS, *ABOUT, *about[:LINKED]])
     await _all(fetched, sorted(one for one in places if site.origin + one not in pages))
-    linked = [one for one in _links(pages.values(), site.origin) if site.origin + one not in pages]
+    linked = [one for one in _links(pages.values(), site.origin, _LINKED) if site.origin + one not in pages]
     await _all(fetched, linked[:LINKED])
     missing = pages.get(site.origin + MISSING)
     absent = missing.body if missing and missing.status == 200 else None
@@ -316,11 +318,11 @@ async def _all(work: Callable[[str], Coroutine[Any, Any, None]], paths: Sequence
             tasks.start_soon(work, path)
 
 
-def _links(pages: Collection[VisitorAnswer], origin: str) -> list[str]:
-    """Paths of this host that pages name, and that look like a description of an API."""
+def _links(pages: Collection[VisitorAnswer], origin: str, form: re.Pattern[str]) -> list[str]:
+    """Paths of this host that pages name in such a form, without scripts, styles and pictures."""
     found = list[str]()
     for page in pages:
-        for match in _LINKED.finditer(page.text[: LONGEST * 4]):
+        for match in form.finditer(page.text[: LONGEST * 4]):
             try:
                 url = urljoin(page.url, match[1]).partition("#")[0]
             except ValueError:

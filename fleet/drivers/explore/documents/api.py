@@ -49,7 +49,8 @@ PAGES = ("/", "/llms.txt", "/docs", "/api", "/api/docs", "/swagger", "/redoc")
 DESCRIPTIONS = (
     *("/openapi.json", "/swagger.json", "/v3/api-docs", "/api/openapi.json", "/api/v1/openapi.json"),
     *("/docs/openapi.json", "/api-docs", "/.well-known/openapi.json", "/openapi", "/openapi.yaml"),
-    *("/swagger.yaml", "/openapi.yml", "/api/openapi.yaml"),
+    *("/swagger.yaml", "/openapi.yml", "/api/openapi.yaml", "/v1/openapi.json", "/v2/openapi.json"),
+    *("/api/v2/openapi.json", "/api/v1/swagger.json", "/v1/swagger.json"),
 )
 UNREAD = ("too_large", "garbage")
 """How a fetch ends when something is there and cannot be read."""
@@ -65,8 +66,9 @@ OPENED = 6
 """Pages that are opened in a browser where no description leads to accounts: seconds each."""
 _FILE = re.compile(r"(?i)\.(?!html?$)\w{1,5}$")
 _LINK = re.compile(r"(?i)(?:openapi|swagger|api-docs?)[\w./-]*$|\.ya?ml$")
-_ABOUT = re.compile(
-    r"(?i)(?:^|/)(?:api|docs?|guide|handbook|help|manual|limits|auth|security|reference)(?:[/.-]|$)"
+ABOUT_API = re.compile(
+    r"(?i)(?:^|[/=])(?:api|developers?|docs?|guide|handbook|help|integrations?|manual|limits|auth|security"
+    r"|reference)(?:[/.-]|$)"
 )
 """Pages that may lead to a description, or say how many attempts to log in there are."""
 _LOG = logging.getLogger("fleet.explore")
@@ -203,7 +205,9 @@ class ApiExplorer:
         """Learn from a page: a description, or where one may be."""
         if result.get("error_class") in UNREAD and question.url.endswith((*DESCRIPTIONS, ".json", ".yaml")):
             self._unread[question.url] = str(result.get("error", ""))
-        if result.get("status") != 200:
+        if (status := result.get("status")) != 200:
+            if isinstance(status, int) and 300 <= status < 400:
+                self._look_at([str(result.get("location", ""))], question.url)
             return
         text = str(result.get("text", ""))
         self._stating += [_document(question.url)] * bool(attempts(text))
@@ -217,14 +221,13 @@ class ApiExplorer:
             return
         if "html" in str(result.get("content_type", "")):
             self._may_ask(question.url, _list(result.get("links")))
-        said = [*_list(result.get("links")), *_list(result.get("paths"))]
-        for link in said:
-            path = urlsplit(str(link)).path
-            url = (
-                self._urls.spelled(str(link), question.url)
-                if _LINK.search(path) or _ABOUT.search(path)
-                else ""
-            )
+        said = [str(one) for one in (*_list(result.get("links")), *_list(result.get("paths")))]
+        self._look_at([one for one in said if _leads(one)], question.url)
+
+    def _look_at(self, links: Sequence[str], page: str) -> None:
+        """Look for a description there too, as far as they are on a host of the platform."""
+        for link in links:
+            url = self._urls.spelled(link, page) if link else ""
             if url and url not in self._seen and self._further > 0 and self._lookups is not None:
                 self._further -= 1
                 self._seen.add(url)
@@ -467,6 +470,12 @@ make = ApiExplorer
 
 def _document(url: str) -> Step:
     return Step(tool=FETCH, args={"url": url, "longest": LONGEST})
+
+
+def _leads(link: str) -> bool:
+    """Whether a link may lead to a description, or to a page that names one, be it by a redirect."""
+    parts = urlsplit(link)
+    return bool(_LINK.search(parts.path) or ABOUT_API.search(parts.path) or ABOUT_API.search(parts.query))
 
 
 def _list(value: object) -> Sequence[Any]:
