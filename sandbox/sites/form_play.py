@@ -6,7 +6,9 @@ guessed wrong must not lead to what is a stranger's.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -22,6 +24,8 @@ from sandbox.spec import Mistake
 from sandbox.text import decode
 
 VIEW = "VIEW"
+FRESH = 2_000
+"""Letters of what a page says more than when it was read first."""
 DERIVED = ("scripted", "plain", "before", "kept", "foreign")
 WHO = (*ACCOUNTS, "anonymous", "again", *DERIVED)
 
@@ -58,6 +62,8 @@ class FormPlay:
         self._landed: dict[str, list[str]] = {}
         """URLs of the first page of each account."""
         self._made: list[str] = []
+        self._read: dict[str, frozenset[str]] = {}
+        """The lines of pages when `one` read them first, by path."""
         self._shapes: dict[str, PageForm] = {}
         """The forms that `one` was given, by the path of their action."""
 
@@ -147,7 +153,13 @@ class FormPlay:
             self._words.confirm(path, reply, seen)
             self._shapes |= {urlsplit(one.action).path: one for one in seen.forms if one.method == "POST"}
         visitor.meet(url, seen)
-        return self._words.answer(visitor.label, (reply, url), (reply, url), seen)
+        answer = self._words.answer(visitor.label, (reply, url), (reply, url), seen)
+        if who != "one" or "?" not in path:
+            return answer
+        said = lines(decode(reply.body)[:READ], reply.content_type)
+        before = self._read.setdefault(path.partition("?")[0], frozenset(said))
+        fresh = self._words.hidden(" ".join(one for one in said if one not in before)[:FRESH])
+        return replace(answer, facts={"page": json.dumps(fresh)} if fresh else {})
 
     def _visitor(self, label: str) -> SiteVisitor:
         return SiteVisitor(label, self._origin, self._deadline)

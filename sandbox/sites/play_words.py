@@ -10,7 +10,7 @@ from urllib.parse import quote, urlsplit
 
 from sandbox import http
 from sandbox.pages.forms import ReadPage
-from sandbox.sites.accounts import ACCOUNTS, AccountAnswer, quoted, replaced, words
+from sandbox.sites.accounts import ACCOUNTS, PHRASE, AccountAnswer, quoted, replaced, words
 from sandbox.sites.site_visitor import Part, Spelling, differing, leads, led, own, parts
 from sandbox.spec import Mistake
 from sandbox.text import decode
@@ -103,6 +103,12 @@ class PlayWords:
     def quoted(self, label: str, reply: http.HttpReply) -> str:
         """What a refusal says, without the words of this account."""
         return quoted(reply, self._words[label])
+
+    def hidden(self, text: str) -> str:
+        """A text without the passphrases of the accounts."""
+        for known in self._words.values():
+            text = text.replace(known[PHRASE], "")
+        return text
 
     def _shows(self, label: str, reply: http.HttpReply, path: str) -> bool:
         """Whether an answer holds the mark of an account, its own path aside."""

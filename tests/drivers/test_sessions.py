@@ -46,6 +46,8 @@ FOUND = {
     "tokenless": "form-forged",
     "away": "log-in-away",
     "scripts": "form-script",
+    "sums": "account-computed",
+    "opens": "account-climb",
     "served": "upload-script",
     "climbs": "upload-path",
 }
@@ -160,7 +162,7 @@ async def test_each_defect_is_found_by_its_own_oracle(clubhouse: Open) -> None:
 
 
 async def test_the_other_defects_need_no_browser(clubhouse: Open) -> None:
-    switches = ("kept", "exports", "writes")
+    switches = ("kept", "exports", "writes", "sums", "opens")
     async with clubhouse(Clubhouse(*switches)) as it:
         assert await told(it, ("/leave", "/drafts")) == sorted(FOUND[one] for one in switches)
 

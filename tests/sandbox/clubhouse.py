@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import secrets
 from html import escape
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
@@ -31,7 +32,7 @@ _KINDS = {"html": "text/html", "svg": "image/svg+xml", "txt": "text/plain"}
 
 class Clubhouse:
     """Switches: `readable`, `fixed`, `kept` of the session; `reads`, `exports`, `writes` of another's drafts,
-    `rewrites` of another's profile; `scripts` on the wall; `tokenless`; `away`; `served` and
+    `rewrites` of another's profile; `sums` and `opens` what stands in a query of the drafts; `scripts` on the wall; `tokenless`; `away`; `served` and
     `climbs` of uploads. `astray` leads to a stranger's draft."""
 
     def __init__(self, *switches: str) -> None:
@@ -113,9 +114,9 @@ class Clubhouse:
             return self._file(path)
         if not user:
             return 303, "", f"location: /enter?next={quote(path)}"
-        return self._inside(path, user, sid)
+        return self._inside(path, user, sid, query)
 
-    def _inside(self, path: str, user: str, sid: str) -> tuple[Any, ...]:
+    def _inside(self, path: str, user: str, sid: str, query: str) -> tuple[Any, ...]:
         if found := re.fullmatch(r"/people/(\d+)/edit", path):
             if found[1] != self._number(user):
                 return 404, "gone"
@@ -123,8 +124,16 @@ class Clubhouse:
             form = self._form(f"/people/{found[1]}", sid, text, token="tokenless" not in self.on)
             return self._page("Your profile", form, sid)
         if path == "/drafts":
+            asked = parse_qs(query)
+            if "opens" in self.on and "etc/passwd" in asked.get("sort", [""])[0].replace("....//", "../"):
+                return self._page("Drafts", Path("/etc/passwd").read_text(), sid)
+            words = asked.get("words", [""])[0]
+            if "sums" in self.on and (found := re.fullmatch(r"(\d+)\*(\d+)", words)):
+                return self._page("Drafts", f"<p>of {int(found[1]) * int(found[2])}</p>", sid)
             mine = [key for key, (owner, _) in self.drafts.items() if owner == user]
-            return self._page("My drafts", "".join(map(self._draft_link, mine)), sid)
+            search = f'<form action=/drafts><input name=words value="{escape(words)}"></form>'
+            order = '<a href="/drafts?sort=age">by age</a>'
+            return self._page("My drafts", search + order + "".join(map(self._draft_link, mine)), sid)
         if path == "/drafts/new":
             return self._page(
                 "New", self._form("/drafts", sid, "<textarea name=text required></textarea>"), sid

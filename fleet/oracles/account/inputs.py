@@ -189,7 +189,7 @@ def _computing(shown: str, asked: str = "{{1009*2003}}") -> tuple[Exchange, ...]
 def account_computed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """Beside a plain text in the same input, the answer holds a product that was not sent. Or a number has a
     bound: SMALL is answered as its product is, and as another number is not."""
-    for step, name in _as_product(played(seen[-1])):
+    for step, name in _as_product(_sent(seen[-1])):
         yield at_input(seen, step, name, f"{SMALL} is computed to 6", "account-computed")
     for step, name, sent, product in _products(seen[-1], PRODUCT):
         if not COMMAND.search(sent):
@@ -267,7 +267,7 @@ def _told(call: Exchange) -> Iterator[tuple[PlayedStep, str, str]]:
 def _products(call: Exchange, form: re.Pattern[str]) -> Iterator[tuple[PlayedStep, str, str, str]]:
     """Steps whose answer holds the product of what was sent in an input, each input once: its name, what was
     sent, the product."""
-    steps, told = played(call), set[str]()
+    steps, told = _sent(call), set[str]()
     for step, name, sent in _asked(steps):
         other = " ".join(str(value) for one in steps if one is not step for value in one.facts.values())
         product = computed(sent, form, sent, _shown(step), other)
@@ -297,10 +297,17 @@ def _climbing(shown: str) -> tuple[Exchange, ...]:
 def account_climb(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """Beside another text in the same input, the answer to a path holds a file that everybody may read."""
     told = set[str]()
-    for step, name, sent in _asked(played(seen[-1])):
+    for step, name, sent in _asked(_sent(seen[-1])):
         if "passwd" in sent and _PASSWD.search(_shown(step)) and f"{_input_of(step)} {name}" not in told:
             told.add(f"{_input_of(step)} {name}")
             yield at_input(seen, step, name, "it reads /etc/passwd", "account-climb")
+
+
+def _sent(call: Exchange) -> list[PlayedStep]:
+    """The steps of a row, and those of a row of pages that read one by a query."""
+    pairs = zip(call.args.get("steps", ()), call.result.get("answers", ()), strict=False)
+    pages = [PlayedStep(*one[:4], got) for one, got in pairs if len(one) == 5 and "?" in one[2]]
+    return played(call) + [one for one in pages if one.method == "GET" and one.status]
 
 
 def _asked(steps: Sequence[PlayedStep]) -> Iterator[tuple[PlayedStep, str, str]]:
@@ -340,7 +347,7 @@ def _quoting(broken: dict[str, Any]) -> tuple[Exchange, ...]:
 def account_quoted(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """[value, value and a quote, value and two quotes, value] in one input: one quote alone fails, by a
     server error or in the words of a database."""
-    steps = played(seen[-1])
+    steps = _sent(seen[-1])
     for name, plain, one, two, again in _appended(steps, "'", "''"):
         said = " ".join((str(one.got.get("said", "")), *map(str, one.facts.values()))).replace('\\"', '"')
         leak = traces.find(said, paths=False)

@@ -237,6 +237,7 @@ class SessionExplorer:
         yield self._asked([one for one in known.session() if one[1] != "POST" or self._may_post(one[2])])
         if "login" in self._start:
             yield self._asked(known.away(self._start["login"], self._start["login_fields"]))
+        yield from map(self._asked, known.queried())
         found = [*known.makers(), *known.uploads()]
         forms = [one for one in found if one.action not in doors and self._may_post(one.action)]
         new = [one for one in forms if one.action not in self.asked]

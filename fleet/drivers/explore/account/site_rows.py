@@ -6,10 +6,10 @@ Paths, forms and fields are a stranger's data. A row says what happens; the orac
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl, quote, urlencode
 
 from fleet.drivers.explore.account.api_rows import Row
 from fleet.drivers.explore.account.bodies import PHRASE
@@ -29,6 +29,10 @@ PAYLOAD = "{mark}'\"></title></textarea></style></script><img src onerror={canar
 LINK = "javascript:{canary}(name)"
 HTML = "<!doctype html><title>x</title><script>{canary}(name)</script>"
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><script>{canary}(name)</script></svg>'
+CLIMBS = ("../" * 8 + "etc/passwd", "....//" * 8 + "etc/passwd")
+SUMS = ("{{1009*2003}}", "1009*2003")
+PARAMETERS = 10
+"""Parameters of the pages of an account that are tried in one run."""
 FOREIGN = ("https://elsewhere.example/", "//elsewhere.example/", "/\\elsewhere.example/")
 _FREE = ("textarea", "text", "search")
 _LEADING = re.compile(
@@ -88,6 +92,8 @@ class SiteKnowledge:
     login_page: str
     pages: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = field(default_factory=dict)
     forms: dict[str, SiteForm] = field(default_factory=dict)
+    searches: dict[str, list[str]] = field(default_factory=dict)
+    """Fields that take any text of forms that are sent by GET, by action."""
     met: list[str] = field(default_factory=list)
     """Paths that pages link to, in the order in which they were met."""
 
@@ -111,6 +117,11 @@ class SiteKnowledge:
             and one.get("method") == "POST"
             and isinstance(one.get("fields"), Mapping)
         ]
+        for one in got.get("forms", ()):
+            if isinstance(one, Mapping) and one.get("method") == "GET" and _visitable(str(one.get("action"))):
+                kinds = one["fields"] if isinstance(one.get("fields"), Mapping) else {}
+                texts = [str(name) for name, kind in kinds.items() if kind in (*_FREE, "number")]
+                self.searches.setdefault(str(one["action"]).partition("?")[0], texts)
         for one in found:
             if one.action.startswith("/") and "{id}" not in one.action:
                 self.forms.setdefault(one.action, one)
@@ -172,6 +183,26 @@ class SiteKnowledge:
             pages = [f"{base}?{quote(name, safe='')}={quote(value, safe='')}" for value in FOREIGN]
             rows += [["again", "POST", login, dict(fields), page] for page in pages]
         return rows + [["again", "POST", login, {**fields, hidden[0]: FOREIGN[0]}, base] for _ in hidden[:1]]
+
+    def queried(self) -> Iterator[list[Row]]:
+        """Parameters of pages that the account alone is shown: plain, with a quote, with two, and plain again;
+        then sums, and paths of a file that everybody may read."""
+        named: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        for path in self.met if self.inside else ():
+            base, _, query = path.partition("?")
+            pairs = parse_qsl(query) if "{" not in path else []
+            for name, _ in pairs:
+                named.setdefault((base, name), pairs)
+        for base, names in self.searches.items() if self.inside else ():
+            for name in names if "{" not in base else ():
+                named.setdefault((base, name), [(other, "1") for other in names])
+        rows: list[list[Row]] = []
+        for (base, name), pairs in list(named.items())[:PARAMETERS]:
+            plain = next(value for other, value in pairs if other == name)
+            sent = (plain, f"{plain}'", f"{plain}''", plain, *SUMS, *CLIMBS)
+            rows.append([_get("one", f"{base}?{urlencode({**dict(pairs), name: value})}") for value in sent])
+        for at in range(0, len(rows), each := MAX_STEPS // 8):
+            yield [row for group in rows[at : at + each] for row in group]
 
     def written(self, form: SiteForm) -> list[Row]:
         """Something is made, and everybody looks for it on the pages nearest to its form; then the same form
