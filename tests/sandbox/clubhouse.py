@@ -32,7 +32,8 @@ _KINDS = {"html": "text/html", "svg": "image/svg+xml", "txt": "text/plain"}
 
 class Clubhouse:
     """Switches: `readable`, `fixed`, `kept` of the session; `reads`, `exports`, `writes` of another's drafts,
-    `rewrites` of another's profile; `sums` and `opens` what stands in a query of the drafts; `scripts` on the wall; `tokenless`; `away`; `served` and
+    `rewrites` of another's profile; `sums` and `opens` what stands in a query of
+    the drafts; `scripts` on the wall; `tokenless`; `away`; `served` and
     `climbs` of uploads. `astray` leads to a stranger's draft."""
 
     def __init__(self, *switches: str) -> None:

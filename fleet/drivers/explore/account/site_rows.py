@@ -185,8 +185,8 @@ class SiteKnowledge:
         return rows + [["again", "POST", login, {**fields, hidden[0]: FOREIGN[0]}, base] for _ in hidden[:1]]
 
     def queried(self) -> Iterator[list[Row]]:
-        """Parameters of pages that the account alone is shown: plain, with a quote, with two, and plain again;
-        then sums, and paths of a file that everybody may read."""
+        """Parameters of pages that the account is shown: plain, with a quote, with two, and plain again; then
+        sums, and paths of a file that everybody may read."""
         named: dict[tuple[str, str], list[tuple[str, str]]] = {}
         for path in self.met if self.inside else ():
             base, _, query = path.partition("?")
