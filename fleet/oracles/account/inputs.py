@@ -306,8 +306,9 @@ def account_climb(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
 def _sent(call: Exchange) -> list[PlayedStep]:
     """The steps of a row, and those of a row of pages that read one by a query."""
     pairs = zip(call.args.get("steps", ()), call.result.get("answers", ()), strict=False)
-    pages = [PlayedStep(*one[:4], got) for one, got in pairs if len(one) == 5 and "?" in one[2]]
-    return played(call) + [one for one in pages if one.method == "GET" and one.status]
+    queried = [(one, got) for one, got in pairs if len(one) == 5 and one[1] == "GET" and "?" in one[2]]
+    pages = [PlayedStep(one[0], one[1], one[2], one[3], got) for one, got in queried]
+    return played(call) + [one for one in pages if one.status]
 
 
 def _asked(steps: Sequence[PlayedStep]) -> Iterator[tuple[PlayedStep, str, str]]:
