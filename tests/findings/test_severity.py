@@ -16,6 +16,7 @@ OTHER_SCALES = {
     "fleet/config/scope.py": "how much hangs on a host",
     "fleet/service/ingress.py": "what the target's own monitoring says",
     "fleet/gate/impact.py": "the same levels, and a host on which much hangs",
+    "fleet/gate/risk.py": "the same levels and hosts, with their points",
     "fleet/runs/call/sightings.py": "the same, where a critical host is tested",
     "fleet/app/tool_reference.py": "the same, in worked examples of impact",
 }

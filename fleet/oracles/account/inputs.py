@@ -14,6 +14,7 @@ from fleet.oracles.account.rights import rights
 from fleet.oracles.account.rows import NONE, PlayedStep, described, description, on, oracle, played, row
 from fleet.oracles.documents.openapi import Operation
 from fleet.oracles.model import Exchange, Facts, Observation, observed
+from fleet.oracles.place import host_of
 from fleet.oracles.web import traces
 from fleet.oracles.web.injections import COMMAND, PRODUCT, RUN, computed, told_listener
 from fleet.severity import Severity
@@ -346,16 +347,43 @@ def _quoting(broken: dict[str, Any]) -> tuple[Exchange, ...]:
     control=_quoting(NONE | {"status": 422}),
 )
 def account_quoted(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
-    """[value, value and a quote, value and two quotes, value] in one input: one quote alone fails, by a
-    server error or in the words of a database."""
+    """[value, value and a quote, value and two quotes, value] in one input: one quote fails in the words of a
+    database, or it alone by a server error."""
     steps = _sent(seen[-1])
     for name, plain, one, two, again in _appended(steps, "'", "''"):
-        said = " ".join((str(one.got.get("said", "")), *map(str, one.facts.values()))).replace('\\"', '"')
-        leak = traces.find(said, paths=False)
-        words = leak is not None and leak.table == "databases"
-        if plain.good and two.good and again.good and (one.status == 500 or words):
+        words = traces.of_database(_text(one))
+        if plain.good and again.good and (words or (two.good and one.status == 500)):
             what = "a quote gives a database error" if words else "a quote answers 500, two of them do not"
             yield at_input(seen, one, name, what, "account-quoted")
+
+
+def _text(step: PlayedStep) -> str:
+    return " ".join((str(step.got.get("said", "")), *map(str, step.facts.values()))).replace('\\"', '"')
+
+
+def _breaking(said: str) -> tuple[Exchange, ...]:
+    got = NONE | {"status": 500, "said": said}
+    return row(("one", "GET", "/api/claims?from=1", {}, NONE), ("one", "GET", "/api/claims?from=1'", {}, got))
+
+
+@oracle(
+    id="account-trace",
+    says="an answer to an account never shows a stack trace, a panic, or an error of a database",
+    severity=Severity.MEDIUM,
+    example=_breaking('Traceback (most recent call last):\n  File "x.py", line 3, in claims'),
+    control=_breaking("something went wrong"),
+)
+def account_trace(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    """A server error in the words of a program that broke, each kind of it once."""
+    told = set[str]()
+    for step in _sent(seen[-1]):
+        found = traces.find(_text(step), paths=False) if step.status >= 500 else None
+        if found is not None and found.kind not in told:
+            told.add(found.kind)
+            title = f"{step.called} answers {step.status} with {found.kind}"
+            where = on(seen[-1], _input_of(step), step.method)
+            where |= {"trace": f"{found.kind} of {host_of(seen[-1], facts)}"}
+            yield observed(title, f"account-trace {found.kind}", "answers", where=where)
 
 
 def _appended(

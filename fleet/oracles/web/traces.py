@@ -46,6 +46,11 @@ def find(text: str, *, paths: bool = True, heading: bool = True) -> Trace | None
     return None
 
 
+def of_database(text: str) -> bool:
+    """Whether it has the words of a database's error, among whatever else breaks."""
+    return any(table == "databases" and one.search(text[:LOOKED_AT]) for table, _, one in dictionary())
+
+
 def of_server(found: Trace) -> bool:
     """Whether it is one defect of a server, whatever page shows it: what a handler says of every file that is
     not there, a name that its code does not have, or an object in place of a text."""

@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 from fleet.drivers.explore.account.api_rows import Row
 from fleet.drivers.explore.account.bodies import PHRASE
 from fleet.drivers.explore.state_changes import ends_or_spends
+from fleet.oracles.account.inputs import SMALL
 from fleet.oracles.account.sessions import ends_visit
 from fleet.oracles.account.tokens import leaves
 from sandbox.sites.accounts import ACCOUNTS
@@ -30,7 +31,7 @@ LINK = "javascript:{canary}(name)"
 HTML = "<!doctype html><title>x</title><script>{canary}(name)</script>"
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><script>{canary}(name)</script></svg>'
 CLIMBS = ("../" * 8 + "etc/passwd", "....//" * 8 + "etc/passwd")
-SUMS = ("{{1009*2003}}", "1009*2003")
+SUMS = ("{{1009*2003}}", "1009*2003", "2", "6", SMALL)
 PARAMETERS = 10
 """Parameters of the pages of an account that are tried in one run."""
 FOREIGN = ("https://elsewhere.example/", "//elsewhere.example/", "/\\elsewhere.example/")
@@ -201,8 +202,10 @@ class SiteKnowledge:
             plain = next(value for other, value in pairs if other == name)
             sent = (plain, f"{plain}'", f"{plain}''", plain, *SUMS, *CLIMBS)
             rows.append([_get("one", f"{base}?{urlencode({**dict(pairs), name: value})}") for value in sent])
-        for at in range(0, len(rows), each := MAX_STEPS // 8):
-            yield [row for group in rows[at : at + each] for row in group]
+        while rows:
+            each = MAX_STEPS // len(rows[0])
+            yield [row for group in rows[:each] for row in group]
+            del rows[:each]
 
     def written(self, form: SiteForm) -> list[Row]:
         """Something is made, and everybody looks for it on the pages nearest to its form; then the same form
