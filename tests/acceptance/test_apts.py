@@ -35,7 +35,7 @@ name = "qa-acceptance"
 surface = "ux"
 tools = ["qa_fetch"]
 explore = ["web", "api"]
-budget = { calls = 110, wall = "60s" }
+budget = { calls = 130, wall = "60s" }
 +++
 Look around.
 """

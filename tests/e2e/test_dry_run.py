@@ -28,7 +28,7 @@ def test_a_demo_says_what_it_would_do_and_does_nothing(fleet: Fleet, state: Path
 @pytest.mark.parametrize(("words", "seeded"), [(("--clean",), []), ((), sorted(ALL_IDS))])
 def test_so_does_a_devnet(fleet: Fleet, state: Path, words: tuple[str, ...], seeded: list[str]) -> None:
     plan = fleet("devnet", "up", "--dry-run", "--json", *words).data
-    assert plan == {"folder": str(state / "devnet"), "running": None, "defects": seeded}
+    assert plan == {"folder": str(state / "devnet"), "running": None, "defects": seeded, "surfaces": []}
     assert list(state.iterdir()) == []
 
 

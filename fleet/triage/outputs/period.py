@@ -210,7 +210,7 @@ def confidence(item: WorklistItem, row: FindingRow | None) -> dict[str, Any]:
 def _provenance(item: WorklistItem, row: FindingRow | None) -> dict[str, Any]:
     """How a finding came to be: each link is checked by the SHA-256 of the next one."""
     if row is None:
-        return {"provenance": {"log_entry": item.entry, "evidence": item.evidence}}
+        return {"provenance": {"entry": item.entry, "evidence": item.evidence}}
     chain = {
         "run": row.run_id,
         "at": row.at,
@@ -220,7 +220,7 @@ def _provenance(item: WorklistItem, row: FindingRow | None) -> dict[str, Any]:
         "input": row.repro,
         "shown": f"{row.confirmed}/{row.tries}",
         "evidence": row.evidence,  # each call with its answer, and the head of the run's record until then
-        "log_entry": item.entry,
+        "entry": item.entry,
         "check": f"fleet runs verify {row.run_id}",
     }
     return {"provenance": chain}

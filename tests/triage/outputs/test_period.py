@@ -124,7 +124,7 @@ def test_how_sure_a_finding_is_can_be_made_again_by_hand(
     assert came["check"] == "fleet runs verify r"
     assert f"{sure[0]} % ({sure[1]}" in period_html(period(facts)).decode()
     [unknown] = period(replace(facts, proofs={}))["findings"]
-    assert unknown["provenance"] == {"log_entry": item.entry, "evidence": "f" * 64}
+    assert unknown["provenance"] == {"entry": item.entry, "evidence": "f" * 64}
 
 
 def test_a_defect_is_followed_over_the_cycles() -> None:
