@@ -381,8 +381,7 @@ def account_trace(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observatio
         if found is not None and found.kind not in told:
             told.add(found.kind)
             title = f"{step.called} answers {step.status} with {found.kind}"
-            where = on(seen[-1], _input_of(step), step.method)
-            where |= {"trace": f"{found.kind} of {host_of(seen[-1], facts)}"}
+            where = {"trace": f"{found.kind} of {host_of(seen[-1], facts)}"}
             yield observed(title, f"account-trace {found.kind}", "answers", where=where)
 
 
