@@ -18,7 +18,7 @@ ERRORS = 64 * 1024
 
 
 @dataclass(slots=True)
-class CommandEnd:
+class CompletedCommand:
     """How a command ended: `late` when its time was over, `flooded` when it printed too much; it and what it
     started were killed then."""
 
@@ -37,7 +37,7 @@ async def run_command(
     seconds: float,
     stdin: bytes = b"",
     cwd: Path | None = None,
-) -> CommandEnd:
+) -> CompletedCommand:
     """Start it without a shell, in a session of its own, with nothing inherited; `limit` is the most bytes of
     its output. Raises OSError or ValueError when it cannot be started."""
     process = await anyio.open_process(
@@ -47,7 +47,7 @@ async def run_command(
         cwd=cwd or "/",
         start_new_session=True,
     )
-    end = CommandEnd()
+    end = CompletedCommand()
     try:
         with anyio.move_on_after(seconds) as scope:
             await _follow(process, end, limit, stdin)
@@ -62,7 +62,7 @@ async def run_command(
     return end
 
 
-async def _follow(process: Process, end: CommandEnd, limit: int, stdin: bytes) -> None:
+async def _follow(process: Process, end: CompletedCommand, limit: int, stdin: bytes) -> None:
     assert process.stdout is not None
     assert process.stderr is not None
     async with anyio.create_task_group() as tasks:
@@ -78,7 +78,7 @@ async def _follow(process: Process, end: CommandEnd, limit: int, stdin: bytes) -
     await process.wait()
 
 
-async def _listen(stream: ByteReceiveStream, end: CommandEnd) -> None:
+async def _listen(stream: ByteReceiveStream, end: CompletedCommand) -> None:
     async for piece in stream:
         end.errors = (end.errors + piece)[-ERRORS:]
 

@@ -18,6 +18,8 @@ COSTS: tuple[Unit, ...] = ("calls", "writes", "usd_micro")
 _SHORT = 60
 STUCK = timedelta(hours=1)
 """A finding that is on its way to proof or log for longer is stuck."""
+ASKS = {"unusual": "is to be looked at"}
+"""What a question's run does meanwhile, where it does not wait."""
 
 
 def health(data: Mapping[str, Any]) -> str:
@@ -99,7 +101,8 @@ def wrong(data: Mapping[str, Any]) -> list[str]:
         *([f"fence: {data['fence']}"] if data["fence"] else ()),
         *([f"degraded: {data['degraded']}"] if data["degraded"] else ()),
         *(
-            f"question: run {one['run']} waits for a person until {minute(one['until'])}"
+            f"question: run {one['run']} {ASKS.get(one['trigger'], 'waits for a person')}"
+            f" until {minute(one['until'])}"
             f" ({one['trigger']}): {one['what']}; fleet runs answer {one['ident']} approve|deny --reason …"
             for one in data["questions"]
         ),

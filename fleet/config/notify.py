@@ -10,6 +10,19 @@ from pydantic import StringConstraints, field_validator
 
 from fleet.config.section import CertificateFile, HttpUrl, Section, TimeZone, in_the_clear, time_zone
 
+SightingKind = Literal[
+    "instruction",
+    "fence",
+    "credential",
+    "sensitive-data",
+    "break-in",
+    "model-use",
+    "strain",
+    "drift",
+    "challenge",
+    "trap",
+]
+"""What a run sees besides its findings, of which an operator is notified."""
 NoticeEvent = Literal[
     "finding",
     "fixed",
@@ -22,17 +35,8 @@ NoticeEvent = Literal[
     "budget-spent",
     "degraded",
     "proposal",
-    "instruction",
-    "fence",
+    SightingKind,
     "schedule",
-    "credential",
-    "sensitive-data",
-    "break-in",
-    "model-use",
-    "strain",
-    "drift",
-    "challenge",
-    "trap",
     "question",
     "posture",
 ]

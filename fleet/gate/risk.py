@@ -26,6 +26,8 @@ RISK = "risk:"
 SAVES_S = 5.0
 """Seconds after which points are kept again: a killed process loses no more."""
 AGAIN, MOST_AGAIN = 1.1, 2.0
+ENOUGH = 8
+"""Calls of one technique after which MOST_AGAIN is reached."""
 HALVES_S = 1_800.0
 
 
@@ -50,7 +52,7 @@ class CumulativeRisk:
         if at - self._counted >= HALVES_S:
             self._seen.clear()
             self._counted = at
-        again = min(AGAIN ** self._seen[technique], MOST_AGAIN)
+        again = min(AGAIN ** min(self._seen[technique], ENOUGH), MOST_AGAIN)
         self._seen[technique] += 1
         self.points, self.at = self.now(at) + POINTS[level] * WEIGHTS[criticality] * again, at
         return self.points

@@ -158,8 +158,16 @@ class FormPlay:
             return answer
         said = lines(decode(reply.body)[:READ], reply.content_type)
         before = self._read.setdefault(path.partition("?")[0], frozenset(said))
-        fresh = self._words.hidden(" ".join(one for one in said if one not in before)[:FRESH])
+        fresh = self._hidden(" ".join(one for one in said if one not in before))[:FRESH]
         return replace(answer, facts={"page": json.dumps(fresh)} if fresh else {})
+
+    def _hidden(self, text: str) -> str:
+        """A text without what the accounts were given: words, cookies, hidden values."""
+        visitors = self._visitors.values()
+        cookies = [cookie.value for one in visitors for cookie in one.jar.held.values()]
+        return self._words.hidden(
+            text, [*cookies, *(value for one in visitors for value in one.hidden.values())]
+        )
 
     def _visitor(self, label: str) -> SiteVisitor:
         return SiteVisitor(label, self._origin, self._deadline)

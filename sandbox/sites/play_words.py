@@ -16,6 +16,8 @@ from sandbox.spec import Mistake
 from sandbox.text import decode
 
 _IDENT = re.compile(r"\{(?:id|one-id)\}")
+WORD_LENGTH = 8
+"""Letters from which on a word or a secret of ours is taken out of a text: a shorter one may be any word."""
 _OWN = frozenset(("my", "mine", "your", "yours", "private", "personal"))
 
 
@@ -104,10 +106,13 @@ class PlayWords:
         """What a refusal says, without the words of this account."""
         return quoted(reply, self._words[label])
 
-    def hidden(self, text: str) -> str:
-        """A text without the passphrases of the accounts."""
-        for known in self._words.values():
-            text = text.replace(known[PHRASE], "")
+    def hidden(self, text: str, secrets: Iterable[str]) -> str:
+        """A text without the passphrases and the other words of the accounts, and without these secrets."""
+        ours = [one for known in self._words.values() for one in known.values()]
+        phrases = [known[PHRASE] for known in self._words.values() if known[PHRASE]]
+        long = [one for one in (*ours, *secrets) if len(one) >= WORD_LENGTH]
+        for secret in sorted({*phrases, *long}, key=len, reverse=True):
+            text = text.replace(secret, "[secret]")
         return text
 
     def _shows(self, label: str, reply: http.HttpReply, path: str) -> bool:

@@ -1,8 +1,9 @@
 """Two accounts that sign up at the platform's own API or by its forms, and a row of requests in their names.
 
 Passphrases, tokens and cookies are made in the jail and stay there: what leaves it is each answer's status,
-and whether what one of them wrote stands in it; of a page also where it links, and its forms; and the handles
-of accounts that stay on the platform, so that its owner finds them.
+and whether what one of them wrote stands in it; of a page also where it links, its forms, and what it says
+more when it is asked by a query; and the handles of accounts that stay on the platform, so that its owner
+finds them.
 """
 
 from __future__ import annotations
@@ -112,8 +113,8 @@ def run(args: Args, ctx: Context) -> Result:
     ):
         raise Mistake("/args/together: expected the positions of the first step and of that after the last")
     deadline = Deadline(ctx.deadline_s * 0.9)
-    at = _accounts(args)
-    played = ctx.kept.pop(at, None) if at else None
+    pool = _accounts(args)
+    played = ctx.kept.pop(pool, None) if pool else None
     if isinstance(played, ApiPlay):
         played.resume(args, deadline)
     else:
@@ -133,8 +134,10 @@ def run(args: Args, ctx: Context) -> Result:
     brief, endless = (first.brief, first.endless) if first else (False, False)
     remains = played.remove()
     asked = [answer for step, answer in zip(args.steps, answers, strict=True) if step[0] in ACCOUNTS]
-    if at and all(answer.status != 401 for answer in asked):  # else a session ended, or an account is locked
-        ctx.kept[at] = played
+    if pool and all(
+        answer.status != 401 for answer in asked
+    ):  # else a session ended, or an account is locked
+        ctx.kept[pool] = played
     return Result(
         ok=True, answers=tuple(answers), brief=brief, endless=endless, start=played.start, remains=remains
     )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bench import agents
-from fleet.devnet.surfaces.harbour import Refused
+from fleet.devnet.surfaces.harbour import ToolRefused
 from fleet.drivers.explore.agent.knowledge import KnownAgent
 from fleet.drivers.explore.agent.questions import senders
 from fleet.oracles.agent import help_text
@@ -44,7 +44,7 @@ def said(guild: Guild, name: str, path: str, value: str) -> str:
         (given.setdefault(outer, {}) if outer else given)[inner] = value if one == path else "welcome.txt"
     try:
         return guild.call(name, given)[0]
-    except Refused:
+    except ToolRefused:
         return ""
 
 

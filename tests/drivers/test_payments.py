@@ -18,7 +18,7 @@ from fleet.chain.keys import address_of, write_new
 from fleet.chain.signing.payment import MOVES
 from fleet.cli.check import machine
 from fleet.config import Platform
-from fleet.devnet.surfaces.tollhouse import Refused, Tollhouse, served
+from fleet.devnet.surfaces.tollhouse import PaymentRefused, Tollhouse, served
 from fleet.drivers.explore.agent.payments import PaymentExplorer
 from tests.drivers.pay_visits import (
     HOLDS,
@@ -87,7 +87,7 @@ def test_a_healthy_house_is_paid_and_nothing_is_found(mint: Mint, house: Tollhou
 def test_a_right_payment_that_is_refused_is_said(mint: Mint) -> None:
     class Shut(Tollhouse):
         def verify(self, one: Any, said: dict[str, Any]) -> None:
-            raise Refused("closed for today")
+            raise PaymentRefused("closed for today")
 
     house = Shut(mint.rpc.url, mint.token, PAYEE, seed=11)
     with served(house) as site:

@@ -10,7 +10,7 @@ from typing import Any
 
 from fleet.broker.listener import Listener
 from fleet.config import Platform
-from fleet.devnet.surfaces.herbarium_wires import SECRETS, USERS, Office
+from fleet.devnet.surfaces.herbarium_wires import SECRETS, USERS, WiredAgent
 from fleet.drivers.explore.agent.explorer import make
 from fleet.drivers.explore.port import Explorer, ExplorerContext
 from fleet.oracles.model import Facts
@@ -27,7 +27,7 @@ from tests.drivers.mcp_visits import CLOCK, listened
 LABELS = {"one": "caller", "other": "other"}
 
 
-def profile(office: Office, *, accounts: bool = True, **more: object) -> Platform:
+def profile(office: WiredAgent, *, accounts: bool = True, **more: object) -> Platform:
     """A profile that names the agent, and its two accounts."""
     two = {label: {"user": USERS[who], "secret_env": f"QA_{label}"} for label, who in LABELS.items()}
     where = "{site}/v1" if office.wire == "chat" else "{site}/a2a"

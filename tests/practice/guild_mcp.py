@@ -22,7 +22,7 @@ from random import Random
 from typing import Any
 from urllib.parse import unquote
 
-from fleet.devnet.surfaces.harbour import HIDDEN, KEY, Harbour, Json, Refused, Wrong, text, tool
+from fleet.devnet.surfaces.harbour import HIDDEN, KEY, Harbour, Json, ToolRefused, Wrong, text, tool
 
 ENDS = ("query", "command", "template", "path", "address")
 AT_TOOLS = (
@@ -229,7 +229,7 @@ class Guild(Harbour):
             raise Wrong(-32602, f"Unknown tool: {name}")
         lax = {one for one in AT_TOOLS[:3] if made and self.has(one, made)}
         if why := _misfit(given, schema, lax):
-            raise Refused(f"invalid arguments: {why}")
+            raise ToolRefused(f"invalid arguments: {why}")
 
     def call(self, name: str, given: Json, caller: str = "") -> tuple[str, Json | None]:
         self.check(name, given)
@@ -251,9 +251,9 @@ class Guild(Harbour):
             unsafe = end in self.at and self.spot(end, self.at[end]) == (name, path)
             try:
                 said.append(getattr(self, f"_{end}")(word, unsafe))
-            except Refused:
+            except ToolRefused:
                 if self.has("trace", made):
-                    raise Refused(traceback.format_exc()) from None
+                    raise ToolRefused(traceback.format_exc()) from None
                 raise
         answer = self._styled(said)
         answer += f" (mailer {KEY})" if self.has("secret-answered", made) else ""
@@ -280,7 +280,7 @@ class Guild(Harbour):
         handle = str(given[ident])
         maker, about = self.drafts.get(handle, ("nobody", ""))
         if maker != caller and not ("draft-open" in self.at and handle in self.drafts):
-            raise Refused("there is none of that name")
+            raise ToolRefused("there is none of that name")
         return about, {"text": about}
 
     def _query(self, word: str, unsafe: bool) -> str:
@@ -289,7 +289,7 @@ class Guild(Harbour):
                 try:
                     found = self.rows.execute(f"select name, amount from things where name = '{word}'")
                 except sqlite3.Error:
-                    raise Refused("that cannot be looked up") from None
+                    raise ToolRefused("that cannot be looked up") from None
             else:
                 found = self.rows.execute("select name, amount from things where name = ?", (word,))
             rows = found.fetchall()
@@ -298,7 +298,7 @@ class Guild(Harbour):
     def _command(self, word: str, unsafe: bool) -> str:
         value = f"{self.quotes}{word}{self.quotes}" if unsafe else shlex.quote(word)
         if "\x00" in value:
-            raise Refused("not a text")
+            raise ToolRefused("not a text")
         done = subprocess.run(
             f"printf '%s ' seen; printf '%s' {value}", shell=True, capture_output=True, text=True, timeout=5,
             check=False,
@@ -320,10 +320,10 @@ class Guild(Harbour):
         try:
             inside = path.resolve().is_relative_to(self.folder.resolve())
             if not unsafe and not inside:
-                raise Refused("no such file")
+                raise ToolRefused("no such file")
             return path.read_text()[:2_000]
         except (OSError, ValueError):
-            raise Refused("no such file") from None
+            raise ToolRefused("no such file") from None
 
     def _address(self, word: str, unsafe: bool) -> str:
         if not word.startswith(("http://", "https://")):

@@ -136,12 +136,25 @@ def test_a_challenge_to_machines_is_known_and_a_wall_from_a_form(
     assert challenge(result) == asks
 
 
+def test_a_page_that_keeps_machines_out_is_left_alone_and_the_first_one_speaks_for_its_host() -> None:
+    seen, wall = Sightings(), {"ok": True, "status": 403, "text": "Verify you are human"}
+    attacked, other = {"url": "http://site/search?q=<script>"}, {"url": "http://site/boats"}
+    seen.answered(1, "qa_fetch", attacked, wall)
+    assert seen.wall("qa_fetch", {"url": "http://site/search?q=a"}).startswith(
+        "web site/search keeps machines"
+    )
+    assert seen.wall("qa_fetch", other) == ""
+    seen.answered(2, "qa_fetch", {"url": "http://site/"}, wall)
+    assert seen.wall("qa_fetch", other).startswith("web site keeps machines out")
+    assert seen.wall("qa_fetch", {"url": "http://elsewhere/"}) == ""
+
+
 def test_a_first_page_that_is_refused_is_told() -> None:
     seen = Sightings()
     for url in ("http://site/admin", "http://site"):
         assert seen.found == {}
         seen.answered(1, "qa_fetch", {"url": url}, {"ok": True, "status": 403, "text": "no"})
-    said = "refuses its first page: it may keep out what is no browser"
+    said = "refuses its first page: it may admit browsers only"
     assert seen.found == {("challenge", "web site"): said}
 
 

@@ -3,7 +3,8 @@
 Each switch is one defect. Without any it is healthy, and odd: a second cookie that scripts may read, members'
 handles on a public page, notes that every member may open and edit though only their writer's list has them,
 a book that every visitor writes in without a token, titles that speak of what is yours, a query that stands
-in a page, a redirect that stays on the site, uploads served as attachments.
+in a page, a search that answers with its reader's cookie and passphrase, a redirect that stays on the site,
+uploads served as attachments.
 """
 
 from __future__ import annotations
@@ -132,9 +133,10 @@ class Clubhouse:
             if "sums" in self.on and (found := re.fullmatch(r"(\d+)\*(\d+)", words)):
                 return self._page("Drafts", f"<p>of {int(found[1]) * int(found[2])}</p>", sid)
             mine = [key for key, (owner, _) in self.drafts.items() if owner == user]
+            told = f"<p>{sid} {_token(sid)} {user} {self.people[user]}</p>" if words else ""
             search = f'<form action=/drafts><input name=words value="{escape(words)}"></form>'
             order = '<a href="/drafts?sort=age">by age</a>'
-            return self._page("My drafts", search + order + "".join(map(self._draft_link, mine)), sid)
+            return self._page("My drafts", search + told + order + "".join(map(self._draft_link, mine)), sid)
         if path == "/drafts/new":
             return self._page(
                 "New", self._form("/drafts", sid, "<textarea name=text required></textarea>"), sid

@@ -62,7 +62,7 @@ Json = dict[str, Any]
 
 
 def _product(found: re.Pattern[str], said: str) -> str:
-    """A text whose product was computed, and nothing else run: a defect is no way into the machine."""
+    """A text whose product was computed, and nothing else run: a defect does not open the machine."""
     return found.sub(lambda one: str(int(one[1]) * int(one[2])), said)
 
 
@@ -74,7 +74,7 @@ class Wrong(Exception):
         self.code, self.status, self.data = code, status, data
 
 
-class Refused(Exception):
+class ToolRefused(Exception):
     """An error of a tool, in its result."""
 
 
@@ -169,23 +169,23 @@ class Harbour:
         kinds: Mapping[str, Any] = {"string": str, "number": (int, float), "integer": int, "object": dict}
         missing = [one for one in schema["required"] if one not in given]
         if missing and "required-unchecked" not in self.defects:
-            raise Refused(f"missing argument: {missing[0]}")
+            raise ToolRefused(f"missing argument: {missing[0]}")
         for key, value in given.items():
             said = schema["properties"].get(key)
             if said is None:
-                raise Refused(f"unknown argument: {key[:20]}")
+                raise ToolRefused(f"unknown argument: {key[:20]}")
             fits = isinstance(value, kinds[said["type"]]) and not isinstance(value, bool)
             if not fits and "type-unchecked" not in self.defects:
-                raise Refused(f"{key} is not of type {said['type']}")
+                raise ToolRefused(f"{key} is not of type {said['type']}")
             if not fits or "range-unchecked" in self.defects:
                 continue
             if said["type"] == "object":
                 continue
             size = len(value) if said["type"] == "string" else value
             if not said.get("minimum", 0) <= size <= said.get("maximum", said.get("maxLength", size)):
-                raise Refused(f"{key} is out of range")
+                raise ToolRefused(f"{key} is out of range")
             if value not in said.get("enum", [value]):
-                raise Refused(f"{key} is none of its words")
+                raise ToolRefused(f"{key} is none of its words")
 
     def call(self, name: str, given: Json, caller: str = "") -> tuple[str, Json | None]:
         """The text of an answer, and its structured content."""
@@ -212,34 +212,34 @@ class Harbour:
                         f"select name, length from boats where name = '{name}'"
                     ).fetchall()
                 except sqlite3.Error:
-                    raise Refused("the register cannot be read") from None
+                    raise ToolRefused("the register cannot be read") from None
             else:
                 rows = self.boats.execute(
                     "select name, length from boats where name = ?", (str(name),)
                 ).fetchall()
         if not rows:
-            raise Refused(f"no boat is called {name}")
+            raise ToolRefused(f"no boat is called {name}")
         return "\n".join(f"{one}: {length} m" for one, length in rows), None
 
     def _read_notice(self, notice: Any = None) -> tuple[str, None]:
         file = notice.get("file") if isinstance(notice, dict) else "welcome.txt"
         if not isinstance(file, str):
-            raise Refused("notice.file is not of type string")
+            raise ToolRefused("notice.file is not of type string")
         return self.notice(file, free="climb" in self.defects), None
 
     def notice(self, file: str, *, free: bool) -> str:
         """A file of the folder; `free`: of any folder."""
         path = (self.folder / file).resolve()
         if not free and not path.is_relative_to(self.folder.resolve()):
-            raise Refused("no such notice")
+            raise ToolRefused("no such notice")
         try:
             if path not in PUBLIC and not path.is_relative_to(self.folder.resolve()):
                 raise FileNotFoundError(2, "No such file or directory", str(path))
             return path.read_text()
         except (OSError, ValueError, UnicodeDecodeError):
             if "trace" in self.defects:
-                raise Refused(traceback.format_exc()) from None
-            raise Refused("no such notice") from None
+                raise ToolRefused(traceback.format_exc()) from None
+            raise ToolRefused("no such notice") from None
 
     def _tide_table(self, port: Any = "") -> tuple[str, None]:
         if "hangs" in self.defects and not str(port).strip():
@@ -278,7 +278,7 @@ class Harbour:
             return "\n".join(mine[-20:]) or "none", {"drafts": mine[-20:]}
         handle = str(given["draft_id"])
         if handle not in (self.drafts if "draft-open" in self.defects else mine):
-            raise Refused("no such draft")
+            raise ToolRefused("no such draft")
         return self.drafts[handle][1], {"text": self.drafts[handle][1]}
 
     def reserved(self, params: Json, caller: str) -> Json:
@@ -309,7 +309,7 @@ class Harbour:
         if str(from_day) > str(to_day):
             if "range-hangs" in self.defects:
                 time.sleep(40)
-            raise Refused("from_day is after to_day")
+            raise ToolRefused("from_day is after to_day")
         return "berths 3 and 4", None
 
     def _clear_log(self) -> tuple[str, None]:
@@ -317,14 +317,14 @@ class Harbour:
         return "cleared", None
 
 
-class Office(ThreadingHTTPServer):
+class HarbourServer(ThreadingHTTPServer):
     """The server. `wire`: old, new or both; `stream`: replies are event streams; `protected`: a token is
     needed."""
 
     daemon_threads = True
 
     def __init__(self, harbour: Harbour, *, wire: str, stream: bool, protected: bool, port: int = 0) -> None:
-        super().__init__(("127.0.0.1", port), Desk)
+        super().__init__(("127.0.0.1", port), HarbourHandler)
         self.harbour, self.wire, self.stream, self.protected = harbour, wire, stream, protected
         self.sessions = dict[str, int]()
         """Calls by session."""
@@ -344,8 +344,8 @@ class Office(ThreadingHTTPServer):
         """Say nothing of connections that broke."""
 
 
-class Desk(BaseHTTPRequestHandler):
-    server: Office
+class HarbourHandler(BaseHTTPRequestHandler):
+    server: HarbourServer
     protocol_version = "HTTP/1.1"
 
     def log_message(self, format: str, *args: Any) -> None:
@@ -533,7 +533,7 @@ class Desk(BaseHTTPRequestHandler):
         self.server.calls.append((name, given))
         try:
             said, structured = self.server.harbour.call(name, given, self.caller)
-        except Refused as refused:
+        except ToolRefused as refused:
             return {"content": [{"type": "text", "text": str(refused)}], "isError": True}
         more = {} if structured is None else {"structuredContent": structured}
         return {"content": [{"type": "text", "text": said}], "isError": False, **more}
@@ -546,9 +546,9 @@ class Desk(BaseHTTPRequestHandler):
             return {"contents": [{"uri": uri, "text": f"Dear {whose}, your berth is paid."}]}
         try:
             if below == uri:
-                raise Refused
+                raise ToolRefused
             said = harbour.notice(unquote(below), free="climb-resource" in harbour.defects)
-        except Refused:
+        except ToolRefused:
             raise Wrong(absent, "Resource not found", uri=uri) from None
         return {"contents": [{"uri": uri, "mimeType": "text/plain", "text": said}]}
 
@@ -580,9 +580,9 @@ def open_office(
     stream: bool = False,
     protected: bool = False,
     harbour: Harbour | None = None,
-) -> Iterator[Office]:
+) -> Iterator[HarbourServer]:
     """A server on loopback, for as long as the context lasts."""
-    office = Office(harbour or Harbour(*defects), wire=wire, stream=stream, protected=protected)
+    office = HarbourServer(harbour or Harbour(*defects), wire=wire, stream=stream, protected=protected)
     thread = threading.Thread(target=office.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
@@ -601,7 +601,7 @@ def main() -> None:
     parser.add_argument("--protected", action="store_true")
     parser.add_argument("defects", nargs="*", metavar="DEFECT", help=", ".join(DEFECTS))
     one = parser.parse_args()
-    office = Office(
+    office = HarbourServer(
         Harbour(*one.defects), wire=one.wire, stream=one.stream, protected=one.protected, port=one.port
     )
     print(f"{office.url}/mcp", flush=True)

@@ -42,7 +42,7 @@ WORKS_S = 1.5
 Json = dict[str, Any]
 
 
-class Refused(Exception):
+class CallRefused(Exception):
     """An error of JSON-RPC, or of HTTP where it has a status."""
 
     def __init__(self, code: int, message: str, status: int = 200) -> None:
@@ -64,7 +64,7 @@ class Task:
         )
 
 
-class Office:
+class WiredAgent:
     """The agent behind one wire. `anyone`: it needs no token, and tells nobody apart."""
 
     def __init__(
@@ -102,7 +102,7 @@ class Office:
         return "caller", "garbage" if shown else "none"
 
     def answer(self, headers: Any, message: str, *, stream: bool) -> tuple[str, Json]:
-        """Who asked, and what the herbarium says; Refused for what it does not."""
+        """Who asked, and what the herbarium says; CallRefused for what it does not."""
         who, token = self.caller(headers)
         claim = next((label for label, user in USERS.items() if user in headers.values()), "")
         names = [name.lower() for name, value in headers.items() if value in USERS.values()]
@@ -111,7 +111,7 @@ class Office:
         with self.lock:
             said = self.agent.answer(args)
         if said["status"] != 200:
-            raise Refused(-32602, said["error"].partition(": ")[2], said["status"])
+            raise CallRefused(-32602, said["error"].partition(": ")[2], said["status"])
         for label, address in ADDRESS.items():
             said["reply"] = said["reply"].replace(address, USERS[label])
         return who, said
@@ -123,7 +123,7 @@ class Office:
         messages, stream = asked.get("messages"), bool(asked.get("stream"))
         content = messages[-1].get("content") if isinstance(messages, list) and messages else None
         if not isinstance(content, str):
-            raise Refused(0, "messages: expected a list with texts", 400)
+            raise CallRefused(0, "messages: expected a list with texts", 400)
         _, said = self.answer(headers, content, stream=stream)
         tools = [
             {"index": at, "id": f"c{at}", "type": "function", "function": {"name": name, "arguments": "{}"}}
@@ -181,13 +181,13 @@ class Office:
         method, params = str(asked.get("method")), asked.get("params")
         params = params if isinstance(params, dict) else {}
         if self.new and headers.get("a2a-version") != "1.0" and "version-ignored" not in self.defects:
-            raise Refused(-32009, "supported versions: 1.0")
+            raise CallRefused(-32009, "supported versions: 1.0")
         who, token = self.caller(headers)
         if method in ("SendMessage", "message/send", "SendStreamingMessage", "message/stream"):
             return self._sent(headers, params, stream="tream" in method)
         extended = method in ("GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard")
         if token != "good" and not {"extended-open" if extended else "task-open"} & self.defects:
-            raise Refused(0, "a token is needed", 401)
+            raise CallRefused(0, "a token is needed", 401)
         if extended:
             return [self.card() | {"description": "Looks after the herbarium, and its visitors."}]
         if method in ("GetTask", "tasks/get"):
@@ -201,15 +201,15 @@ class Office:
             return [{"tasks": [self._shown(one) for one in mine[-50:]], "nextPageToken": ""}]
         if "PushNotificationConfig" in method or "pushNotificationConfig" in method:
             return [self._pushed(str(params.get("taskId")), params.get("pushNotificationConfig", params))]
-        raise Refused(-32601, "no such method")
+        raise CallRefused(-32601, "no such method")
 
     def _sent(self, headers: Any, params: Json, *, stream: bool) -> list[Json]:
         message = params.get("message")
         parts = message.get("parts") if isinstance(message, dict) else None
         if not isinstance(parts, list) or not all(isinstance(one, dict) for one in parts):
-            raise Refused(-32602, "message.parts: expected parts")
+            raise CallRefused(-32602, "message.parts: expected parts")
         if stream and "stream-undone" in self.defects:
-            raise Refused(-32004, "no streams")
+            raise CallRefused(-32004, "no streams")
         text = "".join(str(one.get("text", "")) for one in parts)
         who, said = self.answer(headers, text, stream=stream)
         way = params.get("configuration") or {}
@@ -232,10 +232,10 @@ class Office:
         if "push-undeclared" in self.defects:
             return config
         if "push-undone" in self.defects or not ("push-inward" in self.defects or self.pushing):
-            raise Refused(-32003, "push notifications are not supported")
+            raise CallRefused(-32003, "push notifications are not supported")
         host = urlsplit(str(config.get("url"))).hostname or ""
         if "push-inward" not in self.defects and (host == "localhost" or host.startswith("127.")):
-            raise Refused(-32602, "url: not an address for pushes")
+            raise CallRefused(-32602, "url: not an address for pushes")
         self.pushes[ident] = str(config["url"])
         threading.Thread(target=self._push, args=(ident,), daemon=True).start()
         return config
@@ -252,14 +252,14 @@ class Office:
         task = self.tasks.get(str(ident))
         if task is None or (task.maker != who and defect not in self.defects):
             code = -32602 if task is not None and "task-revealed" in self.defects else -32001
-            raise Refused(code, "Task not found")
+            raise CallRefused(code, "Task not found")
         assert token == "good" or "task-open" in self.defects
         return task
 
     def _cancelled(self, ident: object, who: str, token: str) -> Json:
         task = self._task(ident, who, token, "task-cancelled")
         if task.state in TERMINAL and "task-reopened" not in self.defects:
-            raise Refused(-32002, "Task cannot be canceled")
+            raise CallRefused(-32002, "Task cannot be canceled")
         task.canceled = True
         return self._shown(task)
 
@@ -301,7 +301,7 @@ def pieces(text: str) -> list[str]:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    office: Office
+    office: WiredAgent
 
     def log_message(self, *_: Any) -> None: ...
 
@@ -327,9 +327,9 @@ class _Handler(BaseHTTPRequestHandler):
             asked = json.loads(body)
         try:
             if not isinstance(asked, dict):
-                raise Refused(-32700, "not a JSON object", 400)
+                raise CallRefused(-32700, "not a JSON object", 400)
             results = (office.chat if chat else office.a2a)(self.headers, asked)
-        except Refused as refused:
+        except CallRefused as refused:
             status = refused.status if chat or refused.status in (401, 403) else 200
             said: Json = {"message": str(refused)} | ({} if chat else {"code": refused.code})
             envelope = {} if chat else {"jsonrpc": "2.0", "id": None}
@@ -372,9 +372,9 @@ def open_herbarium(
     pushing: bool = False,
     opens: str = "",
     brief: bool = False,
-) -> Iterator[Office]:
+) -> Iterator[WiredAgent]:
     """The agent on a port of its own. `brief`: only the card's examples make tasks of messages."""
-    office = Office(
+    office = WiredAgent(
         wire, *defects, words=words, chatty=chatty, anyone=anyone, pushing=pushing, opens=opens, brief=brief
     )
     handler = type("Handler", (_Handler,), {"office": office})

@@ -75,7 +75,7 @@ def steps(defects: frozenset[str]) -> Iterator[tuple[dict[bytes, bytes], tuple[s
 def changing(
     portal: BlockingPortal, rpc: Rpc, contract: str, sender: str, defects: frozenset[str], every_s: float
 ) -> Iterator[None]:
-    """One change every so many seconds, for as long as the context lasts."""
+    """One change each `every_s` seconds, for as long as the context lasts."""
     portal.call(node.transact, rpc, sender, contract, encoded(view("owed()", ["uint256"], OWED)))
     turns, over = steps(defects), threading.Event()
     for _ in range(4):

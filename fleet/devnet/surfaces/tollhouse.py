@@ -58,7 +58,7 @@ def encoded(said: Json) -> str:
     return base64.b64encode(json.dumps(said).encode()).decode()
 
 
-class Refused(Exception):
+class PaymentRefused(Exception):
     """A payment that does not hold."""
 
 
@@ -122,7 +122,7 @@ class Tollhouse:
         with urllib.request.urlopen(request, timeout=10) as answer:
             said = json.loads(answer.read())
         if "error" in said:
-            raise Refused(str(said["error"].get("message", ""))[:120])
+            raise PaymentRefused(str(said["error"].get("message", ""))[:120])
         return said["result"]
 
     def move(self, payload: Json) -> Json:
@@ -138,10 +138,10 @@ class Tollhouse:
         for _ in range(200):
             if receipt := self.call("eth_getTransactionReceipt", tx):
                 if receipt["status"] != "0x1":
-                    raise Refused("the transfer failed")
+                    raise PaymentRefused("the transfer failed")
                 return tx
             time.sleep(0.01)
-        raise Refused("the transfer is in no block")
+        raise PaymentRefused("the transfer is in no block")
 
     # A request
 
@@ -185,7 +185,7 @@ class Tollhouse:
             return self.required(one)
         try:
             return self.paid(one, query, json.loads(base64.b64decode(header)))
-        except Refused as refused:  # with a receipt of the failure, as the standard has it
+        except PaymentRefused as refused:  # with a receipt of the failure, as the standard has it
             says = {"success": False, "errorReason": str(refused), "transaction": ""}
             status, body, headers = self.required(one, str(refused))
             return status, body, headers | {"payment-response": encoded(says)}
@@ -205,7 +205,7 @@ class Tollhouse:
         leaves = self.has("replayed", one) or self.has("race", one) or one.locks_late
         with self.lock:
             if key in self.used:
-                raise Refused("this payment was used")
+                raise PaymentRefused("this payment was used")
             if not leaves:
                 self.used.add(key)
         early = self.has("settled-first", one) or self.has("settled-before-failure", one)
@@ -225,7 +225,7 @@ class Tollhouse:
             tx = "0x" + f"{self.seed:064x}"
         try:
             tx = tx or self.settle(payload)
-        except Refused:
+        except PaymentRefused:
             if not any(ignores):
                 raise
             if self.has("race", one):
@@ -255,7 +255,7 @@ class Tollhouse:
             "time": int(auth["validBefore"]) < time.time() + 5 and not self.has("time-unchecked", one),
         }
         if bad := [key for key, value in wrong.items() if value]:
-            raise Refused(f"wrong {bad[0]}")
+            raise PaymentRefused(f"wrong {bad[0]}")
         nonces = [self.has(each, one) for each in ("unsigned", "time-unchecked", "replayed")]
         if not any(nonces) and not self.has_elsewhere(auth["nonce"], one):
             self.call("eth_call", self.move(payload), "latest")

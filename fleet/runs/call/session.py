@@ -382,7 +382,7 @@ class RunSession:
         number, spec = self.calls, TOOLS.get(tool)
         if not how.looks_s and (why := self._world.health.halted(self.contacts.of(tool, args))):
             verdict = Verdict(permit=False, rule="health", reason=why)
-        elif why := self.sightings.walled.get(target_of(tool, args), ""):
+        elif why := self.sightings.wall(tool, args):
             verdict = Verdict(permit=False, rule="challenge", reason=why)
         elif how.trusts_outages and not self.breaker.permits(tool, args):
             again = f"{STRIKES} times in a row: the next call is in {WITHDRAWN_TARGET.first_s:g} s"

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from statistics import median
-from typing import Any, Literal
+from typing import Any
 
 from anyio import to_thread
 
@@ -15,6 +15,7 @@ from fleet.broker.egress_read import OUT_OF_SCOPE, refused
 from fleet.broker.egress_record import EgressRecord
 from fleet.clock import iso
 from fleet.config.escalation import Trigger
+from fleet.config.notify import SightingKind
 from fleet.events.model import InstructionSeen
 from fleet.files import write_atomic
 from fleet.findings.disclosure import draft
@@ -23,7 +24,7 @@ from fleet.findings.personal import HELD, laws, personal
 from fleet.findings.redact import mask
 from fleet.findings.traces import DO, traces
 from fleet.gate.impact import FILE, shape_of
-from fleet.runs.call.targets import first_page, target_of
+from fleet.runs.call.targets import first_page, path_of, target_of
 from fleet.runs.context import FleetContext
 from fleet.text import line
 from sandbox.tools import TOOLS
@@ -60,18 +61,6 @@ _SAYS_SO = ("cf-mitigated", "x-amzn-waf-action")
 _BLOCKED = frozenset({401, 403, 405, 429, 503})
 MOST = 20
 """Places of one kind that a run keeps: a hostile page can name any number of them."""
-Kind = Literal[
-    "instruction",
-    "fence",
-    "credential",
-    "sensitive-data",
-    "break-in",
-    "model-use",
-    "strain",
-    "drift",
-    "challenge",
-    "trap",
-]
 LATEST, COMPARED = 500, 20
 """Latest runs of all personas that are looked at, and of one persona those that are compared."""
 FEWEST, TIMES, LEAST = 5, 3.0, 10_000
@@ -121,7 +110,7 @@ def _page(args: Mapping[str, Any]) -> str:
 
 
 def challenge(result: Mapping[str, Any]) -> tuple[str, bool]:
-    """What an answer asks of a visitor to show that it is no machine, "" for nothing; and whether the visitor
+    """What an answer asks of a visitor to prove that it is a person, "" for nothing; and whether the visitor
     is kept out by it, as opposed to one form that asks."""
     blocked, sent = result.get("status") in _BLOCKED, result.get("headers")
     shape = _WALL if blocked else _FORM
@@ -136,28 +125,36 @@ class Sightings:
 
     def __init__(self, permitted: Collection[str] = ()) -> None:
         self._permitted = frozenset(permitted)
-        self.found: dict[tuple[Kind, str], str] = {}
-        self.kinds: dict[tuple[Kind, str], tuple[str, ...]] = {}
+        self.found: dict[tuple[SightingKind, str], str] = {}
+        self.kinds: dict[tuple[SightingKind, str], tuple[str, ...]] = {}
         """Of what is sensitive, what it looks like."""
         self.grave: list[tuple[Trigger, str, str]] = []
         """What a person may have to decide on now: why, where, and in words."""
         self.walled: dict[str, str] = {}
-        """Places that keep machines out, and how: nothing more is asked there in this run."""
+        """Pages that keep machines out, and hosts whose first page does: nothing more is asked there."""
         self._unended: Counter[str] = Counter()
+
+    def wall(self, tool: str, args: Mapping[str, Any]) -> str:
+        """Why a page is not asked again, or its whole host; "" where it may be.
+
+        A page that refuses one attack says nothing of the others: the first one speaks for its host."""
+        return self.walled.get(target_of(tool, args)) or self.walled.get(path_of(tool, args), "")
 
     def answered(
         self, call: int, tool: str, args: Mapping[str, Any], result: Mapping[str, Any]
     ) -> InstructionSeen | None:
         """The event of an answer that speaks to a machine, where that place has not spoken before."""
         place = target_of(tool, args)
-        asks, wall = challenge(result) if place not in self.walled else ("", False)
+        first = first_page(tool, args).removesuffix("/") == _page(args)
+        page = place if first else path_of(tool, args)
+        asks, wall = ("", False) if self.wall(tool, args) else challenge(result)
         if wall:
-            self.walled[place] = f"{place} keeps machines out ({line(asks, 80)}): not asked again in this run"
-            self.note("challenge", place, self.walled[place], "challenge")
+            self.walled[page] = f"{page} keeps machines out ({line(asks, 80)}): not asked again in this run"
+            self.note("challenge", place, self.walled[page], "challenge")
         elif asks:
             self.note("challenge", place, f"has a challenge to machines ({line(asks, 80)}), never answered")
-        elif result.get("status") in _REFUSES and first_page(tool, args).removesuffix("/") == _page(args):
-            self.note("challenge", place, "refuses its first page: it may keep out what is no browser")
+        elif result.get("status") in _REFUSES and first:
+            self.note("challenge", place, "refuses its first page: it may admit browsers only")
         if ("instruction", place) in self.found or (sighting := in_result(result)) is None:
             return None
         signs = ", ".join(sighting.signs)
@@ -228,7 +225,7 @@ class Sightings:
         if record.criticality == "critical" and not refused(record.rule):
             self.note("fence", f"critical {record.host}", "a critical host is tested, as its profile permits")
 
-    def note(self, kind: Kind, place: str, what: str, trigger: Trigger | None = None) -> bool:
+    def note(self, kind: SightingKind, place: str, what: str, trigger: Trigger | None = None) -> bool:
         """Keep one, unless it is known or there are too many; a person may have to decide on a `trigger`."""
         if (kind, place) in self.found or sum(one == kind for one, _ in self.found) >= MOST:
             return False
@@ -249,7 +246,7 @@ class Sightings:
                 await world.journal.put(key, json.dumps(told), run=run)
                 await to_thread.run_sync(self._draft, world, run, (kind, place))
 
-    def _draft(self, world: FleetContext, run: str, seen: tuple[Kind, str]) -> None:
+    def _draft(self, world: FleetContext, run: str, seen: tuple[SightingKind, str]) -> None:
         """What those who ordered the tests are told of sensitive data, for a person to send."""
         if seen not in self.kinds:
             return
