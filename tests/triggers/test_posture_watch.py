@@ -33,6 +33,12 @@ pytestmark = [pytest.mark.anyio, pytest.mark.devnet]
 ANN, BEN = "0x" + "a1" * 20, "0x" + "b2" * 20
 CODE, NEXT = "0x" + "c1" * 20, "0x" + "c2" * 20
 REMOVE = 2
+OWNED = "SELF owner()(address)"
+
+
+def owned_view(contract: str) -> dict[str, str]:
+    """The call of its view `owner()`."""
+    return {"to": contract, "data": "0x8da5cb5b"}
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +74,18 @@ async def make(rpc: Rpc, sender: str) -> Make:
         return contract, at
 
     return made
+
+
+class Erring:
+    """A node that answers some calls with an error of its own."""
+
+    def __init__(self, rpc: Rpc, errs: Callable[[str, list[Any]], bool], why: str) -> None:
+        self.rpc, self.call, self.errs, self.why = rpc, rpc.call, errs, why
+
+    async def batch(self, calls: list[tuple[str, list[Any]]]) -> list[Any]:
+        said = RpcError(self.why, code=-32000)
+        answers = await self.rpc.batch(calls)
+        return [said if self.errs(*one) else found for one, found in zip(calls, answers, strict=True)]
 
 
 def told(texts: list[str]) -> list[str]:
@@ -116,6 +134,51 @@ async def test_who_owns_the_owner_is_watched_too(make: Make, rpc: Rpc, sender: s
         f"announced by its event RemovedOwner: {safe} safe-owners: {ANN},{BEN} → {BEN}",
         f"silent: {safe} threshold: 2 → 1",
     ]
+
+
+async def test_an_owner_at_a_precompiles_address_has_no_views(make: Make) -> None:
+    """Some answer every call with bytes, such as a hash; others with an error that anvil calls its own."""
+    contract, at = await make(owned_by(ANN))
+    for number, before in ((3, ANN), (9, f"0x{3:040x}")):
+        owner = f"0x{number:040x}"
+        await at.write(contract, owned_by(owner))
+        assert told(await at.look()) == [f"silent: {contract} owner: {before} → {owner}"]
+        state = await at.state()
+        assert [part for part in state["parts"] if part.startswith(owner)] == [f"{owner} code"]
+        assert state["asked"] == {contract: ["implementation", "owner"], owner: ["code"]}
+    assert at.sink.skips == []
+
+
+async def test_a_view_that_the_node_cannot_read_is_said_once_and_counts_as_before(make: Make) -> None:
+    contract, at = await make(
+        owned_by(ANN) | view("paused()", ["bool"], False), invariants={"named": ({"who": OWNED}, "who != ''")}
+    )
+    owner = owned_view(contract)
+    at.watch.reader._node = Erring(at.rpc, lambda _, params: owner in params, "no such luck")
+    await at.write(contract, owned_by(BEN))
+    await at.write(contract, view("paused()", ["bool"], True))
+    assert told(await at.look()) == [f"silent: {contract} paused: false → true"]
+    assert [one.reason for one in at.sink.skips] == [
+        f"{contract} owner is not readable, and counts as unchanged: no such luck",
+        "invariant named is not judged: a view does not answer: no such luck",
+    ]
+    at.watch.reader._node = at.rpc
+    await at.rpc.call("evm_mine")
+    assert told(await at.look()) == [f"silent: {contract} owner: {ANN} → {BEN}"]
+
+
+async def test_a_view_that_was_never_readable_is_told_as_such(make: Make, rpc: Rpc, sender: str) -> None:
+    safe = await watched(rpc, sender)
+    await node.transact(rpc, sender, safe, encoded(owned_by(BEN)))
+    contract, at = await make(owned_by(ANN))
+    owner = owned_view(safe)
+    at.watch.reader._node = Erring(rpc, lambda _, params: owner in params, "no such luck")
+    await at.write(contract, owned_by(safe))
+    assert told(await at.look()) == [f"silent: {contract} owner: {ANN} → {safe}"]
+    assert (await at.state())["parts"][f"{safe} owner"] == "unreadable"
+    at.watch.reader._node = rpc
+    await rpc.call("evm_mine")
+    assert told(await at.look()) == [f"silent: {safe} owner: unreadable → {BEN}"]
 
 
 async def test_a_beacon_changes_what_stands_behind_every_proxy(make: Make, rpc: Rpc, sender: str) -> None:
@@ -244,23 +307,12 @@ async def test_a_node_without_old_states_is_compared_at_the_newest(make: Make) -
     for _ in range(70):
         await at.rpc.call("evm_mine")
     oldest = await at.rpc.head() - 8
-    batch = at.rpc.batch
 
-    class Pruned:
-        call = at.rpc.call
+    def gone(method: str, params: list[Any]) -> bool:
+        reads = method in ("eth_call", "eth_getStorageAt", "eth_getCode")
+        return reads and int(params[-1], 16) < oldest
 
-        async def batch(self, calls: Any) -> list[Any]:
-            def gone(one: Any) -> bool:
-                return (
-                    one[0] in ("eth_call", "eth_getStorageAt", "eth_getCode") and int(one[1][-1], 16) < oldest
-                )
-
-            said = RpcError("missing trie node", code=-32000)
-            return [
-                said if gone(one) else found for one, found in zip(calls, await batch(calls), strict=True)
-            ]
-
-    at.watch.reader._node = Pruned()
+    at.watch.reader._node = Erring(at.rpc, gone, "missing trie node")
     assert told(await at.look()) == [f"silent: {contract} owner: {ANN} → {BEN}"]
     (skip,) = at.sink.skips
     assert "cannot be read any more: missing trie node" in skip.reason

@@ -143,7 +143,7 @@ _TABLE = (
         Meaning.FAULTY,
         ("internal error", "internal server error", "bad gateway", "upstream", "connection reset"),
         frozenset({-32603}),
-        ("revert", "gas", "execution", "invalid"),
+        ("revert", "gas", "execution", "invalid", "evm error"),  # anvil: EVM error PrecompileError
     ),
 )
 

@@ -13,7 +13,16 @@ from typing import Any
 
 from fleet.chain.node.digest import ZERO_ADDRESS, keccak256
 from fleet.triggers.chain.state import TRAIL, BlockRef
-from fleet.triggers.chain.telling import INVARIANT, NONE, Judged, PostureChange, Telling, name_of, telling_of
+from fleet.triggers.chain.telling import (
+    INVARIANT,
+    NONE,
+    UNREADABLE,
+    Judged,
+    PostureChange,
+    Telling,
+    name_of,
+    telling_of,
+)
 
 MOST_PARTS = 4_096
 """Parts of one posture at most: a contract names its own facets, and anybody may fill a queue."""
@@ -166,7 +175,7 @@ def privileged(parts: Mapping[str, str]) -> dict[str, None]:
 def behind(parts: Mapping[str, str]) -> dict[str, None]:
     """Contracts that answer for another."""
     values = (value for part, value in parts.items() if name_of(part) in BEHIND)
-    return dict.fromkeys(value for value in values if value not in (NONE, ZERO_ADDRESS))
+    return dict.fromkeys(value for value in values if value not in (NONE, UNREADABLE, ZERO_ADDRESS))
 
 
 def folded(parts: Mapping[str, str], events: Iterable[WatchedEvent]) -> dict[str, str]:
@@ -238,11 +247,11 @@ class Announcements:
 @dataclass(frozen=True, slots=True)
 class PostureReading:
     """What was read at one block: parts, the questions that each address answers, and of the invariants
-    those that were decided, or why not."""
+    those that were decided. `unread` says why an invariant, or a part, was not: the part is as before."""
 
     parts: Mapping[str, str] = field(default_factory=dict)
     decided: Mapping[str, bool] = field(default_factory=dict)
-    undecided: Mapping[str, str] = field(default_factory=dict)
+    unread: Mapping[str, str] = field(default_factory=dict)
     asked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 

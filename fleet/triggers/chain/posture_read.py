@@ -12,7 +12,8 @@ from fleet.chain.node.digest import keccak256
 from fleet.chain.node.hexes import as_bytes, as_dict, as_int
 from fleet.drivers.expect import ExpectationError
 from fleet.errors import RpcError, Unreachable
-from fleet.triggers.chain.invariants import Invariant
+from fleet.text import line
+from fleet.triggers.chain.invariants import MOST_CHARS, Invariant
 from fleet.triggers.chain.posture import (
     MOST_PARTS,
     TOPICS,
@@ -23,7 +24,7 @@ from fleet.triggers.chain.posture import (
 )
 from fleet.triggers.chain.read import ChainNode, block_call, block_of
 from fleet.triggers.chain.state import BlockRef
-from fleet.triggers.chain.telling import NONE, name_of
+from fleet.triggers.chain.telling import INVARIANT, NONE, UNREADABLE, name_of
 
 SLOTS: Mapping[str, str] = {
     "implementation": "0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc",
@@ -99,8 +100,11 @@ class PostureReader:
         (lines,) = await self._batch([_logs(addresses, start, stop)])
         return _events(_good(lines), start, stop)
 
-    async def read(self, blocks: Sequence[BlockRef], plan: Plan) -> list[PostureReading]:
-        """The plan's parts at each block; Unreachable when the last one is replaced meanwhile."""
+    async def read(
+        self, blocks: Sequence[BlockRef], plan: Plan, known: Mapping[str, str]
+    ) -> list[PostureReading]:
+        """The plan's parts at each block; one that the node cannot read has its `known` value. Unreachable
+        when the last block is replaced meanwhile, RpcError when the node does not have its state."""
         calls: list[tuple[str, list[Any]]] = []
         for block in blocks:
             at = hex(block.number)
@@ -110,46 +114,52 @@ class PostureReader:
         if block_of(again) != blocks[-1]:
             raise Unreachable(f"block {blocks[-1].number} was replaced during a look")
         size = len(answers) // len(blocks)
-        return [self._reading(plan, answers[at : at + size]) for at in range(0, len(answers), size or 1)] or [
-            PostureReading() for _ in blocks
-        ]
+        return [
+            self._reading(plan, answers[at : at + size], known) for at in range(0, len(answers), size or 1)
+        ] or [PostureReading() for _ in blocks]
 
-    def _reading(self, plan: Plan, answers: Sequence[object]) -> PostureReading:
-        parts: dict[str, str] = {}
+    def _reading(self, plan: Plan, answers: Sequence[object], known: Mapping[str, str]) -> PostureReading:
+        parts, unread = dict[str, str](), dict[str, str]()
         for (address, question), answer in zip(plan, answers, strict=False):
+            if isinstance(answer, RpcError) and question in (*VIEWS, FACETS) and not is_revert(answer):
+                part = f"{address} {_named(question)}"
+                unread[part] = line(str(answer), MOST_CHARS)
+                before = {key: value for key, value in known.items() if f"{key} ".startswith(f"{part} ")}
+                parts |= before or {part: UNREADABLE}
+                continue
             parts |= {f"{address} {name}": value for name, value in _parts(question, answer)}
-        decided, undecided, at = dict[str, bool](), dict[str, str](), len(plan)
+        decided, at = dict[str, bool](), len(plan)
         for one in self._invariants:
             own, at = answers[at : at + len(one.views)], at + len(one.views)
-            for problem in (each for each in own if isinstance(each, RpcError) and not is_revert(each)):
-                raise problem
             try:
                 decided[one.name] = one.decide(own)
             except ExpectationError as error:
-                undecided[one.name] = str(error)
-        return PostureReading(parts, decided, undecided)
+                unread[f"{INVARIANT} {one.name}"] = str(error)
+        return PostureReading(parts, decided, unread)
 
     async def whole(self, block: BlockRef, known: Mapping[str, str]) -> PostureReading:
         """Everything at one block, with what owns, administers or stands behind the contracts; `known` has
-        the parts that come from events."""
+        the parts that come from events, and the others as they were. An address without code has no views:
+        a precompile answers any of them with bytes, or with an error."""
         folded = {part: value for part, value in known.items() if name_of(part) in ("role", "queued")}
         parts, left = dict(folded), dict.fromkeys(self.contracts)
         asked: dict[str, tuple[str, ...]] = {}
-        reading = PostureReading()
+        reading, unread = PostureReading(), dict[str, str]()
         while left and len(asked) < MOST_ADDRESSES:
             questions = {address: _questions(address, parts, self.contracts) for address in left}
             plan = plan_of(questions)
-            (reading,) = await self.read([block], plan)
-            parts |= reading.parts
-            asked |= {
-                address: _answering(address, found, reading.parts) for address, found in questions.items()
-            }
+            (reading,) = await self.read([block], plan, known)
+            bare = {one for one in questions if reading.parts.get(f"{one} {CODE}") == NONE}
+            views = [f"{one} {_named(question)}" for one in bare for question in (*VIEWS, FACETS)]
+            parts |= {part: value for part, value in reading.parts.items() if part not in views}
+            unread |= {part: why for part, why in reading.unread.items() if part not in views}
+            asked |= {address: _answering(address, found, parts) for address, found in questions.items()}
             wanted = {**privileged(parts), **behind(parts)}
             left = dict.fromkeys([one for one in wanted if one not in asked][: MOST_ADDRESSES - len(asked)])
         parts = {part: value for part, value in parts.items() if part.partition(" ")[0] in asked}
         if len(parts) > MOST_PARTS:
             raise Unreachable(f"the watched contracts have more than {MOST_PARTS} parts")
-        return replace(reading, parts=parts, asked=asked)
+        return replace(reading, parts=parts, asked=asked, unread=unread)
 
 
 def _questions(address: str, parts: Mapping[str, str], contracts: Sequence[str]) -> tuple[str, ...]:
@@ -166,7 +176,7 @@ def plan_of(asked: Mapping[str, tuple[str, ...]]) -> list[tuple[str, str]]:
 
 def carried(parts: Mapping[str, str], plan: Plan) -> dict[str, str]:
     """Parts that a plan does not read."""
-    read = {(address, "selector" if question == FACETS else question) for address, question in plan}
+    read = {(address, _named(question)) for address, question in plan}
     return {part: value for part, value in parts.items() if tuple(part.split(" ")[:2]) not in read}
 
 
@@ -181,6 +191,11 @@ def _answering(address: str, asked: Sequence[str], parts: Mapping[str, str]) -> 
     return tuple(one for one in asked if one in has)
 
 
+def _named(question: str) -> str:
+    """What the parts are called that a question is about."""
+    return "selector" if question == FACETS else question
+
+
 def _call(address: str, question: str, block: str) -> tuple[str, list[Any]]:
     if question in SLOTS:
         return "eth_getStorageAt", [address, SLOTS[question], block]
@@ -193,9 +208,10 @@ def _call(address: str, question: str, block: str) -> tuple[str, list[Any]]:
 
 
 def _parts(question: str, answer: object) -> Iterator[tuple[str, str]]:
-    """Names and values; none for a view that a contract does not have."""
+    """Names and values; none for a view that a contract does not have. RpcError where the node does not have
+    slots and code: it lacks the state of the block."""
     if isinstance(answer, RpcError):
-        if question in SLOTS or question == CODE or not is_revert(answer):
+        if question in SLOTS or question == CODE:
             raise answer
         return
     data = as_bytes(answer)

@@ -76,7 +76,7 @@ class PostureWatch(Poller):
         self.reader = PostureReader(node, self.contracts, invariants_of(self._watch, chain.diamond))
         self._confirmations, self._facts, self._subscribers = chain.confirmations, facts, subscribers
         self._stored, self._chunk = "", 1
-        self._undecided: Mapping[str, str] = {}
+        self._unread: Mapping[str, str] = {}
 
     async def look(self) -> None:
         """Deliver what an earlier look left, then look at every block since; what another daemon has looked
@@ -126,6 +126,7 @@ class PostureWatch(Poller):
             events += await self.reader.events(self.contracts, start, min(start + PAGE - 1, head))
         (header,), _ = await self.reader.headers(head, head, self.contracts)
         reading = await self.reader.whole(header.ref, folded({}, events))
+        await self._problems(reading)
         return PostureState(genesis, (header.ref,), reading.parts, reading.asked)
 
     async def _step(self, state: PostureState, head: int) -> PostureState | None:
@@ -165,7 +166,9 @@ class PostureWatch(Poller):
         """The state at the last of these blocks, or at the first one with a change: from there everything
         may be another's to ask."""
         announced, plan = await self._announced(), plan_of(state.asked)
-        readings = [None] if whole else await self.reader.read([one.ref for one in headers], plan)
+        readings = (
+            [None] if whole else await self.reader.read([one.ref for one in headers], plan, state.parts)
+        )
         for header, found in zip(headers, readings, strict=True):
             own = [one for one in events if one.block == header.ref.number]
             base = folded(state.parts, own)
@@ -202,6 +205,7 @@ class PostureWatch(Poller):
         await self._say(f"{why}: only what differs at block {head} is told")
         (header,), events = await self.reader.headers(head, head, tuple(state.asked))
         reading = await self.reader.whole(header.ref, folded(state.parts, events))
+        await self._problems(reading)
         before = (BlockRef(head - 1, header.parent),)
         bare = replace(state, trail=before, told=(), lost=(), lost_until=0, false={})
         return await self._keep(advance(bare, header.ref, reading, events, await self._announced()))
@@ -246,11 +250,12 @@ class PostureWatch(Poller):
         return state if await self._store(state) else None
 
     async def _problems(self, reading: PostureReading) -> None:
-        """Say what cannot be judged when it appears or changes."""
-        for name, why in reading.undecided.items():
-            if self._undecided.get(name) != why:
-                await self._say(f"invariant {name} is not judged: {why}")
-        self._undecided = reading.undecided
+        """Say what cannot be read or judged when it appears or changes."""
+        for part, why in reading.unread.items():
+            if self._unread.get(part) != why:
+                verb = "judged" if name_of(part) == INVARIANT else "readable, and counts as unchanged"
+                await self._say(f"{part} is not {verb}: {why}")
+        self._unread = reading.unread
 
     async def _say(self, reason: str) -> None:
         await tell(self._sink, Skip(EVERYONE, f"{EVERYONE}@{EVENT}", reason))

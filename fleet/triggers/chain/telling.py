@@ -18,6 +18,8 @@ from fleet.triggers.model import FactStore
 RING = 512
 """Tellings that the journal keeps."""
 NONE = "none"
+UNREADABLE = "unreadable"
+"""Value of a part that was never read: the node answers its view with an error of its own."""
 INVARIANT = "invariant"
 KEY = "triggers.posture."
 """Prefix of the journal's key of the state; the platform's name follows."""
