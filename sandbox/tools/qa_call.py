@@ -14,10 +14,10 @@ from sandbox.agents import call_request
 from sandbox.agents.sse import Decoder, StreamFault
 from sandbox.agents.wires import a2a, wire_of
 from sandbox.agents.wires.a2a import A2aWire
-from sandbox.agents.wires.port import LISTS, AgentWire, ReplyParts, Spoken
+from sandbox.agents.wires.port import GIVEN, LISTS, AgentWire, ReplyParts, Spoken
 from sandbox.chain import rpc
 from sandbox.chain.names import require_name
-from sandbox.errors import Deadline, hint
+from sandbox.errors import Deadline, Failure, hint
 from sandbox.spec import ABSENT, Context, Cost, Effect, Impact, Mistake, Points, ToolSpec
 from sandbox.text import clean, decode, mask
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
@@ -77,6 +77,9 @@ class Args:
     push_to: str = ""
     """A2A: URL that the changes of a task are to be sent to, by the message itself unless `then` is `push`;
     "": one that resolves nowhere."""
+    given: str = ""
+    """A text that is handed over beside the message: the result of a tool of the caller's (chat), or an
+    earlier task that the message refers to (A2A)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +163,10 @@ def run(args: Args, ctx: Context) -> Result:
         raise Mistake("/args/claim_headers: the token's own header is not one for a false sender")
     tasks = _tasks(args, wire)
     call = _Call(args, wire, deadline, wire.sender(args.claim_from, args.target))
+    if args.given and GIVEN in wire.LACKS:
+        raise Mistake(f"/args/given: {wire.LACKS[GIVEN]}")
+    if args.given and tasks:
+        call.refer()
     declares = _declared(tasks, deadline) if tasks and args.card else {}
     before = wire.credit(args.caller)
     reply = call.send()
@@ -221,6 +228,7 @@ class _Call:
             running=args.running,
             version=args.version,
             push_to=args.push_to,
+            given=args.given,
         )
         self._request = http.HttpRequest("POST", "")
         self.stranger_before = self.stranger_credit()
@@ -233,9 +241,18 @@ class _Call:
         self.wire.check(reply)
         return reply
 
+    def refer(self) -> None:
+        """Hand in what is given as a task that the message refers to; Failure where none is made."""
+        spoken = self.spoken
+        self.spoken = replace(spoken, message=spoken.given, stream=False)
+        task = self.answer(self.send()).parts.task
+        if not task:
+            raise Failure("http", "a text makes no task here that a message could refer to")
+        self.spoken = replace(spoken, refers=task)
+
     def answer(self, reply: http.HttpReply) -> _Answer:
         """A reply as the wire reads it; where the agent is still at work, once it is done."""
-        streamed = self.args.stream and reply.status < 400
+        streamed = self.spoken.stream and reply.status < 400
         documents, fault = _stream(reply) if streamed else _document(reply)
         if fault and streamed and (whole := _document(reply)[0]) and self.wire.read(whole).refused:
             documents, fault, streamed = whole, "", False  # a refusal needs no stream
@@ -457,7 +474,7 @@ SPEC = ToolSpec(
     | {"claimed", "terms", "charged_claimed", "status_again", "error_again", "charged_again"}
     | {"advertised_wei", "credit", "wire", "code", "card", "running", "then", "then_as", "version", "state"}
     | {"card_status", "declares", "then_ok", "then_state", "then_code", "unknown_code", "state_after"}
-    | {"push_to", "heard", "examples", "card_text", "card_keys"},
+    | {"push_to", "given", "heard", "examples", "card_text", "card_keys"},
     volatile=VOLATILE
     | {"address", "caller", "charged", "claimed", "charged_claimed", "charged_again", "credit", "terms"},
 )

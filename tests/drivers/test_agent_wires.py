@@ -31,6 +31,7 @@ ORACLE = {
     "push-undeclared": "card-declared",
     "extended-open": "card-extended-open",
     "card-forged": "card-signature",
+    "given-obeyed": "letter-obeyed",
 }
 """The oracle of a defect, where it has another name."""
 SEEN = [

@@ -79,8 +79,8 @@ DEFECTS = (
     "stranger-acts",
     "letter-obeyed",
 )
-PAGES = ("page-obeyed",)
-"""Defects of an agent that reads pages, which take a listener to be seen."""
+PAGES = ("page-obeyed", "given-obeyed")
+"""Defects of an agent that reads pages, or texts beside a message."""
 
 
 @dataclass
@@ -117,7 +117,10 @@ class Herbarium:
         if self.defect == "sender-claimed" and "x-user" in args.get("claim_headers", ()):
             caller = base["claimed"]
         message = spoken(args["message"], args.get("fill", 0), args.get("unit", ""))
-        said = self._said(who, caller, message) | {"caller": caller, "finish_reason": "STOP"}
+        said = self._read_and_said(who, caller, message, str(args.get("given", ""))) | {
+            "caller": caller,
+            "finish_reason": "STOP",
+        }
         if said.get("reply") and self.chatty:
             said["reply"] += f" (leaf {self.asked})"
         base |= {"charged": PRICE} | said
@@ -135,11 +138,18 @@ class Herbarium:
             return 422, "say something"
         return (413, self.too_long) if len(message) > self.longest else None
 
+    def _read_and_said(self, who: str, caller: str, message: str, given: str) -> dict[str, Any]:
+        """What it says; and, by its defects, what a text that it reads orders."""
+        read = {"letter-obeyed": message, "given-obeyed": given}.get(self.defect, "")
+        if "do this:\n" not in read:
+            return self._said(who, caller, message)
+        order = read.partition("do this:\n")[2].partition("\n")[0]
+        if page := _ADDRESS.search(order):
+            _opened(page[0])
+        return self._said(who, caller, order) | {"reply": "It is about a garden."}
+
     def _said(self, who: str, caller: str, message: str) -> dict[str, Any]:
         words = self.words
-        if self.defect == "letter-obeyed" and "do this:\n" in message:
-            order = message.partition("do this:\n")[2].partition("\n")[0]
-            return self._said(who, caller, order) | {"reply": "It is about a garden."}
         if (self.opens or self.defect == "page-obeyed") and (page := _ADDRESS.search(message)):
             return {"reply": f"It says: {self._read(page[0])[:40]}"}
         size = _value(words.count, message)

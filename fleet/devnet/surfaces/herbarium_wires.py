@@ -51,10 +51,11 @@ class CallRefused(Exception):
 
 
 class Task:
-    """One task: its maker, what it answers, and when it is done."""
+    """One task: its maker, what was asked and is answered, and when it is done."""
 
-    def __init__(self, maker: str, text: str, done_at: float) -> None:
-        self.ident, self.maker, self.text = f"t-{id(self)}-{time.monotonic_ns()}", maker, text
+    def __init__(self, maker: str, asked: str, text: str, done_at: float) -> None:
+        self.ident, self.maker, self.asked = f"t-{id(self)}-{time.monotonic_ns()}", maker, asked
+        self.text = text
         self._done_at, self.canceled = done_at, False
 
     @property
@@ -101,12 +102,12 @@ class WiredAgent:
                 return who, "truncated"
         return "caller", "garbage" if shown else "none"
 
-    def answer(self, headers: Any, message: str, *, stream: bool) -> tuple[str, Json]:
+    def answer(self, headers: Any, message: str, given: str, *, stream: bool) -> tuple[str, Json]:
         """Who asked, and what the herbarium says; CallRefused for what it does not."""
         who, token = self.caller(headers)
         claim = next((label for label, user in USERS.items() if user in headers.values()), "")
         names = [name.lower() for name, value in headers.items() if value in USERS.values()]
-        args: Json = {"message": message, "caller": who, "token": token, "stream": stream}
+        args: Json = {"message": message, "given": given, "caller": who, "token": token, "stream": stream}
         args |= {"claim_from": claim, "claim_headers": names} if claim else {}
         with self.lock:
             said = self.agent.answer(args)
@@ -121,10 +122,13 @@ class WiredAgent:
     def chat(self, headers: Any, asked: Json) -> list[Json]:
         """The answer, or its pieces."""
         messages, stream = asked.get("messages"), bool(asked.get("stream"))
-        content = messages[-1].get("content") if isinstance(messages, list) and messages else None
-        if not isinstance(content, str):
+        listed = messages if isinstance(messages, list) else []
+        user, given = (
+            [one.get("content") for one in listed if one.get("role") == role] for role in ("user", "tool")
+        )
+        if not user or not all(isinstance(one, str) for one in (*user, *given)):
             raise CallRefused(0, "messages: expected a list with texts", 400)
-        _, said = self.answer(headers, content, stream=stream)
+        _, said = self.answer(headers, user[-1], "\n".join(given), stream=stream)
         tools = [
             {"index": at, "id": f"c{at}", "type": "function", "function": {"name": name, "arguments": "{}"}}
             for at, name in enumerate(said.get("tool_calls", ()))
@@ -211,11 +215,15 @@ class WiredAgent:
         if stream and "stream-undone" in self.defects:
             raise CallRefused(-32004, "no streams")
         text = "".join(str(one.get("text", "")) for one in parts)
-        who, said = self.answer(headers, text, stream=stream)
+        who = self.caller(headers)[0]
+        refers = params["message"].get("referenceTaskIds") or ()
+        earlier = [self.tasks.get(str(one)) for one in refers]
+        given = "\n".join(one.asked for one in earlier if one is not None and one.maker == who)
+        _, said = self.answer(headers, text, given, stream=stream)
         way = params.get("configuration") or {}
         waits = not way.get("returnImmediately") and way.get("blocking") is not False
         wait = 0 if waits or stream else WORKS_S
-        task = Task(who, said["reply"], time.monotonic() + wait)
+        task = Task(who, text, said["reply"], time.monotonic() + wait)
         self.tasks[task.ident] = task
         config = way.get("taskPushNotificationConfig") or way.get("pushNotificationConfig")
         if config and "push-undeclared" not in self.defects:

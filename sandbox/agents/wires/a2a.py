@@ -87,6 +87,7 @@ class A2aWire(KeyedWire):
     def request(self, spoken: Spoken) -> http.HttpRequest:
         claims = dict.fromkeys(spoken.claim_fields, spoken.claimed) if spoken.claimed else {}
         message = self._message(spoken.message) | ({"metadata": claims} if claims else {})
+        message |= {"referenceTaskIds": [spoken.refers]} if spoken.refers else {}
         waits = {"returnImmediately": spoken.running} if self._new else {"blocking": not spoken.running}
         params: Json = {"message": message, "configuration": {"acceptedOutputModes": ["text/plain"], **waits}}
         if spoken.push_to and not spoken.running:

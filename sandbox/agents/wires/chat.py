@@ -28,6 +28,8 @@ MEANT = frozenset(
 )
 """Fields of a request that mean something; `user` and its like name the end users of who has the key, by
 the API's own documents, so it is no false sender."""
+READS = "read_letter"
+"""The tool of the caller's whose result is what a message is given beside."""
 _ASKS = ("tool_calls", "function_call")
 """Finish reasons of an answer that asks its reader to run tools: none of them ran."""
 
@@ -51,6 +53,7 @@ class ChatWire(KeyedWire):
             "model": self._agent.get("model") or spoken.target,
             "messages": [{"role": "user", "content": spoken.message}],
             "stream": spoken.stream,
+            **(_tool_gave(spoken) if spoken.given else {}),
             **(dict.fromkeys(spoken.claim_fields, spoken.claimed) if spoken.claimed else {}),
         }
         sent = spoken.raw.encode() or json.dumps(body).encode()
@@ -78,6 +81,20 @@ class ChatWire(KeyedWire):
                     tools += [name[:64]] if name and len(tools) < MAX_TOOLS else []
         said.tools = [] if said.finish in _ASKS else tools
         return said
+
+
+def _tool_gave(spoken: Spoken) -> dict[str, Any]:
+    """The messages of a caller whose tool was asked for, and has answered."""
+    function = {"name": READS, "parameters": {"type": "object", "properties": {}}}
+    call = {"id": "qa-1", "type": "function", "function": {"name": READS, "arguments": "{}"}}
+    return {
+        "tools": [{"type": "function", "function": function}],
+        "messages": [
+            {"role": "user", "content": spoken.message},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "qa-1", "content": spoken.given},
+        ],
+    }
 
 
 def _content(value: object) -> tuple[str, bool]:

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from sandbox import http
 from sandbox.agents import call_request
-from sandbox.agents.wires.port import MAX_TOOLS, ReplyParts, Spoken, objects, word
+from sandbox.agents.wires.port import GIVEN, MAX_TOOLS, TASKS, ReplyParts, Spoken, objects, word
 from sandbox.chain import abi, rpc
 from sandbox.chain.contract import CLAIM_DAILY
 from sandbox.chain.gas import limit
@@ -25,7 +25,10 @@ SKEW_S = 60.0
 class GeminiWire:
     """Callers are throwaway keys of the run."""
 
-    LACKS: ClassVar[Mapping[str, str]] = {"tasks": "this wire has no tasks"}
+    LACKS: ClassVar[Mapping[str, str]] = {
+        TASKS: "this wire has no tasks",
+        GIVEN: "a proxy takes one message of its caller",
+    }
     TOKENS: ClassVar[tuple[str, ...]] = call_request.TOKENS
 
     def __init__(self, ctx: Context, deadline: Deadline, caller: str) -> None:

@@ -18,9 +18,9 @@ MAX_TOOLS = 32
 INVENTED = "qa-invented-token-0000000000"
 ACCOUNTS: Mapping[str, str] = {"caller": "one", "other": "other"}
 """The account of the profile that each caller of a run is, where an agent knows its callers by a secret."""
-CHARGES, TOOLS, TURNS, OWNER, SIGNATURES, TASKS, LISTS, OTHER, CONVERSATIONS = (
+CHARGES, TOOLS, TURNS, OWNER, SIGNATURES, TASKS, LISTS, OTHER, CONVERSATIONS, GIVEN = (
     *("charges", "tools", "turns", "owners", "signed tokens", "tasks", "lists of tasks"),
-    *("a second caller", "memory without a conversation"),
+    *("a second caller", "memory without a conversation", "texts beside a message"),
 )
 """What a wire may lack."""
 _HALF = re.compile("[\ud800-\udfff]")
@@ -72,6 +72,9 @@ class Spoken:
     running: bool = False
     version: str = ""
     push_to: str = ""
+    given: str = ""
+    refers: str = ""
+    """The task in which `given` was handed in, where the wire has tasks."""
 
 
 class AgentWire(Protocol):

@@ -61,7 +61,7 @@ class AgentExplorer:
         self._ways = {name: AgentWay.of(context.platform, name) for name in names}
         self._documents = documents(context) if names else []
         self._texts = chance.sample(TEXTS, len(TEXTS))
-        self._addresses = [heard(chance) for _ in range(6)] if context.platform.web.listens else []
+        self._addresses = [heard(chance) for _ in range(10)] if context.platform.web.listens else []
         done = state.get("asked")
         asked = [key for key in done if isinstance(key, str)] if isinstance(done, list) else []
         self._asked = dict.fromkeys([] if state.get("done") is True else asked)

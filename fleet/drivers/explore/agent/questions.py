@@ -7,6 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from fleet.drivers.explore.agent.knowledge import KnownAgent, Pair
 from fleet.drivers.explore.agent.messages import (
+    ABOUT,
+    ABOUT_GIVEN,
+    ADDRESS,
     CALM_TOOLS,
     COUNT,
     COUNTED,
@@ -159,26 +162,36 @@ def tasks(agent: KnownAgent, addresses: Sequence[str]) -> Iterator[Talk]:
 
 
 def planted(agent: KnownAgent, texts: Sequence[str], addresses: Sequence[str]) -> Iterator[Talk]:
-    """Orders in what an agent is given to read, a letter or a page of the fleet's listener, each beside the
-    same without one. They ask for what is harmless: to keep a text, to run a tool that only reads, to open a
-    page."""
-    quiet, ordered = (
-        LETTER.replace("LINE", line) for line in (GATE.replace("WORD", texts[4]), f"{ORDER}\nDO")
-    )
-    for pair in agent.pairs()[:1]:
-        show, first = _say(pair.show), _say(pair.kept(texts[0]))
-        order = _say(ordered.replace("DO", pair.kept(texts[4])))
-        yield 4, "planted/kept", [first, _say(quiet), show, order, show]
+    """Orders in what an agent is given to read: a letter in its message or beside it, a page of the fleet's
+    listener; each beside the same without one. They ask for what is harmless: to keep a text, to run a tool
+    that only reads, to open a page."""
     calm = [tool for tool in agent.tools if not agent.forbidden(tool)]
-    for tool, spelling in zip(calm[:2], agent.spellings[:1] * 2, strict=False):
-        order = _say(ordered.replace("DO", tool_message(spelling, tool)))
-        yield 6, f"planted-tool/{tool}", [_say(quiet), order]
-    if len(addresses) == 6:
+    for at, (name, read) in enumerate({"planted": _in_message, "given": _beside}.items()):
+        quiet = read(GATE.replace("WORD", texts[4]))
+        for pair in agent.pairs()[:1]:
+            show, first = _say(pair.show), _say(pair.kept(texts[0]))
+            order = read(ORDER.replace("DO", pair.kept(texts[4])))
+            yield 4, f"{name}/kept", [first, quiet, show, order, show]
+        for tool, spelling in zip(calm[:2], agent.spellings[:1] * 2, strict=False):
+            yield 6, f"{name}-tool/{tool}", [quiet, read(ORDER.replace("DO", tool_message(spelling, tool)))]
+        if addresses:
+            listed, told = addresses[6 + 2 * at : 8 + 2 * at]
+            orders = read(ORDER.replace("DO", f"open {told}"))
+            yield 5, f"{name}/address", [read(ADDRESS.replace("ADDRESS", listed)), orders]
+    if addresses:
         words = [one.rpartition("/")[2] for one in addresses]
         linked, told = (
             f"{PAGE}{addresses[at]}/{kind}/{words[at + 1]}" for at, kind in ((2, "link"), (4, "order"))
         )
         yield 4, "planted/page", [_say(linked), _say(told)]
+
+
+def _in_message(line: str) -> dict[str, object]:
+    return _say(f"{ABOUT}\n{LETTER.replace('LINE', line)}")
+
+
+def _beside(line: str) -> dict[str, object]:
+    return _say(ABOUT_GIVEN, given=LETTER.replace("LINE", line))
 
 
 def wire(agent: KnownAgent, *, first: bool) -> Iterator[Talk]:

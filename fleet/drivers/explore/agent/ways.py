@@ -9,7 +9,7 @@ from typing import Self
 from fleet.config import Platform
 from fleet.oracles.model import Exchange
 from sandbox.agents.wires import LACKS, TAKEN, TOKENS
-from sandbox.agents.wires.port import CHARGES, LISTS, OTHER, OWNER, SIGNATURES, TASKS, TOOLS, TURNS
+from sandbox.agents.wires.port import CHARGES, GIVEN, LISTS, OTHER, OWNER, SIGNATURES, TASKS, TOOLS, TURNS
 
 STREAMS = "streams"
 NO_STREAM = (-32004, -32601)
@@ -19,6 +19,7 @@ _OF_KEYS = {
     "price": CHARGES,
     "tool": TOOLS,
     "planted-tool": TOOLS,
+    "given-tool": TOOLS,
     "spelling": TOOLS,
     "turns": TURNS,
 }
@@ -57,7 +58,7 @@ class AgentWay:
     def has(self, key: str, args: Mapping[str, object]) -> bool:
         """Whether the wire has what a call of a question needs."""
         wanted = [one for one in _needs(key, args, TOKENS[self.wire]) if one in self.lacks]
-        if not (TASKS in wanted and not self.wire):
+        if self.wire or not {TASKS, GIVEN} & {*wanted}:
             self.missed |= {one: self.lacks[one] for one in wanted}
         return not wanted
 
@@ -78,6 +79,8 @@ def _needs(key: str, args: Mapping[str, object], tokens: tuple[str, ...]) -> Ite
         yield CHARGES
     if args.get("stream") and not args.get("card"):  # what a card declares is asked all the same
         yield STREAMS
+    if args.get("given"):
+        yield GIVEN
     if any(map(args.get, _OF_TASKS)):
         yield TASKS
     if args.get("then") == "list":
