@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from html.parser import HTMLParser
 from threading import Thread
 from typing import Any, NamedTuple, Protocol, cast
 from urllib.parse import quote, urlencode, urlsplit
@@ -20,6 +19,7 @@ from sandbox import http
 from sandbox.chain.rpc import denial
 from sandbox.errors import Deadline, Failure
 from sandbox.pages.forms import encoded
+from sandbox.pages.handlers import runs_handler
 from sandbox.pages.page_request import page_request
 from sandbox.secrets.fields import private_fields
 from sandbox.sites import sessions
@@ -46,8 +46,6 @@ MAX_FACT = 80
 FACT_DEPTH = 3
 MAX_READ = 4_000
 """Characters of an answer that is no JSON and no page, read as its one value."""
-MAX_PAGE = 400_000
-"""Characters of a page that are looked at for a handler of ours."""
 MEDIA = ("image/", "audio/", "video/", "font/")
 MAX_LISTED, DEEPEST = 50, 6
 """Entries of a list, and levels, in which names of values are looked for."""
@@ -512,7 +510,7 @@ class ApiPlay:
             private=private_fields(read, given),
             shared=bool(_SHARED.search(reply.headers.get("cache-control", ""))),
             markup=page and isinstance(read, dict | list),
-            handler=page and read is None and _runs(text, self._words["one"]["{mark}"], reply),
+            handler=read is None and runs_handler(text, self._words["one"]["{mark}"], reply),
             facts=dict(list(facts.items())[:MAX_FACTS]),
             holds=tuple(sorted(set(_holding(read, DEEPEST))))[:MAX_FACTS],
         )
@@ -536,29 +534,6 @@ def _plain(value: Any, left: int, above: str = "") -> Iterator[tuple[str, Any]]:
             yield from _plain(inner, left - 1, f"{above}{name}.")
         elif inner is None or isinstance(inner, str | int | float | bool) or _is_short_list(inner):
             yield f"{above}{name}", inner
-
-
-class _Handlers(HTMLParser):
-    """Whether a page has an element with this id and a handler of its own: not its text, escaped or not."""
-
-    def __init__(self, ident: str) -> None:
-        super().__init__()
-        self.ident, self.found = ident, False
-
-    def handle_starttag(self, _tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        names = dict(attrs)
-        self.found |= names.get("id") == self.ident and "onerror" in names
-
-
-def _runs(text: str, ident: str, reply: http.HttpReply) -> bool:
-    """Whether a page has the handler of ours, and its policy lets scripts stand in it."""
-    policy = reply.headers.get("content-security-policy", "")
-    bound = re.search(r"(?:^|;)\s*(?:script-src|default-src)\b", policy) and "'unsafe-inline'" not in policy
-    if bound or f"id={ident}" not in text:
-        return False
-    page = _Handlers(ident)
-    page.feed(text[:MAX_PAGE])
-    return page.found
 
 
 def _holding(value: Any, left: int) -> Iterator[str]:  # noqa: ANN401  any JSON

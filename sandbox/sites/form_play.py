@@ -16,6 +16,7 @@ from sandbox import http
 from sandbox.browser.devtools import installed
 from sandbox.errors import Deadline
 from sandbox.pages.forms import PageForm, ReadPage, encoded
+from sandbox.pages.handlers import runs_handler
 from sandbox.sites.accounts import ACCOUNTS, READ, SECRET, AccountAnswer, lines, renamed
 from sandbox.sites.play_words import PlayWords
 from sandbox.sites.refusals import LONGEST_TEXT, SIGN_UPS, Adaptation
@@ -156,10 +157,12 @@ class FormPlay:
         answer = self._words.answer(visitor.label, (reply, url), (reply, url), seen)
         if who != "one" or "?" not in path:
             return answer
-        said = lines(decode(reply.body)[:READ], reply.content_type)
+        text = decode(reply.body)
+        said = lines(text[:READ], reply.content_type)
         before = self._read.setdefault(path.partition("?")[0], frozenset(said))
         fresh = self._hidden(" ".join(one for one in said if one not in before))[:FRESH]
-        return replace(answer, facts={"page": json.dumps(fresh)} if fresh else {})
+        handler = runs_handler(text, self._words.filled("{mark}", who), reply)
+        return replace(answer, handler=handler, facts={"page": json.dumps(fresh)} if fresh else {})
 
     def _hidden(self, text: str) -> str:
         """A text without what the accounts were given: words, cookies, hidden values."""

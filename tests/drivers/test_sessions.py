@@ -48,6 +48,7 @@ FOUND = {
     "scripts": "form-script",
     "sums": "account-computed",
     "opens": "account-climb",
+    "echoes": "account-reflected",
     "served": "upload-script",
     "climbs": "upload-path",
 }
@@ -162,7 +163,7 @@ async def test_each_defect_is_found_by_its_own_oracle(clubhouse: Open) -> None:
 
 
 async def test_the_other_defects_need_no_browser(clubhouse: Open) -> None:
-    switches = ("kept", "exports", "writes", "sums", "opens")
+    switches = ("kept", "exports", "writes", "sums", "opens", "echoes")
     async with clubhouse(Clubhouse(*switches)) as it:
         assert await told(it, ("/leave", "/drafts")) == sorted(FOUND[one] for one in switches)
 

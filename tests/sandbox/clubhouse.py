@@ -33,8 +33,8 @@ _KINDS = {"html": "text/html", "svg": "image/svg+xml", "txt": "text/plain"}
 
 class Clubhouse:
     """Switches: `readable`, `fixed`, `kept` of the session; `reads`, `exports`, `writes` of another's drafts,
-    `rewrites` of another's profile; `sums` and `opens` what stands in a query of
-    the drafts; `scripts` on the wall; `tokenless`; `away`; `served` and
+    `rewrites` of another's profile; `sums`, `opens` and `echoes` what stands in a
+    query of the drafts; `scripts` on the wall; `tokenless`; `away`; `served` and
     `climbs` of uploads. `astray` leads to a stranger's draft."""
 
     def __init__(self, *switches: str) -> None:
@@ -134,7 +134,8 @@ class Clubhouse:
                 return self._page("Drafts", f"<p>of {int(found[1]) * int(found[2])}</p>", sid)
             mine = [key for key, (owner, _) in self.drafts.items() if owner == user]
             told = f"<p>{sid} {_token(sid)} {user} {self.people[user]}</p>" if words else ""
-            search = f'<form action=/drafts><input name=words value="{escape(words)}"></form>'
+            shown = words if "echoes" in self.on else escape(words)
+            search = f'<form action=/drafts><input name=words value="{shown}"></form>'
             order = '<a href="/drafts?sort=age">by age</a>'
             return self._page("My drafts", search + told + order + "".join(map(self._draft_link, mine)), sid)
         if path == "/drafts/new":

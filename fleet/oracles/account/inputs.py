@@ -357,6 +357,33 @@ def account_quoted(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
             yield at_input(seen, one, name, what, "account-quoted")
 
 
+def _reflecting(page: dict[str, Any]) -> tuple[Exchange, ...]:
+    sent, got = ("{mark}", "{mark}<img src id={mark} onerror=name>"), (NONE, NONE | page)
+    return row(
+        *(
+            ("one", "GET", f"/board?q={quote(one, safe='{}')}", {}, two)
+            for one, two in zip(sent, got, strict=True)
+        )
+    )
+
+
+@oracle(
+    id="account-reflected",
+    says="what an account sends in a parameter is text on the page that answers",
+    severity=Severity.HIGH,
+    example=_reflecting({"handler": True}),
+    control=_reflecting({}),
+)
+def account_reflected(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """After markup in a parameter the page has an element of it, with its handler; after a word it has none."""
+    steps = _sent(seen[-1])
+    for plain, marked in pairwise(steps):
+        found = varied(plain, marked) if marked.method == "GET" else None
+        if found and marked.good and marked.got.get("handler") and not plain.got.get("handler"):
+            what = "markup in it becomes an element of the page"
+            yield at_input(seen, marked, found[0], what, "account-reflected")
+
+
 def _text(step: PlayedStep) -> str:
     return " ".join((str(step.got.get("said", "")), *map(str, step.facts.values()))).replace('\\"', '"')
 

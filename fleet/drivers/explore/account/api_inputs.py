@@ -16,6 +16,8 @@ from sandbox.sites.likeness import like
 
 Row = list[Any]
 MARK, TAG, ONE = "{mark}", "{one-tag}", "{one}"
+HANDLER = "{mark}'\"></title></textarea></style></script><img src id={mark} onerror=name>"
+"""Markup whose handler changes nothing."""
 _WHOM = "user|owner|account|member|customer|author|profile|person|client"
 USER = re.compile(rf"(?i)^(?:x-)?(?:(?:{_WHOM})[-_]?(?:name|id|handle)?|name|login|handle|email)$")
 """An input that may name an account."""

@@ -27,6 +27,7 @@ from fleet.drivers.explore.account.api_groups import (
     waits,
 )
 from fleet.drivers.explore.account.api_inputs import (
+    HANDLER,
     MARK,
     ONE,
     USER,
@@ -55,8 +56,6 @@ READS, FIELDS, ASKED, VARIED = 18, 4, 24, 3
 texts of each."""
 STORED, SHOWN = 4, 8
 """Of one run: operations and their texts that are looked for on pages, and pages for each."""
-HANDLER = "{mark}'\"></title></textarea></style></script><img src id={mark} onerror=name>"
-"""Markup whose handler changes nothing."""
 _SIZE = re.compile(r"(?i)^(?:page_?)?(?:limit|size|count|first|last|take|top|rows|per_?page|max_?results)$")
 _MANY = re.compile(
     r"(?i)(?:^|_)(?:quantity|qty|count|amount|units|nights|seats|number|items|points|credits?|coins|shares|miles)$"

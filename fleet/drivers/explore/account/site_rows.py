@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
+from fleet.drivers.explore.account.api_inputs import HANDLER, MARK
 from fleet.drivers.explore.account.api_rows import Row
 from fleet.drivers.explore.account.bodies import PHRASE
 from fleet.drivers.explore.state_changes import ends_or_spends
@@ -187,7 +188,7 @@ class SiteKnowledge:
 
     def queried(self) -> Iterator[list[Row]]:
         """Parameters of pages that the account is shown: plain, with a quote, with two, and plain again; then
-        sums, and paths of a file that everybody may read."""
+        sums, paths of a file that everybody may read, a word and markup around it."""
         named: dict[tuple[str, str], list[tuple[str, str]]] = {}
         for path in self.met if self.inside else ():
             base, _, query = path.partition("?")
@@ -201,7 +202,9 @@ class SiteKnowledge:
         for (base, name), pairs in list(named.items())[:PARAMETERS]:
             plain = next(value for other, value in pairs if other == name)
             sent = (plain, f"{plain}'", f"{plain}''", plain, *SUMS, *CLIMBS)
-            rows.append([_get("one", f"{base}?{urlencode({**dict(pairs), name: value})}") for value in sent])
+            asked = [urlencode({**dict(pairs), name: value}) for value in sent]
+            asked += [urlencode({**dict(pairs), name: value}, safe="{}") for value in (MARK, HANDLER)]
+            rows.append([_get("one", f"{base}?{query}") for query in asked])
         while rows:
             each = MAX_STEPS // len(rows[0])
             yield [row for group in rows[:each] for row in group]
