@@ -24,7 +24,7 @@ class _Handlers(HTMLParser):
 
 
 def runs_handler(text: str, ident: str, reply: http.HttpReply) -> bool:
-    """Whether a page has an element of ours, `id=IDENT onerror=…`, and its policy lets scripts stand in it."""
+    """Whether a page has an element of ours, `id=IDENT onerror=…`, and its policy lets scripts run."""
     policy = reply.headers.get("content-security-policy", "")
     bound = re.search(r"(?:^|;)\s*(?:script-src|default-src)\b", policy) and "'unsafe-inline'" not in policy
     if bound or f"id={ident}" not in text or not reply.content_type.startswith("text/html"):

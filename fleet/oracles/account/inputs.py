@@ -375,7 +375,7 @@ def _reflecting(page: dict[str, Any]) -> tuple[Exchange, ...]:
     control=_reflecting({}),
 )
 def account_reflected(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
-    """After markup in a parameter the page has an element of it, with its handler; after a word it has none."""
+    """After markup in a parameter the page has an element of it, with its handler; after a word none."""
     steps = _sent(seen[-1])
     for plain, marked in pairwise(steps):
         found = varied(plain, marked) if marked.method == "GET" else None
