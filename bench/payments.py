@@ -35,7 +35,7 @@ ORACLES: Mapping[str, str] = {
 
 def look(mint: Mint, seed: int, defects: Mapping[str, int]) -> list[tuple[str, str]]:
     """Oracle and path of everything that one visit reports."""
-    house = Tollhouse(mint.rpc.url, mint.token, PAYEE, seed, defects)
+    house = Tollhouse(mint.rpc.url, mint.token, PAYEE, seed, defects, mixed=True)
     with served(house) as site:
         platform = profile(site, mint, house)
         with way_out(platform, door(platform, mint)):
@@ -55,7 +55,7 @@ def main() -> None:
         for number, (defect, place) in enumerate((one, at) for one in named for at in range(PLACES)):
             seed = chosen.seed + number
             with minted(Path(folder) / str(number)) as mint:
-                house = Tollhouse(mint.rpc.url, mint.token, PAYEE, seed, {defect: place})
+                house = Tollhouse(mint.rpc.url, mint.token, PAYEE, seed, {defect: place}, mixed=True)
                 found = look(mint, seed, {defect: place})
             path = house.sold[place].path
             ok = (ORACLES[defect], path) in found

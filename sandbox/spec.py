@@ -81,6 +81,7 @@ class Context:
     agents: dict[str, dict[str, str]] = field(
         default_factory=dict
     )  # agents that are not called through the proxy: wire, url, model, carried by name
+    network: str = ""  # the chain, as x402 version 1 names it
     asset: str = ""  # the token that payments are made in
     registry: str = ""  # the ERC-8004 Identity registry of `agent`
     agent: int = 0

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
+import h11
+
 from fleet.broker.egress_policy import EgressPolicy, EgressTarget
 from fleet.broker.egress_record import EgressEntry
-from fleet.broker.forward import final_head
 from fleet.broker.rpc_policy import Denied, rewrite
 from fleet.chain.node.errors import FOR_BLOCKS, RETRIES, Meaning, NodePatience, trouble
 from fleet.chain.ports import PaymentQuote
-from fleet.chain.signing.payment import quote_of
 from fleet.errors import (
     ChainError,
     FleetError,
@@ -31,6 +31,7 @@ from fleet.http_client import AnswerTooLarge, HttpFailure, open_client, retry_af
 from fleet.retry import OWN_BLOCK
 from fleet.text import line
 from sandbox import strict_json
+from sandbox.payment_offers import offers
 
 if TYPE_CHECKING:
     import httpx
@@ -45,10 +46,6 @@ MAX_AGE_S = 400 * 86_400
 
 MAX_KEPT_ANSWERS = 32
 """Resources whose last answers are kept for one call."""
-MAX_OPTIONS = 8
-"""Terms of one quote that are looked at."""
-
-_QUOTED = re.compile(rb"\npayment-required:[ \t]*([A-Za-z0-9+/=_-]{1,16000})[ \t]*(?:\r|\n|$)", re.I)
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}", re.ASCII)
 _DATA = re.compile(r"0x(?:[0-9a-fA-F]{2})*", re.ASCII)
 _LABEL = re.compile(r"[a-z0-9-]{1,63}", re.ASCII)
@@ -179,8 +176,9 @@ class Services:
         if self._tx is None:
             raise Denied("no-tx", "this call has no purse")
         quotes = quotes_in(bytes(self._answers.get(url, b"")))
-        if not 0 <= option < len(quotes) or (quote := quotes[option]) is None:
+        if not 0 <= option < len(quotes):
             raise Denied("quote", "that resource has quoted no such terms in this call")
+        quote = quotes[option]
         self._policy.ask("a payment")
         self._payments += 1
         if self._payments > self._policy.max_payments:
@@ -217,16 +215,27 @@ class Services:
             task.exception()  # retrieved: the jail that asked may have ended before
 
 
-def quotes_in(answer: bytes) -> list[PaymentQuote | None]:
-    """What the beginning of an answer of 402 quotes, in its order; None for an entry that is no quote."""
-    head = final_head(answer)
-    found = _QUOTED.search(head[2]) if head and head[1] == b"402" else None
-    try:
-        said = strict_json.loads(base64.b64decode(found[1], validate=True)) if found else None
-    except ValueError:
-        said = None
-    accepts = said.get("accepts") if isinstance(said, dict) and said.get("x402Version") == 2 else None
-    return [quote_of(one) for one in accepts[:MAX_OPTIONS]] if isinstance(accepts, list) else []
+def quotes_in(answer: bytes) -> list[PaymentQuote]:
+    """What the beginning of an answer of 402 quotes, in its order."""
+    status, headers, body = 0, dict[str, str](), bytearray()
+    reader = h11.Connection(h11.CLIENT)
+    reader.send(h11.Request(method="GET", target="/", headers=[("host", "quoted")]))
+    reader.send(h11.EndOfMessage())
+    reader.receive_data(answer)
+    with suppress(h11.RemoteProtocolError):
+        while not isinstance(event := reader.next_event(), type | h11.EndOfMessage | h11.ConnectionClosed):
+            if isinstance(event, h11.Response):
+                status = event.status_code
+                for name, value in (
+                    (one.decode("latin-1"), text.decode("latin-1")) for one, text in event.headers
+                ):
+                    headers[name] = f"{headers[name]}, {value}" if name in headers else value
+            elif isinstance(event, h11.Data):
+                body += event.data
+    return [
+        PaymentQuote(one.scheme, one.network, one.asset, one.payee, one.amount, one.bound)
+        for one in offers(status, headers, bytes(body))
+    ]
 
 
 def _object(body: bytes, keys: set[str]) -> dict[str, Any]:

@@ -64,6 +64,8 @@ class PaymentQuote:
     asset: str
     payee: str
     amount: int
+    bound: str = ""
+    """Text whose keccak256 the nonce must be; "" for any nonce."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The table `[payments]` of a profile: what is paid for by x402, and how much a purse may pay."""
+"""The table `[payments]` of a profile: what is paid for by x402 or MPP, and how much a purse may pay."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ class PaymentsSection(Section):
     token."""
     version: Annotated[str, StringConstraints(pattern=r"^[ -~]{0,16}$")] = ""
     """The token's version there."""
+    network: Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{0,40}$")] = ""
+    """How terms of x402 version 1 name the chain, such as `base-sepolia`; without it, none of those is
+    paid."""
     most: int = Field(0, ge=0)
     """Most units of the token in one payment; a resource that quotes more is not paid for."""
     per_run: int = Field(0, ge=0)

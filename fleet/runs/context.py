@@ -102,6 +102,7 @@ def guest_context(
         deadline_s=deadline_s,
         lacks=lacks,
         agents=_agents(platform),
+        network=platform.payments.network,
         asset=(platform.payments.asset or "").lower(),
         registry=platform.erc8004.identity.lower() if platform.erc8004 else "",
         agent=platform.erc8004.agent if platform.erc8004 else 0,

@@ -1,4 +1,4 @@
-"""What a resource asks for (x402 v2), a payment for it, right or wrong, and what the chain says was paid.
+"""What a resource asks for (x402, MPP), a payment for it, right or wrong, and what the chain says was paid.
 
 The terms are those that the broker saw pass; the signature is the purse's, from outside. What is sent with it
 is made here, wrong on purpose where a payee should refuse.
@@ -7,7 +7,6 @@ is made here, wrong on purpose where a payee should refuse.
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import json
 import os
@@ -22,6 +21,18 @@ from sandbox import http, strict_json
 from sandbox.chain import rpc
 from sandbox.errors import Deadline, Failure, hint
 from sandbox.pages.page_request import page_request
+from sandbox.payment_offers import (
+    FORMS,
+    MAX_AMOUNT,
+    MPP,
+    PAYMENT_REQUIRED,
+    V1,
+    V2,
+    Offer,
+    decoded,
+    offers,
+    units,
+)
 from sandbox.spec import ABSENT, Context, Cost, Effect, Impact, Mistake, OneOf, Points, ToolSpec
 from sandbox.text import clean, decode, mask
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
@@ -36,11 +47,23 @@ AT_ONCE = 4
 SETTLE_S, LATE_S, LOOK_S = 5.0, 1.0, 0.2
 """Longest wait for a payment on chain behind an answer, behind a refusal, and between two looks."""
 MAX_TEXT = 4_000
-MAX_AMOUNT = 1 << 62
 MAX_INPUTS = 10
-QUOTE, SENT, RECEIPT = "payment-required", "payment-signature", "payment-response"
+SENT = {V2: "payment-signature", MPP: "authorization", V1: "x-payment"}
+RECEIPTS = {V2: "payment-response", MPP: "payment-receipt", V1: "x-payment-response"}
+ECHOED = (
+    "id",
+    "realm",
+    "method",
+    "intent",
+    "request",
+    "expires",
+    "digest",
+    "opaque",
+    "description",
+    "header",
+)
+"""Parts of a challenge of MPP that its payment repeats."""
 IDENTIFIER = "payment-identifier"
-PAYMENT_REQUIRED = 402
 _HASH = re.compile(r"0x[0-9a-f]{64}")
 _USED = "0x98de503528ee59b575ef0c0a2576a82497bfc029a5685b209e9ec333479b10a5"
 """Topic of AuthorizationUsed(address,bytes32)."""
@@ -66,6 +89,8 @@ class Args:
     `named`: another payment under the same identifier."""
     other: str = ""
     """Another resource, for `elsewhere`."""
+    form: Annotated[str, OneOf(("", *FORMS))] = ""
+    """By which form of terms it is paid; "" for the first of those that the purse can pay by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +101,8 @@ class Result(ToolAnswer):
     """HTTP status without a payment."""
     quoted: bool = False
     """Whether terms were stated that the purse can pay by."""
+    forms: tuple[str, ...] = ()
+    """In which forms."""
     amount: int = 0
     """[units] What they ask."""
     payee: str = ""
@@ -124,18 +151,18 @@ class Result(ToolAnswer):
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
-    """A quote, and which of its options the purse can pay by; -1 for none."""
+    """The offers of an answer, and which of them is paid; -1 for none."""
 
-    said: Mapping[str, Any] = field(default_factory=dict)
+    offers: Sequence[Offer] = ()
     option: int = -1
+    forms: tuple[str, ...] = ()
 
     @property
-    def accepted(self) -> dict[str, Any]:
-        return dict(self.said["accepts"][self.option]) if self.option >= 0 else {}
+    def chosen(self) -> Offer:
+        return self.offers[self.option] if self.option >= 0 else _NONE
 
-    @property
-    def amount(self) -> int:
-        return int(self.accepted["amount"]) if self.option >= 0 else 0
+
+_NONE = Offer("", "", "", "", "", 0, {}, {})
 
 
 def effect_of(args: Mapping[str, Any]) -> Effect:
@@ -147,7 +174,7 @@ def run(args: Args, ctx: Context) -> Result:
     ask = _checked(args)
     deadline = Deadline(ctx.deadline_s * 0.9)
     first = _sent(ask, deadline)
-    terms = _terms(first, ctx)
+    terms = _terms(first, args.form, ctx)
     result = _quoted(first, terms)
     if not args.pay:
         return result
@@ -155,6 +182,10 @@ def run(args: Args, ctx: Context) -> Result:
         return replace(
             result, ok=False, error="it states no terms that the purse can pay by", error_class="http"
         )
+    if terms.chosen.form != V2 and args.then == "named":
+        raise Mistake("/args/then: x402 version 2 alone has identifiers of payments")
+    if terms.chosen.form == V1 and args.pay == "changed":
+        raise Mistake("/args/pay: a payment of x402 version 1 repeats no terms")
     other = _other(args)
     if other:
         result = replace(result, status_other=_sent(other, deadline).status)
@@ -162,10 +193,10 @@ def run(args: Args, ctx: Context) -> Result:
     name = f"qa-{os.urandom(12).hex()}" if args.then == "named" else ""
     payment = _Payment.made(args.pay, ask.target, terms, name, deadline)
     replies = _answers(ask, payment, AT_ONCE if args.then == "together" else 1, deadline)
-    result = _answered(result, replies)
+    result = _answered(result, replies, terms.chosen.form)
     result = _settled(result, payment, start, ctx, deadline, whole=args.pay == "whole")
     if args.then == "named":
-        terms = _terms(_sent(ask, deadline), ctx)  # the broker knows the last answer alone
+        terms = _terms(_sent(ask, deadline), args.form, ctx)  # the broker knows the last answer alone
         if terms.option < 0:
             raise Failure("refused", "it states no terms for a second payment")
         second = _Payment.made(args.pay, ask.target, terms, name, deadline)
@@ -202,39 +233,23 @@ def _sent(request: http.HttpRequest, deadline: Deadline) -> http.HttpReply:
 # What is asked for ---------------------------------------------------------------------------------
 
 
-def _terms(reply: http.HttpReply, ctx: Context) -> _Terms:
-    said = _decoded(reply.headers.get(QUOTE, "")) if reply.status == PAYMENT_REQUIRED else None
-    if said is None or said.get("x402Version") != 2 or not isinstance(said.get("accepts"), list):
-        return _Terms()
-    fits = (at for at, one in enumerate(said["accepts"]) if _is_ours(one, ctx))
-    return _Terms(said, next(fits, -1))
+def _terms(reply: http.HttpReply, form: str, ctx: Context) -> _Terms:
+    listed = offers(reply.status, reply.headers, reply.body)
+    ours = [at for at, one in enumerate(listed) if _is_ours(one, ctx)]
+    forms = tuple(dict.fromkeys(listed[at].form for at in ours))
+    return _Terms(listed, next((at for at in ours if form in ("", listed[at].form)), -1), forms)
 
 
-def _is_ours(one: object, ctx: Context) -> bool:
-    if not isinstance(one, dict) or not _amount({"amount": one.get("amount")}):  # of this version alone
-        return False
-    where = (one.get("scheme"), one.get("network"), str(one.get("asset")).lower())
-    return where == ("exact", f"eip155:{ctx.chain_id}", ctx.asset) and isinstance(one.get("payTo"), str)
-
-
-def _amount(one: object) -> int:
-    """The amount of one entry of `accepts`, in both versions' words; 0 for none."""
-    said = one.get("amount", one.get("maxAmountRequired")) if isinstance(one, dict) else None
-    digits = isinstance(said, str) and said.isascii() and said.isdigit() and len(said) < 20
-    return int(str(said)) if digits and int(str(said)) <= MAX_AMOUNT else 0
-
-
-def _decoded(header: str) -> dict[str, Any] | None:
-    """The object in a header of base64; None for none."""
-    try:
-        said = strict_json.loads(base64.b64decode(header, validate=True)) if header else None
-    except (ValueError, binascii.Error, RecursionError):
-        return None
-    return said if isinstance(said, dict) else None
+def _is_ours(one: Offer, ctx: Context) -> bool:
+    networks = (f"eip155:{ctx.chain_id}", *((ctx.network,) if ctx.network else ()))
+    same = one.scheme == "exact" and one.network in networks and one.asset.lower() == ctx.asset
+    return same and bool(one.payee and one.amount)
 
 
 def _quoted(reply: http.HttpReply, terms: _Terms) -> Result:
-    resource, accepted = terms.said.get("resource"), terms.accepted
+    one = terms.chosen
+    resource = one.terms.get("resource", one.entry.get("resource"))
+    url = resource.get("url") if isinstance(resource, dict) else resource
     asked = reply.status == PAYMENT_REQUIRED
     return Result(
         ok=terms.option >= 0,
@@ -244,28 +259,29 @@ def _quoted(reply: http.HttpReply, terms: _Terms) -> Result:
         hint=hint(reply.status) if reply.status >= 400 and not asked else "",
         status=reply.status,
         quoted=terms.option >= 0,
-        amount=terms.amount,
-        payee=clean(str(accepted.get("payTo", "")), 100),
-        network=clean(str(accepted.get("network", "")), 60),
-        asset=clean(str(accepted.get("asset", "")), 60),
-        resource=clean(str(resource.get("url", "")), 300) if isinstance(resource, dict) else "",
-        body_amount=_body_amount(reply, terms),
-        inputs=_inputs(terms.said),
-        named=isinstance(_extensions(terms.said).get(IDENTIFIER), dict),
+        forms=terms.forms,
+        amount=one.amount,
+        payee=clean(one.payee, 100),
+        network=clean(one.network, 60),
+        asset=clean(one.asset, 60),
+        resource=clean(url, 300) if isinstance(url, str) else "",
+        body_amount=_body_amount(reply, one),
+        inputs=next((found for offer in terms.offers if (found := _inputs(offer.terms))), {}),
+        named=isinstance(_extensions(one.terms).get(IDENTIFIER), dict),
     )
 
 
-def _body_amount(reply: http.HttpReply, terms: _Terms) -> int | None:
+def _body_amount(reply: http.HttpReply, one: Offer) -> int | None:
     """What the body asks for the same token and payee, if it has terms as well."""
     try:
         said = strict_json.loads(reply.body)
     except (ValueError, RecursionError):
         return None
     listed = said.get("accepts") if isinstance(said, dict) else None
-    mine = [str(terms.accepted.get(key)).lower() for key in ("asset", "payTo")]
-    for one in listed[:8] if isinstance(listed, list) and terms.option >= 0 else ():
-        if isinstance(one, dict) and [str(one.get(key)).lower() for key in ("asset", "payTo")] == mine:
-            return _amount(one) or None
+    mine = [one.asset.lower(), one.payee.lower()]
+    for each in listed[:8] if isinstance(listed, list) and one.form not in ("", V1) else ():
+        if isinstance(each, dict) and [str(each.get(key)).lower() for key in ("asset", "payTo")] == mine:
+            return units(each.get("amount", each.get("maxAmountRequired"))) or None
     return None
 
 
@@ -290,48 +306,67 @@ def _inputs(said: Mapping[str, Any]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Payment:
-    """What a request carries; payer and nonce of the authorisation in it, "" without one."""
+    """The header that a request carries; payer and nonce of the authorisation in it, "" without one."""
 
-    header: str
+    headers: dict[str, str]
     payer: str = ""
     nonce: str = ""
 
     @classmethod
     def made(cls, how: str, url: str, terms: _Terms, name: str, deadline: Deadline) -> _Payment:
+        offer = terms.chosen
         if how == "empty":
-            return cls(_encoded({}))
+            return cls(_carried(offer.form, {}))
         more: dict[str, object] = {"value": 1} if how in ("less", "changed") else {}
         more |= {"own": True} if how == "own" else {"seconds": -60} if how == "ended" else {}
         signed = rpc.payment(url, terms.option, deadline, **more)
-        signature, accepted = str(signed.get("signature", "")), terms.accepted
+        signature, one = str(signed.get("signature", "")), dict(signed["authorization"])
         if how == "forged":
             signature = signature[:20] + ("1" if signature[20] == "0" else "0") + signature[21:]
-        if how == "changed":
-            accepted["amount"] = "1"
-        payload: dict[str, Any] = {"signature": signature, "authorization": signed["authorization"]}
-        carried = {"x402Version": 2, "payload": payload, "accepted": accepted}
-        if resource := terms.said.get("resource"):
-            carried["resource"] = resource
+        said = _said(offer, one, signature, changed=how == "changed")
         if name:
-            asked = _extensions(terms.said).get(IDENTIFIER)
+            asked = _extensions(offer.terms).get(IDENTIFIER)
             known = asked if isinstance(asked, dict) else {}
             info = known.get("info")
-            carried["extensions"] = {
+            said["extensions"] = {
                 IDENTIFIER: {**known, "info": {**(info if isinstance(info, dict) else {}), "id": name}}
             }
-        one = signed["authorization"]
-        return cls(_encoded(carried), str(one.get("from", "")).lower(), str(one.get("nonce", "")).lower())
+        payer, nonce = (str(one.get(key, "")).lower() for key in ("from", "nonce"))
+        return cls(_carried(offer.form, said), payer, nonce)
 
 
-def _encoded(said: Mapping[str, Any]) -> str:
-    return base64.b64encode(json.dumps(said, separators=(",", ":")).encode()).decode()
+def _said(offer: Offer, one: dict[str, Any], signature: str, *, changed: bool) -> dict[str, Any]:
+    """A payment in the words of its form; `changed`: with terms of one unit."""
+    entry = offer.entry | ({"amount": "1"} if changed else {})
+    if offer.form == MPP:
+        challenge = {key: offer.terms[key] for key in ECHOED if offer.terms.get(key)}
+        challenge |= {"request": _encoded(entry, url=True)} if changed else {}
+        payer = f"did:pkh:{offer.network}:{one.get('from', '')}"
+        payload = {"type": "authorization", **one, "signature": signature}
+        return {"challenge": challenge, "payload": payload, "source": payer}
+    payload = {"signature": signature, "authorization": one}
+    if offer.form == V1:
+        return {"x402Version": 1, "scheme": offer.scheme, "network": offer.network, "payload": payload}
+    resource = {"resource": offer.terms["resource"]} if offer.terms.get("resource") else {}
+    return {"x402Version": 2, "payload": payload, "accepted": entry} | resource
+
+
+def _carried(form: str, said: Mapping[str, Any]) -> dict[str, str]:
+    """The header of a payment."""
+    return {SENT[form]: f"Payment {_encoded(said, url=True)}" if form == MPP else _encoded(said)}
+
+
+def _encoded(said: Mapping[str, Any], *, url: bool = False) -> str:
+    """Base64 of JSON, by the alphabet of URLs without padding for MPP."""
+    raw = json.dumps(said, separators=(",", ":")).encode()
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode() if url else base64.b64encode(raw).decode()
 
 
 def _answers(
     ask: http.HttpRequest, payment: _Payment, times: int, deadline: Deadline
 ) -> Sequence[http.HttpReply]:
     """The replies to a request with this payment, several times at once; Failure for the broker's."""
-    paid = replace(ask, headers=ask.headers | {SENT: payment.header})
+    paid = replace(ask, headers=ask.headers | payment.headers)
     if times == 1:
         return [_sent(paid, deadline)]
     with ThreadPoolExecutor(times) as pool:
@@ -342,14 +377,13 @@ def _good(replies: Sequence[http.HttpReply]) -> list[http.HttpReply]:
     return [one for one in replies if 200 <= one.status < 300]
 
 
-def _answered(result: Result, replies: Sequence[http.HttpReply]) -> Result:
+def _answered(result: Result, replies: Sequence[http.HttpReply], form: str) -> Result:
     good = _good(replies)
     shown = next(iter(good), replies[0])
-    given = shown.headers.get(RECEIPT, "")  # of others that came at once, a refusal is a receipt too
-    told = _decoded(given)
-    word = (
-        "" if not given else "unread" if told is None else "paid" if told.get("success") is True else "failed"
-    )
+    given = shown.headers.get(RECEIPTS[form], "")  # of others that came at once, a refusal is a receipt too
+    told = decoded(given)
+    paid = told is not None and (told.get("success") is True or told.get("status") == "success")
+    word = "" if not given else "unread" if told is None else "paid" if paid else "failed"
     failed = not good
     return replace(
         result,
@@ -361,13 +395,18 @@ def _answered(result: Result, replies: Sequence[http.HttpReply]) -> Result:
         distinct=len({hashlib.sha256(one.body).digest() for one in good}),
         text=clean(mask(decode(shown.body))[0], MAX_TEXT),
         receipt=word,
-        receipt_tx=clean(str((told or {}).get("transaction", "")), 80),
+        receipt_tx=clean(str((told or {}).get("reference" if form == MPP else "transaction", "")), 80),
     )
 
 
 def _why(reply: http.HttpReply) -> str:
-    """What a refusal says in its terms."""
-    said = (_decoded(reply.headers.get(QUOTE, "")) or {}).get("error")
+    """What a refusal says in its terms, or in its body."""
+    try:
+        body = strict_json.loads(reply.body)
+    except (ValueError, RecursionError):
+        body = None
+    body = body if isinstance(body, dict) else {}
+    said = (decoded(reply.headers.get("payment-required", "")) or body).get("error", body.get("detail"))
     return f": {clean(mask(said)[0], 200)}" if isinstance(said, str) and said else ""
 
 
@@ -437,7 +476,7 @@ SPEC = ToolSpec(
     Result,
     Effect.LOOK,
     Cost(calls=1),
-    "ask what a resource costs (x402), pay for it, and look at what the chain says was paid",
+    "ask what a resource costs (x402, MPP), pay for it, and look at what the chain says was paid",
     run,
     needs=("payments",),
     group="web",
@@ -456,7 +495,7 @@ SPEC = ToolSpec(
     expects="result.quoted && result.amount <= 1000",
     public=PUBLIC
     | {"url", "method", "fields", "pay", "then", "other", "status", "quoted", "amount", "payee", "network"}
-    | {"asset", "resource", "body_amount", "inputs", "named", "status_paid", "served"}
+    | {"form", "forms", "asset", "resource", "body_amount", "inputs", "named", "status_paid", "served"}
     | {"distinct", "text", "receipt", "receipt_tx", "receipt_holds", "taken", "settled", "status_other"}
     | {"status_then", "served_then", "same_then", "taken_then"},
     on_chain=frozenset({"receipt_tx"}),

@@ -21,7 +21,7 @@ from fleet.chain.signing.payment import (
     carried,
     check,
     digest,
-    quote_of,
+    nonce_of,
 )
 from fleet.config.payments import PaymentsSection
 from fleet.errors import Refused
@@ -76,6 +76,10 @@ def rule(asked: dict[str, Any], quote: dict[str, Any], facts: dict[str, Any]) ->
         ({}, {}, {"never": frozenset({MOVES})}, "never"),
         ({}, {}, {"node_chain_id": 1}, "chain"),
         ({}, {"network": "eip155:1"}, {}, "network"),
+        ({}, {"network": "base"}, {}, "network"),
+        ({}, {"network": ""}, {}, "network"),
+        ({}, {"network": "base"}, {"limits": LIMITS.model_copy(update={"network": "base"})}, ""),
+        ({}, {"network": "sei"}, {"limits": LIMITS.model_copy(update={"network": "base"})}, "network"),
         ({}, {"scheme": "upto"}, {}, "network"),
         ({}, {"asset": "0x" + "71" * 20}, {}, "asset"),
         ({}, {}, {"limits": PaymentsSection()}, "asset"),
@@ -129,20 +133,10 @@ def test_one_that_is_over_was_valid_before_and_is_not_now() -> None:
     assert (made.valid_after, made.valid_before) == (10_000 - PAST_S - VALID_S, 9_940)
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        None,
-        [],
-        {},
-        {"scheme": "exact", "network": "eip155:1", "asset": ASSET, "payTo": PAYEE, "amount": 5},
-        {"scheme": "exact", "network": "eip155:1", "asset": ASSET, "payTo": PAYEE, "amount": "-5"},
-        {"scheme": "exact", "network": "eip155:1", "asset": ASSET, "payTo": PAYEE, "amount": "٣"},
-        {"scheme": "exact", "network": "eip155:1", "asset": ASSET, "payTo": PAYEE, "amount": "9" * 101},
-    ],
-)
-def test_what_is_no_quote_is_none(said: object) -> None:
-    assert quote_of(said) is None
+def test_a_challenge_binds_the_nonce_of_its_payment_and_nothing_else_does() -> None:
+    bound = dataclasses.replace(QUOTE, bound='["id-7","tolls"]')
+    assert nonce_of(bound) == keccak(b'["id-7","tolls"]') == nonce_of(bound)
+    assert nonce_of(QUOTE) != nonce_of(QUOTE)
 
 
 @pytest.mark.parametrize(

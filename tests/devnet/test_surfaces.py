@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import urllib.error
 import urllib.request
@@ -22,6 +21,7 @@ from fleet.devnet.surfaces import SEEDED, surfaces
 from fleet.errors import ConfigError
 from fleet.triggers.chain.posture_watch import PostureWatch
 from fleet.triggers.chain.telling import TOLD, tellings
+from sandbox.payment_offers import offers
 from tests.doubles.triggers import FiringRecorder, MemoryFacts
 from tests.drivers.mcp_visits import visited, way_out
 from tests.drivers.test_registry import looked
@@ -77,14 +77,16 @@ def seen(platform: Platform) -> Mapping[str, set[Any]]:
 
 
 def quoted(platform: Platform) -> dict[str, tuple[int | None, list[int]]]:
-    """By resource, what documents say, and what a quote does, in the header and the body."""
+    """By resource, what documents say, and what each form of a quote and its body do."""
     said = {}
     for url, price in platform.paid_urls.items():
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(url, timeout=5)
-        header = base64.b64decode(refused.value.headers["payment-required"])
-        terms = [json.loads(one).get("accepts", ()) for one in (header, refused.value.read())]
-        said[url] = price, [int(one["amount"]) for each in terms for one in each if "31337" in one["network"]]
+        headers = {name.lower(): value for name, value in refused.value.headers.items()}
+        body = refused.value.read()
+        stated = [one.amount for one in offers(402, headers, body) if one.network != "eip155:1"]
+        also = [int(one["amount"]) for one in json.loads(body).get("accepts", ()) if "amount" in one]
+        said[url] = price, stated + also
     return said
 
 

@@ -24,7 +24,7 @@ from fleet.config import Platform
 from fleet.devnet import artifact, node
 from fleet.devnet.anvil import CHAIN_ID, Anvil
 from fleet.devnet.deploy import DEPLOYER
-from fleet.devnet.surfaces.tollhouse import Tollhouse
+from fleet.devnet.surfaces.tollhouse import NETWORK, Tollhouse
 from fleet.drivers.explore.agent.payments import make
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import Explorer, ExplorerContext
@@ -81,7 +81,7 @@ def profile(site: str, mint: Mint, house: Tollhouse, **payments: object) -> Plat
     paths = [f"{{site}}{one.path}" for one in house.sold]
     prices = {f"{{site}}{one.path}": one.price for one in house.sold}
     limits: dict[str, object] = {"most": 2_000, "per_run": HOLDS, "holds": HOLDS, "payee": PAYEE}
-    token = {"asset": mint.token, "name": "Devnet Dollar", "version": "1"}
+    token = {"network": NETWORK, "asset": mint.token, "name": "Devnet Dollar", "version": "1"}
     return Platform.model_validate(
         {
             "name": "toll",

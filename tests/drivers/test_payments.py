@@ -20,6 +20,7 @@ from fleet.cli.check import machine
 from fleet.config import Platform
 from fleet.devnet.surfaces.tollhouse import PaymentRefused, Tollhouse, served
 from fleet.drivers.explore.agent.payments import PaymentExplorer
+from sandbox.payment_offers import MPP, V1, V2
 from tests.drivers.pay_visits import (
     HOLDS,
     PAYEE,
@@ -82,6 +83,37 @@ def test_a_healthy_house_is_paid_and_nothing_is_found(mint: Mint, house: Tollhou
     assert mint.held(PAYEE) > before
     assert len(made.journal.payments) == len(made.budget.spent) > 30
     assert explorer.state()["asked"]
+
+
+def test_each_form_of_terms_is_paid_and_a_defect_of_one_is_found(mint: Mint) -> None:
+    """Beside each other, one form may be checked and another not."""
+    healthy = Tollhouse(mint.rpc.url, mint.token, PAYEE, seed=3, mixed=True)
+    assert {form for one in healthy.sold for form in one.forms} == {V1, V2, MPP}
+    with served(healthy) as site:
+        platform = profile(site, mint, healthy)
+        with way_out(platform, door(platform, mint)):
+            found, explorer, _ = visited(platform)
+            assert [(one.oracle, one.sighting.title) for one in found] == []
+            assert isinstance(explorer, PaymentExplorer)
+            assert explorer.left() == []
+            for sold in healthy.sold:
+                for form in sold.forms:
+                    url = f"{site}{sold.path}?{sold.parameter}={(*sold.known, '')[0]}"
+                    paid = asked(platform, {"url": url, "form": form, "pay": "whole"})
+                    told = (paid["status_paid"], paid["receipt"], paid["receipt_holds"], paid["taken"])
+                    assert told == (200, "paid", True, sold.price)
+    at = next(at for at, one in enumerate(healthy.sold) if len(one.forms) > 1)
+    house = Tollhouse(mint.rpc.url, mint.token, PAYEE, seed=3, mixed=True, defects={"underpaid": at})
+    with served(house) as site:
+        platform = profile(site, mint, house)
+        with way_out(platform, door(platform, mint)):
+            url = f"{site}{house.sold[at].path}?{house.sold[at].parameter}={(*house.sold[at].known, '')[0]}"
+            served_by = {
+                form: asked(platform, {"url": url, "form": form, "pay": "less"})["served"]
+                for form in house.sold[at].forms
+            }
+    *others, last = house.sold[at].forms
+    assert served_by == dict.fromkeys(others, 0) | {last: 1}
 
 
 def test_a_right_payment_that_is_refused_is_said(mint: Mint) -> None:

@@ -7,6 +7,7 @@ of the platform that is tested.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any
@@ -83,7 +84,8 @@ def check(asked: PaymentRequest, facts: PaymentFacts) -> None:
 def _ours(quote: PaymentQuote, facts: PaymentFacts) -> None:
     """Refused for terms of another token, network or payee than the profile's."""
     limits = facts.limits
-    if quote.scheme != "exact" or quote.network != f"eip155:{facts.chain_id}":
+    networks = {f"eip155:{facts.chain_id}", limits.network} - {""}
+    if quote.scheme != "exact" or quote.network not in networks:
         raise Refused(
             f"{quote.scheme} on {quote.network} is not `exact` on eip155:{facts.chain_id}", rule="network"
         )
@@ -92,6 +94,12 @@ def _ours(quote: PaymentQuote, facts: PaymentFacts) -> None:
     payee = limits.payee or quote.payee
     if not is_address(quote.payee) or quote.payee == ZERO_ADDRESS or quote.payee.lower() != payee.lower():
         raise Refused(f"{quote.payee} is not who is paid here", rule="payee")
+
+
+def nonce_of(quote: PaymentQuote) -> bytes:
+    """By chance, but where a challenge binds its payment. So two that are signed for one have one nonce: the
+    token takes the first, and both count as paid."""
+    return keccak256(quote.bound.encode()) if quote.bound else os.urandom(32)
 
 
 def authorisation(asked: PaymentRequest, purse: str, now: int, nonce: bytes) -> Authorisation:
@@ -140,16 +148,3 @@ def carried(one: Authorisation, signature: str) -> dict[str, Any]:
         "nonce": f"0x{one.nonce.hex()}",
     }
     return {"authorization": authorisation, "signature": signature}
-
-
-def quote_of(accepted: object) -> PaymentQuote | None:
-    """One entry of `accepts` in a quote (x402 v2); None for what is none."""
-    if not isinstance(accepted, dict):
-        return None
-    parts = [accepted.get(key) for key in ("scheme", "network", "asset", "payTo", "amount")]
-    if not all(isinstance(part, str) and len(part) <= 100 for part in parts):
-        return None
-    scheme, network, asset, payee, amount = map(str, parts)
-    if not (amount.isascii() and amount.isdigit()):
-        return None
-    return PaymentQuote(scheme, network, asset, payee, int(amount))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import CLOCK_BOOTTIME, clock_gettime, time
@@ -157,7 +156,7 @@ class Signer:
         scope.paid = max(scope.paid, await self._journal.paid(asked.run))  # a run that was cut off goes on
         await self._judge.admit_payment(asked, purse)
         held = await self._judge.look_at_purse(purse)
-        now, nonce = int(time()), os.urandom(32)
+        now, nonce = int(time()), payment.nonce_of(asked.quote)
         self._judge.check_payment(asked, purse, held)  # no await from here to the signature
         scope.paid += asked.value
         made = payment.authorisation(asked, purse, now, nonce)

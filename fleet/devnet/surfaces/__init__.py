@@ -23,7 +23,7 @@ from fleet.devnet.surfaces import posture
 from fleet.devnet.surfaces.harbour import TOKENS, open_office
 from fleet.devnet.surfaces.herbarium_wires import USERS, open_herbarium
 from fleet.devnet.surfaces.lodge import PAYEE, Lodge, open_lodge
-from fleet.devnet.surfaces.tollhouse import Tollhouse, served
+from fleet.devnet.surfaces.tollhouse import NETWORK, Tollhouse, served
 from fleet.errors import ConfigError
 
 SEEDED: Mapping[str, tuple[str, ...]] = {
@@ -98,9 +98,8 @@ def opened(
             purse = keys / "purse"
             payer = address_of(load_key(purse)) if purse.exists() else create_key(purse)
             portal.call(node.invoke, rpc, DEPLOYER, token, "transfer", payer, HOLDS)
-            house = Tollhouse(
-                rpc_url, token, PAYEE, 31, {one: at for at, one in enumerate(sorted(bad["payments"]))}
-            )
+            placed = {one: at for at, one in enumerate(sorted(bad["payments"]))}
+            house = Tollhouse(rpc_url, token, PAYEE, 36, placed, mixed=True)  # this seed has every form
             url = stack.enter_context(served(house))
             made.at(url, *(f"{url}{one.path}" for one in house.sold))
             made.tables.append(_payments(url, house))
@@ -135,6 +134,7 @@ resources = {json.dumps(paths)}
 asset = "{house.token}"
 name = "Devnet Dollar"
 version = "1"
+network = "{NETWORK}"
 most = 2000
 per_run = {HOLDS}
 holds = {HOLDS}

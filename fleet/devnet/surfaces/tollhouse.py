@@ -1,5 +1,5 @@
-"""Resources that are paid for, for practice: x402 v2 with a facilitator of its own, with defects to switch
-on.
+"""Resources that are paid for, for practice: x402 and MPP with a facilitator of their own, with defects to
+switch on.
 
 A seed makes names, prices, words and habits of its own. Without defects it is the clean twin: it must produce
 no finding. Payments are settled by an unlocked account of a local chain, which is the facilitator's.
@@ -9,23 +9,29 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import hashlib
 import itertools
 import json
+import secrets
 import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from random import Random
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from fleet.chain.node import codec
+from fleet.chain.node.digest import keccak256
 from fleet.chain.signing.payment import MOVES
 from fleet.devnet.anvil import CHAIN_ID
+from sandbox.payment_offers import MPP, V1, V2
 
+FORMS = ((V2,), (V1,), (MPP,), (V1, V2), (V2, MPP), (MPP, V1), (MPP, V1, V2))
+"""Forms of terms that a resource may have beside each other."""
 DEFECTS = (
     *("unsigned", "underpaid", "payee-unchecked", "terms-trusted", "time-unchecked", "header-enough"),
     *("replayed", "replayed-elsewhere", "race", "settled-first", "settled-before-failure"),
@@ -34,6 +40,10 @@ DEFECTS = (
 FACILITATOR = "0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc"
 """Anvil's account 2."""
 MOVE = ["address", "address", "uint256", "uint256", "uint256", "bytes32", "uint8", "bytes32", "bytes32"]
+NETWORK = "devnet"
+"""The chain, as terms of x402 version 1 name it here."""
+CARRIED = {V2: "payment-signature", MPP: "authorization", V1: "x-payment"}
+RECEIPTS = {V2: "payment-response", MPP: "payment-receipt", V1: "x-payment-response"}
 Json = dict[str, Any]
 
 
@@ -49,6 +59,8 @@ class Sold:
     fresh: bool = True
     named: bool = False
     in_body: bool = False
+    forms: tuple[str, ...] = (V2,)
+    """How its terms are stated; a defect is in the last of them alone."""
     locks_late: bool = False
     """Whether it leaves two requests with one payment to the chain, which takes the first."""
 
@@ -56,6 +68,11 @@ class Sold:
 def encoded(said: Json) -> str:
     """A header of the standard."""
     return base64.b64encode(json.dumps(said).encode()).decode()
+
+
+def decoded(header: str) -> bytes:
+    """Base64 of either alphabet, padded or not."""
+    return base64.urlsafe_b64decode(header.replace("+", "-").replace("/", "_") + "=" * (-len(header) % 4))
 
 
 class PaymentRefused(Exception):
@@ -72,6 +89,8 @@ class Tollhouse:
     seed: int = 1
     defects: Mapping[str, int] = field(default_factory=dict)
     """Each with the place of the resource that has it."""
+    mixed: bool = False
+    """Whether each resource has forms of its own, by the seed."""
 
     def __post_init__(self) -> None:
         assert set(self.defects) <= set(DEFECTS), self.defects
@@ -107,12 +126,28 @@ class Tollhouse:
             needs |= {"price": self.sold[at - 1].price} if defect == "replayed-elsewhere" else {}
             one = self.sold[at]
             self.sold[at] = Sold(**{key: getattr(one, key) for key in Sold.__slots__} | needs)
+        if self.mixed:
+            drawn = Random(self.seed + 7)
+            needed = dict.fromkeys(("name-ignored", "body-differs", "terms-trusted"), V2)
+            for at, one in enumerate(self.sold):
+                forms = drawn.choice(FORMS)
+                mine = [name for name, place in self.defects.items() if place == at]
+                last = next((needed[name] for name in mine if name in needed), None)
+                self.sold[at] = replace(
+                    one, forms=(*(each for each in forms if each != last), last) if last else forms
+                )
+            if (shared := self.defects.get("replayed-elsewhere")) is not None:
+                self.sold[shared - 1] = replace(self.sold[shared - 1], forms=self.sold[shared].forms)
+        self.asked_by = threading.local()
+        """The form of the request that is answered."""
         self.lock, self.used, self.names = threading.Lock(), set[tuple[str, ...]](), dict[str, Any]()
+        self.challenges, self.secret = itertools.count(1), secrets.token_hex()
         self.count, self.pause = itertools.count(1), chance.choice((0.0, 0.02, 0.1))
         self.pause = 0.05 if "race" in self.defects else self.pause
 
     def has(self, defect: str, one: Sold) -> bool:
-        return defect in self.defects and self.sold[self.defects[defect]].path == one.path
+        mine = defect in self.defects and self.sold[self.defects[defect]].path == one.path
+        return mine and getattr(self.asked_by, "form", V2) == one.forms[-1]
 
     # The chain
 
@@ -159,40 +194,97 @@ class Tollhouse:
         }
 
     def required(self, one: Sold, why: str = "") -> tuple[int, Json, dict[str, str]]:
-        terms, extensions = self.terms(one), dict[str, Any]()
+        """What is to be paid, in each form of the resource."""
+        body: Json = {"error": why or "payment required"}
+        headers = dict[str, str]()
+        before = getattr(self.asked_by, "form", V2)
+        for form in one.forms:
+            self.asked_by.form = form
+            terms = self.terms(one)
+            if form == V2:
+                said = self.in_v2(one, terms, body["error"])
+                headers["payment-required"] = encoded(said)
+                body = dict(said) if one.in_body and V1 not in one.forms else body
+                if self.has("body-differs", one):
+                    body["accepts"] = [{**terms, "amount": str(int(terms["amount"]) + 1)}]
+            elif form == MPP:
+                headers["www-authenticate"] = f'Bearer realm="tolls", {self.challenge(one, terms)}'
+            else:
+                entry = {key: terms[key] for key in terms if key != "amount"}
+                entry |= {"network": NETWORK, "maxAmountRequired": terms["amount"], "resource": one.path}
+                body |= {"x402Version": 1, "accepts": [entry]}
+        self.asked_by.form = before
+        return 402, body, headers
+
+    def in_v2(self, one: Sold, terms: Json, why: str) -> Json:
+        extensions = dict[str, Any]()
         if one.parameter:
             query = {"type": "http", "method": "GET", "queryParams": {one.parameter: one.known[0]}}
             extensions["bazaar"] = {"info": {"input": query}, "schema": {}}
         if one.named:
             extensions["payment-identifier"] = {"info": {"required": False}, "schema": {}}
-        said: Json = {
+        return {
             "x402Version": 2,
-            "error": why or "payment required",
+            "error": why,
             "resource": {"url": one.path, "description": "what was measured", "mimeType": "application/json"},
             "accepts": [{**terms, "network": "eip155:1"}] * (self.seed % 2) + [terms],
             "extensions": extensions,
         }
-        body = dict(said) if one.in_body else {"error": said["error"]}
-        if self.has("body-differs", one):
-            body["accepts"] = [{**terms, "amount": str(int(terms["amount"]) + 1)}]
-        return 402, body, {"payment-required": encoded(said)}
 
-    def answer(self, path: str, query: Mapping[str, str], header: str) -> tuple[int, Json, dict[str, str]]:
+    def challenge(self, one: Sold, terms: Json) -> str:
+        """A challenge of MPP that its identifier binds."""
+        request: Json = {"amount": terms["amount"], "currency": self.token, "recipient": terms["payTo"]}
+        request["methodDetails"] = {"chainId": CHAIN_ID, "credentialTypes": ["authorization"], "decimals": 6}
+        coded = base64.urlsafe_b64encode(json.dumps(request).encode()).decode().rstrip("=")
+        fresh = f"{next(self.challenges)}.{one.path}"
+        ident = f"{fresh}.{self.seal(fresh, coded)}"
+        realm = "tolls"
+        return f'Payment id="{ident}", realm="{realm}", method="evm", intent="charge", request="{coded}"'
+
+    def seal(self, fresh: str, coded: str) -> str:
+        return hashlib.sha256(f"{self.secret} {fresh} {coded}".encode()).hexdigest()[:16]
+
+    def answer(
+        self, path: str, query: Mapping[str, str], headers: Mapping[str, str]
+    ) -> tuple[int, Json, dict[str, str]]:
         one = next((each for each in self.sold if each.path == path), None)
         if one is None:
             return 404, {"error": "nothing is there"}, {}
-        if not header:
+        form = next((each for each in one.forms if headers.get(CARRIED[each])), "")
+        self.asked_by.form = form or V2
+        if not form:
             return self.required(one)
+        header = headers[CARRIED[form]]
         try:
-            return self.paid(one, query, json.loads(base64.b64decode(header)))
+            said = json.loads(decoded(header.removeprefix("Payment ")))
+            return self.paid(one, query, self.as_v2(one, said) if form != V2 else said)
         except PaymentRefused as refused:  # with a receipt of the failure, as the standard has it
+            status, body, more = self.required(one, str(refused))
             says = {"success": False, "errorReason": str(refused), "transaction": ""}
-            status, body, headers = self.required(one, str(refused))
-            return status, body, headers | {"payment-response": encoded(says)}
+            return status, body, more | ({} if form == MPP else {RECEIPTS[form]: encoded(says)})
         except (ValueError, KeyError, TypeError, IndexError):
             if self.has("header-enough", one):
                 return 200, self.work(one, query)[1], {}
             return self.required(one, "no payment that can be read")
+
+    def as_v2(self, one: Sold, said: Json) -> Json:
+        """A payment of another form in the words of version 2."""
+        if "challenge" not in said:
+            known = (said["x402Version"], said["scheme"], said["network"]) == (1, "exact", NETWORK)
+            return {"payload": said["payload"], "accepted": self.terms(one) if known else {}}
+        challenge, payload = said["challenge"], dict(said["payload"])
+        fresh, _, seal = challenge["id"].rpartition(".")
+        sealed = fresh.partition(".")[2] == one.path or self.has("replayed-elsewhere", one)
+        sealed = sealed and self.seal(fresh, challenge["request"]) == seal
+        bound = json.dumps([challenge["id"], challenge["realm"]], separators=(",", ":"))
+        if payload["nonce"] != "0x" + keccak256(bound.encode()).hex():
+            raise PaymentRefused("not for this challenge")
+        if not sealed and not self.has("terms-trusted", one):
+            raise PaymentRefused("not a challenge of ours")
+        request = json.loads(decoded(challenge["request"]))
+        accepted = {"network": f"eip155:{request['methodDetails']['chainId']}", "amount": request["amount"]}
+        signature = payload.pop("signature")
+        return {"payload": {"authorization": payload, "signature": signature}, "accepted": accepted}
 
     def paid(self, one: Sold, query: Mapping[str, str], said: Json) -> tuple[int, Json, dict[str, str]]:
         payload, name = said["payload"], self.name_of(one, said)
@@ -280,7 +372,11 @@ class Tollhouse:
             "network": f"eip155:{CHAIN_ID}",
             "payer": payload["authorization"]["from"],
         }
-        return {"payment-response": encoded(says)}
+        form = self.asked_by.form
+        if form == MPP:
+            status = "success" if says["success"] else "failed"
+            says = {"status": status, "reference": tx, "method": "evm", "timestamp": "2026-11-29T00:00:00Z"}
+        return {RECEIPTS[form]: encoded(says)}
 
 
 @contextlib.contextmanager
@@ -293,7 +389,8 @@ def served(house: Tollhouse) -> Iterator[str]:
         def do_GET(self) -> None:
             parts = urlsplit(self.path)
             query = {key: values[0] for key, values in parse_qs(parts.query, keep_blank_values=True).items()}
-            status, body, headers = house.answer(parts.path, query, self.headers.get("payment-signature", ""))
+            shown = {key.lower(): value for key, value in self.headers.items()}
+            status, body, headers = house.answer(parts.path, query, shown)
             raw = json.dumps(body).encode()
             self.send_response(status)
             for name, value in {"content-type": "application/json", **headers}.items():

@@ -18,6 +18,7 @@ from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.pages import short_hash
 from fleet.drivers.explore.port import ExplorerContext, Results
 from fleet.personas.model import Step
+from sandbox.payment_offers import V1, V2
 from sandbox.tools.qa_pay import WRONG
 
 TOOL = "qa_pay"
@@ -41,6 +42,8 @@ class PaymentExplorer:
         self._left = dict[str, str]()
         self._ready = dict[str, str]()
         """Resources that are paid for, with a query that they know."""
+        self._forms = dict[str, list[str]]()
+        """Forms of terms by which each is; the first is asked for without its name."""
         self._next = [Question((self._step(url),)) for url in self._resources]
 
     def ask(self, most: int) -> Sequence[Question]:
@@ -52,8 +55,8 @@ class PaymentExplorer:
         first = not self.asked[_key(question)] or not step.args.get("pay")
         self.asked[_key(question)] += bool(results)
         if results and step.args.get("pay") == "whole" and not step.args.get("then"):
-            self._refused(str(step.args["url"]), results[0])
-        if not results or step.args.get("pay") or not first:
+            self._refused(str(step.args["url"]), str(step.args.get("form", "")), results[0])
+        if not results or step.args.get("pay") or step.args.get("form") or not first:
             return
         url, result = str(step.args["url"]), results[0]
         if url not in self._resources:
@@ -63,6 +66,8 @@ class PaymentExplorer:
             self._left[f"payments for {url}"] = why
             return
         self._ready[url] = _query(url, result)
+        self._forms[url] = [str(one) for one in result.get("forms") or ()]
+        self._next += [Question((self._step(url, form=one),)) for one in self._forms[url][1:]]
         ranked = [(self.asked[_key(one)], rank, one) for rank, one in self._payments(url, result)]
         self._chance.shuffle(ranked)
         ranked.sort(key=lambda each: each[:2])
@@ -74,11 +79,12 @@ class PaymentExplorer:
     def left(self) -> Sequence[Left]:
         return [Left(part, why) for part, why in self._left.items()]
 
-    def _refused(self, url: str, result: Mapping[str, Any]) -> None:
+    def _refused(self, url: str, form: str, result: Mapping[str, Any]) -> None:
         """Note that a right payment buys nothing: most of what is asked then shows nothing either."""
         if url in self._ready.values() and not result.get("served"):
             why = f"a payment of what was quoted is refused: {result.get('error', '')}"
-            self._left[f"payments for {url.partition('?')[0]}"] = why
+            how = f" by {form}" if form else ""
+            self._left[f"payments for {url.partition('?')[0]}{how}"] = why
 
     def _why_not(self, url: str, result: Mapping[str, Any]) -> str:
         if not result.get("quoted"):
@@ -96,29 +102,37 @@ class PaymentExplorer:
 
     def _payments(self, url: str, result: Mapping[str, Any]) -> Iterator[tuple[int, Question]]:
         """Payments by their rank: what costs nothing where it is refused comes first."""
+        for at, form in enumerate(self._forms[url] or [V2]):
+            yield from self._in_form(url, result, form, {"form": form} if at else {})
+
+    def _in_form(
+        self, url: str, result: Mapping[str, Any], form: str, named: Mapping[str, object]
+    ) -> Iterator[tuple[int, Question]]:
         inputs = {str(key): str(value) for key, value in dict(result.get("inputs") or {}).items()}
 
         def paid(pay: str, given: Mapping[str, str] = inputs, **more: object) -> Question:
             query = f"?{urlencode(given)}" if given else ""
-            return Question((self._step(url + query, pay=pay, **more),))
+            return Question((self._step(url + query, pay=pay, **named, **more),))
 
         yield 0, paid("whole")
         for how in WRONG:
-            yield 1, paid(how)
+            if how != "changed" or form != V1:  # a payment of version 1 repeats no terms
+                yield 1, paid(how)
         yield 2, paid("whole", then="again")
         yield 2, paid("whole", then="together")
         for one, other in (
             (one, other) for known in self._ready for one, other in ((url, known), (known, url))
         ):
-            if one != other:
-                step = self._step(self._ready[one], pay="whole", then="elsewhere", other=self._ready[other])
-                yield 3, Question((step,))
-        if result.get("named"):
+            if one != other and form in self._forms[one] and form in self._forms[other]:
+                way = {} if self._forms[one][0] == form else {"form": form}
+                more = {"then": "elsewhere", "other": self._ready[other]}
+                yield 3, Question((self._step(self._ready[one], pay="whole", **way, **more),))
+        if result.get("named") and form == V2:
             yield 3, paid("whole", then="named")
         for name in inputs:
             yield 2, paid("whole", {**inputs, name: NOTHING})
             yield 3, paid("whole", {key: value for key, value in inputs.items() if key != name})
-        yield 4, Question((self._step(f"{url}/{NOTHING}", pay="whole"),))
+        yield 4, Question((self._step(f"{url}/{NOTHING}", pay="whole", **named),))
 
 
 make = PaymentExplorer
