@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from fleet.broker.known_names import KnownNames
-from fleet.broker.pace import HostPace, SharedTurns
+from fleet.broker.pace import AWAY_MS, SLOWER, HostPace, SharedTurns, Slow
 from fleet.broker.rpc_policy import METHODS, Denied
 from fleet.config import Platform, WebSection
 from fleet.config.escalation import Level
@@ -26,6 +26,7 @@ from fleet.config.never_hosts import everybodys
 from fleet.config.platform import FOREIGN_RATE
 from fleet.config.ranges import METADATA, NO_RANGES, AddressRanges
 from fleet.config.scope import NO_HOSTS, HostCare
+from fleet.config.section import is_loopback
 from fleet.config.third_parties import third_party
 from fleet.config.url_list import NO_URLS, UrlList
 from fleet.errors import ConfigError
@@ -114,7 +115,11 @@ class EgressPolicy:
     max_connections: int = 32
     head_s: float = 5.0
     idle_s: float = 30.0
+    connect_s: float = 10.0
+    read_s: float = 30.0
     request_s: float = 30.0
+    slower: float = SLOWER
+    """How many times its usual time a page of another machine's host may take."""
     resolve: Resolver | None = None
     """Instead of the machine's resolver."""
     names: Resolver | None = None
@@ -197,6 +202,11 @@ class EgressPolicy:
             longest_body=web.longest_body,
             share=web.share,
             groups=web.groups,
+            max_response=platform.limits.answer_megabytes << 20,
+            connect_s=platform.limits.connect_s,
+            read_s=platform.limits.read_s,
+            request_s=platform.limits.request_s,
+            slower=platform.limits.slower,
             pace=HostPace(
                 FOREIGN_RATE,
                 rate_of=partial(_rate_at, platform),
@@ -387,7 +397,8 @@ class EgressPolicy:
             return 0.0
         page, query, _ = target.path.partition("?")
         same = method == "GET" and not query
-        return self.pace.answered(self._paced(target.origin), page, status, ms if same else None)
+        usual = Slow() if is_loopback(target.origin.host) else Slow(self.slower, AWAY_MS)
+        return self.pace.answered(self._paced(target.origin), page, status, ms if same else None, usual)
 
     def share_of(self, origin: Origin) -> float:
         """The share of its rate with which a host is asked now: less while it is strained."""

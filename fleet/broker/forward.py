@@ -25,7 +25,6 @@ Meter = Callable[[int], None]
 _HEAD = re.compile(rb"HTTP/1\.[01] (\d{3})[^\r\n]{0,200}(.{0,16384}?)\r?\n\r?\n", re.S)
 _RETRY_AFTER = re.compile(rb"\nretry-after:[ \t]*([^\r\n]{1,60}?)[ \t]*(?:\r|\n|$)", re.I)
 _CHUNK = 1 << 16
-_DIAL_S = 10.0
 MAX_KEPT = 32_768
 """Bytes of an answer that are kept for a signature."""
 OTHER_LOOPBACK = "127.0.0.2"
@@ -103,7 +102,8 @@ async def relay(  # noqa: PLR0913  one request, as it came
             writer.write(sent)
             await writer.drain()
             sent_at = time.monotonic()
-            first = await reader.read(_CHUNK)
+            async with asyncio.timeout(policy.read_s):
+                first = await reader.read(_CHUNK)
             ms = (time.monotonic() - sent_at) * 1000
             if not first:
                 raise Denied(
@@ -160,7 +160,7 @@ async def dial(
     for address in found:
         entry.address = address
         try:
-            async with asyncio.timeout(_DIAL_S):
+            async with asyncio.timeout(policy.connect_s):
                 return await asyncio.open_connection(
                     address,
                     origin.port,
@@ -185,7 +185,7 @@ async def dial_otherwise(
         raise Denied("witness", f"there is no other way to {origin.host}")
     secure, entry.address = origin.scheme == "https", other
     try:
-        async with asyncio.timeout(_DIAL_S):
+        async with asyncio.timeout(policy.connect_s):
             return await asyncio.open_connection(
                 other,
                 origin.port,

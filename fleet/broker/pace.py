@@ -2,7 +2,8 @@
 
 A host that is strained is asked less: the pace halves, and recovers slowly once it is well (additive
 increase, multiplicative decrease). Strain is an answer of 429, answers of 503 from more than one page (one
-may just be broken), or pages that take more than twice as long as when the same pages were asked first.
+may just be broken), or pages that take more than twice as long (of
+another machine: a fifth longer, `limits.slower`) as when the same pages were asked first.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 from fleet.jail.process import boot_id
 
@@ -37,7 +39,8 @@ SICK_S = 30.0
 FIRST, LAST = 3, 8
 """How many of a page's first times make its usual one; how many of the latest of all are looked at."""
 SLOWER, MORE_MS = 2.0, 100.0
-"""Slow: more than this many times the usual time, and this much longer."""
+AWAY_MS = 20.0
+"""So much longer, of another machine's pages."""
 _PAGES = 64
 NEAR, ACTIVE_S = 0.8, 10.0
 """The share of a wider group's rate that its hosts take together at most; a host is active for so long."""
@@ -46,6 +49,13 @@ CONNECTIONS = 32
 BURST_S = 1.0
 """What may be carried at once, in seconds of the whole bandwidth."""
 _LOG = logging.getLogger("fleet.broker")
+
+
+class Slow(NamedTuple):
+    """When a page is slow: more than so many times its usual time, and so many milliseconds longer."""
+
+    times: float = SLOWER
+    more_ms: float = MORE_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +93,7 @@ class HostLatency:
     first: dict[str, list[float]] = field(default_factory=dict)
     last: deque[bool] = field(default_factory=lambda: deque(maxlen=LAST))
 
-    def is_slow(self, page: str, ms: float) -> bool:
+    def is_slow(self, page: str, ms: float, slow: Slow = Slow()) -> bool:  # noqa: B008  immutable
         """Take in the time of one answer; whether the latest ones are slow."""
         usual = self.first.setdefault(page, []) if len(self.first) < _PAGES else self.first.get(page)
         if usual is None:
@@ -91,7 +101,7 @@ class HostLatency:
         if len(usual) < FIRST:
             usual.append(ms)
             return False
-        self.last.append(ms > max(SLOWER * median(usual), MORE_MS + median(usual)))
+        self.last.append(ms > max(slow.times * median(usual), slow.more_ms + median(usual)))
         if len(self.last) < LAST or 2 * sum(self.last) <= LAST:
             return False
         self.last.clear()
@@ -216,11 +226,18 @@ class HostPace:
         shared = self._shared.until(key) - self._clock() if self._shared else 0.0
         return max(self.held(key), shared)
 
-    def answered(self, key: Hashable, page: str, status: int, ms: float | None = None) -> float:
+    def answered(
+        self,
+        key: Hashable,
+        page: str,
+        status: int,
+        ms: float | None = None,
+        slow: Slow = Slow(),  # noqa: B008
+    ) -> float:
         """Take in one answer; `ms` where the page takes the same time when it is asked again. The seconds for
         which the host has been strained although it was asked less."""
         now, strain = self._clock(), self._strain.get(key, HostStrain())
-        sick = ms is not None and status < 400 and self._latency[key].is_slow(page, ms)
+        sick = ms is not None and status < 400 and self._latency[key].is_slow(page, ms, slow)
         if status == 503:
             before, at = self._unavailable.get(key, (page, now))
             sick = before != page and now - at <= SICK_S

@@ -25,6 +25,7 @@ from fleet.config.authorisation import AuthorisationSection
 from fleet.config.compiler import CompilerSection
 from fleet.config.erc8004 import Erc8004Section
 from fleet.config.escalation import KILOBYTES, SHARES, EscalationSection, Level
+from fleet.config.limits import LimitsSection
 from fleet.config.never_hosts import everybodys
 from fleet.config.payments import NO_PAYMENTS, PaymentsSection
 from fleet.config.provider import ProviderSection
@@ -403,6 +404,8 @@ class Platform(Section):
     """What a person releases before it is posted."""
     escalation: EscalationSection = EscalationSection()
     """When a run waits for a person, and who may answer."""
+    limits: LimitsSection = LimitsSection()
+    """Figures at which tests end by themselves, and bounds of one answer."""
     web: WebSection = WebSection()
     """Its public documents, faces and proxy."""
     mcp: McpSection = McpSection()

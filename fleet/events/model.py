@@ -42,6 +42,7 @@ class Header(RunEvent):
     policy: dict[str, Any] = {}
     brief: dict[str, str] = {}  # MISSION, CHARTER, GUARDRAILS -> sha256
     targets: dict[str, str] = {}  # site, proxy, face of the platform at that time
+    limits: dict[str, float] = {}  # [limits] of the profile, with what each call may take
     levels: dict[str, str] = {}  # how sensitive each thing in the run's folder is
 
 
@@ -184,6 +185,30 @@ class PaceChanged(RunEvent):
     after: float
     status: int
     ms: float
+
+
+class CallMeasured(RunEvent):
+    """What the calls of one jail took that ran for more than a second: `call` to `last`, by number.
+
+    Processor time and the most memory are of its jail, None where it was ended; milliseconds are until an
+    answer of a host is there. `failed` requests had no answer, or 502, 503 or 504; `refused` never left."""
+
+    type: Literal["call.measured"] = "call.measured"
+    call: int
+    last: int
+    seconds: float
+    cpu_s: float | None = None
+    memory: int | None = None  # bytes
+    service_memory: int = 0  # bytes of the service's own process
+    requests: int = 0
+    refused: int = 0
+    failed: int = 0
+    timeouts: int = 0
+    sent: int = 0
+    received: int = 0
+    mean_ms: float = 0.0
+    p95_ms: float = 0.0
+    statuses: dict[str, int] = {}
 
 
 Kind = Literal["text", "reasoning", "tool_request", "tool_response"]
@@ -472,6 +497,7 @@ Event = Annotated[
     | CheckFailed
     | TargetChecked
     | PaceChanged
+    | CallMeasured
     | MessageStarted
     | MessageDelta
     | MessageDone

@@ -6,6 +6,7 @@ import json
 
 from fleet.events.live import Lagged
 from fleet.events.model import (
+    CallMeasured,
     CheckFailed,
     CredentialSealed,
     DialDistrusted,
@@ -167,6 +168,14 @@ def _facts(record: Event) -> str:  # noqa: C901  one case for each event
             took = "no answer" if record.ms is None else f"{record.ms:.0f} ms"
             return (
                 f"health of {record.target}: {took}, usually {record.usual_ms:.0f}; {record.wrong or 'well'}"
+            )
+        case CallMeasured():
+            jail = "" if record.cpu_s is None else f", {record.cpu_s:.1f} s of processor"
+            jail += f", {record.memory >> 20} MB" if record.memory else ""
+            asked = counted(record.requests, "request")
+            return (
+                f"call {record.call} took {record.seconds:.1f} s{jail}; {asked},"
+                f" {record.failed} failed, {record.received} bytes, {record.mean_ms:.0f} ms"
             )
         case PaceChanged():
             return f"{record.host} is asked at {record.after:.0%} of its rate (before: {record.before:.0%})"

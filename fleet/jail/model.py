@@ -90,6 +90,10 @@ class Outcome:
     stdout: bytes
     stderr: bytes
     seconds: float
+    cpu_s: float | None = None
+    """Processor time of what ended inside, by the jail's first process; None where it did not say."""
+    memory: int | None = None
+    """The most bytes that were held inside at once, as it saw."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ import os
 import socket
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -18,10 +19,12 @@ from fleet.jail.model import End, Limits, Outcome
 from sandbox import strict_json
 
 _CHUNK = 1 << 16
-_READY, _GO, _HERE = b"R", b"G", b"A"
+_READY, _GO, _HERE, _USED = b"R", b"G", b"A", b"U"
 """Words on the control socket: of PID 1, to it, of it."""
 HANDSHAKE_S = 15.0
 _WAKE_S = 5.0
+_USED_S = 0.2
+"""Longest wait for what a jail took that is about to be ended."""
 
 
 class BoundedReader:
@@ -183,6 +186,8 @@ class RunningJail:
     born: float = field(default_factory=time.monotonic)
     _fed: bool = False
     _ended: bool = False
+    _cpu_s: float | None = None
+    _memory: int | None = None
 
     def alive(self) -> bool:
         return not self._ended and self.outer.alive()
@@ -217,6 +222,8 @@ class RunningJail:
         try:
             await asyncio.wait([over], timeout=deadline_s)
             in_time = over.done()
+            if not in_time:
+                await self._ask_used()
         finally:
             with anyio.CancelScope(shield=True):
                 for task in (ended, feeder):
@@ -230,11 +237,32 @@ class RunningJail:
             end, code = End.TIMEOUT, 0
         else:
             end, code = self._verdict()
-        return Outcome(end=end, code=code, stdout=stdout, stderr=stderr, seconds=time.monotonic() - started)
+        return Outcome(
+            end=end,
+            code=code,
+            stdout=stdout,
+            stderr=stderr,
+            seconds=time.monotonic() - started,
+            cpu_s=self._cpu_s,
+            memory=self._memory,
+        )
 
     async def _feed(self, request: bytes) -> None:
         self._fed = True
         await feed(self.stdin, request)
+
+    async def _ask_used(self) -> None:
+        """What a jail took that goes on; unknown where its first process has no time to say so."""
+        with suppress(OSError, TimeoutError, ValueError):
+            self.control.send(_USED)
+            async with asyncio.timeout(_USED_S):
+                await readable(self.control.fileno())
+            self._take_used(strict_json.loads(self.control.recv(4096, socket.MSG_DONTWAIT)))
+
+    def _take_used(self, word: object) -> None:
+        match word:
+            case {"cpu_s": float(cpu_s), "memory": int(memory)}:
+                self._cpu_s, self._memory = cpu_s, memory
 
     def _verdict(self) -> tuple[End, int]:
         """Trust PID 1's report only if the exit status that the backend saw agrees."""
@@ -242,6 +270,7 @@ class RunningJail:
             word = strict_json.loads(self.control.recv(4096, socket.MSG_DONTWAIT))
         except (OSError, ValueError):
             return End.LOST, 0
+        self._take_used(word)
         match word:
             case {"exit": int(code)} if self.outer.returncode == code:
                 return End.EXITED, code

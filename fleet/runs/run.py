@@ -45,7 +45,7 @@ from fleet.personas.needs import needs_of
 from fleet.runs.call.decision_file import DecisionFile
 from fleet.runs.call.decisions import DecisionRecorder
 from fleet.runs.call.sealed import TRAJECTORY, seal_records
-from fleet.runs.call.session import RunSession
+from fleet.runs.call.session import GUEST_S, RunSession
 from fleet.runs.call.wallet import Wallet
 from fleet.runs.conduct import judge_conduct
 from fleet.runs.context import FleetContext, RunContext, until_stopped
@@ -375,6 +375,7 @@ class ActiveRun:
             budget={str(unit): float(limit) for unit, limit in self.budget.limits().items()},
             trigger=trigger,
             targets={"site": web.site, "proxy": web.proxy, "face": web.face},
+            limits=world.platform.limits.model_dump() | {"call_s": GUEST_S, "wall_s": self.budget.wall_s},
             levels={name: one.level for name, one in OF_RUN.items()},
         )
 

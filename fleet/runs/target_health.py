@@ -19,6 +19,8 @@ SLOWER, MORE_MS = 2.0, 20.0
 """Slow: more than so many times the usual time, and so much longer: a page of 3 ms says nothing at 8 ms."""
 FAILURES = 3
 """Looks in a row without an answer in time, after which the target is asked nothing else."""
+HALTED_S = 5.0
+"""Seconds between looks at a target that nothing else is asked of."""
 SHARE, STRETCH = 0.01, 5
 """The most that looks are of all requests, before they become so many times rarer."""
 
@@ -85,7 +87,8 @@ class TargetHealth:
             if name in self._due and now >= self._due[name]:
                 found.append(name)
             if name not in self._due or now >= self._due[name]:
-                self._due[name] = now + host.look_s * (slower if name in found else 1)
+                wait_s = host.look_s * (slower if name in found else 1)
+                self._due[name] = now + (min(HALTED_S, wait_s) if name in self._halted else wait_s)
         return found
 
     def looked(self, target: str, ms: float | None) -> str:
@@ -97,6 +100,11 @@ class TargetHealth:
         elif not one.failures:
             self._halted.pop(target, None)
         return wrong
+
+    def halt(self, target: str, why: str) -> None:
+        """Ask a target nothing but looks, the first one at once, until it answers one."""
+        self._halted[target] = f"{why}: nothing else is asked until it answers a look"
+        self._due[target] = 0.0
 
     def halted(self, target: str) -> str:
         """Why a target is asked nothing but looks; "" where it may be asked."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import signal
@@ -39,6 +40,7 @@ from fleet.jail.selfcheck import leaks
 from fleet.personas.load import LoadedPersona
 from fleet.runs.call.halt import Halt, journal_halt, note_halt
 from fleet.runs.call.sealed import TRAJECTORY, checked, longest_unlooked
+from fleet.runs.call.sightings import SIGHTED
 from fleet.runs.context import FleetContext
 from fleet.runs.executor import Executor
 from fleet.runs.janitor import Janitor
@@ -53,6 +55,7 @@ from fleet.service.notify.receivers import receivers_of
 from fleet.service.notify.watch import HostNews, NoticeWatch
 from fleet.service.persona_watcher import PersonaWatcher
 from fleet.service.readiness import Notifier, Readiness
+from fleet.service.resources import CHECK, ResourceWatch
 from fleet.service.retention import FolderRetention
 from fleet.service.retry_unproven import UnprovenRetry
 from fleet.service.supervise import ENDING, handle_signals, side
@@ -113,9 +116,14 @@ class Daemon:
     _rung: str = ""
     _fault: str = ""
     _scope_due: float = float("-inf")
+    _resources: ResourceWatch = field(init=False)
+    _strained: str = ""
     _looked: dict[str, float] = field(default_factory=dict)
     """When the records of each run were last looked at, and held."""
     _lost: DaemonLost | None = None
+
+    def __post_init__(self) -> None:
+        self._resources = ResourceWatch(self.world.platform.limits)
 
     async def serve(self) -> None:
         """Serve until a signal. SideTaskDied if a part ends early, after every run is settled."""
@@ -252,6 +260,8 @@ class Daemon:
                 await self.world.jail.cool()
             elif why := self._maintenance():
                 await self._pause("the schedule", why, MAINTAINED)
+            elif why := await self._exhausted():
+                await self._pause("the fleet, which takes too much of this machine", why, CHECK)
             elif why := await self._tampered():
                 await self._pause("the fleet, whose signed scope was changed", why, SIGNED)
             if not self.readiness.draining:
@@ -266,6 +276,19 @@ class Daemon:
         schedule = self.world.platform.schedule
         one = schedule.maintenance(self.world.clock.now()) if schedule.resume == "person" else ""
         return f"schedule.excluded {one} begins, or goes on" if one else ""
+
+    async def _exhausted(self) -> str:
+        """Why the service takes more than `limits` permits; "" while it does not. What comes near is
+        told, once an hour."""
+        world = self.world
+        told, over = self._resources.look(world.clock.monotonic())
+        hour = iso(world.clock.now())[:13]
+        if told and hour != self._strained:
+            self._strained = hour
+            said = json.dumps({"run": "", "at": iso(world.clock.now()), "what": told})
+            with suppress(TryAgain):
+                await world.journal.put(f"{SIGHTED}{world.platform.name}:strain:the service at {hour}", said)
+        return over
 
     async def _tampered(self) -> str:
         """Why the scope on disk is not as it was signed, by a look each minute; "" while it is."""

@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 
 ADDRESS = ("127.0.0.1", 3128)
 GO = b"G"
+USED = b"U"
 HERE = b"A"
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 _TICK_MS = 50
@@ -46,7 +47,8 @@ def run_as_init(control_fd: int, limits: dict[str, int], child: Callable[[], int
 
     `control_fd` is a SOCK_SEQPACKET end: the listener goes out over it before anything hostile can come in,
     `GO` comes in before a request is dispatched and is answered by `HERE`, and the child's status goes out
-    last, as `{"exit": n}` or `{"signal": n}`. `limits` has the fields of `fleet.jail.model.Limits`.
+    last, as `{"exit": n}` or `{"signal": n}`, with what it all took: `cpu_s`, `memory` (bytes, at most).
+    `USED` asks for that alone, of a guest that goes on. `limits` has the fields of `fleet.jail.model.Limits`.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _first_to_go()
@@ -60,7 +62,8 @@ def run_as_init(control_fd: int, limits: dict[str, int], child: Callable[[], int
     if pid == 0:
         control.close()
         _become_guest(limits, child)
-    _leave(control, _watch(control, wake, pid, limits))
+    used = Used()
+    _leave(control, _watch(control, wake, pid, limits, used), used)
 
 
 def _first_to_go() -> None:
@@ -149,7 +152,18 @@ def _limit(limits: dict[str, int]) -> None:
         resource.setrlimit(resource.RLIMIT_NPROC, (limits["processes"],) * 2)
 
 
-def _watch(control: socket.socket, wake: int, guest: int, limits: dict[str, int]) -> int:
+class Used:
+    """What the guest and its children took so far; one of them that still runs has not reported its time."""
+
+    def __init__(self) -> None:
+        self.memory = 0
+
+    def told(self) -> dict[str, float]:
+        spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return {"cpu_s": round(spent.ru_utime + spent.ru_stime, 3), "memory": self.memory}
+
+
+def _watch(control: socket.socket, wake: int, guest: int, limits: dict[str, int], used: Used) -> int:
     """Reap until the guest ends and return its wait status; a vanished daemon ends everything immediately."""
     poller = select.poll()
     poller.register(control, select.POLLIN)
@@ -163,14 +177,16 @@ def _watch(control: socket.socket, wake: int, guest: int, limits: dict[str, int]
                 status = _reap(guest)
                 if status is not None:
                     return status
-            elif control.recv(16) != GO:
-                os._exit(1)
-            else:
+            elif (word := control.recv(16)) == GO:
                 control.send(HERE)
                 wait_ms = _TICK_MS
+            elif word == USED:
+                control.send(json.dumps(used.told()).encode())
+            else:
+                os._exit(1)
         if wait_ms and time.monotonic() >= next_look:
             next_look = time.monotonic() + _TICK_MS / 1000
-            if _over(limits):
+            if _over(limits, used):
                 os.kill(-1, signal.SIGKILL)  # everyone but this process
 
 
@@ -187,7 +203,7 @@ def _reap(guest: int) -> int | None:
             found = status
 
 
-def _over(limits: dict[str, int]) -> bool:
+def _over(limits: dict[str, int], used: Used) -> bool:
     """Whether the jail exceeds its memory or tmpfs inodes, which no rlimit counts (jail.md 5)."""
     mine = (_BOX, "/tmp", "/dev/shm") if limits["box"] else ("/tmp", "/dev/shm")  # 0: a host directory
     try:
@@ -200,6 +216,7 @@ def _over(limits: dict[str, int]) -> bool:
         held = sum(max(0, _resident(name) - own) for name in os.listdir("/proc") if name.isdigit())
     except (OSError, ValueError, MemoryError):
         return True  # unreadable counts as over the limit
+    used.memory = max(used.memory, held)
     return held > limits["memory"]
 
 
@@ -219,7 +236,7 @@ def _resident(pid: str) -> int:
     return total
 
 
-def _leave(control: socket.socket, status: int) -> NoReturn:
+def _leave(control: socket.socket, status: int, used: Used) -> NoReturn:
     """Report on the socket and with the exit status; the daemon believes neither alone."""
     word: dict[str, Any]
     if os.WIFSIGNALED(status):
@@ -227,7 +244,7 @@ def _leave(control: socket.socket, status: int) -> NoReturn:
     else:
         word, code = {"exit": os.WEXITSTATUS(status)}, os.WEXITSTATUS(status)
     try:
-        control.send(json.dumps(word).encode())
+        control.send(json.dumps(word | used.told()).encode())
     except OSError:
         code = 1
     os._exit(code & 0xFF)

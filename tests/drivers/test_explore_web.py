@@ -14,6 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fleet.config import Platform, WebSection
+from fleet.config.limits import LimitsSection
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.driver import FIRST as FIRST_TURN
 from fleet.drivers.explore.port import ExplorerContext
@@ -372,6 +374,14 @@ def test_a_page_is_of_one_kind_however_many_slashes_lead_to_it(url: str) -> None
     plain = re.sub("(?<!:)/{2,}", "/", url)
     assert plain != url
     assert Frontier().template(url) == Frontier().template(plain) != Frontier().template(plain + "/x")
+
+
+def test_endless_lists_of_pages_end_where_the_profile_says() -> None:
+    platform = Platform(name="x", web=WebSection(site="http://site"), limits=LimitsSection(pages=7))
+    frontier = SiteMap.of(platform, "seed", acts=False).frontier
+    for page in range(20):
+        frontier.found(f"{{site}}/list?page={page}")
+    assert len(frontier.pages) == 7
 
 
 TRAPS: Mapping[str, Any] = {

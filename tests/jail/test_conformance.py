@@ -84,6 +84,9 @@ async def test_the_deadline_ends_it(jail: Jail) -> None:
     outcome = await act(jail, "sleep", deadline_s=0.3)
     assert (outcome.end, outcome.code) == (End.TIMEOUT, 0)
     assert 0.3 <= outcome.seconds < 2
+    if not isinstance(jail, LocalJail):
+        assert outcome.cpu_s is not None
+        assert outcome.memory is not None
 
 
 @pytest.mark.parametrize(("fd", "kept"), [(1, (1 << 16, 0)), (2, (0, 1 << 12))])

@@ -13,18 +13,21 @@ from hypothesis import strategies as st
 
 from bench.pace import CASES, RATE, served
 from fleet.broker.broker import Broker
-from fleet.broker.egress_policy import parse_target
+from fleet.broker.egress_policy import EgressPolicy, parse_target
 from fleet.broker.pace import (
     APART_S,
+    AWAY_MS,
     CONNECTIONS,
     FLOOR,
     NEAR,
     QUIET_S,
     RECOVERY_S,
     SICK_S,
+    HostLatency,
     HostPace,
     HostStrain,
     SharedTurns,
+    Slow,
 )
 from fleet.broker.rpc_policy import Denied
 from fleet.config import Platform, parse
@@ -282,3 +285,14 @@ async def test_a_body_that_is_longer_than_its_impact_permits_is_refused_before_i
                     it = Rig(broker, site, sock.getsockname()[1])
                     await it.ask(f"{site.url}/a", "POST", "", b"x" * size, "connection: close")
             assert (broker.records[-1].status, len(site.got)) == (status, status == 200)
+
+
+def test_a_page_of_another_machine_is_slow_when_it_takes_a_fifth_longer() -> None:
+    """By `limits.slower` of the profile; a page of this machine takes milliseconds."""
+    away, own = HostLatency(), HostLatency()
+    for ms in (200.0,) * 3 + (230.0,) * 8:
+        assert not away.is_slow("/a", ms, Slow(1.2, AWAY_MS))
+    seen = [(away.is_slow("/a", 250.0, Slow(1.2, AWAY_MS)), own.is_slow("/a", 250.0)) for _ in range(8)]
+    assert [one for one, _ in seen].count(True) == 1
+    assert not any(other for _, other in seen)
+    assert EgressPolicy.of(parse(Platform, 'name = "x"\n[limits]\nslower = 1.5', file="x")).slower == 1.5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -10,14 +11,17 @@ import anyio
 import pytest
 
 from fleet.clock import SystemClock
+from fleet.config.limits import LimitsSection
 from fleet.errors import TryAgain
 from fleet.events.daemon_events import BoundaryChecked, Feed
 from fleet.events.daemon_words import words
 from fleet.gate.stop import resume, stopped
 from fleet.jail.model import Tier
 from fleet.jail.selfcheck import _SAW
+from fleet.runs.call.sightings import SIGHTED
 from fleet.service import boundary_watch
 from fleet.service.boundary_watch import EVERY_S, BoundaryWatch
+from fleet.service.resources import ResourceWatch
 from tests.feed import read_feed
 from tests.service.test_reload import Stand
 from tests.service.test_reload import stand as stand
@@ -94,6 +98,11 @@ async def test_a_record_that_was_tampered_with_sets_stop_once(
     assert stopped(state) is None
     await daemon._boundary_broken("the records", "another fault")
     assert stopped(state) is not None
+    daemon._resources = ResourceWatch(LimitsSection(memory_megabytes=64), memory=lambda: 65 << 20)
+    said = "the service holds 65 MB of memory, of 64 at most"
+    assert (await daemon._exhausted(), await daemon._exhausted()) == (said, said)
+    kept = await stand.world.journal.facts(f"{SIGHTED}{stand.world.platform.name}:strain:the service")
+    assert [json.loads(one)["what"] for one in kept.values()] == [said]
 
 
 @pytest.mark.devnet

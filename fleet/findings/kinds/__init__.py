@@ -131,6 +131,18 @@ def kind_of(oracle: str) -> Kind | None:
     return _by_oracle().get(oracle)
 
 
+RIGHTS = frozenset(
+    {"CWE-250", "CWE-269", "CWE-285", "CWE-288", "CWE-290", "CWE-639", "CWE-862", "CWE-863", "CWE-915"}
+)
+"""What shows that a caller had rights that nobody gave it."""
+
+
+def beyond_rights(title: str) -> bool:
+    """Whether a finding is that a call was served which its caller had no right to."""
+    kind = kind_titled(title)
+    return kind is not None and not RIGHTS.isdisjoint(kind.references)
+
+
 @lru_cache(maxsize=1)
 def _by_name() -> Mapping[str, Kind]:
     return {kind.name: kind for kind in kinds().values()}

@@ -17,6 +17,7 @@ from anyio import to_thread
 
 from fleet.broker.broker import EgressRecord
 from fleet.broker.egress_read import by_host, count_request
+from fleet.broker.egress_read import refused as is_refused
 from fleet.broker.egress_record import CallEgress, Calls, EgressLog
 from fleet.clock import Clock
 from fleet.config.escalation import LEVELS, Level
@@ -49,9 +50,10 @@ from fleet.gate.stop import stopped as is_stopped
 from fleet.jail.model import Egress, Outcome
 from fleet.retry import SILENT_TARGET, WITHDRAWN_TARGET
 from fleet.runs.call.guest_protocol import answer, answers, attached, bad_args, batch_line, request_line
+from fleet.runs.call.measures import ErrorShare, JailMeasures, failed
 from fleet.runs.call.persons_word import PersonsWord
 from fleet.runs.call.replies import small
-from fleet.runs.call.sightings import CONFIDENTIAL, Sightings, confidential
+from fleet.runs.call.sightings import CONFIDENTIAL, TOO_MANY, Sightings, confidential
 from fleet.runs.call.targets import (
     FAILURES,
     STRIKES,
@@ -82,7 +84,6 @@ MOST_SEALED = 50
 """Credentials that one run seals: a hostile page can show any number of them, and the names of so many take
 two seconds, in which nothing else is done."""
 """Retries, in another jail, of a call whose jail was killed before it acted."""
-TOO_MANY = 429
 ACCOUNT = "account"
 """What an answer is judged as that begins with accounts."""
 CHANGES = "changes"
@@ -170,6 +171,7 @@ class RunSession:
         """Of each host's rate, as last told."""
         self._resumes = 0.0
         self._degraded = ""
+        self._errors = ErrorShare(world.platform.limits.error_s)
         self._locked_out = self._warns = False
         self.breaker = CircuitBreaker(world.clock, world.patience_s)
         self.contacts = Contacts(targets_of(world.platform), world.platform.agent_urls)
@@ -473,14 +475,16 @@ class RunSession:
         if spec.effect is Effect.REPORT:
             return await self._post_free_entry(asked.args["text"])
         guest_s = asked.how.looks_s or spec.wall_s or GUEST_S
+        measures = JailMeasures()
         outcome = await self._jail(spec)(
             request_line(spec, asked.args, await self._guest_context(spec, guest_s)),
             deadline_s=guest_s + MARGIN_S,
             # tools that only compute run hostile input beside the guest: no egress
             egress=None
             if spec.effect is Effect.COMPUTE
-            else self._egress(Calls(asked.number, asked.number), spec, [asked.args]),
+            else self._egress(Calls(asked.number, asked.number), spec, [asked.args], measures),
         )
+        self._measured(asked.number, asked.number, measures, outcome)
         return attached(spec, answer(spec, outcome), self._world.folder(self._run) / "evidence")
 
     def _jail(self, spec: ToolSpec) -> Callable[..., Awaitable[Outcome]]:
@@ -496,11 +500,13 @@ class RunSession:
     ) -> tuple[dict[int, dict[str, Any]], bool]:
         """The results of admitted calls, by place in the batch, and whether the guest ended as it should."""
         guest_s = spec.wall_s or GUEST_S
+        measures = JailMeasures()
         outcome = await self._jail(spec)(
             batch_line(spec, calls, await self._guest_context(spec, guest_s), starts_s),
             deadline_s=starts_s + guest_s + MARGIN_S,
-            egress=self._egress(numbers, spec, [args for _, args in calls]),
+            egress=self._egress(numbers, spec, [args for _, args in calls], measures),
         )
+        self._measured(*numbers, measures, outcome)
         return answers(spec, outcome)
 
     async def _guest_context(self, spec: ToolSpec, guest_s: float) -> Context:
@@ -509,14 +515,26 @@ class RunSession:
         known = self._world.accounts if spec.signs_in else {}
         return replace(context, accounts={at: dict(one) for at, one in known.items()})
 
-    def _egress(self, numbers: Calls, spec: ToolSpec, calls: Sequence[Mapping[str, Any]]) -> Egress:
+    def _measured(self, first: int, last: int, measures: JailMeasures, outcome: Outcome) -> None:
+        if (event := measures.event(first, last, outcome)) is not None:
+            self._stream.emit(event)
+
+    def _egress(
+        self, numbers: Calls, spec: ToolSpec, calls: Sequence[Mapping[str, Any]], measures: JailMeasures
+    ) -> Egress:
         found = (technique_of(spec.name, spec.effect_of(args) or spec.effect, args) for args in calls)
         worst = max((LEVELS.index(one.level) for one in found if one), default=0)
         record = CallEgress(self.egress, numbers, LEVELS[worst])
-        return self._world.egress(self.wallet, len(calls), self._noted, record)
+
+        def noted(one: EgressRecord) -> None:
+            measures.records.append(one)
+            self._noted(one)
+
+        return self._world.egress(self.wallet, len(calls), noted, record)
 
     def _noted(self, record: EgressRecord) -> None:
         self.requests += 1
+        self._failing(record)
         before = self._shares.get(record.host, 1.0)
         if not record.rule and (record.share < before or record.share >= min(1.0, 2 * before) > before):
             self._shares[record.host] = record.share
@@ -544,6 +562,20 @@ class RunSession:
                 f"{record.host} has answered 503 or slowly for {record.strained_s:.0f} s, although it was"
                 f" asked less (web.degraded_s = {longest:g})"
             )
+            self.sightings.grave.append(("strain", record.host, self._degraded))
+
+    def _failing(self, record: EgressRecord) -> None:
+        """End the run where too many of a host's requests fail for too long."""
+        limits = self._world.platform.limits
+        if is_refused(record.rule):
+            return
+        now, fails = self._world.clock.monotonic(), failed(record)
+        share, lasts = self._errors.take(record.host, now, fails=fails, share=limits.error_share)
+        said = f"{share:.0%} of its requests failed for {lasts:.0f} s, of {limits.error_s:g} s at most"
+        if lasts >= 0.75 * limits.error_s:
+            self._warns = self.sightings.note("strain", f"{record.host} fails", said) or self._warns
+        if lasts >= limits.error_s and not self._degraded:
+            self._degraded = f"{record.host}: {said} (limits.error_share = {limits.error_share:g})"
             self.sightings.grave.append(("strain", record.host, self._degraded))
 
     async def _post_free_entry(self, text: str) -> dict[str, Any]:
@@ -644,7 +676,12 @@ class RunSession:
                 self.changes.acted()
             if self.changes.observe(tool, args, result, asked.how.probe):
                 self._notebook.write(CHANGES, self.changes.state())
+            probes = asked.how.trusts_outages and self.breaker.gave_up(tool, args)
             self._record_withdrawn(self.breaker.count(tool, args, result), cause_of(result))
+            if probes and cause_of(result) in FAILURES and (target := self.contacts.of(tool, args)):
+                why = f"{target} failed again after it was left alone for a while ({cause_of(result)})"
+                self._world.health.halt(target, why)
+                self._warns |= self.sightings.note("strain", f"{target}, left alone", why, "strain")
         if spec.needs_key:  # what is left of the credit of the identity that called
             label = spec.lends.get(str(args.get("caller")), spec.needs_key)
             if result.get("error_class") == "unfunded":

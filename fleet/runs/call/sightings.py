@@ -65,6 +65,7 @@ LATEST, COMPARED = 500, 20
 """Latest runs of all personas that are looked at, and of one persona those that are compared."""
 FEWEST, TIMES, LEAST = 5, 3.0, 10_000
 """Unusual use of a model: beside so many earlier runs, so many times their median and so many tokens more."""
+TOO_MANY = 429
 FENCES = frozenset({"scope", "never"})
 """Rules of the gate that a call breaks only by asking for what is not in scope."""
 
@@ -209,6 +210,9 @@ class Sightings:
         if record.rule in OUT_OF_SCOPE:
             said = f"a request of a jail to {record.host}"
             self.note("fence", f"{record.rule} {record.host}", said, "scope")
+        if record.status == TOO_MANY and (not record.rule or record.rule == "busy"):
+            said = "answered 429" if not record.rule else "no turn in time: more was asked than it may be"
+            self.note("strain", f"rate {record.host}", said)
         if record.moved:
             self.note("drift", record.moved, "nobody has confirmed that it is the same system", "drift")
         if record.rule == "timeout" and record.received:

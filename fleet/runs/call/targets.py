@@ -270,6 +270,12 @@ class CircuitBreaker:
             return True
         return False
 
+    def gave_up(self, tool: str, args: Mapping[str, Any]) -> bool:
+        """Whether the host of this call is withdrawn, and has failed for longer than one is patient."""
+        target, now = target_of(tool, args), self._clock.monotonic()
+        first = min((row.first for row in self._rows.get(target, {}).values()), default=now)
+        return target in self._withdrawn and now - first >= self._patience_s
+
     def count(self, tool: str, args: Mapping[str, Any], result: Mapping[str, Any]) -> str:
         """Count one answer; return the target that this withdraws, else ""."""
         target, path, cause = target_of(tool, args), path_of(tool, args), cause_of(result)

@@ -22,6 +22,7 @@ from fleet.events.stream import Stream
 from fleet.files import write_atomic
 from fleet.findings.fingerprint import graver
 from fleet.findings.instances import noted
+from fleet.findings.kinds import beyond_rights
 from fleet.findings.proof import MOST_LOOKS, TRIES
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.findings.sighting import titled
@@ -262,6 +263,7 @@ class ProbeRunner:
         grave += [
             ("finding", row.fingerprint, row.title) for row in proven if section.stops_for(row.severity)
         ]
+        grave += [("privilege", row.fingerprint, row.title) for row in proven if beyond_rights(row.title)]
         if section.combined([row.severity for row in proven]):
             titles = "; ".join(row.title for row in proven if not section.stops_for(row.severity))
             grave.append(("finding", f"findings of {self.run} together", titles))

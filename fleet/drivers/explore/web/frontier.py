@@ -17,7 +17,7 @@ from fleet.drivers.explore.pages import HASH, NUMBER, body_template, short_hash
 from fleet.oracles.web.access import path_of
 
 MAX_PAGES = 600
-"""Pages known, those not yet read included."""
+"""Pages known, those not yet read included, where a profile states no other number."""
 SAMPLES = 3
 """Pages read of one template: the first at once, the others when every input was asked once."""
 CHILDREN = 30
@@ -88,10 +88,11 @@ class Frontier:
     worth: Counter[str] = field(default_factory=Counter)
     """By template: how often its answers were of a new kind."""
     names: set[str] = field(default_factory=set)
+    most: int = MAX_PAGES
 
     def found(self, url: str, found_on: str = "", *, start: bool = False) -> None:
         """Learn of a page; one beyond every bound is not kept. `start`: it is read whatever is beside it."""
-        if url and url not in self.pages and len(self.pages) < MAX_PAGES:
+        if url and url not in self.pages and len(self.pages) < self.most:
             self.pages[url] = Page(url, self.template(url), found_on)
         if start and url in self.pages:
             self.pages[url].start = True

@@ -114,7 +114,7 @@ class SiteMap:
     def of(cls, platform: Platform, seed: str, *, acts: bool = False) -> Self:
         """That of a platform of which only the profile is known."""
         urls, known = OwnUrls(platform), Examples.of(platform)
-        frontier = Frontier(names=set(known.names))
+        frontier = Frontier(names=set(known.names), most=platform.limits.pages)
         return cls(
             urls, known, frontier, Inputs(known, urls.origins, seed, platform.web.listens), {}, {}, acts=acts
         )
