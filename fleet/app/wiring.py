@@ -180,7 +180,7 @@ async def wired(  # noqa: PLR0913  the composition root
             risk=CumulativeRisk.read(await journal.get(RISK + profile.name)),
             listener=await stack.enter_async_context(listening(profile, clock)),
             personas=personas,
-            watch=(*watch, *readers),
+            watch=(*watch, *readers, signals.noted),
             model=configured_model(config, home),
             accounts=accounts,
             checks=checks_of(rpc, profile, tier, tried, functions),

@@ -51,7 +51,8 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours"}
 
 
 class NotifySection(Section):
-    """Who is notified of what, and when; without a webhook and a file of URLs no notice is kept."""
+    """Who is notified of what, and when: besides the pages of `fleet up --port`, where a notice stands until
+    a person dismisses it."""
 
     events: tuple[NoticeEvent, ...] = EVENTS
     """The events to report."""
@@ -70,8 +71,8 @@ class NotifySection(Section):
 
     While empty: systemd's credential `notify` if it exists, else `keys/notify`."""
     page: HttpUrl | Literal[""] = ""
-    """Where receivers reach the pages of `fleet up --port`, such as `https://qa.example.org`: a question's
-    notice says where it is decided."""
+    """Where receivers reach the pages of `fleet up --port`, such as `https://qa.example.org`: a message
+    says where all about a notice stands, and where a question is decided."""
     quiet: Annotated[str, StringConstraints(pattern=rf"^({_TIME}-{_TIME})?$")] = ""
     """Hours in which only critical notices are sent, such as `22:00-07:00`; the others follow as one."""
     timezone: TimeZone = "UTC"

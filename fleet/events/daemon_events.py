@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from fleet.clock import Clock, iso_ms
 from fleet.events.record import EventRecord, Readers, RecordFile
@@ -242,6 +242,8 @@ DaemonEvent = Annotated[
     | FaultMet,
     Field(discriminator="type"),
 ]
+DAEMON_EVENTS: TypeAdapter[DaemonEvent] = TypeAdapter(DaemonEvent, config=ConfigDict(defer_build=True))
+"""Reads one event from JSON; raises pydantic's ValidationError."""
 FEED = "events.jsonl"
 FeedReader = Callable[[DaemonEvent], None]
 

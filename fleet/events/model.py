@@ -287,19 +287,29 @@ class ProbeSkipped(RunEvent):
 
 
 class FindingRaised(RunEvent):
+    """`kind` is what is wrong, "" for what has no kind; `references` are its CWE and the like. CVEs are of
+    products: the fleet names none, as it looks at one platform."""
+
     type: Literal["finding.raised"] = "finding.raised"
     fingerprint: str
     probe: str
     title: str
     times: int = 1
+    kind: str = ""
+    severity: str = ""
+    references: tuple[str, ...] = ()
+    cve_references: tuple[str, ...] = ()
 
 
 class FindingVerified(RunEvent):
+    """`evidence_hashes` are SHA-256 of what shows it, for one that is confirmed."""
+
     type: Literal["finding.verified"] = "finding.verified"
     fingerprint: str
     confirmed: int
     tries: int
     state: Literal["confirmed", "flaky", "dropped", "unverified"]
+    evidence_hashes: tuple[str, ...] = ()
 
 
 class FindingPosted(RunEvent):

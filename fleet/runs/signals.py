@@ -8,6 +8,19 @@ from dataclasses import dataclass, field
 
 import anyio
 
+from fleet.events.model import (
+    CheckFailed,
+    CredentialSealed,
+    Event,
+    Footer,
+    GateDenied,
+    InstructionSeen,
+    OutageEnded,
+    OutageNoticed,
+)
+
+_NEWS = (CheckFailed, CredentialSealed, Footer, GateDenied, InstructionSeen, OutageEnded, OutageNoticed)
+
 
 class WakeUp:
     """Ends another part's pause. If set while that part is busy, its next pause ends at once."""
@@ -61,7 +74,7 @@ class Bursts:
 @dataclass(slots=True)
 class Signals:
     """`work`: a run is waiting, or may start. `leftovers`: a run is unsettled, or a dead peer's. `asked`: a
-    run waits for a person."""
+    run waits for a person, or there may be something to tell one."""
 
     work: WakeUp = field(default_factory=WakeUp)
     leftovers: WakeUp = field(default_factory=WakeUp)
@@ -69,3 +82,8 @@ class Signals:
     bursts: Bursts = field(default_factory=Bursts)
     held: str = ""
     """Why no run may start (the disk is too full), else ""."""
+
+    def noted(self, event: Event) -> None:
+        """Of a run: what a person may be told of is looked at now."""
+        if isinstance(event, _NEWS):
+            self.asked.set()

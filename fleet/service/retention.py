@@ -10,6 +10,7 @@ from anyio import to_thread
 from fleet.errors import FleetError
 from fleet.events.daemon_events import Feed, RunsRemoved, RunUnsettled
 from fleet.gate.stop import stopped
+from fleet.runs import activity
 from fleet.runs.context import FleetContext
 from fleet.runs.retention import MEGABYTE, beyond, look, tidy
 
@@ -46,6 +47,8 @@ class FolderRetention:
                 world.state, world.journal, keep, world.clock.now(), world.platform.schedule.end
             )
             excess = beyond(await look(world.state, world.journal), keep)
+            await to_thread.run_sync(activity.archive, world.state, world.clock.now())
+            await to_thread.run_sync(activity.prune, world.state, keep.days, world.clock.now())
             prune = partial(world.vault.prune, keep.vault_days, keep.people_days, world.clock.now())
             await to_thread.run_sync(prune)
         except (FleetError, OSError, ValueError) as error:

@@ -18,13 +18,14 @@ from fleet.app.authority import require_authority
 from fleet.app.decided import decision_of, end_of, read_board, record
 from fleet.app.halts import record_halt
 from fleet.app.journal import open_journal
-from fleet.clock import SystemClock
+from fleet.clock import SystemClock, iso
 from fleet.config import load_fleet, load_platform
 from fleet.errors import FleetError, TryAgain, UsageError
 from fleet.gate.stop import resume, stop, stopped
 from fleet.runs.call.halt import Halt
 from fleet.runs.call.questions import pause_run
 from fleet.service.ingress import AskForRun
+from fleet.service.notify.shown import dismiss
 from fleet.severity import SEVERITIES
 from fleet.store.rows import DecisionKind, DecisionRow
 from fleet.text import line
@@ -116,6 +117,13 @@ async def answer_question(state: Path, ident: str, verdict: str, form: Mapping[s
         raise UsageError(f"{verdict[:20]!r} is no answer", remedy="approve or deny")
     why = line(form.get("reason", ""), 400)
     await told(state, ident, approve=verdict == "approve", who=who(), why=why)
+
+
+async def dismiss_notice(state: Path, ident: str) -> None:
+    """Take a notice off the pages, recorded with who and when. UsageError for one that is not shown."""
+    async with await open_journal(state) as journal:
+        if not await dismiss(journal, ident, who(), iso(SystemClock().now())):
+            raise UsageError(f"no open notice {ident[:40]}", remedy="look at the notices")
 
 
 async def start(ask: AskForRun | None, form: Mapping[str, str], **wish: str) -> str:

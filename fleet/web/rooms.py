@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import urlencode
 
 from anyio import to_thread
@@ -26,16 +26,19 @@ from fleet.config import load_fleet, load_platform
 from fleet.config.parts import PARTS, not_configured
 from fleet.errors import FleetError, UsageError
 from fleet.events import timeline
-from fleet.events.model import GateDenied, ToolRequested, ToolResponded
+from fleet.events.model import GateDenied, Phase, ToolRequested, ToolResponded
 from fleet.events.recorded import Recording, UnknownRecord
 from fleet.findings.kinds import Kind, kind_titled, kinds
 from fleet.findings.outage import FACTS, OutageBook, read_book
 from fleet.findings.reader import read
 from fleet.personas.duration import parse_duration
 from fleet.personas.model import Persona
+from fleet.runs.activity import DAEMON, SHOWN, STATUSES, Activity, ActivityFilter
 from fleet.runs.call.sealed import TRAJECTORY
 from fleet.runs.desk.coverage import NOT_PROBES, coverage
 from fleet.runs.replay import compared
+from fleet.service.notify.shown import shown_notices
+from fleet.service.notify.state import ShownNotice
 from fleet.severity import WEIGHTS, Severity
 from fleet.store.journal import Journal
 from fleet.store.rows import MirroredEntry, RunRow, SampleRow, fields_of
@@ -55,6 +58,8 @@ from fleet.web.sources import Sources
 
 RUNS, ITEMS, RECORDS, ENTRIES = 30, 100, 500, 100
 """Rows of one page."""
+WANTED = ("q", "type", "host", "status", "severity", "since", "until")
+"""Filters of the activity."""
 OWN_WORDS = "In the words of a probe"
 """Heading of the items that have no kind."""
 GROUP_WORDS = {"new": "new", "fixed": "fixed", "regressed": "back", "still": "still open"}
@@ -260,6 +265,57 @@ def _timeline(state: Path, run: str, begin: int) -> tuple[list[Data], Data]:
         records.append({"at": at, "words": words, "gate": gate, "egress": egress, "kind": kind, "took": took})
     scale(took for one in records for took in one["took"])
     return records, asked
+
+
+async def activity_page(sources: Sources, query: Mapping[str, list[str]]) -> Data:
+    """What was done, newest first: all that happens, or what the filters of the address want; UsageError."""
+    first = {name: query[name][-1][:200] for name in WANTED if query.get(name)}
+    return {
+        "acts": await acts(sources, query, SHOWN),
+        "wanted": dict.fromkeys(WANTED, "") | first,
+        "statuses": STATUSES,
+        "severities": list(WEIGHTS),
+        "types": [*get_args(Phase), DAEMON],
+        "query": urlencode({name: word for name, word in first.items() if word}),
+    }
+
+
+async def acts(sources: Sources, query: Mapping[str, list[str]], limit: int | None) -> list[Activity]:
+    """The acts that an address wants, newest first; UsageError for a value that does not exist."""
+    first = {name: query[name][-1][:200] for name in WANTED if query.get(name)}
+    now = datetime.now(UTC)
+    since, until = (
+        moment(first[one], now, option=one) if first.get(one) else "" for one in ("since", "until")
+    )
+    chosen = {name: first.get(name, "") for name in ("type", "host", "status", "severity")}
+    wanted = ActivityFilter(since=since, until=until, text=first.get("q", ""), **chosen)
+
+    async def queued(journal: Journal) -> list[RunRow]:
+        return await journal.runs(RUNS)
+
+    none: list[RunRow] = []
+    waiting = await from_journal(sources.state, queued, none)
+    if limit and wanted == ActivityFilter():
+        return await to_thread.run_sync(sources.activity.latest, waiting)
+    return await to_thread.run_sync(sources.activity.search, wanted, limit, waiting)
+
+
+async def open_notices(sources: Sources) -> list[ShownNotice]:
+    """What a person has not dismissed yet, newest first."""
+    return [one for one in await _notices(sources) if not one.dismissed]
+
+
+async def notices_page(sources: Sources) -> Data:
+    """Every notice that is known, and who dismissed it when."""
+    return {"all_notices": await _notices(sources)}
+
+
+async def _notices(sources: Sources) -> list[ShownNotice]:
+    async def known(journal: Journal) -> list[ShownNotice]:
+        return await shown_notices(journal)
+
+    none: list[ShownNotice] = []
+    return await from_journal(sources.state, known, none)
 
 
 async def personas_page(sources: Sources) -> Data:

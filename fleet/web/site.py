@@ -6,12 +6,14 @@ has another one. Changing something needs a session besides (session.py).
 
 from __future__ import annotations
 
+import json
 import re
 import resource
 import secrets
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -33,6 +35,7 @@ from fleet.events.daemon_events import DaemonEvent
 from fleet.events.model import Event
 from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
+from fleet.runs.activity import to_csv
 from fleet.service.follow import CHANGES, EventStream
 from fleet.service.http_server import LOCAL, host_of, listen
 from fleet.service.ingress import AskForRun
@@ -58,6 +61,7 @@ NAV = (
     ("now", "/", "Now"),
     ("worklist", "/worklist", "Worklist"),
     ("runs", "/runs", "Runs"),
+    ("activity", "/activity", "Activity"),
     ("personas", "/personas", "Personas"),
     ("platform", "/platform", "Platform"),
     ("log", "/log", "Log"),
@@ -74,7 +78,8 @@ DONE = {
 }
 """What is said of an item after a decision."""
 _HERE = re.compile(
-    r"/(?:worklist(?:\?[\w=&%+.:-]{0,500})?|items/[0-9a-f]{4,64}|runs/[a-z0-9-]{4,64}|log)?", re.ASCII
+    r"/(?:worklist(?:\?[\w=&%+.:-]{0,500})?|items/[0-9a-f]{4,64}|runs/[a-z0-9-]{4,64}|log|notices|activity(?:\?[\w=&%+.:-]{0,500})?)?",
+    re.ASCII,
 )
 _NAME = re.compile(r"[0-9a-f]{4,64}", re.ASCII)
 
@@ -159,6 +164,8 @@ class _Site:
                 "run",
                 lambda one: rooms.run_page(source, one.path_params["run"], one.query_params.get("from", "")),
             ),
+            ("/activity", "activity", lambda one: rooms.activity_page(source, _query(one))),
+            ("/notices", "notices", lambda _: rooms.notices_page(source)),
             ("/personas", "personas", lambda _: rooms.personas_page(source)),
             ("/platform", "platform", lambda _: rooms.platform_page(source)),
             ("/log", "log", lambda _: rooms.log_page(source)),
@@ -169,6 +176,7 @@ class _Site:
                 Route(path, self._noted(partial(self._room, name, gather)), methods=["GET"])
                 for path, name, gather in told
             ),
+            Route("/activity.{form}", self._noted(self._export), methods=["GET"]),
             Route("/static/{name}", self._static, methods=["GET"]),
             Route(CHANGES, self._changes, methods=["GET"]),
             *(
@@ -180,6 +188,7 @@ class _Site:
                     ("/resume", self._resume),
                     ("/items/{item}/{kind}", self._decide),
                     ("/log/verify", self._verify),
+                    ("/notices/{notice}/dismiss", self._dismiss),
                     ("/runs/{run}/cancel", self._cancel),
                     ("/runs/{run}/pause", self._pause),
                     ("/questions/{question}/{verdict}", self._answer),
@@ -215,18 +224,38 @@ class _Site:
     async def _static(self, request: Request) -> Response:
         return self._stranger(request) or asset(request.path_params["name"])
 
+    async def _export(self, request: Request) -> Response:
+        """The acts that the address wants, all of them."""
+        if refusal := self._stranger(request):
+            return refusal
+        try:
+            async with self._sources.journal.reading():
+                acts = await rooms.acts(self._sources, _query(request), None)
+        except FleetError as error:
+            return self._failed(request, error)
+        form = request.path_params["form"]
+        if form == "csv":
+            body, kind = await to_thread.run_sync(to_csv, acts), "text/csv"
+        elif form == "json":
+            body, kind = json.dumps([asdict(one) for one in acts]).encode(), "application/json"
+        else:
+            return Response(status_code=404, headers=dict(HEADERS))
+        told = {"content-disposition": f"attachment; filename=activity.{form}", "content-type": kind}
+        return Response(body, headers=dict(HEADERS) | told)
+
     async def _room(self, name: str, gather: Gather, request: Request) -> Response:
         if refusal := self._stranger(request):
             return refusal
         try:
             async with self._sources.journal.reading():
-                context = self._around(name, request) | await gather(request)
+                notices = await rooms.open_notices(self._sources)
+                context = self._around(name, request) | {"notices": notices} | await gather(request)
             return await to_thread.run_sync(page, f"room_{name}.jinja", context)
         except FleetError as error:
             return self._failed(request, error)
 
     def _around(self, name: str, request: Request) -> dict[str, Any]:
-        """What every page has: the way to the others, the brakes, and what was just done."""
+        """What every page has: the way to the others, brakes, notices, and what was just done."""
         state, query = self._sources.state, request.query_params
         signed_in = session.session_of(state, request)
         pause = stopped(state)
@@ -238,6 +267,7 @@ class _Site:
             "ident": secrets.token_hex(8),
             "can_run": self._sources.ask is not None,
             "stop": pause,
+            "notices": [],
             "here": request.url.path,
             "done": DONE.get(done, ""),
             "done_item": item if _NAME.fullmatch(item) else "",
@@ -305,6 +335,10 @@ class _Site:
     async def _verify(self, _: Request, __: dict[str, str]) -> Response:
         self._sources.verified = (iso(datetime.now(UTC)), await actions.verify(self._sources.state))
         return _go("/log")
+
+    async def _dismiss(self, request: Request, form: dict[str, str]) -> Response:
+        await actions.dismiss_notice(self._sources.state, request.path_params["notice"])
+        return _go(form.get("back", ""))
 
     async def _cancel(self, request: Request, form: dict[str, str]) -> Response:
         await actions.cancel(self._sources.state, request.path_params["run"], form)

@@ -15,6 +15,7 @@ from anyio import to_thread
 from fleet.app.journal import SharedJournal
 from fleet.app.status import gather
 from fleet.personas.load import LoadedPersona
+from fleet.runs.activity import ActivityFeed
 from fleet.service.ingress import AskForRun
 from fleet.triage.outputs.document import WorklistDocument
 from fleet.triage.outputs.files import NAME, written
@@ -39,9 +40,13 @@ class Sources:
     waits: str = ""
     verified: tuple[str, list[str]] = ("", [])
     """When a reader last had the log compared with its mirror (ISO), and what that showed."""
+    activity: ActivityFeed = field(init=False)
     _document: tuple[tuple[int, int], WorklistDocument] = ((0, 0), WorklistDocument())
     _status: tuple[float, int, dict[str, Any]] = (float("-inf"), -1, {})
     _reading: anyio.Lock = field(default_factory=anyio.Lock)
+
+    def __post_init__(self) -> None:
+        self.activity = ActivityFeed(self.state)
 
     async def document(self) -> WorklistDocument:
         """The list as triage wrote it last; read again when the file changed. ConfigError."""

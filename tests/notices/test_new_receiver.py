@@ -85,6 +85,9 @@ def test_a_new_kind_of_receiver_is_two_files(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     paged, tried, file = json.loads(done.stdout)
-    assert paged == ["QA fleet, acme: 1 finding", "QA fleet, devnet: a test"]
+    assert paged == [
+        "[HIGH] QA fleet, acme: 1 finding (decide what becomes of it)",
+        "QA fleet, devnet: a test",
+    ]
     assert tried == [{"receiver": "pager", "result": "delivered"}]
     assert file == str(state / "keys" / "notify-pager")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import email
 import json
+import socketserver
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +21,7 @@ from fleet.clock import iso
 from fleet.config import FleetConfig
 from fleet.errors import ConfigError
 from fleet.runs.desk.exit_codes import LEFT, LOCK_OUT, UNEXPLORED
+from fleet.service.notify import apprise_send
 from fleet.service.notify.receivers import receivers_of
 from fleet.service.notify.state import NoticeMessage
 from fleet.service.notify.watch import REACHED, NoticeWatch
@@ -52,7 +57,7 @@ async def test_it_is_signed_masked_clean_and_said_once_over_restarts(tmp_path: P
             "v": 1,
             "at": "2026-11-23T12:20:00Z",
             "events": ["finding"],
-            "title": "QA fleet, acme: 1 finding",
+            "title": "[HIGH] QA fleet, acme: 1 finding (decide what becomes of it)",
             "text": "2026-11-23T12:20:00Z new finding: high, ux: ‹!channel› [redacted:secret] "
             "https:/ /evil.example (000000000001)",
         }
@@ -107,7 +112,7 @@ async def test_what_a_dead_receiver_lacks_is_sent_when_it_is_back_and_others_hav
         assert (first[2].partition(" ")[0], second[1:]) == ("json", [first[1], "webhook"])
         (chat,) = inbox.bodies("/apprise")
         assert (chat["title"], chat["message"].partition(" ")[2]) == (
-            "QA fleet, acme: 1 finding",
+            "[HIGH] QA fleet, acme: 1 finding (decide what becomes of it)",
             "new finding: high, ux: the page is empty (000000000000)",
         )
 
@@ -328,3 +333,33 @@ async def test_a_part_without_accounts_is_said_once_until_accounts_are_made(
         "acme, accounts of {site}/join: no account could be made, because 0",
         "acme, accounts by {site}/x: no account could be made, because 3",
     ]
+
+
+class MailDrop(socketserver.StreamRequestHandler):
+    """As much of SMTP as one mail needs; the mails are the server's."""
+
+    def handle(self) -> None:
+        self.wfile.write(b"220 mail.example\r\n")
+        while command := self.rfile.readline()[:4].upper():
+            if command == b"DATA":
+                self.wfile.write(b"354 go on\r\n")
+                mail = b"".join(iter(self.rfile.readline, b".\r\n"))
+                self.server.mails.append(email.message_from_bytes(mail))  # type: ignore[attr-defined]
+            self.wfile.write(b"221 bye\r\n" if command == b"QUIT" else b"250 yes\r\n")
+
+
+def test_a_mail_about_something_grave_asks_for_a_receipt() -> None:
+    with socketserver.TCPServer(("127.0.0.1", 0), MailDrop) as server:
+        mails: list[Any] = []
+        server.mails = mails  # type: ignore[attr-defined]
+        for grave in (True, False):
+            url = f"mailto://127.0.0.1:{server.server_address[1]}?from=qa@mail.example&to=ann@mail.example"
+            asked = {"url": f"{url}&mode=insecure", "title": "t", "body": "b", "grave": grave}
+            command = [sys.executable, "-m", apprise_send.__name__]
+            with subprocess.Popen(command, stdin=subprocess.PIPE, text=True) as sender:
+                sender.stdin.write(json.dumps(asked))  # type: ignore[union-attr]
+                sender.stdin.close()  # type: ignore[union-attr]
+                server.handle_request()
+            assert sender.returncode == apprise_send.DONE
+    told = [(mail["subject"], mail["disposition-notification-to"]) for mail in mails]
+    assert told == [("t", "qa@mail.example"), ("t", None)]

@@ -16,7 +16,7 @@ import anyio
 
 from fleet.broker.control import own_listener, reach
 from fleet.drivers.session import Answer, RunOver
-from fleet.events.model import CheckFailed, FindingRaised, FindingVerified, OutageEnded, OutageNoticed
+from fleet.events.model import CheckFailed, FindingVerified, OutageEnded, OutageNoticed
 from fleet.events.stream import Stream
 from fleet.findings.envelope import compose, write
 from fleet.findings.evidence import EvidenceStep
@@ -51,6 +51,7 @@ from fleet.runs.outage.decide import (
     severity,
     title,
 )
+from fleet.runs.proof.grades import raised
 from fleet.runs.proof.verify import keep_evidence
 from fleet.store.rows import FindingRow
 from fleet.text import line
@@ -348,9 +349,15 @@ async def confirm(
         repro=repro,
     )
     if await world.journal.add_finding(replace(row, evidence=sha256, envelope=write(envelope))):
-        stream.emit(FindingRaised(fingerprint=row.fingerprint, probe=WORD, title=row.title))
+        stream.emit(raised(replace(row, probe=WORD)))
         stream.emit(
-            FindingVerified(fingerprint=row.fingerprint, confirmed=TRIES, tries=TRIES, state="confirmed")
+            FindingVerified(
+                fingerprint=row.fingerprint,
+                confirmed=TRIES,
+                tries=TRIES,
+                state="confirmed",
+                evidence_hashes=(sha256,),
+            )
         )
 
 

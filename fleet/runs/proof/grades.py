@@ -1,4 +1,4 @@
-"""The grade of a finding's verification, and why it is not filed. Pure."""
+"""What is said of a finding: that it was raised, the grade of its verification, why it is not filed. Pure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from fleet.events.model import FindingRaised
+from fleet.findings.kinds import kind_titled
 from fleet.findings.proof import ALL
 from fleet.store.rows import HOLD, FindingRow
 
@@ -25,6 +27,20 @@ def needs_review(row: FindingRow) -> bool:
     """Whether a person must review this finding before posting: only its driver calls it a defect."""
     claim = row.data.get("claim")
     return isinstance(claim, Mapping) and claim.get("review") is not False
+
+
+def raised(row: FindingRow, times: int = 1) -> FindingRaised:
+    """The event of a finding that is to be proven."""
+    kind = kind_titled(row.title)
+    return FindingRaised(
+        fingerprint=row.fingerprint,
+        probe=row.probe,
+        title=row.title,
+        times=times,
+        kind=kind.id if kind else "",
+        severity=row.severity,
+        references=kind.references if kind else (),
+    )
 
 
 def graded(row: FindingRow) -> Graded:

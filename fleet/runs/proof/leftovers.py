@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from fleet.events.model import FindingRaised
 from fleet.findings.proof import TRIES
 from fleet.gate.budget import Budget
 from fleet.runs.proof.candidates import NEW
 from fleet.runs.proof.claims import kept
+from fleet.runs.proof.grades import raised
 from fleet.runs.proof.probe_runner import ProbeRunner
 from fleet.runs.proof.rerun import cost, withheld
 from fleet.severity import SEVERITIES, weight
@@ -34,8 +34,7 @@ async def adopt(runner: ProbeRunner, budget: Budget) -> int:
         data.pop("why", None)
         again = replace(row, run_id=run, state="raised", times=1, confirmed=0, tries=0, at="", data=data)
         await world.journal.add_finding(replace(again, evidence="", envelope="", tx="", index=-1))
-        event = FindingRaised(fingerprint=row.fingerprint, probe=row.probe, title=row.title)
-        runner.stream.emit(event)
+        runner.stream.emit(raised(row))
         adopted += 1
     return adopted
 

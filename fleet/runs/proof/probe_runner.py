@@ -17,7 +17,7 @@ from fleet.clock import iso
 from fleet.drivers.expect import ExpectationError, Values, number
 from fleet.drivers.session import Answer, RunOver, Session
 from fleet.drivers.template import Bindings, wants_name
-from fleet.events.model import FindingRaised, ProbeSkipped
+from fleet.events.model import ProbeSkipped
 from fleet.events.stream import Stream
 from fleet.files import write_atomic
 from fleet.findings.fingerprint import graver
@@ -42,7 +42,7 @@ from fleet.runs.context import FleetContext
 from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt
 from fleet.runs.proof.candidates import NEW, Candidate, answered, candidates, covering, showing
 from fleet.runs.proof.claims import kept
-from fleet.runs.proof.grades import needs_review
+from fleet.runs.proof.grades import needs_review, raised
 from fleet.runs.proof.item_figures import PROVEN, count_shown
 from fleet.runs.proof.minimise import FEW, MOST, minimise, retold
 from fleet.runs.proof.quoted import quoted_on_request
@@ -408,8 +408,7 @@ class ProbeRunner:
             await self._note_again(row)
         recorded = await self._recorded(row.fingerprint)
         times = recorded.times if recorded else 1
-        event = FindingRaised(fingerprint=row.fingerprint, probe=row.probe, title=row.title, times=times)
-        self.stream.emit(event)
+        self.stream.emit(raised(row, times))
 
     async def _note_again(self, row: FindingRow) -> None:
         """Keep where else the same is met, and what version 2 called it there; the graver sighting leads, and

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from anyio import to_thread
 
 from fleet.clock import iso
-from fleet.events.model import FindingRaised
 from fleet.findings import audit
 from fleet.findings.proof import TRIES
 from fleet.findings.recurrence import Recurrence
 from fleet.runs.proof.candidates import Candidate
+from fleet.runs.proof.grades import raised
 from fleet.runs.proof.item_figures import PROVEN, count, figures_of, keep_audit
 from fleet.runs.proof.item_questions import ItemQuestion, bundled_repros, known_items, questions
 from fleet.runs.proof.probe_runner import ProbeRunner
@@ -165,7 +165,7 @@ async def _raised(runner: ProbeRunner, item: ItemRow, seen: Candidate) -> None:
     world, own = runner.world, runner.persona
     row = seen.row(runner.run, own, platform=world.platform.name, redactor=world.redactor)
     await world.journal.add_finding(replace(row, persona=item.persona or row.persona))
-    runner.stream.emit(FindingRaised(fingerprint=row.fingerprint, probe=row.probe, title=row.title))
+    runner.stream.emit(raised(row))
 
 
 def _judged(item: ItemRow, result: Rerun, at: str, run: str) -> audit.AuditResult:

@@ -228,6 +228,7 @@ async def _decided(world: FleetContext, stream: Stream, proof: Proof, persona: L
             confirmed=verdict.confirmed,
             tries=verdict.tries,
             state=changes["state"],
+            evidence_hashes=(changes["evidence"],) if changes.get("evidence") else (),
         )
     )
 

@@ -1,13 +1,14 @@
 """One message to one Apprise URL, in a process of its own: its sender ends it at the deadline.
 
-Standard input is JSON: url, title, body. Nothing of Apprise's own output is passed on: it may quote the URL,
-which holds a secret.
+Standard input is JSON: url, title, body, and `grave`: whether a mail asks for a receipt. Nothing of Apprise's
+own output is passed on: it may quote the URL, which holds a secret.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from typing import Any
 
 DONE, FAILED, INVALID, MISSING = 0, 10, 11, 12
 """Exit codes: delivered, not delivered, an URL that Apprise does not know, Apprise is not installed."""
@@ -23,6 +24,10 @@ def main() -> int:
     apprise = Apprise(asset=AppriseAsset(async_mode=False, app_id="qa-fleet"))
     if not apprise.add(asked["url"]):
         return INVALID
+    mail: Any
+    for mail in apprise:
+        if asked["grave"] and mail.protocol == "mailto":
+            mail.headers["Disposition-Notification-To"] = mail.from_addr[1]
     sent = apprise.notify(body=asked["body"], title=asked["title"], body_format=NotifyFormat.TEXT)
     return DONE if sent else FAILED
 

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Literal
+from urllib.parse import urlencode
 
 from fleet.config import NoticeEvent
 from fleet.config.notify import Role
@@ -56,7 +57,8 @@ def of_items(state: NoticeState, items: Iterable[ItemRow], now: str) -> NoticeSt
             continue  # a person has reopened it
         text = inert(f"{head}: {item.severity}, {item.surface}: {item.title}") + f" ({item.fingerprint})"
         grave = item.severity == Severity.CRITICAL and event != "fixed"
-        found.append(Notice(event=event, text=text, at=now, critical=grave))
+        link = f"/items/{item.fingerprint}"
+        found.append(Notice(event=event, text=text, at=now, critical=grave, link=link))
     return state.noting(found, items=known)
 
 
@@ -108,12 +110,12 @@ def of_outages(state: NoticeState, outages: OutageBook, platform: str, now: str)
             if end.fp not in state.ended:
                 span = f"since {end.since}, {lasted(end.seconds)}"
                 text = inert(f"{platform} is up: {', '.join(end.targets)}, {span}")
-                found.append(Notice(event="platform-up", text=text, at=now))
+                found.append(Notice(event="platform-up", text=text, at=now, link="/platform"))
         ended = tuple(end.fp for end in outages.ended)
     elif outages.open.fp != state.outage:
         targets = ", ".join(outages.open.targets)
         text = inert(f"{platform} is down since {outages.open.since}: {targets} did not answer")
-        found.append(Notice(event="platform-down", text=text, at=now, critical=True))
+        found.append(Notice(event="platform-down", text=text, at=now, critical=True, link="/platform"))
     return state.noting(found, outage=outages.open.fp if outages.open else "", ended=ended)
 
 
@@ -128,7 +130,7 @@ def of_ending(state: NoticeState, ending: str, platform: str, now: str) -> Notic
 def of_lock_outs(state: NoticeState, lock_outs: Mapping[str, str], platform: str, now: str) -> NoticeState:
     """Lock-outs of the last runs, by persona, each once: bans of ours, or crashes that nothing else shows."""
     found = [
-        Notice(event="locked-out", text=inert(f"{platform}, {persona}: {why}"), at=now)
+        Notice(event="locked-out", text=inert(f"{platform}, {persona}: {why}"), at=now, link="/runs")
         for persona, why in sorted(lock_outs.items())
         if state.lock_outs.get(persona) != why
     ]
@@ -166,13 +168,18 @@ _ALSO: Mapping[NoticeEvent, tuple[Role, ...]] = dict.fromkeys(
 def of_sightings(state: NoticeState, found: Mapping[str, str], platform: str, now: str) -> NoticeState:
     """Orders to machines and requests out of scope, by `KIND:PLACE`, each once."""
     told = [
-        Notice(event=event, text=inert(f"{platform}, {what}"), at=now, to=to)
+        Notice(event=event, text=inert(f"{platform}, {what}"), at=now, to=to, link=_acts(key))
         for key, what in sorted(found.items())
         for event in (_SIGHTINGS[key.partition(":")[0]],)
         for to in ("", *_ALSO.get(event, ()))
         if key not in state.sighted
     ]
     return state.noting(told, sighted=tuple(sorted(found)))
+
+
+def _acts(sighted: str) -> str:
+    """The page with what was done at a place."""
+    return f"/activity?{urlencode({'q': sighted.partition(':')[2][:100]})}"
 
 
 def of_held(state: NoticeState, held: Iterable[FindingRow], platform: str, now: str) -> NoticeState:
@@ -185,6 +192,7 @@ def of_held(state: NoticeState, held: Iterable[FindingRow], platform: str, now: 
             + f" (fleet items release {name})",
             at=now,
             critical=True,
+            link="/#held",
         )
         for name, one in sorted(rows.items())
         if name not in state.held
@@ -222,7 +230,8 @@ def of_questions(
                 where = f", or {page.rstrip('/')}/#questions" if page else ""
                 text += f" (fleet runs answer {one.ident} approve|deny --reason …{where})"
             grave = one.trigger != "unusual"
-            told.append(Notice(event="question", text=text, at=now, critical=grave, to=to))
+            link = "/#questions" if grave else f"/runs/{one.run}"
+            told.append(Notice(event="question", text=text, at=now, critical=grave, to=to, link=link))
     return state.noting(told, asked=tuple(known))
 
 
@@ -288,7 +297,7 @@ def of_host(
         if known.get(name) != mark:
             known[name] = mark
             text = inert(f"persona {name} refused: {why}")
-            found.append(Notice(event="persona-refused", text=text, at=now))
+            found.append(Notice(event="persona-refused", text=text, at=now, link="/personas"))
     if trouble and not before.trouble:
         text = inert(f"daemon degraded on {host}: {trouble}")
         found.append(Notice(event="degraded", text=text, at=now, critical=True))

@@ -24,6 +24,7 @@ from fleet.events.outbound import attempt, post_signed, refusal
 from fleet.http_client import look, open_client
 from fleet.service.notify import apprise_send
 from fleet.service.notify.state import NoticeMessage
+from fleet.severity import Severity, weight
 from fleet.triggers.hooks.secret import private_secret
 from fleet.triggers.hooks.webhook import headers
 
@@ -38,6 +39,8 @@ _WHY = {
     apprise_send.MISSING: "Apprise is not installed: pip install 'qa-fleet[notify]'",
 }
 
+_GRAVE = weight(Severity.HIGH)
+"""From this weight on, a mail asks for a receipt."""
 Send = Callable[[NoticeMessage], Awaitable[str]]
 """Why the message did not arrive, "" when it did; raises nothing."""
 
@@ -122,7 +125,14 @@ async def _to_webhook(url: str, secret: bytes, certificate: str, message: Notice
 
 async def _by_apprise(url: str, message: NoticeMessage) -> str:
     """In a process that is killed at the deadline: Apprise's own limits do not end a slow drip."""
-    asked = json.dumps({"url": url, "title": message.title, "body": message.body}).encode()
+    asked = json.dumps(
+        {
+            "url": url,
+            "title": message.title,
+            "body": message.body,
+            "grave": weight(message.severity) >= _GRAVE,
+        }
+    ).encode()
     done = await anyio.run_process(
         [sys.executable, "-P", "-m", apprise_send.__name__],
         input=asked,

@@ -19,6 +19,7 @@ from fleet.config import NoticeEvent, NotifySection
 from fleet.config.notify import ROLES, Role
 from fleet.errors import ConfigError
 from fleet.retry import NOTICE
+from fleet.severity import Severity, weight
 
 FACTS = "notify."
 """Prefix of the journal's keys of notifications; a platform's name follows."""
@@ -54,6 +55,34 @@ GROUPS: Mapping[NoticeEvent, str] = MappingProxyType(
     }
 )
 """Events that share a message."""
+_LOW: tuple[NoticeEvent, ...] = ("fixed", "platform-up", "proposal")
+_HIGH: tuple[NoticeEvent, ...] = (
+    *("finding", "regression", "platform-down", "degraded", "fence", "credential", "sensitive-data"),
+    *("break-in", "posture", "question"),
+)
+SEVERITIES: Mapping[NoticeEvent, Severity] = MappingProxyType(
+    {
+        event: Severity.INFO if event in _LOW else Severity.HIGH if event in _HIGH else Severity.MEDIUM
+        for event in GROUPS
+    }
+)
+"""Of a notice that is not critical."""
+TO_DO: Mapping[NoticeEvent, str] = MappingProxyType(
+    {
+        "question": "answer needed",
+        "finding": "decide what becomes of it",
+        "regression": "decide what becomes of it",
+        "proposal": "read it",
+        "platform-down": "look at it",
+        "degraded": "look at it",
+        "fence": "look at it",
+        "break-in": "look at it",
+        "credential": "look at it",
+        "sensitive-data": "look at it",
+        "posture": "look at it",
+    }
+)
+"""What a person is to do about an event, in the subject of a message."""
 
 
 LINES = 20
@@ -70,7 +99,7 @@ class _NoticePart(BaseModel):
 
 class Notice(_NoticePart):
     """One line to be sent. A critical one passes quiet hours; `kept` is one that they held back; what is
-    `to` a role goes to its receivers alone, at once."""
+    `to` a role goes to its receivers alone, at once. `link` is a page with all about it."""
 
     event: NoticeEvent
     to: Role | Literal[""] = ""
@@ -78,6 +107,24 @@ class Notice(_NoticePart):
     at: str
     critical: bool = False
     kept: bool = False
+    link: str = "/notices"
+
+    @property
+    def severity(self) -> Severity:
+        return Severity.CRITICAL if self.critical else SEVERITIES[self.event]
+
+
+class ShownNotice(_NoticePart):
+    """A notice on the pages: `dismissed` is when (ISO) and `dismissed_by` who took it off, "" while open."""
+
+    id: str
+    event: NoticeEvent
+    text: str
+    at: str
+    severity: str
+    link: str
+    dismissed: str = ""
+    dismissed_by: str = ""
 
 
 class NoticeMessage(_NoticePart):
@@ -89,6 +136,7 @@ class NoticeMessage(_NoticePart):
     at: str
     events: tuple[NoticeEvent, ...]
     left: tuple[str, ...]
+    severity: str = Severity.MEDIUM
     tries: int = 0
     again: str = ""
 
@@ -106,13 +154,13 @@ class NoticeState(_NoticePart):
     """The notifications of one platform.
 
     `items` is what was last reported of each item, `proposals` of each proposal, None before the first look:
-    what was there before is not news. `outage` is the open outage (fingerprint) and `ended` those known to be
-    over; `lock_outs` are their reasons by persona, `unaccounted` the parts without accounts, `sighted` the
-    places of what was seen, `held` the findings that wait for a person, `spent` the day and the budgets
+    what was there before is not news. `outage` is the open outage (fingerprint) and `ended` those known to
+    be over; `lock_outs` are their reasons by persona, `unaccounted` the parts without accounts, `sighted`
+    the places of what was seen, `held` the findings that wait for a person, `spent` the day and the budgets
     reported as spent, `ending` the last warning of the tests' end, `asked` the questions to a person that
     were told, and to whom, `posture` the last number of what the watch of contracts saw. `sent` is when each
-    group had its last message. `sender` holds the turn to send until `until`, where several daemons share the
-    journal.
+    group had its last message, `shown` what the pages show until a person dismisses it. `sender` holds the
+    turn to send until `until`, where several daemons share the journal.
     """
 
     items: dict[str, str] | None = None
@@ -131,6 +179,7 @@ class NoticeState(_NoticePart):
     waiting: tuple[Notice, ...] = ()
     messages: tuple[NoticeMessage, ...] = ()
     sent: dict[str, str] = {}
+    shown: tuple[ShownNotice, ...] = ()
     sender: str = ""
     until: str = ""
 
@@ -173,7 +222,17 @@ def wanted(
     """Without the notices since `before` that are not of these events, or `silenced` (until, ISO)."""
     old, new = state.waiting[: len(before.waiting)], state.waiting[len(before.waiting) :]
     kept = [one for one in new if one.to or (one.event in events and silenced.get(one.event, "") <= iso(now))]
-    return state.model_copy(update={"waiting": (*old, *kept)[-MOST:]})
+    shown = [_shown(one) for one in kept if not one.to]
+    return state.model_copy(
+        update={"waiting": (*old, *kept)[-MOST:], "shown": (*state.shown, *shown)[-MOST:]}
+    )
+
+
+def _shown(one: Notice) -> ShownNotice:
+    ident = hashlib.sha256(f"{one.at} {one.event} {one.text}".encode()).hexdigest()[:16]
+    return ShownNotice(
+        id=ident, event=one.event, text=one.text, at=one.at, severity=one.severity, link=one.link
+    )
 
 
 def due(
@@ -189,7 +248,7 @@ def due(
     for role in ROLES:
         his = [one for one in state.waiting if one.to == role]
         theirs = [name for name in receivers if name.startswith(f"{role} ")]
-        made = (_message(his, theirs, platform, now),) if his and theirs else ()
+        made = (_message(his, theirs, platform, section.page, now),) if his and theirs else ()
         others = tuple(one for one in state.waiting if one.to != role)
         state = state.model_copy(update={"messages": (*state.messages, *made), "waiting": others})
     receivers = [name for name in receivers if name.partition(" ")[0] not in ROLES]
@@ -200,7 +259,7 @@ def due(
         held = [one if one.critical else one.model_copy(update={"kept": True}) for one in state.waiting]
         state = state.model_copy(update={"waiting": tuple(held)})
     elif any(one.kept for one in state.waiting):
-        message = _message(state.waiting, receivers, f"{platform}, while it was quiet", now)
+        message = _message(state.waiting, receivers, f"{platform}, while it was quiet", section.page, now)
         return state.sending(message, (), now)
     for group in dict.fromkeys(GROUPS.values()):
         mine = [
@@ -211,17 +270,30 @@ def due(
             group == "questions" or not last or last <= iso(now - section.window) or last > iso(now)
         ):
             rest = [one for one in state.waiting if one not in mine]
-            state = state.sending(_message(mine, receivers, platform, now), rest, now)
+            state = state.sending(_message(mine, receivers, platform, section.page, now), rest, now)
     return state
 
 
-def _message(notices: Sequence[Notice], receivers: Sequence[str], head: str, now: datetime) -> NoticeMessage:
-    """One message: critical notices first, then by time, at most LINES of them."""
+def _message(
+    notices: Sequence[Notice], receivers: Sequence[str], head: str, page: str, now: datetime
+) -> NoticeMessage:
+    """One message: critical notices first, then by time, at most LINES of them, each with its place on the
+    `page`s, where receivers reach them."""
     counts = Counter(one.event for one in notices)
-    title = f"QA fleet, {head}: " + ", ".join(f"{count} {event}" for event, count in counts.items())
+    gravest = max((one.severity for one in notices), key=weight)
+    to_do = list(dict.fromkeys(TO_DO[event] for event in counts if event in TO_DO))
+    title = f"[{gravest.upper()}] QA fleet, {head}: " + ", ".join(
+        f"{count} {event}" for event, count in counts.items()
+    )
+    title += f" ({', '.join(to_do)})" if to_do else ""
     order = sorted(notices, key=lambda one: (not one.critical, one.at))
     more = [f"and {len(order) - LINES} more"] if len(order) > LINES else []
-    body = "\n".join([*(f"{one.at} {one.text}" for one in order[:LINES]), *more])
+    lines = [
+        f"{one.at} {one.text}"
+        + (f" {page.rstrip('/')}{one.link}" if page and one.event != "question" else "")
+        for one in order[:LINES]
+    ]
+    body = "\n".join([*lines, *more])
     return NoticeMessage(
         id=hashlib.sha256("\0".join((iso(now), title, body)).encode()).hexdigest()[:32],
         title=title,
@@ -229,6 +301,7 @@ def _message(notices: Sequence[Notice], receivers: Sequence[str], head: str, now
         at=iso(now),
         events=tuple(counts),
         left=tuple(receivers),
+        severity=gravest,
     )
 
 

@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
+import anyio
+
 from fleet.clock import Clock, iso, rest
 from fleet.config import FleetConfig
 from fleet.drivers.desk import ACCOUNTS
@@ -60,6 +62,8 @@ from fleet.triggers.chain.telling import TOLD, tellings
 REACHED = "reached:"
 """Prefix of the facts which message reached whom, and when."""
 ROUND_S = 30.0
+TOGETHER_S = 1.0
+"""Seconds from what begins a round to the round: what comes together is looked at together."""
 PING_EVERY_S = 60.0
 SENDING_S = 60.0
 """Seconds of a round after which no further message is begun: well within a turn to send."""
@@ -115,7 +119,8 @@ class NoticeWatch:
     async def run(self) -> None:
         """Look until cancelled."""
         while True:
-            await self._asked.wait(rest(ROUND_S))
+            if await self._asked.wait(rest(ROUND_S)):
+                await anyio.sleep(TOGETHER_S)
             await self.round()
 
     async def round(self) -> None:
@@ -123,8 +128,10 @@ class NoticeWatch:
         to, well = Receivers({}), False
         try:
             to = self._receivers(self._config())
-            if to.by_name:
-                await self.look(tuple(to.by_name))
+        except FleetError as error:
+            self._warn(str(error), whole=True)
+        try:
+            await self.look(tuple(to.by_name))
             well = not self._news().trouble
         except FleetError as error:
             self._warn(str(error), whole=True)
@@ -139,7 +146,7 @@ class NoticeWatch:
             self._warn(str(error), whole=True)
 
     async def look(self, receivers: Sequence[str]) -> None:
-        """Note what is news, and make the messages that are due."""
+        """Note what is news for the pages, and make the messages that are due: none without receivers."""
         now, news = self._clock.now(), self._news()
         section, silenced = self._config().notify, await silences(self._journal)
         digest = await self._journal.get(DIGEST)
@@ -172,6 +179,8 @@ class NoticeWatch:
             state = of_ending(state, news.ending, self._platform, at)
             state = of_budgets(state, left, news.limits, at)
             state = wanted(state, before, section.events, silenced, now)
+            if not receivers:
+                return state.model_copy(update={"waiting": ()})
             return due(state, section, receivers, self._platform, now)
 
         await self._change(step)

@@ -53,7 +53,7 @@
     }
   };
   if (parts().length) {
-    const pause = 1_000 * Number(parts()[0].dataset.live);  // at least, between two renewals
+    const pause = 1_000 * Math.min(...parts().map((one) => Number(one.dataset.live)));  // at least, between two renewals
     let busy = false, again = false;
     const soon = async () => {
       if (busy) { again = true; return; }
