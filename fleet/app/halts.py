@@ -56,10 +56,29 @@ async def record_vault(state: Path, act: str, who: str, why: str) -> str:
     return ""
 
 
+async def record_steering(state: Path, what: str, who: str, why: str) -> str:
+    """Keep who changed what is asked while runs go on: in DECISIONS.md, and beside the moves of the dial."""
+    one = Decision(
+        f"{who} steers the runs",
+        "as the profile says, or otherwise within it",
+        what,
+        why,
+        "fleet runs steer",
+        charter="the operator's",
+    )
+    if not DecisionFile(state, SystemClock()).record(one, run="none", turn=0):
+        return "DECISIONS.md cannot be written"
+    return await _move(state, f"steer: {what}", who, why)
+
+
 async def record_dial(state: Path, move: str, who: str, why: str) -> str:
     """Keep a move of the dial in the journal, which no rotation removes; why it is not there, "" if it is."""
+    return await _move(state, f"dial {move}", who, why)
+
+
+async def _move(state: Path, act: str, who: str, why: str) -> str:
     when = iso_ms(SystemClock().now())
-    known = {"act": f"dial {move}", "who": line(who, 200), "why": line(why, 500), "when": when}
+    known = {"act": line(act, 500), "who": line(who, 200), "why": line(why, 500), "when": when}
     try:
         if (journal := await known_journal(state)) is not None:
             async with journal:

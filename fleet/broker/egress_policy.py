@@ -106,6 +106,8 @@ class EgressPolicy:
     """Selectors that no transaction may use; read anew for each one."""
     never_places: UrlList = NO_URLS
     """Hosts and paths that nothing asks."""
+    left_out: Callable[[], UrlList] = lambda: NO_URLS
+    """What a person has taken out while runs go on, read anew for each request."""
     max_log_range: int = 10_000
     max_head: int = 32 << 10
     max_body: int = 1 << 20
@@ -227,6 +229,8 @@ class EgressPolicy:
         url = f"{target.origin.scheme}://{target.origin.authority}{target.path}"
         if entry := self.never_places.match(url):
             raise Denied("never", f"{entry} is on web.never of the profile, which no rung lifts")
+        if entry := self.left_out().match(url):
+            raise Denied("steering", f"{entry} was left out by a person (fleet runs steer)")
         if why := everybodys(url, target.origin.port):
             raise Denied("never", f"{why}: no profile and no rung lifts that")
         if not self.lists(target.origin):

@@ -16,6 +16,7 @@ from fleet.gate.dial import DIAL, DialReading, read_dial
 from fleet.gate.model import Action, Verdict
 from fleet.gate.rules import GateFacts, judge, technique
 from fleet.gate.scope import Scope
+from fleet.gate.steering import left_out
 from fleet.gate.stop import stopped
 from sandbox.spec import Cost, Effect, ToolSpec
 
@@ -191,5 +192,6 @@ class Gate:
             deadline=self._deadline,
             closed=self._closed(),
             never=frozenset(self._never),
+            left_out=left_out(self._state),
             answers=self.answers,
         )

@@ -6,6 +6,7 @@
     grant     the tool is not in the persona's grant, or the call is another run's
     prefix    an act on a name that this run did not mint, or on a page that the profile does not list
     never     on a list that no rung lifts: functions, and the profile's hosts and paths
+    steering  a place that a person has taken out while runs go on (steering.py)
     scope     a host, an agent or a view outside the platform; a tool without a scope rule
     rate      too many calls in a short time
     budget    the budget of calls, writes or reports is spent
@@ -22,7 +23,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from fleet.chain.signing.never import NEVER
-from fleet.config.url_list import host_of
+from fleet.config.url_list import NO_URLS, UrlList, host_of
 from fleet.gate.budget import Room, Unit
 from fleet.gate.impact import Technique, technique_of
 from fleet.gate.model import Action, Rung, Verdict
@@ -74,6 +75,7 @@ class GateFacts:
     deadline: float
     closed: str = ""
     never: frozenset[str] = field(default_factory=frozenset)
+    left_out: UrlList = NO_URLS
     answers: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -148,11 +150,24 @@ def never(action: Action, facts: GateFacts) -> Verdict | None:
         facts.scope.mcp_never
     ):
         return _no("never", f"{action.tool}: this tool is on mcp.never, which no rung lifts")
-    if entry := facts.scope.never.match(_called_at(action, facts)):
+    if entry := _meets(facts.scope.never, action, facts):
         return _no("never", f"{action.tool}: {entry} is on web.never, which no rung lifts")
+    return None
+
+
+def _meets(places: UrlList, action: Action, facts: GateFacts) -> str:
+    """The argument and the entry of a list by which a call points there; "" when it does not."""
+    if entry := places.match(_called_at(action, facts)):
+        return entry
     for name, points in (facts.points_at or {}).items():
-        if points in URLS and (entry := facts.scope.never.match(action.args.get(name))):
-            return _no("never", f"{action.tool}: {name}: {entry} is on web.never, which no rung lifts")
+        if points in URLS and (entry := places.match(action.args.get(name))):
+            return f"{name}: {entry}"
+    return ""
+
+
+def steering(action: Action, facts: GateFacts) -> Verdict | None:
+    if entry := _meets(facts.left_out, action, facts):
+        return _no("steering", f"{action.tool}: {entry} was left out by a person (fleet runs steer)")
     return None
 
 
@@ -264,7 +279,20 @@ def impact(action: Action, facts: GateFacts) -> Verdict | None:
     return Verdict(permit=False, rule="person", reason=why, asks=asked, level=found.level)
 
 
-RULES: tuple[Rule, ...] = (stop, schedule, dial, grant, prefix, never, scope, rate, budget, deadline, impact)
+RULES: tuple[Rule, ...] = (
+    stop,
+    schedule,
+    dial,
+    grant,
+    prefix,
+    never,
+    steering,
+    scope,
+    rate,
+    budget,
+    deadline,
+    impact,
+)
 
 
 def judge(action: Action, facts: GateFacts, rules: tuple[Rule, ...] = RULES) -> Verdict:

@@ -12,7 +12,7 @@ import anyio
 
 from fleet import __version__
 from fleet.drivers.desk import Left, ProviderFailed
-from fleet.drivers.explore.driver import explorer
+from fleet.drivers.explore.driver import Order, explorer
 from fleet.drivers.explore.notebook import Notebook
 from fleet.drivers.explore.port import ExplorerContext
 from fleet.drivers.explore.table import chosen
@@ -24,8 +24,10 @@ from fleet.gate.budget import Budget, Ledger
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.model import Rung
 from fleet.gate.scope import Scope
+from fleet.gate.steering import order_now
 from fleet.personas.duration import parse_duration
 from fleet.personas.load import LoadedPersona
+from fleet.personas.needs import strings
 from fleet.runs.call.decisions import DecisionRecorder
 from fleet.runs.call.targets import granted
 from fleet.runs.context import FleetContext
@@ -273,6 +275,13 @@ class Drive:
         playbook = self.driver.name == PLAYBOOK.name
         return playbook and not desk.state.items and bool(self.persona.persona.explore)
 
+    def _order(self) -> Order | None:
+        """By what a person wants first, at this moment."""
+        if (place := order_now(self.world.state)) is None:
+            return None
+        filled = self.world.bindings(self.runner.run, "")
+        return lambda one: place(strings([filled.resolve(step.args) for step in one.steps]))
+
     async def _explore(self, desk: RunDesk) -> str:
         """New questions after the probes, with what is left of the run's budget; the detail for its end."""
         one, world = self.persona.persona, self.world
@@ -293,7 +302,7 @@ class Drive:
         notes = world.folder(self.runner.run) if world.trial else world.state
         notebook = Notebook(notes / "explore" / world.platform.name)
         discovered = partial(world.journal.discover, self.runner.run)
-        drive = explorer(makers, context, notebook, self.runner.run, discovered)
+        drive = explorer(makers, context, notebook, self.runner.run, discovered, self._order)
         driver = DriverChoice(name="explorer", drive=drive, explores=True, patience=EXPLORER_PATIENCE)
         desk.progress.change(driver)
         # the desk keeps what proofs need; a turn that goes on then may take half of what is always kept

@@ -67,6 +67,17 @@ async def test_it_asks_tells_and_keeps_what_it_knows(tmp_path: Path) -> None:
     assert await explorer({"counting": Counting}, GROUND, notebook, "s")(MemoryDesk()) == ""
 
 
+async def test_what_a_person_wants_first_is_asked_before_the_rest(tmp_path: Path) -> None:
+    desk, wanted = MemoryDesk(answers=answering), ["/7", "/4"]
+
+    def place(one: Question) -> int:
+        return next((n for n, end in enumerate(wanted) if one.steps[0].args["url"].endswith(end)), 2)
+
+    drive = explorer({"counting": Counting}, GROUND, Notebook(tmp_path / "p"), "s", order=lambda: place)
+    assert await drive(desk) == "9 questions asked"
+    assert [step.args["url"][-1] for step in desk.posed] == list("740123568")
+
+
 async def test_an_explorer_that_computes_for_long_holds_nothing_else_up(tmp_path: Path) -> None:
     turned = threading.Event()
 

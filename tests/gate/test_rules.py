@@ -183,6 +183,7 @@ CASES: list[Case] = [
     (rules.deadline, "qa_fetch", {}, {"now": 20.0}, True),
     (rules.deadline, "qa_fetch", {}, {"deadline": float("nan")}, True),
     (rules.impact, "qa_fetch", {"args": {"url": PAGE, "method": "TRACE"}}, {}, False),
+    (rules.steering, "qa_fetch", {}, {"left_out": UrlList.of([PAGE], site="", proxy="")}, False),
 ]
 
 

@@ -34,7 +34,11 @@ from fleet.store.tables.units import USD, number
 from fleet.text import clean, counted, spoken
 
 app = make_app(
-    group=True, lazy={"vault": ("run.vault", "List, open or destroy the credentials that runs found.")}
+    group=True,
+    lazy={
+        "vault": ("run.vault", "List, open or destroy the credentials that runs found."),
+        "steer": ("run.steer", "Show or change what runs in flight ask, within the profile."),
+    },
 )
 PIPED = ("run", "persona", "state", "outcome", "trigger", "created", "ended", "detail")
 NARROW = 13

@@ -24,7 +24,10 @@ FIRST = 12
 """Calls of an explorer's first turn; each may have twice as many as the one before, so that cheap questions
 of all of them come before a slow site is read to its end, and what they show is proven between."""
 COUNTED = 1_000
-"""Questions up to which those are counted that an explorer would have asked next."""
+"""Questions up to which those are counted that an explorer would have asked next, or looked through for what
+comes first."""
+Order = Callable[[Question], int]
+"""The place of a question: 0 is first."""
 NO_ROOM = "its run had no room for more"
 STARVED = 0.5
 """An explorer that asked less than this share of its questions was cut short."""
@@ -40,8 +43,10 @@ def explorer(
     notebook: Notebook,
     seed: str,
     discovered: Callable[[], Awaitable[None]] = ignore_discovery,
+    order: Callable[[], Order | None] = lambda: None,
 ) -> Driver:
-    """A driver of these explorers, the same for the same seed and notebook.
+    """A driver of these explorers, the same for the same seed and notebook; `order` is asked at
+    each turn what comes first.
 
     `discovered` is called when one of them ended while the platform still behaved in new ways.
     """
@@ -49,7 +54,10 @@ def explorer(
     async def drive(desk: Desk) -> str:
         known = {
             name: ExplorerTurns(
-                name, make(context, Random(f"{seed}/{name}"), notebook.read(name)), notebook.questions(name)
+                name,
+                make(context, Random(f"{seed}/{name}"), notebook.read(name)),
+                notebook.questions(name),
+                order,
             )
             for name, make in makers.items()
         }
@@ -77,6 +85,7 @@ class ExplorerTurns:
     name: str
     explorer: Explorer
     held: list[Question]
+    order: Callable[[], Order | None] = lambda: None
     limited: list[Question] = field(default_factory=list)
     """Acts that a limit of the platform's rate kept from an answer: the next run poses them."""
     asked: int = 0
@@ -101,6 +110,9 @@ class ExplorerTurns:
         self.turns += 1
         most = min(BATCH, FIRST << min(self.turns - 1, 8))
         calls, acts, chosen = min(most, room.calls), max(0, room.acts), list[Question]()
+        if (order := self.order()) is not None:
+            await self._look_ahead(order)
+            self.held.sort(key=order)
         before = {_spelled(one) for one in self.held}
         while not chosen:
             space = calls - sum(len(one.steps) for one in self.held)
@@ -118,6 +130,16 @@ class ExplorerTurns:
             before |= {_spelled(one) for one in fresh}
         self._posed = chosen
         return chosen
+
+    async def _look_ahead(self, order: Order) -> None:
+        """Until one of its questions comes first, or it has no other ones."""
+        known = {_spelled(one) for one in self.held}
+        while len(self.held) < COUNTED and not any(order(one) == 0 for one in self.held):
+            fresh = [one for one in await self._fresh(BATCH) if _spelled(one) not in known]
+            if not fresh:
+                return
+            self.held += fresh
+            known.update(map(_spelled, fresh))
 
     async def _fresh(self, calls: int) -> Sequence[Question]:
         # in a thread: what makes cases from a description computes for seconds at its first use
