@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fleet.app.incidents import barred
 from fleet.clock import SystemClock
 from fleet.config import load_fleet, load_platform
 from fleet.errors import Refused, UsageError
@@ -21,6 +22,8 @@ def require_authority(state: Path, who: str, rung: Rung | None = None) -> None:
     except UsageError:  # no profile yet: nothing can run either
         return
     clock = SystemClock()
+    if rung is not None and (why := barred(state, rung, who, clock.now())):
+        raise Refused(why, rule="incident", remedy="docs/operate.md, Incidents")
     if not section.approvers or section.may(who, clock.now().date(), str(rung or "")):
         return
     what = f"raise the dial to {rung}" if rung else "let the tests go on"

@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 from fleet.app.backup import dump_on_stop, sum_of
 from fleet.app.bootstrap import Bootstrap, Options
+from fleet.app.incidents import open_case
 from fleet.app.integrity import take_baseline, watch_end
 from fleet.app.ownership import unowned
 from fleet.app.persona_sets import load, roster
@@ -194,6 +195,7 @@ def make(  # noqa: PLR0913  the composition root
             "who owns the hosts": partial(_unowned, world),
         },
         page=options.page,
+        open_case=lambda found: open_case(world.state, found, world.clock),
     )
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from typing import Annotated, Literal
 
-from pydantic import StringConstraints
+from pydantic import Field, StringConstraints
 
 from fleet.config.section import Section
 
@@ -39,6 +40,27 @@ DataKind = Literal[
 """What is known of other people's data, by kind (`findings/personal.py`)."""
 
 
+class LevelSection(Section):
+    """Who authorised that the fleet acts alone within limits (level 3 of OWASP's standard), after what."""
+
+    by: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    """Who decided, by name and role."""
+    legal: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    """Who reviewed it as a lawyer."""
+    on: date
+    """The day of it: it counts for a year, then it is decided anew after a review of that year."""
+    hours: int = Field(strict=True, ge=200)
+    """Hours for which the fleet was operated with a person's word before each act (level 2) before."""
+    engagements: int = Field(strict=True, ge=5)
+    """In so many engagements."""
+    incidents: Literal[0] = 0
+    """Safety incidents of that time that were not contained: none may have been."""
+    risks: Annotated[str, StringConstraints(min_length=10, max_length=2_000)]
+    """The risks of these targets and what is done about each."""
+    review: Annotated[str, StringConstraints(max_length=500)] = ""
+    """Of a renewal: what the review of the last year found, and where it is."""
+
+
 class AuthorisationSection(Section):
     """What a person answered; `fleet look` and `fleet init` ask, once for each host.
 
@@ -65,6 +87,9 @@ class AuthorisationSection(Section):
     them. Every other kind is."""
     why: dict[Boundary, Annotated[str, StringConstraints(min_length=10, max_length=500)]] = {}
     """Why each boundary is drawn where it is, in words of those who permitted the tests."""
+
+    level: LevelSection | None = None
+    """The authorisation of the level of autonomy; a signed scope needs it, not older than a year."""
 
     @property
     def comment(self) -> str:

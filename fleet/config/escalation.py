@@ -76,6 +76,8 @@ class EscalationSection(Section):
     impact: Literal["medium", "high", "critical", "never"] = NEVER_BY_LEVEL
     """The lowest level of impact before which a person is asked, once for each technique and host
     (`docs/reference/tools.md`); `never`: the dial alone permits."""
+    never: tuple[Annotated[str, StringConstraints(min_length=3, max_length=100)], ...] = ()
+    """Techniques that no rung and no person permits, by their names in `docs/reference/tools.md`."""
     pauses: tuple[Trigger, ...] = ()
     """What else a run waits after; once a place."""
     stops: tuple[Trigger, ...] = ()

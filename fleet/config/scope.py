@@ -22,6 +22,8 @@ _WINDOW = re.compile(
     re.ASCII,
 )
 _DAY_MIN = 24 * 60
+MOSTLY = 0.8
+"""The share of the time of the tests after which a person is told."""
 WARNINGS_MIN = (60, 30, 5)
 """Minutes before the end of the tests at which a person is warned."""
 _AHEAD_H = 9 * 24
@@ -211,10 +213,15 @@ class ScheduleSection(Section):
         return ""
 
     def countdown(self, now: datetime) -> str:
-        """That the tests end within an hour, half an hour or five minutes; "" before that, and afterwards."""
+        """That four fifths of the agreed time are over, or that the tests end within an hour, half an hour or
+        five minutes; "" before that, and afterwards."""
         left = (self.end - now).total_seconds() / 60 if self.end else 0.0
-        if self.end is None or left <= 0 or left > WARNINGS_MIN[0]:
+        if self.end is None or left <= 0:
             return ""
+        if left > WARNINGS_MIN[0]:
+            late = self.begin is not None and now >= self.begin + MOSTLY * (self.end - self.begin)
+            over = f"{MOSTLY:.0%} of the agreed time are over, until {iso(self.end)} (schedule.not_after)"
+            return over if late else ""
         mark = min(one for one in WARNINGS_MIN if left <= one)
         return f"the tests end at {iso(self.end)} (schedule.not_after): in less than {mark} minutes"
 

@@ -25,10 +25,12 @@ from types import MappingProxyType
 from fleet.chain.signing.never import NEVER
 from fleet.config.url_list import NO_URLS, UrlList, host_of
 from fleet.gate.budget import Room, Unit
+from fleet.gate.categories import category_of
 from fleet.gate.impact import Technique, technique_of
 from fleet.gate.model import Action, Rung, Verdict
 from fleet.gate.scope import Scope, is_own_name
 from sandbox.spec import URLS, Cost, Effect, Points
+from sandbox.tools import TOOLS
 
 LOWEST: Mapping[Effect, Rung] = MappingProxyType(
     {
@@ -268,6 +270,10 @@ def impact(action: Action, facts: GateFacts) -> Verdict | None:
     """Last, so that a person is asked only for what everything else permits."""
     if (found := technique(action, facts)) is None:
         return _no("impact", f"{action.tool}: nobody has classified what this does (`impacts` of its spec)")
+    if category_of(TOOLS[action.tool], action.effect, found.name) is None:
+        return _no("impact", f"{found.name}: no category of what is permitted before has it")
+    if found.name in facts.scope.escalation.never:
+        return _no("never", f"{found.name}: on escalation.never of the profile, which no rung lifts")
     if not facts.scope.escalation.asks(found.level):
         return None
     asked = f"{found.name} at {host_of(_asked_at(action, facts)) or 'the chain'}"

@@ -11,6 +11,8 @@ from fleet.config import Platform
 from fleet.config.escalation import NO_ESCALATION, EscalationSection
 from fleet.config.scope import NO_HOSTS, HostCare
 from fleet.config.url_list import NO_URLS, UrlList
+from fleet.errors import ConfigError
+from fleet.gate.impact import techniques
 
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,5}")
@@ -83,7 +85,12 @@ class Scope:
 
     @classmethod
     def of(cls, platform: Platform, functions: Iterable[str]) -> Scope:
-        """The scope of a profile; `functions` are the views that `qa_chain` has in its table."""
+        """The scope of a profile; `functions` are the views that `qa_chain` has in its table. ConfigError for
+        techniques that do not exist."""
+        known = {one.name for one in techniques()}
+        if unknown := sorted({*platform.escalation.never} - known):
+            remedy = "take a name of docs/reference/tools.md"
+            raise ConfigError(f"escalation.never: no technique {', '.join(unknown)}", remedy=remedy)
         web = platform.web
         urls = [url for url in (web.site, web.proxy) if url]
         faces: set[Origin] = set()

@@ -16,6 +16,7 @@ from typing import Annotated
 
 from pydantic import StringConstraints, ValidationError
 
+from fleet import __version__
 from fleet.broker.egress_policy import EgressPolicy
 from fleet.chain.keys import Secret, address_of, personal_sign, personal_signer
 from fleet.clock import SystemClock, iso
@@ -33,6 +34,8 @@ from fleet.text import line
 
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 LONGEST = 200
+LEVEL_DAYS = 366
+"""Days for which an authorisation of the level of autonomy counts."""
 
 
 class ScopeSignature(Section):
@@ -47,6 +50,8 @@ class ScopeSignature(Section):
 class SignedScope(Section):
     """The file beside a profile."""
 
+    program: str = ""
+    """The version of the program that it was signed for."""
     profile: Sha256
     personas: dict[str, Sha256] = {}
     """The operator's own, by name; those of the wheel are vouched for by its sums."""
@@ -65,6 +70,7 @@ def missing(platform: Platform) -> list[str]:
         "authorisation.by": (said.by, "who permitted the tests"),
         "authorisation.reference": (said.reference, "what permits them: a ticket, a contract"),
         "authorisation.contact": (said.contact, "whom to ask and to tell"),
+        "authorisation.level": (said.level, "who authorised this level of autonomy, after what"),
         "schedule.not_before": (platform.schedule.begin, "when they begin"),
         "schedule.not_after": (platform.schedule.end, "when they end"),
         "schedule.engagement": (platform.schedule.engagement, "how they go on"),
@@ -102,12 +108,14 @@ def missing(platform: Platform) -> list[str]:
 def current(path: Path, personas: Mapping[str, LoadedPersona]) -> SignedScope:
     """What is on disk now, without a signature. ConfigError."""
     own = {name: one.sha256 for name, one in sorted(personas.items()) if not _is_shipped(one.path)}
-    return SignedScope(profile=hashlib.sha256(read_text(path).encode()).hexdigest(), personas=own)
+    return SignedScope(
+        program=__version__, profile=hashlib.sha256(read_text(path).encode()).hexdigest(), personas=own
+    )
 
 
 def statement(name: str, scope: SignedScope, by: str, at: str) -> str:
     """The text that is signed; any wallet can sign it (personal_sign)."""
-    lines = [f"qa-fleet scope of {name}", f"profile {scope.profile}"]
+    lines = [f"qa-fleet scope of {name}", f"program {scope.program}", f"profile {scope.profile}"]
     lines += [f"persona {persona} {digest}" for persona, digest in sorted(scope.personas.items())]
     return "\n".join([*lines, f"signed by {by} at {at}"])
 
@@ -121,7 +129,7 @@ def sign(platform: Platform, path: Path, scope: SignedScope, key: Secret, by: st
     text = personal_sign(key, statement(platform.name, scope, by, at))
     made = ScopeSignature(by=by, signer=address_of(key), at=at, signature=text)
     known = read_signatures(path)
-    same = known is not None and (known.profile, known.personas) == (scope.profile, scope.personas)
+    same = known is not None and known.model_copy(update={"signatures": ()}) == scope
     before = known.signatures if known and same else ()
     kept = tuple(one for one in before if one.signer != made.signer)
     signed = scope.model_copy(update={"signatures": (*kept, made)})
@@ -197,6 +205,9 @@ def _faults(
         yield f"there is no {signature_file(path).name}"
         return
     now = current(path, personas or {})
+    if now.program != found.program:
+        was = found.program or "another version"
+        yield f"it was signed for {was}, and this is {now.program}: CHANGELOG.md says what differs"
     if now.profile != found.profile:
         yield "the profile was changed"
     for name, digest in now.personas.items():
@@ -218,6 +229,9 @@ def _faults(
     named = config.model.name if config.model else ""
     if named and named != platform.authorisation.model:
         yield f"the model {named} is not authorisation.model: nobody signed that a model may drive"
+    level = platform.authorisation.level
+    if level and not at.date() - timedelta(days=LEVEL_DAYS) <= level.on <= at.date():
+        yield f"authorisation.level is of {level.on}, not of the last year: review it and decide anew"
     yield from missing(platform)
 
 

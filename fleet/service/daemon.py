@@ -34,8 +34,8 @@ from fleet.fix.fix_pass import Fixing
 from fleet.fix.remains import clear_remains
 from fleet.gate.budget import day_limits
 from fleet.gate.dial import DIAL, read_dial, set_by
+from fleet.gate.stop import StopReading, stopped
 from fleet.gate.stop import stop as set_stop
-from fleet.gate.stop import stopped
 from fleet.jail.selfcheck import leaks
 from fleet.personas.load import LoadedPersona
 from fleet.runs.call.halt import Halt, journal_halt, note_halt
@@ -110,6 +110,8 @@ class Daemon:
     more: Sequence[Side] = ()
     boundaries: Mapping[str, BoundaryCheck] = field(default_factory=dict)
     """What else is looked at each half hour, besides scope and records."""
+    open_case: Callable[[StopReading], object] = id
+    """Makes the case of a STOP after a fence or a boundary failed, where the scope is signed."""
     page: str = ""
     _firing: anyio.CancelScope = field(init=False, default_factory=anyio.CancelScope)
     again: bool = False
@@ -258,6 +260,8 @@ class Daemon:
                 signals.leftovers.set()
             if paused_now := stopped(self.world.state):
                 await self.world.jail.cool()
+                if paused_now.check and self.world.config.authority.signers:
+                    self.open_case(paused_now)
             elif why := self._maintenance():
                 await self._pause("the schedule", why, MAINTAINED)
             elif why := await self._exhausted():

@@ -174,3 +174,12 @@ def test_what_hangs_on_a_host_says_whether_it_is_changed_and_how_fast_it_is_aske
         parse(Platform, PROFILE + '[hosts."x.test"]\ncriticality = "critical"\n', file="x.toml")
     with pytest.raises(ConfigError, match="hosts"):
         parse(Platform, PROFILE + '[hosts."x.test/a"]\n', file="x.toml")
+
+
+def test_four_fifths_of_the_agreed_time_are_told_before_the_last_hour() -> None:
+    agreed = ScheduleSection(not_before=at("2026-12-01T00:00:00Z"), not_after=at("2026-12-11T00:00:00Z"))
+    said = "80% of the agreed time are over, until 2026-12-11T00:00:00Z (schedule.not_after)"
+    moments = ("2026-12-08T23:59:59Z", "2026-12-09T00:00:00Z", "2026-12-10T22:59:59Z")
+    assert [agreed.countdown(at(moment)) for moment in moments] == ["", said, said]
+    assert "in less than 60 minutes" in agreed.countdown(at("2026-12-10T23:00:00Z"))
+    assert agreed.countdown(at("2026-12-11T00:00:00Z")) == ""

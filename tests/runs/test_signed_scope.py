@@ -45,6 +45,10 @@ budget = { calls = 5, wall = "1m" }
 +++
 Look.
 """
+LEVEL = (
+    '{ by = "Ada, head", legal = "Leo, counsel", on = DAY, hours = 240, engagements = 6,'
+    ' risks = "the shop may be slow: limits" }'
+).replace("DAY", iso(SystemClock().now())[:10])
 COMPLETE = """name = "shop"
 [web]
 site = "https://shop.example"
@@ -53,6 +57,7 @@ never = ["{site}/logout"]
 by = "Ada, security"
 reference = "contract 7"
 contact = "qa@shop.example"
+level = LEVEL
 why.network = "the shop alone, no partner"
 why.techniques = "nothing that changes what others made"
 why.data = "no customer's data: the accounts are ours"
@@ -68,11 +73,12 @@ pauses = ["scope"]
 stops = ["sensitive-data", "break-in"]
 [hosts."shop.example"]
 criticality = "production"
-"""
+""".replace("LEVEL", LEVEL)
 LINES = {
     "by =": "authorisation.by",
     "reference =": "authorisation.reference",
     "contact =": "authorisation.contact",
+    "level =": "authorisation.level",
     "not_before =": "schedule.not_before",
     "not_after =": "schedule.not_after",
     "engagement =": "schedule.engagement",
@@ -139,12 +145,53 @@ def test_a_signature_counts_for_as_long_as_the_scope_says(place: Path, days: int
     assert counts == (not said)
 
 
+@pytest.mark.parametrize(
+    ("said", "other", "why"),
+    [
+        ("hours = 240", "hours = 199", "greater than or equal to 200"),
+        ("engagements = 6", "engagements = 4", "greater than or equal to 5"),
+        ("risks =", "incidents = 1, risks =", "Input should be 0"),
+        ('legal = "Leo, counsel", ', "", "legal"),
+    ],
+)
+def test_a_level_without_what_comes_before_it_is_not_promoted(
+    place: Path, said: str, other: str, why: str
+) -> None:
+    assert platform(place).authorisation.level is not None
+    place.write_text(COMPLETE.replace(said, other))
+    with pytest.raises(ConfigError, match=re.escape(why)):
+        platform(place)
+
+
+@pytest.mark.parametrize(("days", "counts"), [(-1, False), (366, True), (367, False)])
+def test_the_authorisation_of_a_level_counts_for_a_year(place: Path, days: int, counts: bool) -> None:
+    day = iso(SystemClock().now() - timedelta(days=days))[:10]
+    place.write_text(re.sub(r" on = [0-9-]{10}", f" on = {day}", COMPLETE))
+    said = fault(signed(place, fresh()), place)
+    assert said == "" if counts else f"authorisation.level is of {day}, not of the last year" in said
+
+
+def test_another_version_runs_nothing_until_it_was_signed_for(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who signs defers a version by not signing: the one that was signed for goes on."""
+    key = fresh()
+    config = signed(place, key)
+    monkeypatch.setattr("fleet.runs.signed_scope.__version__", "9.9.9")
+    why = "it was signed for 0.1.0, and this is 9.9.9: CHANGELOG.md says what differs"
+    assert why in fault(config, place)
+    signed(place, key)
+    assert fault(config, place) == ""
+    monkeypatch.undo()
+    assert "it was signed for 9.9.9, and this is 0.1.0" in fault(config, place)
+
+
 def test_no_model_drives_but_the_one_that_the_authority_signed(place: Path) -> None:
     model = ModelSection(name="openai:gpt-5-2026-01-15")
     config = signed(place, fresh()).model_copy(update={"model": model})
     assert "the model openai:gpt-5-2026-01-15 is not authorisation.model" in fault(config, place)
     for named, why in (("openai:gpt-5", "is not authorisation.model"), (model.name, "")):
-        place.write_text(COMPLETE.replace("by =", f'model = "{named}"\nby ='))
+        place.write_text(COMPLETE.replace("by =", f'model = "{named}"\nby =', 1))
         config = signed(place, fresh()).model_copy(update={"model": model})
         said = fault(config, place)
         assert (why in said) if why else (said == "")

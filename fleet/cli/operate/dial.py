@@ -55,8 +55,11 @@ def dial(
         else:
             write_dial(folder, chosen, reason, who(), SystemClock(), term_s)
             from fleet.app.halts import record_dial  # SQLAlchemy: only a move needs it
+            from fleet.app.incidents import lowered_by
 
+            after = lowered_by(folder, chosen) if chosen.height > before.rung.height else ""
             move = f"{before.rung} to {chosen}{f' until {until}' if until else ''}"
+            move += f", after the incident of {after}" if after else ""
             if missing := run(lambda: record_dial(folder, move, who(), reason)):
                 note(f"the journal does not have this move of the dial: {missing}")
     elif term:

@@ -8,7 +8,11 @@ import typer
 
 from fleet.app.authority import require_authority
 from fleet.app.halts import record_halt
+from fleet.app.incidents import lacking, open_case
 from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, who
+from fleet.clock import SystemClock
+from fleet.config import load_fleet
+from fleet.errors import Refused
 from fleet.gate.stop import resume as remove_stop
 from fleet.gate.stop import stopped
 from fleet.runs.call.halt import Halt
@@ -29,6 +33,11 @@ def resume(
     folder = state()
     found = stopped(folder)
     require_authority(folder, who())
+    if found is not None and found.check and load_fleet().authority.signers:
+        case = open_case(folder, found, SystemClock())
+        if missing := lacking(folder, case):
+            why = f"the case of this incident is not whole: {case} lacks {', '.join(missing)}"
+            raise Refused(why, rule="incident", remedy="complete it, then fleet resume --reason")
     if dry_run:
         note(f"would remove {folder / 'STOP'}" if found else "the fleet is not stopped")
         put({"resumed": False}, as_json=as_json, text=lambda: None)
