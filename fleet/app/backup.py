@@ -55,7 +55,17 @@ JOURNAL = "fleet.db"
 ASIDE, DRAFT = "before-restore-", ".restore-"
 LOCK = "fleet.lock"
 SKIPPED = frozenset(
-    {SPOOL, BALLAST, LOCK, "expectations", "devnet", "dumps", f"{JOURNAL}-wal", f"{JOURNAL}-shm"}
+    {
+        SPOOL,
+        BALLAST,
+        LOCK,
+        "advisories",
+        "expectations",
+        "devnet",
+        "dumps",
+        f"{JOURNAL}-wal",
+        f"{JOURNAL}-shm",
+    }
 )
 """Top-level names that are not backed up."""
 

@@ -10,7 +10,8 @@ import hashlib
 import importlib.metadata
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -20,6 +21,12 @@ NAME = "sbom.cdx.json"
 DISTRIBUTION = "qa-fleet"
 PYTHON_LOCKS = ("requirements.lock", ".ci/bwrap.lock", ".ci/node.lock")
 NPM_LOCKS = ("package-lock.json",)
+INVENTORY = ".ci/dependencies.json"
+"""Licence, day of the release and use of each Python pin (tests/packaging/inventory.py)."""
+CRITICALITY = {"service": 3, "extra": 2, "tests": 1}
+"""By use: what each run stands on; what an operator may add; what no installation has."""
+UPKEEP = ((365, 1), (730, 2))
+"""Days since the release of a pin, and the factor up to there; 3 beyond: it may be abandoned."""
 _PINNED = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?==([^\s;\\]+)")
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
@@ -28,7 +35,8 @@ def bill(root: Path, version: str) -> dict[str, Any]:
     """The bill of the checkout at `root`; the same bytes for the same locks."""
     found = [one for lock in PYTHON_LOCKS if (root / lock).is_file() for one in _of_python(root / lock, lock)]
     found += [one for lock in NPM_LOCKS if (root / lock).is_file() for one in _of_npm(root / lock, lock)]
-    parts = {one["bom-ref"]: one for one in found}
+    inventory = json.loads((root / INVENTORY).read_bytes()) if (root / INVENTORY).is_file() else {}
+    parts = {one["bom-ref"]: _assessed(one, inventory) for one in found}
     own = {
         "type": "application",
         "bom-ref": DISTRIBUTION,
@@ -73,6 +81,27 @@ def _of_npm(lock: Path, name: str) -> Iterator[dict[str, Any]]:
             yield made | ({"licenses": [{"expression": one["license"]}]} if one.get("license") else {})
 
 
+def _assessed(part: dict[str, Any], inventory: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    """With licence, day of the release and use, where the inventory has this pin."""
+    known = inventory.get(f"{re.sub(r'[-_.]+', '-', part['name']).lower()}=={part['version']}")
+    if known is None or not part["purl"].startswith("pkg:pypi/"):
+        return part
+    told = [{"name": f"qa-fleet:{name}", "value": known[name]} for name in ("use", "released")]
+    licences = [{"license": {"name": known["licence"]}}]
+    return part | {"licenses": licences, "properties": [*part["properties"], *told]}
+
+
+def risks(parts: Iterable[Mapping[str, Any]], today: date) -> dict[str, int]:
+    """The risk of each part, 1 to 9: how critical its use is, times how long ago its pin was released."""
+    found = {}
+    for part in parts:
+        told = {one["name"].partition(":")[2]: one["value"] for one in part["properties"]}
+        days = (today - date.fromisoformat(told["released"])).days if "released" in told else 0
+        upkeep = next((factor for most, factor in UPKEEP if days <= most), 3)
+        found[part["name"]] = CRITICALITY[told.get("use", "extra")] * upkeep
+    return found
+
+
 def _component(purl: str, name: str, version: str, hashes: list[dict[str, str]], lock: str) -> dict[str, Any]:
     reference = {"type": "distribution", "url": purl, "hashes": hashes}
     return {
@@ -109,13 +138,18 @@ def _differs(path: Path, wanted: str) -> bool:
     return base64.urlsafe_b64encode(found).rstrip(b"=").decode() != wanted
 
 
-def other_versions(shipped: Path) -> list[str]:
-    """Installed packages of another version than the bill of this installation names; [] without a bill."""
+def shipped_parts(shipped: Path) -> list[dict[str, Any]]:
+    """The parts of this installation's bill; [] without one."""
     try:
-        parts = json.loads((shipped / NAME).read_bytes())["components"]
+        found: list[dict[str, Any]] = json.loads((shipped / NAME).read_bytes())["components"]
     except (OSError, ValueError, KeyError):
         return []
-    found = []
+    return found
+
+
+def other_versions(shipped: Path) -> list[str]:
+    """Installed packages of another version than the bill of this installation names; [] without a bill."""
+    parts, found = shipped_parts(shipped), []
     for one in (part for part in parts if part["purl"].startswith("pkg:pypi/")):
         try:
             here = importlib.metadata.version(one["name"])

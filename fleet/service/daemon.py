@@ -48,6 +48,7 @@ from fleet.runs.queue import FIX, TRIAGE, Queue
 from fleet.runs.replay import again
 from fleet.runs.run import SETTLE_S, Work, execute, forget_unbegun
 from fleet.runs.settlement.lost_runs import take_back
+from fleet.service.advisories import FOLDER, AdvisoryWatch, known_here
 from fleet.service.boundary_watch import BoundaryCheck, BoundaryWatch
 from fleet.service.health import DaemonHealth
 from fleet.service.lost_daemon import in_words, lost_daemon
@@ -226,6 +227,7 @@ class Daemon:
                 tasks.start_soon(side, "the keeper", keeper.run)
                 tasks.start_soon(side, "the retry of unproven findings", again.run)
                 tasks.start_soon(side, "notifications", notices.run)
+                tasks.start_soon(side, "known vulnerabilities", AdvisoryWatch(world.state).run)
 
     def _news(self) -> HostNews:
         budgets = {name: one.persona.budget for name, one in self.personas.items()}
@@ -233,11 +235,12 @@ class Daemon:
         hung = "the work loop has stopped" if self.readiness.beat_age_s > HUNG_S else ""
         pause = stopped(self.world.state)
         broken = self.executor.remains or (pause.why if pause and pause.check else "")
+        well, known = known_here(self.world.state / FOLDER, self.world.clock.now())
         return HostNews(
             refused=self.roll.refused,
             loaded=frozenset(self.personas),
             limits={**days, FLEET: day_limits(self.world.config.budget)},
-            trouble=broken or self.world.signals.held or hung,
+            trouble=broken or self.world.signals.held or hung or ("" if well else known),
             second=self.world.platform.escalation.second,
             ending=self.world.platform.schedule.countdown(self.world.clock.now()),
             lost=in_words(self._lost) if self._lost else "",

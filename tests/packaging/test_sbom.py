@@ -6,7 +6,9 @@ import importlib.metadata
 import json
 import re
 import zipfile
+from datetime import date
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -26,8 +28,29 @@ def test_every_pin_has_its_line_with_its_hashes() -> None:
         assert one["externalReferences"][0]["hashes"], name
     npm = json.loads((ROOT / "package-lock.json").read_text())["packages"]
     assert {one["version"] for path, one in npm.items() if path} <= {one["version"] for one in parts.values()}
+    python = [one for one in parts.values() if one["purl"].startswith("pkg:pypi/")]
+    told = {one["name"]: {told["name"] for told in one["properties"]} for one in python}
+    assert {name for name, seen in told.items() if {"qa-fleet:use", "qa-fleet:released"} - seen} == set()
+    assert {one["name"] for one in python if not one["licenses"][0]["license"]["name"]} == set()
     licensed = {path.rpartition("node_modules/")[2] for path, one in npm.items() if one.get("license")} - {""}
-    assert licensed == {one["name"] for one in parts.values() if "licenses" in one}
+    assert licensed == {one["name"] for one in parts.values() if "licenses" in one and one not in python}
+
+
+def test_a_risk_is_how_critical_a_use_is_times_how_long_ago_the_pin_was_released() -> None:
+    def part(name: str, **told: str) -> dict[str, Any]:
+        return {
+            "name": name,
+            "properties": [{"name": f"qa-fleet:{key}", "value": value} for key, value in told.items()],
+        }
+
+    parts = [
+        part("kept", use="service", released="2026-01-01"),
+        part("old", use="service", released="2024-11-01"),
+        part("older", use="service", released="2022-01-01"),
+        part("tests", use="tests", released="2022-01-01"),
+        part("npm"),
+    ]
+    assert sbom.risks(parts, date(2026, 6, 1)) == {"kept": 3, "old": 6, "older": 9, "tests": 3, "npm": 2}
 
 
 def test_it_is_a_cyclonedx_document_and_the_same_each_time() -> None:

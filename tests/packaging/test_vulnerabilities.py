@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import zipfile
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fleet.files import ROOT
+from fleet.service.advisories import LOOK, AdvisoryWatch, Vulnerability, known, known_here
 from tests.packaging import vulnerabilities
-from tests.packaging.vulnerabilities import Vulnerability, known, main, pins
+from tests.packaging.vulnerabilities import main, pins
 
 LOCKED = {("PyPI", "some-lib"): "2.3.1", ("npm", "@scope/tool"): "1.4.0"}
 
@@ -86,3 +89,44 @@ def test_the_locks_are_looked_up_and_what_is_found_fails_unless_accepted(
 def test_without_a_database_the_check_says_that_it_was_skipped(capsys: pytest.CaptureFixture[str]) -> None:
     assert main("") == 0
     assert "skipped" in capsys.readouterr().out
+
+
+@pytest.mark.anyio
+async def test_the_service_looks_at_what_is_installed_once_a_day_and_says_when_the_copy_is_old(
+    tmp_path: Path,
+) -> None:
+    folder, now = tmp_path / "advisories", datetime.now(UTC)
+    watch = AdvisoryWatch(tmp_path)
+    await watch.look()
+    good, words = known_here(folder, now)
+    assert (good, "not looked up" in words) == (True, True)  # the operator's choice
+    folder.mkdir()
+    assert known_here(folder, now)[0] is False
+    everything = ranged({"introduced": "0"})
+    rows = {
+        "PyPI": record("MAL-1", "pytest", **everything),
+        "npm": record("X-2", "nobody", "npm", **everything),
+    }
+    for name, one in rows.items():
+        with zipfile.ZipFile(folder / f"{name}.zip", "w") as archive:
+            archive.writestr(f"{one['id']}.json", json.dumps(one))
+        os.utime(folder / f"{name}.zip", (now.timestamp() - 60, now.timestamp() - 60))
+    assert "within the hour" in known_here(folder, now)[1]
+    await watch.look()
+    good, words = known_here(folder, now)
+    assert (good, words) == (
+        False,
+        f"known vulnerabilities: MAL-1 of pytest {pytest.__version__}: install newer ones",
+    )
+    first = (folder / LOOK).stat().st_ino
+    await watch.look()
+    assert (folder / LOOK).stat().st_ino == first
+    (folder / "PyPI.zip").unlink()
+    (folder / "npm.zip").rename(folder / "PyPI.zip")
+    with zipfile.ZipFile(folder / "npm.zip", "w"):
+        pass
+    await watch.look()  # the copy is newer than the last look
+    good, words = known_here(folder, now)
+    assert (good, words.startswith("none known of")) == (True, True)
+    good, words = known_here(folder, now + timedelta(days=9))
+    assert (good, words) == (False, "the copy of OSV's database is 9 days old: renew it")

@@ -18,7 +18,7 @@ from fleet.app.bootstrap import SPOOL, image
 from fleet.app.halts import record_halt
 from fleet.app.journal import known_journal
 from fleet.app.persona_sets import roster
-from fleet.app.sbom import NAME, altered, other_versions
+from fleet.app.sbom import NAME, altered, other_versions, risks, shipped_parts
 from fleet.app.storage import encrypted_by, stale_keys
 from fleet.chain.keys import address_of, load_key
 from fleet.chain.node.abi_file import read_functions
@@ -51,6 +51,7 @@ from fleet.oracles.statistics import ranks
 from fleet.runs.call.halt import Halt
 from fleet.runs.settlement.lost_runs import keys_without_runs
 from fleet.runs.survey import look_at, page_urls
+from fleet.service.advisories import FOLDER, known_here
 from fleet.store.location import shown, store_place
 from fleet.text import counted
 from sandbox.browser.devtools import installed
@@ -274,6 +275,21 @@ async def installation(_: str | None) -> list[Row]:
     return [("installation", True, f"every file is as in the wheel{seen}")]
 
 
+async def dependencies(_: str | None) -> list[Row]:
+    """What is known of the packages here: vulnerabilities, and how risky the pins of the bill are."""
+    good, seen = known_here(state() / FOLDER, datetime.now(UTC))
+    rows = [("known vulnerabilities", good, seen)]
+    found = risks(shipped_parts(SHIPPED), datetime.now(UTC).date())
+    if found:
+        worst = [
+            f"{name} ({risk})" for name, risk in sorted(found.items(), key=lambda one: -one[1]) if risk > 5
+        ]
+        few = f": {', '.join(worst[:FILES_NAMED])}" if worst else ""
+        told = f"{counted(len(worst), 'package')} of {len(found)} with a risk over 5 of 9{few}"
+        rows.append(("dependencies", True, told))
+    return rows
+
+
 async def measurements(_: str | None) -> list[Row]:
     """Without the extra the fleet still works: latency is not applicable."""
     why = ranks.missing()
@@ -422,6 +438,7 @@ CHECKS: dict[str, Callable[[str | None], Awaitable[list[Row]]]] = {
     "personas": personas,
     "measurements": measurements,
     "installation": installation,
+    "dependencies": dependencies,
 }
 """What no run can do without comes first; a later check may fail for an earlier one's reason."""
 
