@@ -50,6 +50,7 @@ from fleet.runs.driver_choice import configured_model
 from fleet.runs.fuzz_start import read_start
 from fleet.runs.signals import Signals
 from fleet.runs.signed_scope import note_refused, require_signed
+from fleet.runs.target_health import TargetHealth
 from fleet.store.dispatch.source import Embedded, Owner, Source
 from fleet.store.journal import Journal
 from fleet.store.location import store_place
@@ -171,6 +172,7 @@ async def wired(  # noqa: PLR0913  the composition root
             live=live,
             signals=signals,
             platform=profile,
+            health=TargetHealth(profile.limits.feeds),
             journal=journal,
             source=source,
             jail=fence.jail,

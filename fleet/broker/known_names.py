@@ -17,6 +17,11 @@ NAMES = "names.json"
 LONGEST = 4 << 20
 
 
+def known_names(path: Path) -> dict[str, frozenset[str]]:
+    """What was known of each host; nothing without a file. ConfigError."""
+    return KnownNames(path)._known
+
+
 class KnownNames:
     """Addresses, and names on the way to them, by host. `holds`: a change waits for a person.
 

@@ -22,6 +22,9 @@ class LimitsSection(Section):
     """Memory of the service itself at which STOP is set."""
     load: float = Field(default=32.0, ge=1, le=1_000)
     """Processes that wait for each processor of this machine, over a minute, at which STOP is set."""
+    feeds: dict[str, tuple[str, ...]] = {}
+    """Which targets others depend on, by their names in `fleet runs show`: `site = ["proxy"]`. While one of
+    those is not well, the first is asked nothing but looks, and they nothing while it does not answer."""
     connect_s: float = Field(default=10.0, ge=0.1, le=60)
     """Seconds until a connection must be there."""
     read_s: float = Field(default=30.0, ge=0.1, le=600)

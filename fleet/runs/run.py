@@ -375,7 +375,8 @@ class ActiveRun:
             budget={str(unit): float(limit) for unit, limit in self.budget.limits().items()},
             trigger=trigger,
             targets={"site": web.site, "proxy": web.proxy, "face": web.face},
-            limits=world.platform.limits.model_dump() | {"call_s": GUEST_S, "wall_s": self.budget.wall_s},
+            limits=world.platform.limits.model_dump(exclude={"feeds"})
+            | {"call_s": GUEST_S, "wall_s": self.budget.wall_s},
             levels={name: one.level for name, one in OF_RUN.items()},
         )
 

@@ -6,9 +6,10 @@ ten looks without what lies beyond their 5th and 95th percentile; a changed buil
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median, quantiles
+from types import MappingProxyType
 
 from fleet.clock import Clock
 from fleet.config.scope import HostSection
@@ -62,7 +63,10 @@ NO_ANSWER = "did not answer a look"
 class TargetHealth:
     """Of all targets of a platform, for every run of a process."""
 
-    def __init__(self) -> None:
+    def __init__(self, feeds: Mapping[str, Collection[str]] = MappingProxyType({})) -> None:
+        """`feeds`: which targets others depend on."""
+        self._feeds = feeds
+        self._unwell: dict[str, str] = {}
         self._known: dict[str, HealthOfTarget] = {}
         self._due: dict[str, float] = {}
         self._build = ""
@@ -99,6 +103,9 @@ class TargetHealth:
             self._halted[target] = f"{target} {wrong}: nothing else is asked until it answers one"
         elif not one.failures:
             self._halted.pop(target, None)
+        self._unwell.pop(target, None)
+        if wrong:
+            self._unwell[target] = wrong
         return wrong
 
     def halt(self, target: str, why: str) -> None:
@@ -108,4 +115,12 @@ class TargetHealth:
 
     def halted(self, target: str) -> str:
         """Why a target is asked nothing but looks; "" where it may be asked."""
-        return self._halted.get(target, "")
+        if alone := self._halted.get(target, ""):
+            return alone
+        for first, others in self._feeds.items():
+            if target == first and (fed := next((one for one in others if one in self._unwell), "")):
+                why = f"{first} feeds {fed}, which {self._unwell[fed]}"
+                return f"{why}: nothing else is asked until that is well"
+            if target in others and first in self._halted:
+                return f"{target} depends on {first}: {self._halted[first]}"
+        return ""

@@ -168,3 +168,31 @@ async def test_a_persona_that_fetches_nothing_looks_at_each_target_as_well(tmp_p
             "http://claude.face/",
         ]
         assert (await turned(table)).denied == "grant"
+
+
+def test_what_feeds_a_target_that_is_not_well_is_left_alone_until_that_is_well() -> None:
+    health = TargetHealth({"site": ("proxy",)})
+    for _ in range(10):
+        assert (health.looked("site", 5.0), health.looked("proxy", 5.0)) == ("", "")
+    assert health.looked("proxy", 9.0) == ""  # below what is slow: nothing is held for it
+    assert (health.halted("site"), health.halted("proxy")) == ("", "")
+    health.looked("proxy", 500.0)
+    why = "took 500 ms for a look, more than twice the usual 5"
+    assert health.halted("site") == f"site feeds proxy, which {why}: nothing else is asked until that is well"
+    assert health.halted("proxy") == ""
+    assert health.looked("site", 5.0) == ""  # itself it is well, and held all the same
+    assert health.halted("site")
+    health.looked("proxy", 5.0)
+    assert health.halted("site") == ""
+
+
+def test_what_depends_on_a_target_that_does_not_answer_is_not_asked() -> None:
+    health = TargetHealth({"site": ("proxy",)})
+    for _ in range(FAILURES):
+        health.looked("site", None)
+    assert health.halted("proxy").startswith(
+        "proxy depends on site: site did not answer a look 3 times in a row"
+    )
+    assert health.halted("faces") == ""
+    health.looked("site", 4.0)
+    assert health.halted("proxy") == ""

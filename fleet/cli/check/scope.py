@@ -7,7 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from fleet.app.network_map import network_map, own_routes
 from fleet.app.persona_sets import roster
+from fleet.broker.known_names import NAMES, known_names
 from fleet.chain.keys import load_key
 from fleet.cli.console import DryRun, Json, make_app, note, put, state, who
 from fleet.clock import SystemClock, iso
@@ -69,6 +71,7 @@ def scope(
             for name, keys in uses(config, platform, state()).items()
             for one in (platform.providers[name],)
         ],
+        "network": network_map(platform, known_names(state() / NAMES), own_routes()),
         "fault": fault,
     }
 
@@ -84,6 +87,10 @@ def scope(
                     f"provider  {one['name']}: {one['decision']} by {one['by']} on {one['on']}, gets {gets}"
                 )
             )
+        for segment, hosts in data["network"]["segments"].items():
+            print(clean(f"segment   {segment}: {', '.join(hosts)}"))
+        for network in data["network"]["beside"]:
+            print(clean(f"beside    {network}: reached by a route of this machine, and not dialled"))
         if not data["required"]:
             print("no signature is required: [authority] signers in fleet.toml is empty")
         print(clean(fault) if fault else "the scope is as it must be")
