@@ -252,6 +252,11 @@ bench-watch: setup
 	@POSTURE_BLOCKS=$${POSTURE_BLOCKS:-1000} POSTURE_FIGURES=$(CURDIR)/$(VENV)/watch.json \
 	  $(BIN)/python -m pytest -q tests/triggers/test_posture_simulation.py && cat $(VENV)/watch.json
 
+# Each change that nobody announced at each of three contracts, and the same announced (docs/bench/watch.md).
+# ARGS="--seed 5000 --only owner,selector": minutes.
+bench-posture: setup
+	@$(BIN)/python -m bench.posture $(ARGS)
+
 # What a first look finds in released packages with published defects, installed into .wild/ (gigabytes, once).
 # ARGS="--check" shows each defect by hand; "--draw SEED --half" looks, five minutes for each; "--peers" has others look.
 bench-wild: setup $(PEERS)/.ready

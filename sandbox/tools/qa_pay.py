@@ -266,7 +266,7 @@ def _quoted(reply: http.HttpReply, terms: _Terms) -> Result:
         asset=clean(one.asset, 60),
         resource=clean(url, 300) if isinstance(url, str) else "",
         body_amount=_body_amount(reply, one),
-        inputs=next((found for offer in terms.offers if (found := _inputs(offer.terms))), {}),
+        inputs=next((found for offer in terms.offers if (found := _inputs(offer))), {}),
         named=isinstance(_extensions(one.terms).get(IDENTIFIER), dict),
     )
 
@@ -290,9 +290,9 @@ def _extensions(said: Mapping[str, Any]) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _inputs(said: Mapping[str, Any]) -> dict[str, str]:
-    """The example of a query in the terms (extension `bazaar`)."""
-    found: Any = _extensions(said).get("bazaar")
+def _inputs(one: Offer) -> dict[str, str]:
+    """The example of a query in an offer: in the extension `bazaar`, or version 1's `outputSchema`."""
+    found: Any = _extensions(one.terms).get("bazaar", {"info": one.entry.get("outputSchema")})
     for key in ("info", "input", "queryParams"):
         found = found.get(key) if isinstance(found, dict) else None
     pairs = list(found.items())[:MAX_INPUTS] if isinstance(found, dict) else []

@@ -131,6 +131,9 @@ class Tollhouse:
             needed = dict.fromkeys(("name-ignored", "body-differs", "terms-trusted"), V2)
             for at, one in enumerate(self.sold):
                 forms = drawn.choice(FORMS)
+                forms = (
+                    (V2, MPP) if forms == (MPP,) and one.parameter else forms
+                )  # it has no place for an example
                 mine = [name for name, place in self.defects.items() if place == at]
                 last = next((needed[name] for name in mine if name in needed), None)
                 self.sold[at] = replace(
@@ -212,6 +215,7 @@ class Tollhouse:
             else:
                 entry = {key: terms[key] for key in terms if key != "amount"}
                 entry |= {"network": NETWORK, "maxAmountRequired": terms["amount"], "resource": one.path}
+                entry["outputSchema"] = {"input": self.query(one)}
                 body |= {"x402Version": 1, "accepts": [entry]}
         self.asked_by.form = before
         return 402, body, headers
@@ -219,8 +223,7 @@ class Tollhouse:
     def in_v2(self, one: Sold, terms: Json, why: str) -> Json:
         extensions = dict[str, Any]()
         if one.parameter:
-            query = {"type": "http", "method": "GET", "queryParams": {one.parameter: one.known[0]}}
-            extensions["bazaar"] = {"info": {"input": query}, "schema": {}}
+            extensions["bazaar"] = {"info": {"input": self.query(one)}, "schema": {}}
         if one.named:
             extensions["payment-identifier"] = {"info": {"required": False}, "schema": {}}
         return {
@@ -230,6 +233,11 @@ class Tollhouse:
             "accepts": [{**terms, "network": "eip155:1"}] * (self.seed % 2) + [terms],
             "extensions": extensions,
         }
+
+    def query(self, one: Sold) -> Json:
+        """An example of what is asked for."""
+        params = {one.parameter: one.known[0]} if one.parameter else {}
+        return {"type": "http", "method": "GET", "queryParams": params}
 
     def challenge(self, one: Sold, terms: Json) -> str:
         """A challenge of MPP that its identifier binds."""
