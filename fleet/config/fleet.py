@@ -121,6 +121,10 @@ class KeepSection(Section):
     """Start nothing unless the state directory is on an encrypted disk (dm-crypt, as LUKS makes it)."""
     dumps: str = "dumps"
     """The folder of such copies; relative to the state directory. Nothing removes them but a person."""
+    recovery_hours: float = Field(default=4.0, gt=0, le=8_760)
+    """Longest time until a backup is back in place: `fleet backup restore --check` measures it (RTO)."""
+    loss_hours: float = Field(default=24.0, gt=0, le=8_760)
+    """Oldest that the newest backup may be: the work that is lost at most (RPO)."""
     vault_days: int = Field(default=90, strict=True, ge=1, le=90)
     """Days for which a credential that a run found is kept, sealed."""
     people_days: int = Field(default=1095, strict=True, ge=1, le=36_500)

@@ -39,6 +39,7 @@ from fleet.gate.stop import stop as set_stop
 from fleet.jail.selfcheck import leaks
 from fleet.personas.load import LoadedPersona
 from fleet.runs.call.halt import Halt, journal_halt, note_halt
+from fleet.runs.call.measures import service_memory
 from fleet.runs.call.sealed import TRAJECTORY, checked, longest_unlooked
 from fleet.runs.call.sightings import SIGHTED
 from fleet.runs.context import FleetContext
@@ -244,7 +245,21 @@ class Daemon:
             second=self.world.platform.escalation.second,
             ending=self.world.platform.schedule.countdown(self.world.clock.now()),
             lost=in_words(self._lost) if self._lost else "",
+            figures=self._figures(),
         )
+
+    def _figures(self) -> dict[str, float]:
+        """What an outside monitor is posted, by the names of `/metrics`."""
+        state = self.world.state
+        return {
+            "fleet_beat_age_seconds": self.readiness.beat_age_s,
+            "fleet_degraded": float(bool(self.world.signals.held)),
+            "fleet_paused": float(stopped(state) is not None),
+            "fleet_queue_depth": sum(self.executor.waiting.values()),
+            "fleet_rung": read_dial(state / DIAL).rung.height,
+            "fleet_runs_live": len(self.executor.live),
+            "fleet_service_memory_bytes": service_memory(),
+        }
 
     async def _weather(self) -> None:
         """Emit changes of dial and STOP, and update the status line."""

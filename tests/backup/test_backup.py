@@ -222,7 +222,16 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (state / "worklist.md").write_text("new")
     (state / "more").write_text("here only")
     said = json.loads(ask(restore_app, [str(file), "--check", "--json"]).stdout)
-    assert (said["new"], said["changed"], said["only_here"]) == ([], ["worklist.md"], ["more"])
+    new = [name for name in said["new"] if not name.startswith("DECISIONS")]
+    assert (new, said["changed"]) == ([], ["worklist.md"])
+    assert "more" in said["only_here"]
+    assert said["beyond"] == []
+    assert 0 <= said["lost_hours"] < 1
+    monkeypatch.setenv("QA_FLEET_KEEP", "{ loss_hours = 0.000001 }")
+    late = ask(restore_app, [str(file), "--check"])
+    assert (late.exit_code, "hours of work are not in it, of 1e-06" in late.stdout) == (1, True)
+    assert "tries to restore b.tar" in (state / "DECISIONS.md").read_text()
+    monkeypatch.delenv("QA_FLEET_KEEP")
     assert (state / "worklist.md").read_text() == "new"
     assert "is not empty" in str(ask(restore_app, [str(file)]).exception)
     assert ask(restore_app, [str(file), "--force"]).exit_code == 0

@@ -24,7 +24,7 @@ from fleet.runs.desk.exit_codes import LEFT, LOCK_OUT, UNEXPLORED
 from fleet.service.notify import apprise_send
 from fleet.service.notify.receivers import receivers_of
 from fleet.service.notify.state import NoticeMessage
-from fleet.service.notify.watch import REACHED, NoticeWatch
+from fleet.service.notify.watch import REACHED, HostNews, NoticeWatch
 from fleet.store.journal import Journal
 from fleet.store.rows import HOLD, FindingRow, NewRun
 from fleet.triggers.hooks.webhook import Delivery, verify
@@ -137,6 +137,20 @@ async def test_each_send_has_a_deadline(
     said = [record.getMessage() for record in caplog.records if record.name == "fleet.notify"]
     assert len(said) == 2
     assert all("no answer within 1.5 s; runs continue" in text for text in said)
+
+
+@pytest.mark.anyio
+async def test_figures_of_the_daemon_are_posted_to_who_watches_it(tmp_path: Path, inbox: Inbox) -> None:
+    async with await Journal.open(tmp_path / "fleet.db") as journal:
+        here = bench(journal, tmp_path, inbox)
+        private(tmp_path / "keys" / "notify", f"figures {inbox.url}/figures\n".encode())
+        watch = here.watch()
+        watch._news = lambda: HostNews(figures={"fleet_runs_live": 2, "fleet_paused": 0.0})
+        await watch.round()
+        assert inbox.paths() == ["/figures"]
+        assert [body for path, _, body in inbox.came if path == "/figures"] == [
+            b"fleet_runs_live 2\nfleet_paused 0\n"
+        ]
 
 
 @pytest.mark.anyio

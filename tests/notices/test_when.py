@@ -14,7 +14,16 @@ from fleet.config import EVENTS, NotifySection
 from fleet.config.scope import ScheduleSection
 from fleet.findings.outage import Outage, OutageBook, OutageEnd
 from fleet.retry import NOTICE
-from fleet.service.notify.news import inert, of_budgets, of_ending, of_host, of_items, of_lost, of_outages
+from fleet.service.notify.news import (
+    inert,
+    of_budgets,
+    of_ending,
+    of_host,
+    of_items,
+    of_lost,
+    of_outages,
+    of_unanswered,
+)
 from fleet.service.notify.state import (
     GROUPS,
     Notice,
@@ -178,6 +187,25 @@ def test_a_refused_persona_and_trouble_are_said_once_over_restarts() -> None:
         ("persona-refused", False),
         ("degraded", False),
     ]
+
+
+def test_trouble_that_nobody_acknowledges_is_told_to_others() -> None:
+    begun = of_host(NoticeState(), "one", {}, (), "the disk is full", "2026-11-23T03:00:00Z")
+    told, roles = begun, []
+    for minute in ("03:14", "03:15", "03:16", "03:59", "04:00", "04:30"):
+        before = len(told.waiting)
+        told = of_unanswered(told, "one", {}, f"2026-11-23T{minute}:00Z")
+        roles += [(minute, one.to) for one in told.waiting[before:]]
+    assert roles == [("03:15", "second"), ("04:00", "client")]
+    assert told.waiting[-1].text == (
+        "daemon degraded on one since 2026-11-23T03:00:00Z, and nobody has acknowledged it: the disk is full"
+    )
+    quiet = {"degraded": "2026-11-23T09:00:00Z"}
+    assert of_unanswered(begun, "one", quiet, "2026-11-23T04:00:00Z") is begun
+    over = of_host(told, "one", {}, (), "", "2026-11-23T05:00:00Z")
+    again = of_host(over, "one", {}, (), "no jail", "2026-11-23T06:00:00Z")
+    assert again.hosts["one"].since == "2026-11-23T06:00:00Z"
+    assert of_unanswered(again, "one", {}, "2026-11-23T06:15:00Z").waiting[-1].to == "second"
 
 
 def test_a_lost_daemon_is_said_once() -> None:

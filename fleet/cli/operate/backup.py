@@ -84,6 +84,15 @@ def write_backup(
         return {"file": str(file), "files": len(made.files), **made.model_dump(exclude={"files"})}
 
     data = run(work)
+    made = Decision(
+        f"{who()} writes a backup",
+        "go without, or write one",
+        f"{file.name}, {counted(data['files'], 'file')}",
+        "what is older than keep.loss_hours is lost with this machine",
+        "remove the file",
+        charter="[keep] loss_hours",
+    )
+    DecisionFile(folder, SystemClock()).record(made, run="none", turn=0)
     if not isinstance(place, Path):
         note(f"the journal is on {data['journal']} and not in it: dump it before each backup")
         note(dump_line(place, file))

@@ -25,6 +25,8 @@ from fleet.text import counted, line
 from fleet.triggers.chain.telling import Telling
 
 FIXED = frozenset({"fixed", "verified-fixed"})
+PASSED_ON_MIN: Mapping[Role, int] = {"second": 15, "client": 60}
+"""Minutes for which a daemon is degraded and nobody acknowledges it, before these are told."""
 LONGEST = 240
 """Characters of one notice."""
 PARTS = 400
@@ -304,7 +306,28 @@ def of_host(
     elif before.trouble and not trouble:
         text = inert(f"daemon well again on {host}: it was degraded: {before.trouble}")
         found.append(Notice(event="degraded", text=text, at=now))
-    after = before.model_copy(update={"refused": known, "trouble": trouble})
+    since = (before.since or now) if trouble else ""
+    passed_on = before.passed_on if trouble else ()
+    after = before.model_copy(
+        update={"refused": known, "trouble": trouble, "since": since, "passed_on": passed_on}
+    )
+    return state.noting(found, hosts=state.hosts | {host: after})
+
+
+def of_unanswered(state: NoticeState, host: str, silenced: Mapping[str, str], now: str) -> NoticeState:
+    """A daemon's trouble that goes on and that nobody has acknowledged, by silencing `degraded`: told to the
+    second one, and to who ordered the tests."""
+    known, found = state.hosts.get(host, HostState()), list[Notice]()
+    if not known.trouble or silenced.get("degraded", "") > now:
+        return state
+    lasts = datetime.fromisoformat(now) - datetime.fromisoformat(known.since or now)
+    due = [role for role, minutes in PASSED_ON_MIN.items() if lasts >= timedelta(minutes=minutes)]
+    for role in due:
+        if role not in known.passed_on:
+            what = f"daemon degraded on {host} since {known.since}, and nobody has acknowledged it"
+            text = inert(f"{what}: {known.trouble}")
+            found.append(Notice(event="degraded", text=text, at=now, critical=True, to=role))
+    after = known.model_copy(update={"passed_on": tuple(due)})
     return state.noting(found, hosts=state.hosts | {host: after})
 
 

@@ -21,7 +21,7 @@ from fleet.config import FleetConfig, NotifySection, notify_files
 from fleet.config.notify import ROLES
 from fleet.errors import ConfigError
 from fleet.events.outbound import attempt, post_signed, refusal
-from fleet.http_client import look, open_client
+from fleet.http_client import look, open_client, post
 from fleet.service.notify import apprise_send
 from fleet.service.notify.state import NoticeMessage
 from fleet.severity import Severity, weight
@@ -47,10 +47,12 @@ Send = Callable[[NoticeMessage], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Receivers:
-    """Receivers by a name that holds no secret, and the URL of the dead-man's switch."""
+    """Receivers by a name that holds no secret, the URL of the dead-man's switch, and one that is posted the
+    figures of the daemon, as Prometheus reads them."""
 
     by_name: Mapping[str, Send]
     ping: str = ""
+    figures: str = ""
 
 
 def receivers_of(config: FleetConfig, state: Path, *, deadline_s: float = DEADLINE_S) -> Receivers:
@@ -60,6 +62,7 @@ def receivers_of(config: FleetConfig, state: Path, *, deadline_s: float = DEADLI
     return Receivers(
         {name: _timed(send, deadline_s) for one in found for name, send in one.by_name.items()},
         next((one.ping for one in found if one.ping), ""),
+        next((one.figures for one in found if one.figures), ""),
     )
 
 
@@ -77,22 +80,22 @@ def _listed(section: NotifySection, files: Mapping[str, Path]) -> Receivers:
     path = files["urls_file"]
     if not section.urls_file and not os.path.lexists(path):
         return Receivers({})
-    found, ping = dict[str, Send](), ""
+    found, single = dict[str, Send](), {"ping": "", "figures": ""}
     for number, text in enumerate(read_private(path).decode("utf-8", "replace").splitlines(), 1):
         words = text.split()
         if not words or words[0].startswith("#"):
             continue
-        if words[0] == "ping" and len(words) == 2 and words[1].startswith(("https://", "http://")):
-            ping = words[1]
+        if words[0] in single and len(words) == 2 and words[1].startswith(("https://", "http://")):
+            single[words[0]] = words[1]
         elif _URL.fullmatch(url := words[-1]) and (len(words) == 1 or words[:-1] in [[one] for one in ROLES]):
             kind, digest = url.partition(":")[0].lower(), hashlib.sha256(url.encode()).hexdigest()[:8]
             found[" ".join((*words[:-1], kind, digest))] = partial(_by_apprise, url)
         else:
             raise ConfigError(
-                f"{path}:{number}: neither an Apprise URL, nor one after a role, nor `ping <url>`",
+                f"{path}:{number}: neither an Apprise URL, nor one after a role, `ping` or `figures`",
                 remedy=f"one URL a line, such as ntfy://ntfy.sh/topic; roles: {', '.join(ROLES)}",
             )
-    return Receivers(found, ping)
+    return Receivers(found, **single)
 
 
 _KINDS = (_webhook, _listed)
@@ -107,6 +110,18 @@ async def ping(url: str, *, well: bool) -> str:
             return refusal(await look(client, url if well else url.rstrip("/") + "/fail"))
 
     return await attempt(fetch, PING_S)
+
+
+async def post_figures(url: str, figures: Mapping[str, float]) -> str:
+    """Post the figures of the daemon; why that failed, "" when it did not."""
+    text = "".join(f"{name} {value:g}\n" for name, value in figures.items())
+
+    async def send() -> str:
+        async with open_client(url) as client:
+            kind = {"content-type": "text/plain; version=0.0.4"}
+            return refusal((await post(client, url, text.encode(), kind, limit=0))[0])
+
+    return await attempt(send, PING_S)
 
 
 def _timed(send: Send, deadline_s: float) -> Send:

@@ -142,11 +142,13 @@ class NoticeMessage(_NoticePart):
 
 
 class HostState(_NoticePart):
-    """What one daemon reported of itself: refused personas with a digest of the reason, its trouble, and how
-    the daemon before it was lost."""
+    """What one daemon reported of itself: refused personas with a digest of the reason, its trouble with its
+    begin and to whom else it was told, and how the daemon before it was lost."""
 
     refused: dict[str, str] = {}
     trouble: str = ""
+    since: str = ""
+    passed_on: tuple[str, ...] = ()
     lost: str = ""
 
 

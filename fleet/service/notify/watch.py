@@ -42,8 +42,9 @@ from fleet.service.notify.news import (
     of_proposals,
     of_questions,
     of_sightings,
+    of_unanswered,
 )
-from fleet.service.notify.receivers import Receivers, ping
+from fleet.service.notify.receivers import Receivers, ping, post_figures
 from fleet.service.notify.state import (
     FACTS,
     SILENCE,
@@ -86,6 +87,8 @@ class HostNews:
     """Who is told when half of a question's time is over."""
     ending: str = ""
     """That the time of the tests ends soon, with the warnings of a schedule."""
+    figures: Mapping[str, float] = field(default_factory=dict)
+    """What the daemon is doing, by the names of its metrics."""
     lost: str = ""
     """How the daemon before this one was lost; "" if it was stopped."""
 
@@ -135,10 +138,12 @@ class NoticeWatch:
             well = not self._news().trouble
         except FleetError as error:
             self._warn(str(error), whole=True)
-        if to.ping and self._clock.monotonic() - self._pinged >= PING_EVERY_S:
+        if (to.ping or to.figures) and self._clock.monotonic() - self._pinged >= PING_EVERY_S:
             self._pinged = self._clock.monotonic()
-            if why := await ping(to.ping, well=well):
+            if to.ping and (why := await ping(to.ping, well=well)):
                 self._warn(why, receiver="the dead-man's switch")
+            if to.figures and (why := await post_figures(to.figures, self._news().figures)):
+                self._warn(why, receiver="the receiver of figures")
         try:
             if to.by_name:
                 await self.send(to)
@@ -164,6 +169,7 @@ class NoticeWatch:
         def step(before: NoticeState) -> NoticeState:
             at = iso(now)
             state = of_host(before, self._host, refused, news.loaded, news.trouble, at)
+            state = of_unanswered(state, self._host, silenced, at)
             state = of_lost(state, self._host, news.lost, at)
             if items is not None:
                 state = of_items(state, masked, at)
