@@ -12,10 +12,11 @@ import anyio
 from anyio import to_thread
 from starlette.routing import Route
 
+from fleet.app.asset_check import revalidate
 from fleet.app.backup import dump_on_stop, sum_of
 from fleet.app.bootstrap import Bootstrap, Options
 from fleet.app.incidents import open_case
-from fleet.app.integrity import take_baseline, watch_end
+from fleet.app.integrity import CannotLook, take_baseline, watch_end
 from fleet.app.ownership import unowned
 from fleet.app.persona_sets import load, roster
 from fleet.app.sbom import altered
@@ -26,7 +27,7 @@ from fleet.chain.ports import Role
 from fleet.clock import rest
 from fleet.config import FleetConfig, Platform, load_platform
 from fleet.drivers.expect_check import ExpectationCache
-from fleet.errors import FleetError
+from fleet.errors import ConfigError, FleetError
 from fleet.events.daemon_events import FEED, DaemonEvent, Feed, FeedReader, StateSealed
 from fleet.events.live import Hub
 from fleet.events.model import Event
@@ -108,6 +109,8 @@ async def reside(
         parts = (world.config, world.platform, world.journal, world.clock)
         for name, why in (await take_baseline(*parts)).items():
             _LOG.error("no baseline of %s: %s", name, why)
+        if why := await _inventory(world):
+            raise ConfigError(why, remedy="mend [integrity] assets of fleet.toml")
         daemon = make(options, world, rpc, found, feed, notifier, tally, hub=hub, pages=pages)
         try:
             await daemon.serve()
@@ -193,6 +196,7 @@ def make(  # noqa: PLR0913  the composition root
             "the program": _program_fault,
             "sealed copies": copies.fault,
             "who owns the hosts": partial(_unowned, world),
+            "the inventory": partial(_inventory, world),
         },
         page=options.page,
         open_case=lambda found: open_case(world.state, found, world.clock),
@@ -210,6 +214,15 @@ async def _unowned(world: FleetContext) -> str:
     policy = EgressPolicy.of(world.platform)
     hosts = await unowned(world.config, world.platform, policy, world.journal, world.clock)
     return f"nobody has shown to own {', '.join(hosts)}" if hosts else ""
+
+
+async def _inventory(world: FleetContext) -> str:
+    """Why the scope could not be held against the inventory; "" when it was."""
+    try:
+        await revalidate(world.state, world.config, world.platform, world.journal, world.clock)
+    except (CannotLook, ConfigError, OSError, ValueError) as error:
+        return f"the inventory cannot be asked: {error}"
+    return ""
 
 
 def _queue(world: FleetContext, personas: dict[str, LoadedPersona], feed: Feed) -> Queue:

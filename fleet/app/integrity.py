@@ -68,7 +68,8 @@ def engagement(platform: Platform) -> str:
     return f"{platform.name}:{platform.schedule.not_before or ''}/{platform.schedule.not_after or ''}"
 
 
-async def _look(command: tuple[str, ...], seconds: float) -> tuple[str, ...]:
+async def look_by(command: tuple[str, ...], seconds: float) -> tuple[str, ...]:
+    """What a command prints, by line. CannotLook, OSError or ValueError."""
     env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": os.environ.get("HOME", "/")}
     end = await run_command(command, env=env, limit=LARGEST, seconds=seconds)
     if end.late:
@@ -86,7 +87,7 @@ async def look(config: FleetConfig) -> tuple[dict[Category, tuple[str, ...]], di
     found, faults = dict[Category, tuple[str, ...]](), dict[str, str]()
     for name, command in config.integrity.commands.items():
         try:
-            found[name] = await _look(command, config.integrity.seconds)
+            found[name] = await look_by(command, config.integrity.seconds)
         except (CannotLook, OSError, ValueError) as error:
             faults[name] = line(str(error), 300)
     return found, faults

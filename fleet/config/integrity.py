@@ -28,6 +28,10 @@ class IntegritySection(Section):
     """Prints the configuration, or checksums of it."""
     processes: _Command = ()
     """Prints the names of the running processes, without their numbers."""
+    assets: _Command = ()
+    """Prints the hosts of the platform by its inventory, one a line, first the host, then what else is known
+    of it (owner, tags): looked at before the first run and each half hour. What is new is named and not
+    tested; a host of the scope that is gone is left out."""
     seconds: int = Field(default=60, strict=True, ge=1, le=3_600)
     """The most that each of these may take."""
 
