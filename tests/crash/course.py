@@ -33,7 +33,7 @@ LANES = 2
 
 
 async def a_run_survives(
-    farm: Farm, short: int = 400, kinds: Sequence[str] = (*RECORDS_WHAT_HAPPENED, *BUSY_AT)
+    farm: Farm, short: int = 1_200, kinds: Sequence[str] = (*RECORDS_WHAT_HAPPENED, *BUSY_AT)
 ) -> None:
     """Killed at these kinds of its journal steps, which are beside an effect, and at every so many of all."""
     names = await unharmed(farm)

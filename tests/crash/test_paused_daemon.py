@@ -1,6 +1,6 @@
 """A daemon that stops, is taken for dead, and goes on, at points of a run's end: nothing is posted twice.
 
-Here at every 400th point of both outboxes; `make race` tries a hundred, at every point, and in half of
+Here at every 1,200th point of both outboxes; `make race` tries a hundred, at every point, and in half of
 them the peer that took over is stopped in its turn.
 """
 
@@ -49,7 +49,7 @@ async def test_a_daemon_that_was_taken_for_dead_posts_nothing_a_second_time(farm
     names = await points(farm)
     posted = [at for at, name in enumerate(names) if name.startswith("after finding.set")]
     last = next(at for at, name in enumerate(names) if name.startswith("before finding.claim#2"))
-    few = [*names[: posted[0] + 1 : 400], *names[last : posted[-1] + 1 : 400]]
+    few = [*names[: posted[0] + 1 : 1_200], *names[last : posted[-1] + 1 : 1_200]]
     pauses = [one for one in _all(names) if ONLY in one.at] if FULL else [Pause(name) for name in few]
     started, broken = time.monotonic(), []
 
