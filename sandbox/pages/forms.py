@@ -54,19 +54,20 @@ class FormControl:
 
 @dataclass(slots=True)
 class PageForm:
-    """`action` is absolute."""
+    """`action` is absolute; `plain`: it has a button without a name, which is the one that is pressed."""
 
     method: str
     action: str
     multipart: bool = False
     controls: list[FormControl] = field(default_factory=list)
+    plain: bool = False
 
     def entries(self, given: Mapping[str, Any]) -> list[tuple[str, Any]]:
         """What a person sends who fills in `given`, and else only what must be; texts may hold words such as
         {handle}."""
         sent: list[tuple[str, Any]] = []
         left = dict(given)
-        pressed = False
+        pressed = self.plain
         for one in self.controls:
             if one.name in left:
                 sent.append((one.name, left.pop(one.name)))
@@ -149,6 +150,7 @@ class _FormReader(HTMLParser):
                 self._control.value = given.get("value", "")
         kind = (given.get("type", "").lower() or {"input": "text", "button": "submit"}.get(tag, "")) or tag
         known = tag in ("input", "button", "textarea", "select")
+        form.plain |= tag in ("input", "button") and kind == "submit" and not name
         if not known or not name or "disabled" in given or len(form.controls) >= MAX_CONTROLS:
             return
         one = FormControl(name, kind, given.get("value", ""), "required" in given, "checked" in given)

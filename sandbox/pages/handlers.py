@@ -1,4 +1,4 @@
-"""Whether markup that was sent became an element of a page."""
+"""What an answer lets others do: whether markup that was sent runs in it, whether any cache may keep it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,13 @@ from sandbox import http
 
 MAX_PAGE = 400_000
 """Characters of a page that are looked at."""
+
+_SHARED = re.compile(r"(?i)(?:^|[\s,])(?:public|s-maxage=[1-9])")
+
+
+def kept_by_caches(reply: http.HttpReply) -> bool:
+    """Whether a shared cache may keep it, though it was asked with a session (RFC 9111, 3.5)."""
+    return bool(_SHARED.search(reply.headers.get("cache-control", "")))
 
 
 class _Handlers(HTMLParser):

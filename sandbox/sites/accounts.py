@@ -64,7 +64,7 @@ class AccountAnswer:
     """Whether the mark of `other` stands in it."""
     facts: dict[str, str] = field(default_factory=dict)
     """The plain values of its JSON object, as JSON, by name, but for what is called a secret. Of a page that
-    `one` is shown for a query, `page`: what it says more than when it was read first."""
+    `one` is shown for a query or a form, `page`: what it says more than at the first time."""
     named: bool = False
     """Whether it names the account that asks; of who is neither, `one`."""
     said: str = ""

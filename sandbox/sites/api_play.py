@@ -19,7 +19,7 @@ from sandbox import http
 from sandbox.chain.rpc import denial
 from sandbox.errors import Deadline, Failure
 from sandbox.pages.forms import encoded
-from sandbox.pages.handlers import runs_handler
+from sandbox.pages.handlers import kept_by_caches, runs_handler
 from sandbox.pages.page_request import page_request
 from sandbox.secrets.fields import private_fields
 from sandbox.sites import sessions
@@ -64,7 +64,6 @@ WAITS = re.compile(
     r"\{(?:id(?:-\d{1,2})?|listed(?:(?:-2)?:[^{}]{1,200})?|refresh|(?:one|other)\.[\w-]{1,60})\}"
 )
 """What stands for a thing that may not have been made, or seen."""
-_SHARED = re.compile(r"(?i)(?:^|[\s,])(?:public|s-maxage=[1-9])")
 CLOSED_PORT = 47_107
 """Of the platform's own machine: nothing listens there."""
 HEADER = "header "
@@ -508,7 +507,7 @@ class ApiPlay:
             said=quoted(reply, ours) if reply.status >= 400 else "",
             many=max(map(len, lists), default=0),
             private=private_fields(read, given),
-            shared=bool(_SHARED.search(reply.headers.get("cache-control", ""))),
+            shared=kept_by_caches(reply),
             markup=page and isinstance(read, dict | list),
             handler=read is None and runs_handler(text, self._words["one"]["{mark}"], reply),
             facts=dict(list(facts.items())[:MAX_FACTS]),

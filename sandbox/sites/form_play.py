@@ -155,13 +155,15 @@ class FormPlay:
             self._shapes |= {urlsplit(one.action).path: one for one in seen.forms if one.method == "POST"}
         visitor.meet(url, seen)
         answer = self._words.answer(visitor.label, (reply, url), (reply, url), seen)
-        if who != "one" or "?" not in path:
-            return answer
+        return self._fresh(answer, path.partition("?")[0], reply) if who == "one" and "?" in path else answer
+
+    def _fresh(self, answer: AccountAnswer, asked: str, reply: http.HttpReply) -> AccountAnswer:
+        """With what an answer to `one` says more than the first one to the same request."""
         text = decode(reply.body)
         said = lines(text[:READ], reply.content_type)
-        before = self._read.setdefault(path.partition("?")[0], frozenset(said))
+        before = self._read.setdefault(asked, frozenset(said))
         fresh = self._hidden(" ".join(one for one in said if one not in before))[:FRESH]
-        handler = runs_handler(text, self._words.filled("{mark}", who), reply)
+        handler = runs_handler(text, self._words.filled("{mark}", "one"), reply)
         return replace(answer, handler=handler, facts={"page": json.dumps(fresh)} if fresh else {})
 
     def _hidden(self, text: str) -> str:
@@ -206,7 +208,8 @@ class FormPlay:
         if who == "one" and reply.status < 400:
             self._words.find_id([led(reply, url), *targets(where, seen)], known)
         visitor.meet(where, seen)
-        return self._words.answer(visitor.label, (reply, url), (last, where), seen)
+        answer = self._words.answer(visitor.label, (reply, url), (last, where), seen)
+        return self._fresh(answer, f"POST {path}", last) if who == "one" else answer
 
     def _submit(
         self, visitor: SiteVisitor, who: str, path: str, given: Mapping[str, Any], page: str
@@ -238,7 +241,7 @@ class FormPlay:
             one if not one.is_token else type(one)(one.name, one.kind, visitor.hidden.get(one.name, ""))
             for one in shape.controls
         ]
-        return PageForm(shape.method, shape.action, shape.multipart, kept)
+        return replace(shape, controls=kept)
 
     def _foreign_form(self, url: str, page: str) -> PageForm | None:
         """What another site knows of a form: no hidden value but what is equal in both accounts' forms."""
@@ -249,7 +252,7 @@ class FormPlay:
             return None
         same = {(one.name, one.value) for one in theirs.controls} if theirs else set()
         kept = [one for one in mine.controls if one.kind != "hidden" or (one.name, one.value) in same]
-        return PageForm(mine.method, mine.action, mine.multipart, kept)
+        return replace(mine, controls=kept)
 
     def _page(self, visitor: SiteVisitor, page: str) -> ReadPage:
         url = self._words.url(page, visitor.label)

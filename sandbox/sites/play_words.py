@@ -10,6 +10,7 @@ from urllib.parse import quote, urlsplit
 
 from sandbox import http
 from sandbox.pages.forms import ReadPage
+from sandbox.pages.handlers import kept_by_caches
 from sandbox.sites.accounts import ACCOUNTS, PHRASE, AccountAnswer, quoted, replaced, words
 from sandbox.sites.site_visitor import Part, Spelling, differing, leads, led, own, parts
 from sandbox.spec import Mistake
@@ -133,6 +134,7 @@ class PlayWords:
             other=self._shows("other", reply, path),
             named=self._words[label]["{handle}"] in decode(reply.body),
             own=bool((_OWN - self._everywhere) & set(seen.titles.lower().split())),
+            shared=kept_by_caches(first[0]),
             leads=leads(to, self.origin, spelling.path(to)),
             links=spelling.links(seen),
             forms=spelling.forms(seen),

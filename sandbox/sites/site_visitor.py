@@ -119,11 +119,14 @@ def before(met: Sequence[str], at: int) -> str:
 
 def differing(mine: list[str], theirs: list[str]) -> tuple[tuple[str, ...], frozenset[str]]:
     """The ids in the one segment by which paths of two accounts differ, most often, and the paths before it;
-    () for none."""
+    () for none. Two paths that both accounts were shown are two things of the site's."""
     pairs: dict[tuple[str, str], set[str]] = {}
+    met_by_both = {urlsplit(url).path for url in mine} & {urlsplit(url).path for url in theirs}
     others = [urlsplit(url).path.split("/") for url in dict.fromkeys(theirs)]
     for met in (urlsplit(url).path.split("/") for url in dict.fromkeys(mine)):
         for beside in (one for one in others if len(one) == len(met)):
+            if {"/".join(met), "/".join(beside)} <= met_by_both:
+                continue
             unlike = [at for at, one in enumerate(met) if one != beside[at]]
             if len(unlike) == 1 and all(_IDENT.fullmatch(one[unlike[0]]) for one in (met, beside)):
                 pair = met[unlike[0]], beside[unlike[0]]

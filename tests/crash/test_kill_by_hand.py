@@ -21,7 +21,7 @@ def farm(tmp_path: Path, devnet: Devnet, zygotes: Zygotes) -> Farm:
 
 
 async def test_a_run_survives_sigkill_after_its_journal_steps(farm: Farm) -> None:
-    """In its short form where something has happened that nobody has written down: the daemon's has the rest."""
+    """In its short form where something happened that nobody wrote down: the daemon's has the rest."""
     await course.a_run_survives(farm, 1_200, ("effect.resolve", "finding.set"))
 
 

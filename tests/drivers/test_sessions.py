@@ -49,6 +49,8 @@ FOUND = {
     "sums": "account-computed",
     "opens": "account-climb",
     "echoes": "account-reflected",
+    "previews": "account-computed",
+    "cached": "account-cached",
     "served": "upload-script",
     "climbs": "upload-path",
 }
@@ -163,7 +165,7 @@ async def test_each_defect_is_found_by_its_own_oracle(clubhouse: Open) -> None:
 
 
 async def test_the_other_defects_need_no_browser(clubhouse: Open) -> None:
-    switches = ("kept", "exports", "writes", "sums", "opens", "echoes")
+    switches = ("kept", "exports", "writes", "sums", "previews", "opens", "echoes", "cached")
     async with clubhouse(Clubhouse(*switches)) as it:
         assert await told(it, ("/leave", "/drafts")) == sorted(FOUND[one] for one in switches)
 

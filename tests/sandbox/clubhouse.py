@@ -34,8 +34,8 @@ _KINDS = {"html": "text/html", "svg": "image/svg+xml", "txt": "text/plain"}
 class Clubhouse:
     """Switches: `readable`, `fixed`, `kept` of the session; `reads`, `exports`, `writes` of another's drafts,
     `rewrites` of another's profile; `sums`, `opens` and `echoes` what stands in a
-    query of the drafts; `scripts` on the wall; `tokenless`; `away`; `served` and
-    `climbs` of uploads. `astray` leads to a stranger's draft."""
+    query of the drafts, `previews` what stands in a new one; `scripts` on the wall; `tokenless`; `away`;
+    `served` and `climbs` of uploads; `cached` what is inside. `astray` leads to a stranger's draft."""
 
     def __init__(self, *switches: str) -> None:
         self.on = frozenset(switches)
@@ -68,7 +68,9 @@ class Clubhouse:
             status, page, *more = self._get(unquote(parts.path), parts.query, sid)
         kind = () if any(one.startswith("content-type") for one in more) else (HTML,)
         body = page if isinstance(page, bytes) else page.encode()
-        return http_answer(status, body, *kind, *more, *self._set)
+        public = {"/", "/members", *({"/drafts"} if "cached" in self.on else ())}
+        kept = ("cache-control: public, max-age=60",) if parts.path in public else ()
+        return http_answer(status, body, *kind, *more, *kept, *self._set)
 
     def _session(self, user: str) -> str:
         sid = f"{user}{secrets.token_hex(12)}"
@@ -140,7 +142,13 @@ class Clubhouse:
             return self._page("My drafts", search + told + order + "".join(map(self._draft_link, mine)), sid)
         if path == "/drafts/new":
             return self._page(
-                "New", self._form("/drafts", sid, "<textarea name=text required></textarea>"), sid
+                "New",
+                self._form(
+                    "/drafts",
+                    sid,
+                    "<textarea name=text required></textarea><button name=look>Preview</button>",
+                ),
+                sid,
             )
         if path == "/notes":
             noted = [(key, text) for key, (writer, text) in self.notes.items() if writer == user]
@@ -212,6 +220,9 @@ class Clubhouse:
         if path == "/wall":
             self.wall.append(sent["words"])
             return 303, "", "location: /wall"
+        if path == "/drafts" and "look" in sent:
+            sum_ = re.search(r"\{\{(\d+)\*(\d+)\}\}", text) if "previews" in self.on else None
+            return 200, f"<p>{int(sum_[1]) * int(sum_[2]) if sum_ else escape(text)}</p>"
         if path == "/drafts" and text:
             self.drafts[key] = (user, text)
             return 303, "", f"location: /drafts/{9001 if 'astray' in self.on else key}"

@@ -85,3 +85,8 @@ def test_the_ids_of_two_accounts_are_the_one_part_in_which_their_pages_differ() 
     theirs = [f"http://h/{path}" for path in ("", "people/8", "people/8/edit", "wall/3", "key/f6a7b8c9d0")]
     assert differing(mine, theirs) == (("7", "8"), frozenset({"/people/"}))
     assert differing(mine, mine) == ((), frozenset())
+    listed = [
+        f"http://h/doctors/{number}" for number in (1, 2, 3)
+    ]  # shown to both: no account is one of them
+    assert differing([*listed, mine[1]], [*listed, theirs[1]]) == (("7", "8"), frozenset({"/people/"}))
+    assert differing(listed, listed) == ((), frozenset())

@@ -305,9 +305,13 @@ def account_climb(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
 
 
 def _sent(call: Exchange) -> list[PlayedStep]:
-    """The steps of a row, and those of a row of pages that read one by a query."""
+    """The steps of a row, and those of a row of pages that read one by a query or send a form."""
     pairs = zip(call.args.get("steps", ()), call.result.get("answers", ()), strict=False)
-    queried = [(one, got) for one, got in pairs if len(one) == 5 and one[1] == "GET" and "?" in one[2]]
+    queried = [
+        (one, got)
+        for one, got in pairs
+        if len(one) == 5 and one[0] == "one" and (one[1] == "POST" or (one[1] == "GET" and "?" in one[2]))
+    ]
     pages = [PlayedStep(one[0], one[1], one[2], one[3], got) for one, got in queried]
     return played(call) + [one for one in pages if one.status]
 
@@ -378,7 +382,7 @@ def account_reflected(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obser
     """After markup in a parameter the page has an element of it, with its handler; after a word none."""
     steps = _sent(seen[-1])
     for plain, marked in pairwise(steps):
-        found = varied(plain, marked) if marked.method == "GET" else None
+        found = varied(plain, marked)
         if found and marked.good and marked.got.get("handler") and not plain.got.get("handler"):
             what = "markup in it becomes an element of the page"
             yield at_input(seen, marked, found[0], what, "account-reflected")

@@ -24,9 +24,11 @@ from fleet.oracles.account.rows import (
     played,
     row,
 )
+from fleet.oracles.account.site_rows import reads, site_steps
 from fleet.oracles.account.tokens import leaves
 from fleet.oracles.model import Exchange, Facts, Observation, observed
 from fleet.severity import Severity
+from fleet.text import line
 
 _ADDRESS = re.compile(r"127[.]0[.]0[.]1:\d{1,5}")
 _GONE = (404, 410)
@@ -137,6 +139,13 @@ def _keeping(shared: bool) -> tuple[Exchange, ...]:
 )
 def account_cached(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """A visitor is refused the own record, and its answer says that any cache may keep it (RFC 9111, 3.5)."""
+    pages = site_steps(seen[-1])
+    for page in (one for one in reads(pages, "one") if one.named and one.got.get("shared")):
+        if any(one.status in (302, 303, 401, 403, 404) for one in reads(pages, "anonymous", page.path)):
+            path = page.path.partition("?")[0]
+            title = f"GET {line(path, 90)} may be kept by any cache"
+            yield observed(title, f"account-cached {path}", "answers", where=on(seen[-1], path))
+            return
     steps = played(seen[-1])
     for step in steps:
         own = step.who == "one" and step.method == "GET" and step.good and _ME.search(step.path)

@@ -36,18 +36,6 @@ def follow(
     answers_to_maker = [got for row, got in seen if row[0] == "one"]
     links = (to for got in answers_to_maker for to in (*strings(got.get("links")), str(got.get("leads", ""))))
     linked = list(dict.fromkeys(links))
-    if thing.form.file:
-        files = [path for path in linked if "{one-mark}" in path]
-        if files := files or [path for path in linked if "{id}" in path]:
-            yield known.uploaded(thing.form, files[0])
-            yield known.climbed(thing.form, files[0])
-        return
-    made = [got.get("status") for row, got in seen if row[:3] == ["one", "POST", thing.form.action]]
-    incomplete = bool(made) and set(made) <= {400, 422}
-    if not thing.form.whole and len(thing.form.free) > 1 and incomplete:
-        whole = replace(thing.form, whole=True)
-        yield MadeThing(whole, tuple(known.written(whole)))
-        return
     shown = [
         (row[0], row[2])
         for row, got in seen
@@ -56,6 +44,20 @@ def follow(
     lists = thing.lists or tuple(
         dict.fromkeys(path for who, path in shown if who == "one" and "{id}" not in path)
     )
+    if thing.form.file:
+        files = [path for path in linked if "{one-mark}" in path]
+        if files := files or [path for path in linked if "{id}" in path]:
+            yield known.uploaded(thing.form, files[0])
+            yield known.climbed(thing.form, files[0])
+        if own := [path for path in linked if "{id}" in path]:
+            yield known.item(thing.form, lists, own)
+        return
+    made = [got.get("status") for row, got in seen if row[:3] == ["one", "POST", thing.form.action]]
+    incomplete = bool(made) and set(made) <= {400, 422}
+    if not thing.form.whole and len(thing.form.free) > 1 and incomplete:
+        whole = replace(thing.form, whole=True)
+        yield MadeThing(whole, tuple(known.written(whole)))
+        return
     forms = [one for row, got in seen if row[:2] == ["one", "GET"] for one in known.read(row[2], got)]
     changing = {one.action: one for one in edits(forms) if may_post(one.action)}
     new = [path for path in linked if "{id}" in path and path not in thing.items]

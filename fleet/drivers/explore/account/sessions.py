@@ -47,7 +47,7 @@ LOOKS = 3
 """Looks at the pages of an account, of up to WHOLE pages each."""
 FORMS = 6
 """New forms of one run by which something is written; where none is new, the one that was asked least."""
-QUESTIONS = 24
+QUESTIONS = 32
 """Questions of one run, each of which makes two accounts: they cannot be removed again."""
 KNOWN = 200
 _LOG = logging.getLogger("fleet.explore")
@@ -245,6 +245,7 @@ class SessionExplorer:
         for form in new[:FORMS] or again[:1]:
             self.asked[form.action] = self.asked.get(form.action, 0) + 1
             yield self._asked(MadeThing(form, tuple(known.written(form))))
+        yield from (self._asked(known.tried(form)) for form in new[:FORMS] or again[:1] if not form.file)
 
 
 make = SessionExplorer

@@ -35,6 +35,8 @@ CLIMBS = ("../" * 8 + "etc/passwd", "....//" * 8 + "etc/passwd")
 SUMS = ("{{1009*2003}}", "1009*2003", "2", "6", SMALL)
 PARAMETERS = 10
 """Parameters of the pages of an account that are tried in one run."""
+TEXTS = 2
+"""Texts of one form that are tried."""
 FOREIGN = ("https://elsewhere.example/", "//elsewhere.example/", "/\\elsewhere.example/")
 _FREE = ("textarea", "text", "search")
 _LEADING = re.compile(
@@ -80,7 +82,8 @@ class SiteForm:
 
     def marked(self, who: str = "one") -> Row:
         """The step that sends it with the mark."""
-        return self.post(who, self.texts("{mark}"))
+        file = {self.file: ["{mark}.txt", "text/plain", "{mark}"]} if self.file else self.texts("{mark}")
+        return self.post(who, file)
 
     def texts(self, said: str) -> dict[str, str]:
         """What is filled into its first text, or into all of them."""
@@ -210,13 +213,26 @@ class SiteKnowledge:
             yield [row for group in rows[:each] for row in group]
             del rows[:each]
 
+    def tried(self, form: SiteForm) -> list[Row]:
+        """The first texts of a form, each plain, with a quote, with two, plain again, then sums and markup;
+        and a sum by its first button that has a name."""
+        rows: list[Row] = []
+        buttons = [name for name, kind in form.fields.items() if kind == "submit"]
+        for name in form.free[:TEXTS]:
+            sent = (MARK, f"{MARK}'", f"{MARK}''", MARK, *SUMS[:2], HANDLER)
+            given = [{**form.texts(MARK), name: value} for value in sent]
+            given += [
+                {**form.texts(MARK), name: value, buttons[0]: "1"} for value in (MARK, SUMS[0]) if buttons
+            ]
+            rows += [form.post("one", one) for one in given]
+        return rows
+
     def written(self, form: SiteForm) -> list[Row]:
         """Something is made, and everybody looks for it on the pages nearest to its form; then the same form
         is sent from another site. A visitor tries it first: what anybody may send needs no session."""
         near, looks = self._near(form), self._before(form)
         if form.file:
-            made = form.post("one", {form.file: ["{mark}.txt", "text/plain", "{mark}"]})
-            return [*looks, made, *self._everybody(near)]
+            return [*looks, form.marked(), *self._everybody(near)]
         visitor = form.post("anonymous", form.texts("{other-mark}"))
         seen = self._everybody(near)
         return [*looks, visitor, form.marked(), *seen, form.marked("foreign"), *looks]
