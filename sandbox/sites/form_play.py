@@ -152,10 +152,15 @@ class FormPlay:
         reply, seen = visitor.look(url)
         if who == "one":
             self._words.confirm(path, reply, seen)
-            self._shapes |= {urlsplit(one.action).path: one for one in seen.forms if one.method == "POST"}
+            self._met_forms(seen)
+        elif who == "other":
+            self._words.refused(path, reply.status)
         visitor.meet(url, seen)
         answer = self._words.answer(visitor.label, (reply, url), (reply, url), seen)
         return self._fresh(answer, path.partition("?")[0], reply) if who == "one" and "?" in path else answer
+
+    def _met_forms(self, seen: ReadPage) -> None:
+        self._shapes |= {urlsplit(one.action).path: one for one in seen.forms if one.method == "POST"}
 
     def _fresh(self, answer: AccountAnswer, asked: str, reply: http.HttpReply) -> AccountAnswer:
         """With what an answer to `one` says more than the first one to the same request."""
@@ -208,6 +213,8 @@ class FormPlay:
         if who == "one" and reply.status < 400:
             self._words.find_id([led(reply, url), *targets(where, seen)], known)
         visitor.meet(where, seen)
+        if who == "one":
+            self._met_forms(seen)
         answer = self._words.answer(visitor.label, (reply, url), (last, where), seen)
         return self._fresh(answer, f"POST {path}", last) if who == "one" else answer
 

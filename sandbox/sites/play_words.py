@@ -34,7 +34,9 @@ class PlayWords:
         """Words of one's own that stand in the title of every page: they say nothing of one."""
         self._words = {label: words((accounts or {}).get(label)) for label in ACCOUNTS}
         self._confirmed: set[str] = set()
-        """What stands before an id in paths where `one` read its mark."""
+        """What stands before an id in paths where `one` read its mark, or what the other is refused."""
+        self._served: dict[str, set[str]] = {}
+        """The same of paths that `one` was served."""
 
     def adopt(self, label: str, fields: Iterable[Any]) -> None:
         """Know an account by the name that it signed up with in the end."""
@@ -61,10 +63,17 @@ class PlayWords:
     def confirm(self, path: str, reply: http.HttpReply, seen: ReadPage) -> None:
         """`one` read a page: if its mark is there, what the path names is ours, for its forms as well."""
         mark = _IDENT.search(path)
-        if mark and 200 <= reply.status < 300 and self._shows("one", reply, path):
+        if mark and 200 <= reply.status < 300:
             forms = (self._spelling().path(one.action) for one in seen.forms)
             found = [found for one in forms if (found := _IDENT.search(one))]
-            self._confirmed |= {path[: mark.start()], *(one.string[: one.start()] for one in found)}
+            self._served[path] = {path[: mark.start()], *(one.string[: one.start()] for one in found)}
+            if self._shows("one", reply, path):
+                self._confirmed |= self._served[path]
+
+    def refused(self, path: str, status: int) -> None:
+        """The other read a page: what `one` was served and it is refused is that of `one`."""
+        if status in (403, 404):
+            self._confirmed |= self._served.get(path, set())
 
     def find_id(self, urls: Iterable[str], known: set[Part]) -> None:
         """What the new thing is called: the first part with a digit of a new URL, its path from the end."""

@@ -51,6 +51,8 @@ FOUND = {
     "echoes": "account-reflected",
     "previews": "account-computed",
     "cached": "account-cached",
+    "tickets": "form-read",
+    "cancels": "form-change",
     "served": "upload-script",
     "climbs": "upload-path",
 }
@@ -168,6 +170,12 @@ async def test_the_other_defects_need_no_browser(clubhouse: Open) -> None:
     switches = ("kept", "exports", "writes", "sums", "previews", "opens", "echoes", "cached")
     async with clubhouse(Clubhouse(*switches)) as it:
         assert await told(it, ("/leave", "/drafts")) == sorted(FOUND[one] for one in switches)
+
+
+async def test_what_is_made_in_two_steps_without_a_text_is_its_makers_alone(clubhouse: Open) -> None:
+    switches = ("tickets", "cancels")
+    async with clubhouse(Clubhouse(*switches)) as it:
+        assert await told(it, ("/seats",)) == sorted(FOUND[one] for one in switches)
 
 
 async def test_nothing_is_asked_where_acts_are_not_permitted(clubhouse: Open) -> None:

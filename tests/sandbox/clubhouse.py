@@ -25,7 +25,7 @@ LINKS = (
     '<nav><a href="/">home</a> <a href="/members">members</a> <a href="/wall">wall</a> '
     '<a href="/guests">guests</a> '
     '<a href="/drafts">drafts</a> <a href="/drafts/new">new</a> <a href="/notes">notes</a> '
-    '<a href="/papers">papers</a> <a href="/search?q=moss">search</a> '
+    '<a href="/papers">papers</a> <a href="/seats">seats</a> <a href="/search?q=moss">search</a> '
     '<a href="/enter">sign in</a> <a href="/join">join</a></nav>'
 )
 _KINDS = {"html": "text/html", "svg": "image/svg+xml", "txt": "text/plain"}
@@ -34,7 +34,8 @@ _KINDS = {"html": "text/html", "svg": "image/svg+xml", "txt": "text/plain"}
 class Clubhouse:
     """Switches: `readable`, `fixed`, `kept` of the session; `reads`, `exports`, `writes` of another's drafts,
     `rewrites` of another's profile; `sums`, `opens` and `echoes` what stands in a
-    query of the drafts, `previews` what stands in a new one; `scripts` on the wall; `tokenless`; `away`;
+    query of the drafts, `previews` what stands in a new one; `tickets` and
+    `cancels` of another's seat, which is taken in two steps; `scripts` on the wall; `tokenless`; `away`;
     `served` and `climbs` of uploads; `cached` what is inside. `astray` leads to a stranger's draft."""
 
     def __init__(self, *switches: str) -> None:
@@ -47,6 +48,8 @@ class Clubhouse:
         self.guests: list[str] = []
         self.drafts = {"9001": ("a stranger", "a stranger's")}
         self.notes: dict[str, tuple[str, str]] = {}
+        self.seats: dict[str, str] = {}
+        self.cancelled: set[str] = set()
         self.files: dict[str, tuple[str, bytes]] = {}
         self.acts: list[str] = []
         self._set: list[str] = []
@@ -150,6 +153,19 @@ class Clubhouse:
                 ),
                 sid,
             )
+        if path == "/seats":
+            return self._page(
+                "Seats", self._form("/seats/choose", sid, "<input type=hidden name=row value=3>"), sid
+            )
+        if path == "/seats/confirm":
+            return self._page("Sure?", self._form("/seats", sid, "<input type=hidden name=row value=3>"), sid)
+        if found := re.fullmatch(r"/seats/(\d+)(/ticket)?", path):
+            owner = self.seats.get(found[1])
+            if owner is None or (owner != user and not (found[2] and "tickets" in self.on)):
+                return 404, "gone"
+            kept = found[1] not in self.cancelled
+            cancel = self._form(f"/seats/{found[1]}/cancel", sid, "") if kept else "cancelled"
+            return self._page("Seat", f'<a href="/seats/{found[1]}/ticket">ticket</a>{cancel}', sid)
         if path == "/notes":
             noted = [(key, text) for key, (writer, text) in self.notes.items() if writer == user]
             listed = "".join(f'<a href="/notes/{key}">{escape(text)}</a>' for key, text in noted)
@@ -226,6 +242,16 @@ class Clubhouse:
         if path == "/drafts" and text:
             self.drafts[key] = (user, text)
             return 303, "", f"location: /drafts/{9001 if 'astray' in self.on else key}"
+        if path == "/seats/choose":
+            return 303, "", "location: /seats/confirm"
+        if path == "/seats":
+            self.seats[key] = user
+            return 303, "", f"location: /seats/{key}"
+        if (found := re.fullmatch(r"/seats/(\d+)/cancel", path)) and found[1] in self.seats:
+            if self.seats[found[1]] != user and "cancels" not in self.on:
+                return 403, "not yours"
+            self.cancelled.add(found[1])
+            return 303, "", "location: /seats"
         if path == "/notes" and text:
             self.notes[key] = (user, text)
             return 303, "", "location: /notes"

@@ -9,6 +9,8 @@ from fleet.oracles.model import Exchange
 
 ANSWERED = frozenset((200, 301, 302, 303, 307, 308, 400, 401, 403, 404, 405, 410, 422))
 """Statuses of a platform that works: it serves, leads on, or refuses."""
+NOBODYS = "{id}90909"
+"""An id that no thing has, beside that of one that was made."""
 
 
 class SiteStep(NamedTuple):

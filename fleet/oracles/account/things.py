@@ -9,7 +9,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fleet.oracles.account.rows import on, oracle
-from fleet.oracles.account.site_rows import MARKED, SENT, SERVED, SiteStep, reads, site_row, site_steps
+from fleet.oracles.account.site_rows import (
+    MARKED,
+    NOBODYS,
+    SENT,
+    SERVED,
+    SiteStep,
+    reads,
+    site_row,
+    site_steps,
+)
 from fleet.oracles.model import Exchange, Facts, Observation, observed
 from fleet.severity import Severity
 from fleet.text import line
@@ -60,11 +69,24 @@ def form_read(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     refused to the other and only a page below it is not.
     """
     steps = site_steps(seen[-1])
-    for step in (one for one in reads(steps, "other") if one.about and one.shows("one")):
-        if _private(steps, step.path):
+    for step in (one for one in reads(steps, "other") if one.about and one.good):
+        if _private(steps, step.path) if step.shows("one") else _left_open(steps, step.path):
             title = f"GET {line(step.path, 90)} answers another account"
             yield observed(title, f"form-read {step.path}", "answers", where=on(seen[-1], step.path))
             return
+
+
+def _left_open(steps: Sequence[SiteStep], path: str) -> bool:
+    """Whether a page without a mark is below one that the other is refused and its maker reads, and neither a
+    visitor reads it nor is there one for an id that nothing has."""
+    visitors, nobodys = (
+        list(reads(steps, *one)) for one in (("anonymous", path), ("other", path.replace("{id}", NOBODYS)))
+    )
+    if NOBODYS in path or not visitors or not nobodys or any(one.good for one in (*visitors, *nobodys)):
+        return False
+    refused = [one.path for one in reads(steps, "other") if one.about and one.status in (401, 403, 404)]
+    above = [one for one in refused if path.startswith(f"{one}/")]
+    return all(any(one.good for one in reads(steps, "one", each)) for each in (path, *above)) and bool(above)
 
 
 def _private(steps: Sequence[SiteStep], path: str) -> bool:
@@ -106,15 +128,37 @@ def form_change(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation
             one.path for one in reads(steps[:at], "one") if one.shows("one") and not one.got.get("other")
         ]
         after = [one for one in reads(steps[at:], "one") if one.shows("other") and one.path in before]
+        if _withdrawn(steps, at):
+            yield _changes(seen, step)
+            return
         for page in (one for one in after if one.about or not one.got.get("one")):
             theirs = list(reads(steps[:at], "other", page.path))
             unread = bool(theirs) and not any(one.shows("one") for one in theirs)
             kept = page.about and _private(steps[:at], page.path)
             if unread or kept or _offered_to_one(steps[:at], step.path, step.page):
-                title = f"POST {line(step.path, 90)} succeeds for another account"
-                where = on(seen[-1], step.path, "POST")
-                yield observed(title, f"form-change {step.path}", "answers", where=where)
+                yield _changes(seen, step)
                 return
+
+
+def _changes(seen: Sequence[Exchange], step: SiteStep) -> Observation:
+    title = f"POST {line(step.path, 90)} succeeds for another account"
+    where = on(seen[-1], step.path, "POST")
+    return observed(title, f"form-change {step.path}", "answers", where=where)
+
+
+def _withdrawn(steps: Sequence[SiteStep], at: int) -> bool:
+    """Whether the form that the other sent is offered to the maker no more: it was, twice, on a page that the
+    other is refused."""
+    sent = steps[at]
+    before, after = (list(reads(part, "one", sent.page)) for part in (steps[:at], steps[at:]))
+    refused = [one for one in reads(steps[:at], "other", sent.page) if one.status in (401, 403, 404)]
+    offered = [one.good and one.offers(sent.path) for one in before[-2:]]
+    return (
+        bool(refused and after)
+        and offered == [True, True]
+        and after[0].good
+        and not after[0].offers(sent.path)
+    )
 
 
 def _offered_to_one(steps: Sequence[SiteStep], *paths: str) -> bool:

@@ -7,8 +7,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fleet.drivers.explore.account.api_rows import Row
-from fleet.drivers.explore.account.site_rows import ITEMS, SiteForm, SiteKnowledge, edits, strings
+from fleet.drivers.explore.account.site_rows import (
+    ITEMS,
+    SiteForm,
+    SiteKnowledge,
+    edits,
+    shown,
+    strings,
+    visitable,
+)
 
+STEPS = 3
+"""Forms of one flow."""
 DEEP = 2
 """Looks at a thing's own pages: the second where only the first one led to the form that changes it."""
 
@@ -23,6 +33,47 @@ class MadeThing:
     items: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
     depth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """Something begun by a form without a text, in several steps: their forms and their rows, and its own
+    page, once that is known."""
+
+    forms: tuple[SiteForm, ...]
+    rows: tuple[Row, ...]
+    item: str = ""
+
+
+def flow_of(*forms: SiteForm) -> Flow:
+    """Sent as their pages have them."""
+    return Flow(forms, tuple(["one", "POST", form.action, {}, form.page] for form in forms))
+
+
+def go_on(
+    known: SiteKnowledge,
+    flow: Flow,
+    answers: Sequence[Mapping[str, Any]],
+    may_post: Callable[[str], bool],
+) -> Iterator[Flow | list[Row]]:
+    """The next form that it leads to, a look at what was made in the end, and what is below its page."""
+    last = answers[len(flow.forms) - 1] if len(answers) >= len(flow.forms) else {}
+    made = flow.rows[: len(flow.forms)]
+    if flow.item:
+        seen = zip(flow.rows, answers, strict=False)
+        got = next((got for row, got in seen if row[:3] == ["one", "GET", flow.item]), {})
+        forms = [one for one in shown(flow.item, got) if "{id}" in one.action and may_post(one.action)]
+        pages = [to for to in strings(got.get("links")) if to.startswith(f"{flow.item}/") and visitable(to)]
+        if forms or pages:
+            yield known.below(made, flow.item, pages[:ITEMS], forms[:ITEMS])
+        return
+    page = str(last.get("leads", ""))
+    new = [one for one in shown(page, last) if "{id}" not in one.action and may_post(one.action)]
+    new = [one for one in new if one.action not in known.forms and visitable(one.action)]
+    if new and len(flow.forms) < STEPS:
+        yield flow_of(*flow.forms, new[0])
+    elif items := [one for one in (page, *strings(last.get("links"))) if "{id}" in one and visitable(one)]:
+        yield Flow(flow.forms, (*made, ["one", "GET", items[0], {}, ""]), items[0])
 
 
 def follow(

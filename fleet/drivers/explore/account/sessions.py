@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from fleet.drivers.desk import ACCOUNTS, Left, Question
 from fleet.drivers.explore.account.api_rows import TOOL, Row
 from fleet.drivers.explore.account.bodies import MAIL, NAME, PHRASE
-from fleet.drivers.explore.account.follow_up import MadeThing, follow
+from fleet.drivers.explore.account.follow_up import Flow, MadeThing, flow_of, follow, go_on
 from fleet.drivers.explore.account.site_rows import WHOLE, SiteKnowledge, strings
 from fleet.drivers.explore.account.ways import role_of
 from fleet.drivers.explore.own_urls import OwnUrls
@@ -47,6 +47,8 @@ LOOKS = 3
 """Looks at the pages of an account, of up to WHOLE pages each."""
 FORMS = 6
 """New forms of one run by which something is written; where none is new, the one that was asked least."""
+FLOWS = 3
+"""Forms without a text of one run, by which something is begun in several steps."""
 QUESTIONS = 32
 """Questions of one run, each of which makes two accounts: they cannot be removed again."""
 KNOWN = 200
@@ -71,7 +73,7 @@ class AccountLook(Question):
 class WrittenLook(Question):
     """Something was made by a form: where everybody sees it."""
 
-    thing: MadeThing
+    thing: MadeThing | Flow
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +149,8 @@ class SessionExplorer:
                 self._start |= start if isinstance(start, Mapping) else {}
                 self._known.learn(rows, answers)
             case WrittenLook(thing=thing):
-                found = follow(self._known, thing, answers, self._may_post)
+                more = go_on if isinstance(thing, Flow) else follow
+                found = more(self._known, thing, answers, self._may_post)
                 self._next[:0] = [self._asked(one) for one in found if one]
 
     def left(self) -> Sequence[Left]:
@@ -221,8 +224,8 @@ class SessionExplorer:
     def _steps(self, rows: Iterable[Row]) -> tuple[Step, ...]:
         return (Step(tool=TOOL, args={**self._start, "steps": [list(row) for row in rows]}),)
 
-    def _asked(self, one: MadeThing | list[Row]) -> Question:
-        if isinstance(one, MadeThing):
+    def _asked(self, one: MadeThing | Flow | list[Row]) -> Question:
+        if isinstance(one, MadeThing | Flow):
             return WrittenLook(self._steps(one.rows), minimal=True, thing=one)
         return Question(self._steps(one), minimal=True)
 
@@ -245,6 +248,11 @@ class SessionExplorer:
         for form in new[:FORMS] or again[:1]:
             self.asked[form.action] = self.asked.get(form.action, 0) + 1
             yield self._asked(MadeThing(form, tuple(known.written(form))))
+        begun = [one for one in known.buttons() if one.action not in doors and self._may_post(one.action)]
+        begun.sort(key=lambda one: self.asked.get(one.action, 0))
+        for form in begun[:FLOWS]:
+            self.asked[form.action] = self.asked.get(form.action, 0) + 1
+            yield self._asked(flow_of(form))
         yield from (self._asked(known.tried(form)) for form in new[:FORMS] or again[:1] if not form.file)
 
 

@@ -17,6 +17,7 @@ from fleet.drivers.explore.account.bodies import PHRASE
 from fleet.drivers.explore.state_changes import ends_or_spends
 from fleet.oracles.account.inputs import SMALL
 from fleet.oracles.account.sessions import ends_visit
+from fleet.oracles.account.site_rows import NOBODYS
 from fleet.oracles.account.tokens import leaves
 from sandbox.sites.accounts import ACCOUNTS
 from sandbox.tools.qa_account import MAX_STEPS
@@ -113,17 +114,11 @@ class SiteKnowledge:
     def read(self, path: str, got: Mapping[str, Any]) -> list[SiteForm]:
         """Learn where a page leads; its forms."""
         for to in (*strings(got.get("links")), str(got.get("leads", ""))):
-            if to.startswith("/") and to not in self.met and len(self.met) < 400 and _visitable(to):
+            if to.startswith("/") and to not in self.met and len(self.met) < 400 and visitable(to):
                 self.met.append(to)
-        found = [
-            SiteForm(str(one.get("action", "")), path, {str(k): str(v) for k, v in one["fields"].items()})
-            for one in got.get("forms", ())
-            if isinstance(one, Mapping)
-            and one.get("method") == "POST"
-            and isinstance(one.get("fields"), Mapping)
-        ]
+        found = shown(path, got)
         for one in got.get("forms", ()):
-            if isinstance(one, Mapping) and one.get("method") == "GET" and _visitable(str(one.get("action"))):
+            if isinstance(one, Mapping) and one.get("method") == "GET" and visitable(str(one.get("action"))):
                 kinds = one["fields"] if isinstance(one.get("fields"), Mapping) else {}
                 texts = [str(name) for name, kind in kinds.items() if kind in (*_FREE, "number")]
                 self.searches.setdefault(str(one["action"]).partition("?")[0], texts)
@@ -155,6 +150,12 @@ class SiteKnowledge:
     def makers(self) -> list[SiteForm]:
         """Forms by which an account writes something that can be recognised."""
         return [one for one in self.forms.values() if _writes(one) and one.free and not one.file]
+
+    def buttons(self) -> list[SiteForm]:
+        """Forms without a text: a choice, or one button, that may begin something in several steps."""
+        return [
+            one for one in self.forms.values() if _writes(one) and not (one.free or one.file or one.personal)
+        ]
 
     def uploads(self) -> list[SiteForm]:
         return [one for one in self.forms.values() if _writes(one) and one.file]
@@ -279,6 +280,19 @@ class SiteKnowledge:
         """Reads the pages on which a new thing may be, to recognise it."""
         return [_get("one", path) for path in self._near(form)]
 
+    def below(
+        self, made: Sequence[Row], item: str, pages: Sequence[str], forms: Sequence[SiteForm]
+    ) -> list[Row]:
+        """A thing is made; pages below its own are read by everybody, and by the other with an id that
+        nothing has; then the other sends the forms of its page, each between two looks of its maker."""
+        rows = [*made, *(_get(who, item) for who in ("one", "other", "anonymous"))]
+        for page in pages:
+            rows += [*self._everybody([page]), _get("other", page.replace("{id}", NOBODYS))]
+        for form in forms:
+            sent = SiteForm(form.action, item, form.fields)
+            rows += [_get("one", item), sent.post("other", {}), _get("one", item)]
+        return rows[:MAX_STEPS]
+
     def scripts(self, form: SiteForm, where: str, who: str) -> list[Row]:
         """A benign text, then script, each in a browser; then in the next field."""
         links = {name: LINK for name, kind in form.fields.items() if kind == "url"}
@@ -308,6 +322,15 @@ class SiteKnowledge:
         return [*looks, *sent, *looks] if where.endswith("/{one-mark}.txt") else []
 
 
+def shown(path: str, got: Mapping[str, Any]) -> list[SiteForm]:
+    """The forms that a page has, that send something."""
+    return [
+        SiteForm(str(one.get("action", "")), path, {str(k): str(v) for k, v in one["fields"].items()})
+        for one in got.get("forms", ())
+        if isinstance(one, Mapping) and one.get("method") == "POST" and isinstance(one.get("fields"), Mapping)
+    ]
+
+
 def _get(who: str, path: str) -> Row:
     return [who, "GET", path, {}, ""]
 
@@ -316,7 +339,7 @@ def _named(got: Mapping[str, Any]) -> bool:
     return got.get("status") == 200 and got.get("named") is True
 
 
-def _visitable(path: str) -> bool:
+def visitable(path: str) -> bool:
     bare = path.partition("?")[0]
     return not (_leaving(path) or ends_or_spends(path) or _NO_PAGE.search(bare))
 
@@ -327,7 +350,7 @@ def _leaving(path: str) -> bool:
 
 def _writes(form: SiteForm) -> bool:
     phrases = [name for name, kind in form.fields.items() if kind == "password" or PHRASE.match(name)]
-    return not phrases and _visitable(form.action) and _visitable(form.page)
+    return not phrases and visitable(form.action) and visitable(form.page)
 
 
 def edits(forms: Iterable[SiteForm]) -> list[SiteForm]:
