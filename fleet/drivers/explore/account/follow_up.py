@@ -87,13 +87,13 @@ def follow(
     answers_to_maker = [got for row, got in seen if row[0] == "one"]
     links = (to for got in answers_to_maker for to in (*strings(got.get("links")), str(got.get("leads", ""))))
     linked = list(dict.fromkeys(links))
-    shown = [
+    marked = [
         (row[0], row[2])
         for row, got in seen
         if row[1] == "GET" and got.get("one") and got.get("status") == 200
     ]
     lists = thing.lists or tuple(
-        dict.fromkeys(path for who, path in shown if who == "one" and "{id}" not in path)
+        dict.fromkeys(path for who, path in marked if who == "one" and "{id}" not in path)
     )
     if thing.form.file:
         files = [path for path in linked if "{one-mark}" in path]
@@ -118,11 +118,11 @@ def follow(
             thing.form, tuple(known.item(thing.form, lists, items)), items, lists, thing.depth + 1
         )
     elif thing.items:
-        pages = list(dict.fromkeys(path for who, path in shown if who == "one" and "{id}" in path))
+        pages = list(dict.fromkeys(path for who, path in marked if who == "one" and "{id}" in path))
         yield from (known.changed(thing.form, pages, edit, lists) for edit in list(changing.values())[:2])
     if thing.form.personal and not thing.depth:
         yield known.personal(thing.form)
-    views = sorted((one for one in shown if one[0] != "one"), key=lambda one: one[0] != "other")
+    views = sorted((one for one in marked if one[0] != "one"), key=lambda one: one[0] != "other")
     public = [one for one in views if "{id}" not in one[1]]
     own = [one for one in views if "{id}" in one[1]]
     if where := (public if not thing.depth else own if not public and thing.depth == 1 else []):

@@ -148,9 +148,11 @@ class SessionExplorer:
                 start = results[-1].get("start")  # what a refusal led to
                 self._start |= start if isinstance(start, Mapping) else {}
                 self._known.learn(rows, answers)
-            case WrittenLook(thing=thing):
-                more = go_on if isinstance(thing, Flow) else follow
-                found = more(self._known, thing, answers, self._may_post)
+            case WrittenLook(thing=Flow() as flow):
+                more = go_on(self._known, flow, answers, self._may_post)
+                self._next[:0] = [self._asked(one) for one in more]
+            case WrittenLook(thing=MadeThing() as thing):
+                found = follow(self._known, thing, answers, self._may_post)
                 self._next[:0] = [self._asked(one) for one in found if one]
 
     def left(self) -> Sequence[Left]:
