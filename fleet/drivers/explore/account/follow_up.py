@@ -100,8 +100,8 @@ def follow(
         if files := files or [path for path in linked if "{id}" in path]:
             yield known.uploaded(thing.form, files[0])
             yield known.climbed(thing.form, files[0])
-        if own := [path for path in linked if "{id}" in path]:
-            yield known.item(thing.form, lists, own)
+        if named := [path for path in linked if "{id}" in path]:
+            yield known.item(thing.form, lists, named)
         return
     made = [got.get("status") for row, got in seen if row[:3] == ["one", "POST", thing.form.action]]
     incomplete = bool(made) and set(made) <= {400, 422}
