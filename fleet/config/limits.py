@@ -25,6 +25,8 @@ class LimitsSection(Section):
     feeds: dict[str, tuple[str, ...]] = {}
     """Which targets others depend on, by their names in `fleet runs show`: `site = ["proxy"]`. While one of
     those is not well, the first is asked nothing but looks, and they nothing while it does not answer."""
+    risk_most: int = Field(default=15, strict=True, ge=1, le=25)
+    """The most that one call may risk by the method of docs/safety.md, from 1 to 25; more is refused."""
     connect_s: float = Field(default=10.0, ge=0.1, le=60)
     """Seconds until a connection must be there."""
     read_s: float = Field(default=30.0, ge=0.1, le=600)

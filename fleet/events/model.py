@@ -187,6 +187,19 @@ class PaceChanged(RunEvent):
     ms: float
 
 
+class RiskAssessed(RunEvent):
+    """What a call risks, before it is made: by dimension its likelihood, impact and mitigations (`METHOD` of
+    fleet/gate/assessment.py); of `most` that it may."""
+
+    type: Literal["risk.assessed"] = "risk.assessed"
+    call: int
+    technique: str
+    method: str
+    dimensions: dict[str, tuple[int, int, str]]
+    overall: int
+    most: int
+
+
 class CallMeasured(RunEvent):
     """What the calls of one jail took that ran for more than a second: `call` to `last`, by number.
 
@@ -508,6 +521,7 @@ Event = Annotated[
     | TargetChecked
     | PaceChanged
     | CallMeasured
+    | RiskAssessed
     | MessageStarted
     | MessageDelta
     | MessageDone

@@ -34,6 +34,7 @@ from fleet.events.model import (
     QuestionAnswered,
     QuestionAsked,
     ResourceReleased,
+    RiskAssessed,
     RunContinued,
     RunPaused,
     TargetChecked,
@@ -169,6 +170,8 @@ def _facts(record: Event) -> str:  # noqa: C901  one case for each event
             return (
                 f"health of {record.target}: {took}, usually {record.usual_ms:.0f}; {record.wrong or 'well'}"
             )
+        case RiskAssessed():
+            return f"call {record.call}: {record.technique} risks {record.overall} of {record.most} at most"
         case CallMeasured():
             jail = "" if record.cpu_s is None else f", {record.cpu_s:.1f} s of processor"
             jail += f", {record.memory >> 20} MB" if record.memory else ""

@@ -24,6 +24,7 @@ from types import MappingProxyType
 
 from fleet.chain.signing.never import NEVER
 from fleet.config.url_list import NO_URLS, UrlList, host_of
+from fleet.gate.assessment import ASSESSED, assess
 from fleet.gate.budget import Room, Unit
 from fleet.gate.categories import category_of
 from fleet.gate.impact import Technique, technique_of
@@ -272,6 +273,11 @@ def impact(action: Action, facts: GateFacts) -> Verdict | None:
         return _no("impact", f"{action.tool}: nobody has classified what this does (`impacts` of its spec)")
     if category_of(TOOLS[action.tool], action.effect, found.name) is None:
         return _no("impact", f"{found.name}: no category of what is permitted before has it")
+    at = facts.scope.care.at(_asked_at(action, facts)).criticality
+    risk = assess(found, at, action.effect).overall if found.level in ASSESSED else 0
+    if risk > facts.scope.risk_most:
+        most = f"limits.risk_most = {facts.scope.risk_most}"
+        return _no("impact", f"{found.name}: it risks {risk}, more than {most}")
     if found.name in facts.scope.escalation.never:
         return _no("never", f"{found.name}: on escalation.never of the profile, which no rung lifts")
     if not facts.scope.escalation.asks(found.level):

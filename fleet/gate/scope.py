@@ -80,6 +80,8 @@ class Scope:
     """What is paid for: an origin, and the path that a resource's own path begins with."""
     mcp_never: frozenset[str] = frozenset()
     """Tools of theirs that no rung lifts."""
+    risk_most: int = 25
+    """The most that one call may risk."""
     escalation: EscalationSection = NO_ESCALATION
     """What a person is asked before."""
 
@@ -111,6 +113,7 @@ class Scope:
             act_paths=_places(web.acted_on),
             never=web.never_places,
             care=platform.care,
+            risk_most=platform.limits.risk_most,
             proxy=web.proxy,
             agents=platform.agent_urls,
             mcp=frozenset(platform.mcp_urls),

@@ -107,7 +107,6 @@ CASES: list[Case] = [
     (rules.dial, "qa_fetch", {"effect": Effect.COMPUTE}, {}, False),
     (rules.dial, "qa_call", {"effect": Effect.LOOK}, {}, False),
     (rules.dial, "qa_fetch", {}, {"effect": None}, False),
-    (rules.dial, "qa_fetch", {"effect": "browse"}, {"effect": "browse"}, False),
     (rules.grant, "qa_fetch", {}, {"grant": frozenset({"qa_call"})}, False),
     (rules.grant, "qa_publish", {}, {"grant": frozenset({"qa_fetch"}), "rung": Rung.PROPOSE}, False),
     (rules.grant, "qa_fetch", {"run": "r2"}, {}, False),
@@ -202,6 +201,14 @@ def test_only_this_rule_refuses(
 def test_a_control_on_the_platform_is_permitted(control: str) -> None:
     action = _action("qa_fetch", args={"url": PAGE, "control": control})
     assert judge(action, _facts("qa_fetch")).permit
+
+
+def test_an_effect_that_no_rung_knows_is_refused_and_in_no_category() -> None:
+    asked, facts = _action("qa_fetch", effect="browse"), _facts("qa_fetch", effect="browse")
+    assert judge(asked, facts).reason == "no rung permits browse"
+    verdict = rules.impact(asked, facts)
+    assert verdict is not None
+    assert verdict.reason == "qa_fetch GET: no category of what is permitted before has it"
 
 
 def test_a_case_for_each_rule() -> None:

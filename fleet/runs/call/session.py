@@ -34,6 +34,7 @@ from fleet.events.model import (
     PaceChanged,
     Phase,
     PhaseChanged,
+    RiskAssessed,
     TargetChecked,
     ToolRequested,
     ToolResponded,
@@ -41,6 +42,7 @@ from fleet.events.model import (
 from fleet.findings import envelope
 from fleet.findings.instructions import texts_of
 from fleet.findings.redact import mask
+from fleet.gate.assessment import ASSESSED, METHOD, assess
 from fleet.gate.budget import NO_EFFECT
 from fleet.gate.impact import technique_of
 from fleet.gate.model import Action, Verdict
@@ -406,6 +408,7 @@ class RunSession:
             return self._denied(number, tool, verdict, args, how.call_id)
         shown = self._world.redactor.fields(args)
         risk = self._risked(judged, spec)
+        self._assess(judged, spec)
         self._stream.emit(
             ToolRequested(
                 call=number,
@@ -434,6 +437,29 @@ class RunSession:
         at = world.clock.now().timestamp()
         points = world.risk.add(level, host.criticality, f"{judged.tool} {place}", at)
         return f", risk {points:.1f}"
+
+    def _assess(self, judged: JudgedCall, spec: ToolSpec) -> None:
+        """Record what a call of medium impact or more risks, before it is made, where the scope is signed."""
+        world, args = self._world, judged.args
+        effect = spec.effect_of(args) or spec.effect
+        found = technique_of(judged.tool, effect, args)
+        if not world.config.authority.signers or found is None:
+            return
+        at = world.platform.care.at(str(args.get(spec.page, ""))).criticality if spec.page else "unknown"
+        found = found.at(at, effect)
+        if found.level not in ASSESSED:
+            return
+        made = assess(found, at, effect)
+        self._stream.emit(
+            RiskAssessed(
+                call=judged.number,
+                technique=str(found.name),
+                method=METHOD,
+                dimensions={name: tuple(one) for name, one in made._asdict().items()},
+                overall=made.overall,
+                most=world.platform.limits.risk_most,
+            )
+        )
 
     async def _weighed(self) -> None:
         """Wait for a person, or set STOP, where too much risk came together."""
