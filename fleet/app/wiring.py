@@ -41,7 +41,7 @@ from fleet.findings.withheld import withheld
 from fleet.gate.dial import DIAL, rung_word
 from fleet.gate.gate import rung_now
 from fleet.gate.risk import RISK, CumulativeRisk
-from fleet.gate.steering import left_out, share_now
+from fleet.gate.steering import left_out, steered_share
 from fleet.jail.process import own_start
 from fleet.personas.load import LoadedPersona
 from fleet.runs.checks import checks_of, why_not_started
@@ -160,7 +160,7 @@ async def wired(  # noqa: PLR0913  the composition root
             owned_only=bool(config.authority.signers),
             known=names,
             left_out=partial(left_out, state),
-            share=lambda host, impact: profile.web.share(host, impact) * share_now(state),
+            share=partial(steered_share, state, profile.web.share),
         )
         with _refusal_noted(home, profile.name):
             await require_owned(config, profile, policy, journal, clock)

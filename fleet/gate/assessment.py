@@ -15,7 +15,7 @@ from sandbox.spec import Effect
 
 METHOD = "1, 2026-11-29"
 """Version and day of the method; another one is another version."""
-ASSESSED: tuple[Level, ...] = ("medium", "high", "critical")
+ASSESSED: tuple[Level, ...] = LEVELS[1:]
 _HANGS: dict[Criticality, tuple[int, int]] = {
     "non-production": (1, 1),
     "production": (2, 3),

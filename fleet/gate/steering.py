@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from fleet.config.escalation import Level
 from fleet.config.url_list import UrlEntry, UrlList, UrlPattern
 from fleet.errors import ConfigError
 from fleet.files import UnfitFile, read_owned, write_atomic
@@ -54,12 +55,12 @@ def left_out(state: Path) -> UrlList:
         return UrlList((UrlPattern(str(error), "", below=False, port=0, parts=()),))
 
 
-def share_now(state: Path) -> float:
-    """The share of each host's rate at this moment."""
+def steered_share(state: Path, share: Callable[[str, Level], float], host: str, impact: Level) -> float:
+    """The share of a host's rate for calls of an impact, as a person has it at this moment."""
     try:
-        return read_steering(state).share
+        return share(host, impact) * read_steering(state).share
     except ConfigError:  # then everything is left out
-        return 1.0
+        return share(host, impact)
 
 
 def order_now(state: Path) -> Callable[[Iterable[str]], int] | None:

@@ -118,6 +118,7 @@ def test_doctor_says_that_everything_holds(devnet: Fleet) -> None:
         "personas",
         "measurements",
         "installation",
+        "known vulnerabilities",
     ]
     assert re.match(r"0x[0-9a-f]{40} has 1000 coins; a name costs at most ", seen["balance of sponsor"])
     assert said.data["next"].startswith("fleet run qa-smoke --dry-run")

@@ -84,4 +84,4 @@ async def test_without_its_secret_nothing_starts_and_a_demo_has_no_sinks(
         async with open_world(shared, personas={}):
             pass
     async with open_world(shared, personas={}, alone=True) as world:
-        assert world.watch == ()
+        assert world.watch == (world.signals.noted,)

@@ -17,6 +17,7 @@ OTHER_SCALES = {
     "fleet/service/ingress.py": "what the target's own monitoring says",
     "fleet/gate/impact.py": "the same levels, and a host on which much hangs",
     "fleet/gate/risk.py": "the same levels and hosts, with their points",
+    "fleet/gate/assessment.py": "the same hosts, with what hangs on them",
     "fleet/runs/call/sightings.py": "the same, where a critical host is tested",
     "fleet/app/tool_reference.py": "the same, in worked examples of impact",
 }

@@ -17,7 +17,7 @@ from fleet.gate.budget import Budget, Ledger
 from fleet.gate.gate import Gate
 from fleet.gate.model import Action
 from fleet.gate.scope import Scope, origin_of
-from fleet.gate.steering import STEERING, left_out, order_now, share_now
+from fleet.gate.steering import STEERING, left_out, order_now, steered_share
 from fleet.runs.call.halt import DIALS
 from fleet.store.journal import Journal
 from sandbox.spec import Effect
@@ -92,7 +92,7 @@ async def test_what_a_person_leaves_out_is_refused_at_the_next_decision_of_gate_
         assert await rules("/old/a") == ("steering", "steering")
         assert await rules("/./%6fld/a") == ("steering", "steering")  # in any spelling
         assert await rules("/new") == ("", "")
-        assert share_now(state) == 0.5
+        assert steered_share(state, lambda _host, _impact: 0.5, "h", "low") == 0.25
         for bad in ("{", '{"leave": "x"}', '{"share": 2}', '{"more": 1}'):
             (state / STEERING).write_text(bad)
             assert await rules("/new") == ("steering", "steering")

@@ -12,10 +12,10 @@ ROOT = Path(__file__).parents[2]
 LOOK = """
 import resource, sys
 sys.path.append({root!r})
-from sandbox.start.init import _over
+from sandbox.start.init import Used, _over
 limits = {{"box": 0, "inodes": 1 << 40, "memory": 1 << 40}}
 resource.setrlimit(resource.RLIMIT_NOFILE, ({files}, 64))
-print(_over(limits), file=sys.stdout)
+print(_over(limits, Used()), file=sys.stdout)
 """
 
 
