@@ -158,7 +158,9 @@ class Clubhouse:
                 "Seats", self._form("/seats/choose", sid, "<input type=hidden name=row value=3>"), sid
             )
         if path == "/seats/confirm":
-            return self._page("Sure?", self._form("/seats", sid, "<input type=hidden name=row value=3>"), sid)
+            return self._page(
+                "Sure?", self._form("/seats/confirm", sid, "<input type=hidden name=row value=3>"), sid
+            )
         if found := re.fullmatch(r"/seats/(\d+)(/ticket)?", path):
             owner = self.seats.get(found[1])
             if owner is None or (owner != user and not (found[2] and "tickets" in self.on)):
@@ -244,7 +246,7 @@ class Clubhouse:
             return 303, "", f"location: /drafts/{9001 if 'astray' in self.on else key}"
         if path == "/seats/choose":
             return 303, "", "location: /seats/confirm"
-        if path == "/seats":
+        if path == "/seats/confirm":
             self.seats[key] = user
             return 303, "", f"location: /seats/{key}"
         if (found := re.fullmatch(r"/seats/(\d+)/cancel", path)) and found[1] in self.seats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,6 +18,8 @@ from fleet.drivers.explore.account.site_rows import (
     visitable,
 )
 
+_CONFIRMS = re.compile(r"(?i)/confirm(?=/|\?|$)")
+"""The last step of what was begun here ends nothing, whatever else it is called."""
 STEPS = 3
 """Forms of one flow."""
 DEEP = 2
@@ -69,7 +72,7 @@ def go_on(
         return
     page = str(last.get("leads", ""))
     new = [one for one in shown(page, last) if "{id}" not in one.action and may_post(one.action)]
-    new = [one for one in new if one.action not in known.forms and visitable(one.action)]
+    new = [one for one in new if one.action not in known.forms and visitable(_CONFIRMS.sub("", one.action))]
     if new and len(flow.forms) < STEPS:
         yield flow_of(*flow.forms, new[0])
     elif items := [one for one in (page, *strings(last.get("links"))) if "{id}" in one and visitable(one)]:
