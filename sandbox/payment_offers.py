@@ -31,7 +31,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class PaymentOffer:
     """One way to pay. `amount` in units of `asset`, 0 for none that can be read; `network` as CAIP-2, or the
     name that version 1 has; `entry` as it was stated, in the whole `terms`; `bound`: the text whose keccak256
     the nonce of a payment must be, "" for any nonce."""
@@ -47,7 +47,7 @@ class Offer:
     bound: str = ""
 
 
-def offers(status: int, headers: Mapping[str, str], body: bytes) -> list[Offer]:
+def offers(status: int, headers: Mapping[str, str], body: bytes) -> list[PaymentOffer]:
     """The offers of an answer; `headers` by lower-case names, repeated ones joined by a comma."""
     if status != PAYMENT_REQUIRED:
         return []
@@ -83,7 +83,7 @@ def _object(raw: bytes) -> Json | None:
     return said if isinstance(said, dict) else None
 
 
-def _of_x402(form: str, terms: Json | None, amount: str) -> Iterator[Offer]:
+def _of_x402(form: str, terms: Json | None, amount: str) -> Iterator[PaymentOffer]:
     terms = terms or {}
     listed = terms.get("accepts") if terms.get("x402Version") == int(form[-1]) else None
     for entry in listed[:MAX_OFFERS] if isinstance(listed, list) else ():
@@ -91,10 +91,10 @@ def _of_x402(form: str, terms: Json | None, amount: str) -> Iterator[Offer]:
             scheme, network, asset, payee = (
                 _word(entry.get(key)) for key in ("scheme", "network", "asset", "payTo")
             )
-            yield Offer(form, scheme, network, asset, payee, units(entry.get(amount)), entry, terms)
+            yield PaymentOffer(form, scheme, network, asset, payee, units(entry.get(amount)), entry, terms)
 
 
-def _challenges(header: str) -> Iterator[Offer]:
+def _challenges(header: str) -> Iterator[PaymentOffer]:
     """Charges by EIP-3009 (method `evm`); `terms` are the challenge, `entry` is its request."""
     for found in list(_CHALLENGE.finditer(header[:MAX_HEADER]))[:MAX_OFFERS]:
         pairs = _PARAMS.findall(found[1])
@@ -105,7 +105,7 @@ def _challenges(header: str) -> Iterator[Offer]:
         kinds = details.get("credentialTypes")
         charge = (terms.get("method"), terms.get("intent")) == ("evm", "charge") and terms.get("id")
         exact = charge and isinstance(kinds, list) and "authorization" in kinds and not details.get("splits")
-        yield Offer(
+        yield PaymentOffer(
             MPP,
             "exact" if exact else _word(terms.get("intent")),
             f"eip155:{details.get('chainId')}"[:60],

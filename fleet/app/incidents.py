@@ -2,7 +2,7 @@
 
 Under a signed scope each has a file, `incidents/<id>.toml` in the state directory, which a person fills in.
 Until it is whole nothing goes on; the dial is lowered to `observe` and stays there for seven days, until
-somebody other than who managed the incident permits more (docs/operate.md, "Incidents").
+another person than who managed the incident permits more (docs/operate.md, "Incidents").
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import StringConstraints, ValidationError
+import tomli_w
+from pydantic import AwareDatetime, StringConstraints, ValidationError
 
 from fleet.clock import Clock, iso
 from fleet.config.section import Section
@@ -24,6 +25,7 @@ from fleet.gate.model import Rung
 from fleet.gate.stop import StopReading
 from fleet.jail.battery.record import read_record
 from fleet.runs.call.decision_file import Decision, DecisionFile
+from fleet.text import line
 
 INCIDENTS = "incidents"
 COOLING = timedelta(days=7)
@@ -63,10 +65,10 @@ class IncidentCase(Section):
     actions: tuple[CorrectiveAction, ...] = ()
     manager: Text = ""
     """Who managed it, by login."""
-    before: str = ""
+    before: Rung = Rung.OBSERVE
     """The rung until then."""
-    after: str = ""
-    lowered_at: str = ""
+    after: Rung = Rung.OBSERVE
+    lowered_at: AwareDatetime
     lowered_by: Text = ""
     """Who decided that, or why it was kept."""
     reported: Text = ""
@@ -96,13 +98,18 @@ def open_case(state: Path, found: StopReading, clock: Clock) -> Path:
         if rung is not Rung.OBSERVE:
             write_dial(state, Rung.OBSERVE, f"incident {path.stem}", "the fleet", clock)
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        what = found.why.replace('"', "'").replace("\\", "/")
-        known = {"at": found.since, "what": what, "before": str(rung), "after": str(Rung.OBSERVE)}
-        lines = [f'{name} = "{text}"' for name, text in (known | {"lowered_at": iso(clock.now())}).items()]
-        lines += [f'{name} = ""' for name in _NEEDED if name not in ("causes", "actions")]
-        lines += ["causes = []", 'reauthorised = ""', "", "[[actions]]"]
-        lines += [f'{name} = ""' for name in ("cause", "action", "owner", "done", "shown")]
-        write_atomic(path, "\n".join([*lines, "# due = 2026-12-01", ""]).encode())
+        case = {
+            "at": found.since,
+            "what": line(found.why, 2_000),
+            "before": str(rung),
+            "after": str(Rung.OBSERVE),
+            "lowered_at": iso(clock.now()),
+            **dict.fromkeys(_NEEDED, ""),
+            "reauthorised": "",
+            "causes": [],
+            "actions": [dict.fromkeys(("cause", "action", "owner", "done", "shown"), "")],
+        }
+        write_atomic(path, f"{tomli_w.dumps(case)}# due = 2026-12-01\n".encode())
         one = Decision(
             f"an incident: {found.why}",
             "go on, or stop and inquire",
@@ -142,13 +149,13 @@ def lacking(state: Path, path: Path) -> list[str]:
 def barred(state: Path, rung: Rung, who: str, now: datetime) -> str:
     """Why the dial may not be raised to a rung after an incident; "" where it may."""
     for case in _cases(state):
-        if Rung(case.after or Rung.OBSERVE).height >= rung.height:
+        if case.after.height >= rung.height:
             continue
-        until = datetime.fromisoformat(case.lowered_at).astimezone(UTC) + COOLING
+        until = case.lowered_at.astimezone(UTC) + COOLING
         if now < until:
             return f"the dial was lowered after the incident of {case.at}: not before {iso(until)}"
         if not case.reauthorised:
-            return f"nobody has permitted it since the incident of {case.at} (reauthorised)"
+            return f"not permitted again since the incident of {case.at} (reauthorised)"
         name = who.partition("@")[0]
         if case.reauthorised == case.manager or name == case.manager:
             return f"who managed the incident of {case.at} does not permit it (reauthorised)"
@@ -157,7 +164,7 @@ def barred(state: Path, rung: Rung, who: str, now: datetime) -> str:
 
 def lowered_by(state: Path, rung: Rung) -> str:
     """The incidents after which the dial was lowered below a rung, for the record of a move; "" for none."""
-    lower = (one for one in _cases(state) if Rung(one.after or Rung.OBSERVE).height < rung.height)
+    lower = (one for one in _cases(state) if one.after.height < rung.height)
     return ", ".join(one.at for one in lower)
 
 

@@ -52,7 +52,7 @@ _LOG = logging.getLogger("fleet.broker")
 
 
 class Slow(NamedTuple):
-    """When a page is slow: more than so many times its usual time, and so many milliseconds longer."""
+    """When a page is slow: the factor of its usual time, and the milliseconds beyond that."""
 
     times: float = SLOWER
     more_ms: float = MORE_MS

@@ -52,7 +52,7 @@ class LevelSection(Section):
     hours: int = Field(strict=True, ge=200)
     """Hours for which the fleet was operated with a person's word before each act (level 2) before."""
     engagements: int = Field(strict=True, ge=5)
-    """In so many engagements."""
+    """The number of engagements in that time."""
     incidents: Literal[0] = 0
     """Safety incidents of that time that were not contained: none may have been."""
     risks: Annotated[str, StringConstraints(min_length=10, max_length=2_000)]

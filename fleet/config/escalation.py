@@ -39,7 +39,7 @@ Trigger = Literal[
 """What a run stops for: before an act of some impact; after it asked out of scope, strained a host, was
 locked out, was led elsewhere by a name, met a challenge to machines or answers without an end, read an order
 to a machine, a credential, other people's data, or traces of a break-in or of a crime, saw a grave finding,
-or had rights that nobody gave it;
+or had rights beyond those it was given;
 by hand; after too much of all that together. And what a run that is over did unlike the earlier ones, for
 which nothing waits."""
 TRIGGERS: tuple[Trigger, ...] = get_args(Trigger)

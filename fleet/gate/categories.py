@@ -113,7 +113,7 @@ CATEGORIES = (
 
 
 def category_of(spec: ToolSpec, effect: Effect, technique: str) -> ActionCategory | None:
-    """The category of a technique of a tool, by its name; None for one that nobody has pre-approved."""
+    """The category of a technique of a tool, by its name; None for one without a category."""
     way = technique.removeprefix(spec.name).strip()
     return next((one for one in CATEGORIES if one.holds(spec, effect, way)), None)
 

@@ -349,7 +349,7 @@ def _sources(state: Path) -> list[tuple[str, Path]]:
 
 
 def _of_daemon(recorded: Iterable[RecordedLine]) -> Iterator[Activity]:
-    """What the daemon did; a line that is no event of this version is left out."""
+    """What the daemon did; a line of another version is left out."""
     for line in recorded:
         with suppress(ValueError):
             event = DAEMON_EVENTS.validate_json(unlinked(line.text))

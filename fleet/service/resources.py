@@ -13,7 +13,7 @@ from fleet.runs.call.measures import service_memory
 GROWS_S = 60.0
 """Seconds in which growth is looked for."""
 TIMES, MORE = 2.0, 256 << 20
-"""Rapid growth: to so many times the memory that was held, and so many bytes more."""
+"""Rapid growth: the factor of the memory held before, and the bytes beyond that."""
 NEAR = 0.75
 CHECK = "what takes this machine's memory or processors, and that it is over"
 """What a person looks at before the tests go on."""

@@ -35,8 +35,8 @@ class PlayWords:
         self._words = {label: words((accounts or {}).get(label)) for label in ACCOUNTS}
         self._confirmed: set[str] = set()
         """What stands before an id in paths where `one` read its mark, or what the other is refused."""
-        self._served: dict[str, set[str]] = {}
-        """The same of paths that `one` was served."""
+        self._served: dict[tuple[str, str], set[str]] = {}
+        """The same of paths that `one` was served, each with the id that it stood for."""
 
     def adopt(self, label: str, fields: Iterable[Any]) -> None:
         """Know an account by the name that it signed up with in the end."""
@@ -66,14 +66,15 @@ class PlayWords:
         if mark and 200 <= reply.status < 300:
             forms = (self._spelling().path(one.action) for one in seen.forms)
             found = [found for one in forms if (found := _IDENT.search(one))]
-            self._served[path] = {path[: mark.start()], *(one.string[: one.start()] for one in found)}
+            served = {path[: mark.start()], *(one.string[: one.start()] for one in found)}
+            self._served[path, self.ident] = served
             if self._shows("one", reply, path):
-                self._confirmed |= self._served[path]
+                self._confirmed |= served
 
     def refused(self, path: str, status: int) -> None:
         """The other read a page: what `one` was served and it is refused is that of `one`."""
         if status in (403, 404):
-            self._confirmed |= self._served.get(path, set())
+            self._confirmed |= self._served.get((path, self.ident), set())
 
     def find_id(self, urls: Iterable[str], known: set[Part]) -> None:
         """What the new thing is called: the first part with a digit of a new URL, its path from the end."""

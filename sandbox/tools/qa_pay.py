@@ -28,7 +28,7 @@ from sandbox.payment_offers import (
     PAYMENT_REQUIRED,
     V1,
     V2,
-    Offer,
+    PaymentOffer,
     decoded,
     offers,
     units,
@@ -153,16 +153,16 @@ class Result(ToolAnswer):
 class _Terms:
     """The offers of an answer, and which of them is paid; -1 for none."""
 
-    offers: Sequence[Offer] = ()
+    offers: Sequence[PaymentOffer] = ()
     option: int = -1
     forms: tuple[str, ...] = ()
 
     @property
-    def chosen(self) -> Offer:
+    def chosen(self) -> PaymentOffer:
         return self.offers[self.option] if self.option >= 0 else _NONE
 
 
-_NONE = Offer("", "", "", "", "", 0, {}, {})
+_NONE = PaymentOffer("", "", "", "", "", 0, {}, {})
 
 
 def effect_of(args: Mapping[str, Any]) -> Effect:
@@ -240,7 +240,7 @@ def _terms(reply: http.HttpReply, form: str, ctx: Context) -> _Terms:
     return _Terms(listed, next((at for at in ours if form in ("", listed[at].form)), -1), forms)
 
 
-def _is_ours(one: Offer, ctx: Context) -> bool:
+def _is_ours(one: PaymentOffer, ctx: Context) -> bool:
     networks = (f"eip155:{ctx.chain_id}", *((ctx.network,) if ctx.network else ()))
     same = one.scheme == "exact" and one.network in networks and one.asset.lower() == ctx.asset
     return same and bool(one.payee and one.amount)
@@ -271,7 +271,7 @@ def _quoted(reply: http.HttpReply, terms: _Terms) -> Result:
     )
 
 
-def _body_amount(reply: http.HttpReply, one: Offer) -> int | None:
+def _body_amount(reply: http.HttpReply, one: PaymentOffer) -> int | None:
     """What the body asks for the same token and payee, if it has terms as well."""
     try:
         said = strict_json.loads(reply.body)
@@ -290,7 +290,7 @@ def _extensions(said: Mapping[str, Any]) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _inputs(one: Offer) -> dict[str, str]:
+def _inputs(one: PaymentOffer) -> dict[str, str]:
     """The example of a query in an offer: in the extension `bazaar`, or version 1's `outputSchema`."""
     found: Any = _extensions(one.terms).get("bazaar", {"info": one.entry.get("outputSchema")})
     for key in ("info", "input", "queryParams"):
@@ -335,7 +335,7 @@ class _Payment:
         return cls(_carried(offer.form, said), payer, nonce)
 
 
-def _said(offer: Offer, one: dict[str, Any], signature: str, *, changed: bool) -> dict[str, Any]:
+def _said(offer: PaymentOffer, one: dict[str, Any], signature: str, *, changed: bool) -> dict[str, Any]:
     """A payment in the words of its form; `changed`: with terms of one unit."""
     entry = offer.entry | ({"amount": "1"} if changed else {})
     if offer.form == MPP:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -103,15 +104,21 @@ def test_the_dial_stays_low_for_seven_days_and_until_somebody_else_permits_it(st
     now, later = CLOCK.now(), CLOCK.now() + timedelta(days=7, seconds=1)
     assert barred(state, Rung.OBSERVE, "eve", now) == ""
     assert "not before" in barred(state, Rung.EXERCISE, "eve", now)
-    assert "nobody has permitted it" in barred(state, Rung.EXERCISE, "eve", later)
+    assert "not permitted again" in barred(state, Rung.EXERCISE, "eve", later)
     whole(path, reauthorised="ada")
     assert "who managed the incident" in barred(state, Rung.EXERCISE, "eve", later)
     whole(path, reauthorised="eve")
     assert "who managed the incident" in barred(state, Rung.EXERCISE, "ada@host", later)
     assert barred(state, Rung.EXERCISE, "eve@host", later) == ""
-    path.write_text("at = 3")
-    with pytest.raises(ConfigError, match="at"):
-        barred(state, Rung.EXERCISE, "eve", later)
+    for bad in ("at = 3", 'at = "x"\nlowered_at = "soon"', 'at = "x"\nafter = "high"'):
+        path.write_text(bad)
+        with pytest.raises(ConfigError, match=re.escape(str(path))):
+            barred(state, Rung.EXERCISE, "eve", later)
+
+
+def test_a_case_holds_whatever_a_stop_says(state: Path) -> None:
+    path = open_case(state, fence_failed(state, "battery", 'F01 says "x" = \\y', CLOCK), CLOCK)
+    assert 'F01 says "x" = \\y' in read_case(path).what
 
 
 def test_a_person_who_raises_the_dial_after_an_incident_is_refused(

@@ -51,6 +51,7 @@ FOUND = {
     "echoes": "account-reflected",
     "previews": "account-computed",
     "cached": "account-cached",
+    "breaks": "account-quoted",
     "tickets": "form-read",
     "cancels": "form-change",
     "served": "upload-script",
@@ -173,9 +174,9 @@ async def test_the_other_defects_need_no_browser(clubhouse: Open) -> None:
 
 
 async def test_what_is_made_in_two_steps_without_a_text_is_its_makers_alone(clubhouse: Open) -> None:
-    switches = ("tickets", "cancels")
+    switches = ("tickets", "cancels", "breaks")
     async with clubhouse(Clubhouse(*switches)) as it:
-        assert await told(it, ("/seats",)) == sorted(FOUND[one] for one in switches)
+        assert await told(it, ("/seats", "/notes")) == sorted(FOUND[one] for one in switches)
 
 
 async def test_nothing_is_asked_where_acts_are_not_permitted(clubhouse: Open) -> None:
@@ -242,6 +243,26 @@ async def test_what_an_id_names_is_changed_only_after_its_maker_read_its_mark_th
         assert club.drafts["9001"] == ("a stranger", "a stranger's")
         with pytest.raises(Mistake, match="who, method, path, fields, page"):
             await called(it, "qa_account", {**START, "steps": [["one", "GET", "/", {}]]})
+
+
+@pytest.mark.parametrize(("switch", "sent"), [("astray", 0), ("cancels", 303)])
+async def test_without_a_mark_it_is_changed_only_after_the_other_was_refused_it(
+    clubhouse: Open, switch: str, sent: int
+) -> None:
+    """What a step led to by mistake is a stranger's, which both are served."""
+    club = Clubhouse("cancels", switch)
+    steps = [
+        ["one", "POST", "/seats/choose", {}, "/seats"],
+        ["one", "POST", "/seats/confirm", {}, "/seats/confirm"],
+        ["one", "GET", "/seats/{id}", {}, ""],
+        ["other", "GET", "/seats/{id}", {}, ""],
+        ["other", "POST", "/seats/{id}/cancel", {}, "/seats/{id}"],
+    ]
+    async with clubhouse(club) as it:
+        result = await called(it, "qa_account", {**START, "steps": steps})
+    refused = 404 if sent else 200
+    assert [one["status"] for one in result["answers"]] == [303, 303, 200, refused, sent]
+    assert bool(club.cancelled) == bool(sent)
 
 
 def test_a_call_that_a_document_writes_down_is_no_form_of_the_site() -> None:

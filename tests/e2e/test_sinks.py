@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from anyio import to_thread
 
 from fleet.app.wiring import open_world
+from fleet.broker.egress_policy import EgressPolicy
 from fleet.errors import ConfigError
+from fleet.gate.steering import STEERING, Steering, write_steering
 from tests.e2e.conftest import Fleet, Said
 from tests.events.receiver import Receiver, receiving
 
@@ -85,3 +87,13 @@ async def test_without_its_secret_nothing_starts_and_a_demo_has_no_sinks(
             pass
     async with open_world(shared, personas={}, alone=True) as world:
         assert world.watch == (world.signals.noted,)
+        policy = cast("partial[object]", world.egress).args[0]
+        assert isinstance(policy, EgressPolicy)
+        write_steering(shared, Steering(leave=("https://site.example/old",), share=0.5))
+        try:  # the broker of every jail reads what a person steers
+            assert policy.left_out().match("https://site.example/old/a")
+            assert policy.share("site.example", "low") == 0.5 * world.platform.web.share(
+                "site.example", "low"
+            )
+        finally:
+            (shared / STEERING).unlink()

@@ -34,9 +34,9 @@ _KINDS = {"html": "text/html", "svg": "image/svg+xml", "txt": "text/plain"}
 class Clubhouse:
     """Switches: `readable`, `fixed`, `kept` of the session; `reads`, `exports`, `writes` of another's drafts,
     `rewrites` of another's profile; `sums`, `opens` and `echoes` what stands in a
-    query of the drafts, `previews` what stands in a new one; `tickets` and
+    query of the drafts, `previews` what stands in a new one, `breaks` on a quote in a note; `tickets` and
     `cancels` of another's seat, which is taken in two steps; `scripts` on the wall; `tokenless`; `away`;
-    `served` and `climbs` of uploads; `cached` what is inside. `astray` leads to a stranger's draft."""
+    `served` and `climbs` of uploads; `cached` what is inside. `astray` leads to a stranger's thing."""
 
     def __init__(self, *switches: str) -> None:
         self.on = frozenset(switches)
@@ -48,7 +48,8 @@ class Clubhouse:
         self.guests: list[str] = []
         self.drafts = {"9001": ("a stranger", "a stranger's")}
         self.notes: dict[str, tuple[str, str]] = {}
-        self.seats: dict[str, str] = {}
+        self.seats: dict[str, str] = {"9001": ""}
+        """By number; "" is a stranger's, which every member sees."""
         self.cancelled: set[str] = set()
         self.files: dict[str, tuple[str, bytes]] = {}
         self.acts: list[str] = []
@@ -163,7 +164,7 @@ class Clubhouse:
             )
         if found := re.fullmatch(r"/seats/(\d+)(/ticket)?", path):
             owner = self.seats.get(found[1])
-            if owner is None or (owner != user and not (found[2] and "tickets" in self.on)):
+            if owner is None or (owner not in ("", user) and not (found[2] and "tickets" in self.on)):
                 return 404, "gone"
             kept = found[1] not in self.cancelled
             cancel = self._form(f"/seats/{found[1]}/cancel", sid, "") if kept else "cancelled"
@@ -248,12 +249,14 @@ class Clubhouse:
             return 303, "", "location: /seats/confirm"
         if path == "/seats/confirm":
             self.seats[key] = user
-            return 303, "", f"location: /seats/{key}"
+            return 303, "", f"location: /seats/{9001 if 'astray' in self.on else key}"
         if (found := re.fullmatch(r"/seats/(\d+)/cancel", path)) and found[1] in self.seats:
             if self.seats[found[1]] != user and "cancels" not in self.on:
                 return 403, "not yours"
             self.cancelled.add(found[1])
             return 303, "", "location: /seats"
+        if path == "/notes" and "breaks" in self.on and text.count("'") % 2:
+            return 500, "something went wrong"
         if path == "/notes" and text:
             self.notes[key] = (user, text)
             return 303, "", "location: /notes"

@@ -134,7 +134,7 @@ def kind_of(oracle: str) -> Kind | None:
 RIGHTS = frozenset(
     {"CWE-250", "CWE-269", "CWE-285", "CWE-288", "CWE-290", "CWE-639", "CWE-862", "CWE-863", "CWE-915"}
 )
-"""What shows that a caller had rights that nobody gave it."""
+"""What shows that a caller had rights beyond those it was given."""
 
 
 def beyond_rights(title: str) -> bool:

@@ -356,7 +356,7 @@ def account_quoted(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
     steps = _sent(seen[-1])
     for name, plain, one, two, again in _appended(steps, "'", "''"):
         words = traces.of_database(_text(one))
-        if plain.good and again.good and (words or (two.good and one.status == 500)):
+        if plain.taken and again.taken and (words or (two.taken and one.status == 500)):
             what = "a quote gives a database error" if words else "a quote answers 500, two of them do not"
             yield at_input(seen, one, name, what, "account-quoted")
 

@@ -81,6 +81,11 @@ class PlayedStep(NamedTuple):
         return 200 <= self.status < 300
 
     @property
+    def taken(self) -> bool:
+        """Whether it was not refused: a form leads on."""
+        return 200 <= self.status < 400
+
+    @property
     def plain(self) -> str:
         """The path without its query and without words of ours, as a person writes it."""
         return re.sub(

@@ -1,0 +1,68 @@
+"""What is below a thing that has no mark of its maker: each condition of it, taken away."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fleet.oracles.account.site_rows import NOBODYS, SENT, SERVED, site_row
+from fleet.oracles.model import Facts
+from fleet.oracles.table import judge
+
+Step = tuple[str, str, str, dict[str, Any], dict[str, Any]]
+GONE: dict[str, Any] = {"status": 404}
+LOG_IN: dict[str, Any] = {"status": 302, "leads": "/login"}
+ITEM, TICKET, CANCEL = "/seats/{id}", "/seats/{id}/ticket", "/seats/{id}/cancel"
+OFFERED = SERVED | {"forms": [{"method": "POST", "action": CANCEL, "fields": {}}]}
+READ: tuple[Step, ...] = (
+    ("one", "GET", ITEM, {}, OFFERED),
+    ("other", "GET", ITEM, {}, GONE),
+    ("one", "GET", TICKET, {}, SERVED),
+    ("other", "GET", TICKET, {}, SERVED),
+    ("anonymous", "GET", TICKET, {}, LOG_IN),
+    ("other", "GET", TICKET.replace("{id}", NOBODYS), {}, GONE),
+)
+CHANGED: tuple[Step, ...] = (
+    ("one", "GET", ITEM, {}, OFFERED),
+    ("other", "GET", ITEM, {}, GONE),
+    ("one", "GET", ITEM, {}, OFFERED),
+    ("other", "POST", CANCEL, {}, SENT),
+    ("one", "GET", ITEM, {}, SERVED),
+)
+
+
+def found(steps: tuple[Step, ...]) -> list[str]:
+    return [one.oracle for one in judge(site_row(*steps, page=ITEM), Facts())]
+
+
+def test_a_page_below_what_the_other_is_refused_and_a_form_that_took_effect() -> None:
+    assert found(READ) == ["form-read"]
+    assert found(CHANGED) == ["form-change"]
+
+
+@pytest.mark.parametrize(
+    ("steps", "at", "got"),
+    [
+        (READ, 0, GONE),  # its maker does not read it
+        (READ, 1, SERVED),  # everybody of the site does
+        (READ, 2, GONE),
+        (READ, 3, GONE),
+        (READ, 4, SERVED),  # a visitor does
+        (READ, 4, None),
+        (READ, 5, SERVED),  # any number is served
+        (READ, 5, None),
+        (CHANGED, 0, None),  # offered once
+        (CHANGED, 1, SERVED),  # the other may read it
+        (CHANGED, 1, None),
+        (CHANGED, 2, SERVED),  # it was gone before
+        (CHANGED, 3, {"status": 403}),
+        (CHANGED, 4, OFFERED),  # it is still there
+        (CHANGED, 4, GONE),
+    ],
+)
+def test_without_one_of_them_nothing_is_said(
+    steps: tuple[Step, ...], at: int, got: dict[str, Any] | None
+) -> None:
+    changed = () if got is None else ((*steps[at][:4], got),)
+    assert found((*steps[:at], *changed, *steps[at + 1 :])) == []
