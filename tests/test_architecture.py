@@ -16,6 +16,9 @@ PAGE = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
 WHAT = (
     "how a request is retried",
     "a gate rule",
+    "what a person changes while runs go on",
+    "what stands on the page of activity",
+    "what an offer to be paid says",
     "who pays for a transaction",
     "how a finding is proven",
     "what a reorg undoes",
