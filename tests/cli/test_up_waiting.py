@@ -31,7 +31,7 @@ async def test_the_pages_say_what_is_waited_for_and_leave_the_port(
         with anyio.fail_after(20):
             while not text:
                 try:
-                    text = (await client.get("/", timeout=10)).text
+                    text = (await client.get("/", timeout=60)).text
                 except httpx.ConnectError:
                     await anyio.sleep(0.05)
         tasks.cancel_scope.cancel()

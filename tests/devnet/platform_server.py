@@ -65,7 +65,7 @@ class Client:
 
     def __init__(self, url: str, clock: Clock | None = None) -> None:
         self.url, self._clock = url, clock
-        self.http = httpx.Client(base_url=url, trust_env=False, timeout=10.0)
+        self.http = httpx.Client(base_url=url, trust_env=False, timeout=60.0)
 
     def token(self, key: Secret = CALLER, *, age: int = 0, route: str = "gemini") -> str:
         now = self._clock.now().timestamp() if self._clock else time.time()

@@ -126,7 +126,7 @@ async def test_it_ends_with_its_parent_and_keeps_the_chain(tmp_path: Path, how: 
     state = tmp_path / "chain.json"
     orphan = await anyio.to_thread.run_sync(start_parent, state)
     orphan.parent.send_signal(how)
-    orphan.parent.wait(timeout=10)
+    orphan.parent.wait(timeout=60)
     # at once: the new one has to wait until the old one has written its state and gone
     async with Anvil(state) as anvil, Rpc(anvil.url) as rpc:
         assert gone(orphan.anvil)
@@ -140,7 +140,7 @@ async def test_a_new_one_waits_for_the_old_one_to_be_gone(tmp_path: Path) -> Non
     os.kill(orphan.anvil, signal.SIGSTOP)  # as if it took long to write its state
     try:
         orphan.parent.kill()
-        orphan.parent.wait(timeout=10)
+        orphan.parent.wait(timeout=60)
         with pytest.raises(TryAgain):
             async with Anvil(state, lock_wait_s=0.2):
                 pass
@@ -159,7 +159,7 @@ async def test_the_terminal_cannot_interrupt_it(tmp_path: Path) -> None:
 async def test_nobody_needs_to_start_it_again_for_it_to_go(tmp_path: Path) -> None:
     orphan = await anyio.to_thread.run_sync(start_parent, tmp_path / "chain.json")
     orphan.parent.kill()
-    orphan.parent.wait(timeout=10)
+    orphan.parent.wait(timeout=60)
     assert within(10, lambda: gone(orphan.anvil))
 
 

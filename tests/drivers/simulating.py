@@ -56,7 +56,7 @@ def _output(source: str) -> dict[str, Any]:
     }
     command = [solc.find_node(), str(Path(solc.__file__).with_name("compile.cjs"))]
     done = subprocess.run(
-        command, input=json.dumps(request).encode(), capture_output=True, check=True, timeout=100
+        command, input=json.dumps(request).encode(), capture_output=True, check=True
     )
     answer = json.loads(done.stdout)
     assert [error["formattedMessage"] for error in answer.get("errors", [])] == []

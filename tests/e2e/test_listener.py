@@ -26,7 +26,7 @@ def _preview(*, fetches: bool) -> Iterator[str]:
     class Page(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             for url in parse_qs(urlsplit(self.path).query).get("url", ()) if fetches else ():
-                urlopen(url, timeout=5).close()
+                urlopen(url, timeout=60).close()
             self.send_response(200)
             self.send_header("content-length", "0")
             self.end_headers()

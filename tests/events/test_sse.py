@@ -91,7 +91,7 @@ async def follow(client: httpx.AsyncClient, last: str = "", run: str = "r1") -> 
     """Every event until the page ends: its id and its type."""
     found: list[tuple[str, str]] = []
     headers = {"last-event-id": last} if last else {}
-    async with client.stream("GET", f"/runs/{run}/events", headers=headers, timeout=10) as answer:
+    async with client.stream("GET", f"/runs/{run}/events", headers=headers, timeout=60) as answer:
         assert answer.status_code == 200
         ident = ""
         async for line in answer.aiter_lines():

@@ -17,7 +17,7 @@ from fleet.findings.repro import parse_repro
 from fleet.gate.stop import stop
 from tests.e2e.conftest import Fleet, command
 
-pytestmark = [pytest.mark.jail, pytest.mark.timeout(900 if "FUZZ_OWN_SECONDS" in os.environ else 240)]
+pytestmark = [pytest.mark.jail, pytest.mark.timeout(900 if "FUZZ_OWN_SECONDS" in os.environ else 480)]
 KEYS = {"signature", "class", "title", "repro", "size", "confirmed", "tries"}
 PLANTED = {"panic", "missing-entry", "crash"}
 """Classes of the seeded defects that a short search finds; `make fuzz-own` goes on to the other two."""
@@ -52,7 +52,7 @@ def own(tmp_path: Path, sample: str = "hello") -> Path:
 
 
 def test_it_finds_the_planted_defects_and_confirms_each_in_fresh_jails(fleet: Fleet) -> None:
-    planted, times = (WHOLE, 10) if FULL else (PLANTED, 4)
+    planted, times = (WHOLE, 10) if FULL else (PLANTED, 9)
     for _ in range(times):  # on a busy machine one search does not reach everything: the next goes on
         said = fleet("fuzz", "devnet", "--minutes", "0.3", "--seed", "1", "--json")
         data = said.data

@@ -30,7 +30,7 @@ Step = Mapping[str, Any]
 
 def looked_up(at: Home, query: str) -> list[Any]:
     """A look into the journal that is not the journal's."""
-    with closing(sqlite3.connect(f"file:{at.state}/fleet.db?mode=ro", uri=True, timeout=10)) as base:
+    with closing(sqlite3.connect(f"file:{at.state}/fleet.db?mode=ro", uri=True, timeout=60)) as base:
         return base.execute(query).fetchall()
 
 

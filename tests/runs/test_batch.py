@@ -471,7 +471,7 @@ async def test_a_pause_that_outlasts_the_run_ends_the_exploring_and_is_said(tmp_
     async with seated(tmp_path, persona(), real=ScriptedJail(well)) as table:
         session = table.drive.runner.session
         session._noted(EgressRecord(verb="GET", host="site", what="/", status=200, pause=3_600.0))
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             async with table.desk.turn() as turn:
                 assert await turn.pose(ask("a", "b")) == [None, None]
             room = await table.desk.room()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -67,6 +67,17 @@ async def both(first: Callable[[], Awaitable[Any]], second: Callable[[], Corouti
     if over is not None:
         raise over
     return got
+
+
+async def killed(table: Table, args: Mapping[str, Any] = POST) -> None:
+    """The call, by a process that ends while its question is open."""
+    before = len(table.said("question.asked"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(table.drive.runner.session.call, "qa_fetch", args)
+        with anyio.fail_after(60):
+            while len(table.said("question.asked")) == before:  # noqa: ASYNC110
+                await anyio.sleep(0.02)
+        tasks.cancel_scope.cancel()
 
 
 async def late(table: Table) -> None:
@@ -413,8 +424,7 @@ async def test_without_escalation_nothing_waits(tmp_path: Path) -> None:
 async def test_after_a_kill_the_next_run_meets_the_same_question_and_its_answer(tmp_path: Path) -> None:
     platform = asking(impact="medium", pauses=("scope",))
     async with seated(tmp_path, persona(), platform=platform) as table:
-        with anyio.move_on_after(0.3):  # as a process that is killed while it waits
-            await table.drive.runner.session.call("qa_fetch", POST)
+        await killed(table)
         [open_] = await questions(table.world.journal)
         assert (open_.state, open_.run) == ("open", RUN)
     async with seated(tmp_path, persona(), platform=platform, run="ijklmnop") as table:
@@ -438,8 +448,7 @@ async def test_after_a_kill_the_next_run_meets_the_same_question_and_its_answer(
         known["answers"][0]["at"] = old
         await table.world.journal.put(QUESTIONS + open_.ident, json.dumps(known))
     async with seated(tmp_path, persona(), platform=platform, run="yzabcdef") as table:
-        with anyio.move_on_after(0.3):
-            await table.drive.runner.session.call("qa_fetch", POST)
+        await killed(table)
         assert len(table.said("question.asked")) == 1  # an old answer does not count any more
 
 
@@ -489,8 +498,7 @@ async def test_only_who_has_the_authority_answers_and_what_is_critical_needs_two
     async with seated(tmp_path, persona(), platform=platform) as table:
         world = table.world
         for args_, level in ((POST, "medium"), ({"url": "http://elsewhere/"}, "critical")):
-            with anyio.move_on_after(0.3):
-                await table.drive.runner.session.call("qa_fetch", args_)
+            await killed(table, args_)
             [one] = [one for one in await questions(world.journal) if one.state == "open"]
             assert one.level == level
             args = (world.journal, world.state, platform.escalation, world.clock, one.ident)
@@ -520,8 +528,7 @@ async def test_an_answer_that_comes_while_a_question_expires_counts(
 ) -> None:
     async with seated(tmp_path, persona(), platform=asking(impact="medium")) as table:
         world = table.world
-        with anyio.move_on_after(0.3):
-            await table.drive.runner.session.call("qa_fetch", POST)
+        await killed(table)
         [one] = await questions(world.journal)
         swap = world.journal.swap
 
@@ -549,8 +556,7 @@ async def test_an_answer_that_comes_while_a_question_expires_counts(
 
 async def test_who_is_told_of_a_question_at_once_and_at_half_time(tmp_path: Path) -> None:
     async with seated(tmp_path, persona(), platform=asking(impact="medium")) as table:
-        with anyio.move_on_after(0.3):
-            await table.drive.runner.session.call("qa_fetch", POST)
+        await killed(table)
         [one] = await questions(table.world.journal)
     state = of_questions(NoticeState(), [one], "eve", one.asked)
     [notice] = state.waiting

@@ -38,7 +38,7 @@ GIVES_BACK = frozenset({"submitFeedback", "releaseName", "clearMain", ""})
 
 def rows(stand: Stand, query: str, *values: Any) -> list[Any]:
     """A look into the journal that is not the journal's."""
-    with closing(sqlite3.connect(f"file:{stand.state}/fleet.db?mode=ro", uri=True, timeout=10)) as base:
+    with closing(sqlite3.connect(f"file:{stand.state}/fleet.db?mode=ro", uri=True, timeout=60)) as base:
         return base.execute(query, values).fetchall()
 
 

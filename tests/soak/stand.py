@@ -197,7 +197,7 @@ class Stand:
         self.windows.append((kind, first, self._effects()))
 
     def _effects(self) -> int:
-        with closing(sqlite3.connect(f"file:{self.state}/fleet.db?mode=ro", uri=True, timeout=10)) as base:
+        with closing(sqlite3.connect(f"file:{self.state}/fleet.db?mode=ro", uri=True, timeout=60)) as base:
             return int(base.execute("select coalesce(max(effect_id), 0) from effects").fetchone()[0])
 
     async def until(self, check: Callable[[], Awaitable[Any]], seconds: float, what: str) -> Any:

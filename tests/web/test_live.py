@@ -91,7 +91,7 @@ async def test_changes_are_events_and_a_place_is_given_back(
     live = served.pages._live
 
     async def speak() -> None:
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             while not live.followers:
                 await anyio.lowlevel.checkpoint()
         assert (await served.ask("/changes")).status_code == 429

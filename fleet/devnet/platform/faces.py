@@ -41,7 +41,7 @@ async def face(request: Request) -> Response:
     found = await agent_id(site, name)
     site.face_hits[name] += 1
     if "latency-regression" in site.defects and name == "docs" and site.face_hits[name] % 5 == 0:
-        await anyio.sleep(0.4)
+        await anyio.sleep(0.8)
     kind = await chosen_face(site, found)
     context = {"name": name, "agent_id": found, "kind": kind, "query": _shown_query(site, request)}
     if kind == "html":
