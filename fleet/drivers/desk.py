@@ -73,6 +73,9 @@ class Question:
     steps: tuple[Step, ...]
     minimal: bool = field(default=False, kw_only=True)
     """Whether its texts were cut to a minimum already: a proof tries only a few smaller ones."""
+    apart: tuple[tuple[int, ...], ...] = field(default=(), kw_only=True)
+    """Positions of steps in the row of its last call that the rest does not depend on, in groups: a proof
+    leaves out those that what was seen does not need."""
 
     @property
     def acts(self) -> int:

@@ -55,9 +55,7 @@ def _output(source: str) -> dict[str, Any]:
         "settings": solc.SETTINGS | {"outputSelection": wanted},
     }
     command = [solc.find_node(), str(Path(solc.__file__).with_name("compile.cjs"))]
-    done = subprocess.run(
-        command, input=json.dumps(request).encode(), capture_output=True, check=True
-    )
+    done = subprocess.run(command, input=json.dumps(request).encode(), capture_output=True, check=True)
     answer = json.loads(done.stdout)
     assert [error["formattedMessage"] for error in answer.get("errors", [])] == []
     found: dict[str, Any] = answer["contracts"]["House.sol"]

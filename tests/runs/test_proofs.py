@@ -15,6 +15,7 @@ from fleet.oracles.model import Facts
 from fleet.personas.model import Step
 from fleet.runs.proof.attempt import Attempt
 from fleet.runs.proof.candidates import answered, showing
+from fleet.runs.proof.narrowed import narrowed
 from fleet.runs.proof.verify import Proof, judge
 from fleet.severity import Severity
 from fleet.store.rows import FindingRow
@@ -124,6 +125,23 @@ async def test_what_one_row_of_accounts_shows_is_proven_by_the_same_answers(tmp_
         rows = await table.world.journal.findings(RUN)
         assert [(row.state, row.confirmed) for row in rows] == [("confirmed", 3)] * 2
         assert [tool for tool, _ in table.jail.calls] == ["qa_account"] * 3
+
+
+def test_a_row_is_proven_without_what_its_findings_do_not_need() -> None:
+    steps = [["one", "GET", f"/find?q={value}", {}, ""] for value in ("a", "a'", "a''", "a", "b", "c")]
+    row = Step(tool="qa_account", args={"url": "{site}/join", "page": "/join", "steps": steps})
+    answers = [{"status": 500 if "'" in one[2] and "''" not in one[2] else 200} for one in steps]
+    apart = ((0, 1, 2, 3, 4, 5), *((at,) for at in range(1, 6)))
+
+    def kept(said: list[dict[str, int]]) -> list[list[Any]]:
+        cut, results = narrowed((row,), [{"ok": True, "answers": said}], apart, Facts())
+        assert [one["status"] for one in results[0]["answers"]] == [
+            said[steps.index(one)]["status"] for one in cut[0].args["steps"]
+        ]
+        return list(cut[0].args["steps"])
+
+    assert kept(answers) == steps[:4]
+    assert kept([{"status": 200}] * 6) == steps  # it shows nothing, and is learned from as it is
 
 
 @pytest.mark.parametrize(

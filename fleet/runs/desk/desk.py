@@ -44,6 +44,7 @@ from fleet.runs.desk.turn import OpenTurn, TurnRecord
 from fleet.runs.driver_choice import DriverChoice
 from fleet.runs.proof.attempt import Attempt
 from fleet.runs.proof.claims import MAX_CLAIMS, ReportFinding, claimed
+from fleet.runs.proof.narrowed import narrowed
 from fleet.runs.proof.probe_runner import ProbeRunner
 from fleet.runs.proof.rerun import WRITES
 from fleet.runs.proof.verify import JAIL_LOST
@@ -433,7 +434,12 @@ class RunDesk:
             looked = [one for one in results if cause_of(one) not in OUR_FAILURES]
             if looked and looked == results[: len(looked)]:
                 steps = question.steps[: len(looked)]
-                await self.runner.look_at_answers(steps, looked, trusted=True, minimal=question.minimal)
+                apart = question.apart if steps == question.steps else ()
+                await self.runner.look_at_answers(
+                    *narrowed(steps, looked, apart, self.runner.facts),
+                    trusted=True,
+                    minimal=question.minimal,
+                )
             found.append(results if posed.began(at) else None)
         return found
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -19,7 +19,7 @@ from fleet.drivers.desk import ACCOUNTS, Left, Question
 from fleet.drivers.explore.account.api_rows import TOOL, Row
 from fleet.drivers.explore.account.bodies import MAIL, NAME, PHRASE
 from fleet.drivers.explore.account.follow_up import Flow, MadeThing, flow_of, follow, go_on
-from fleet.drivers.explore.account.site_rows import WHOLE, SiteKnowledge, strings
+from fleet.drivers.explore.account.site_rows import WHOLE, SiteKnowledge, apart, strings
 from fleet.drivers.explore.account.ways import role_of
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import ExplorerContext, Results
@@ -104,7 +104,8 @@ class SessionExplorer:
         self._others: list[str] = []
         """Pages that others lead to by other words: looked at while a door is missing."""
         self._looks, self._left, self._chosen = LOOKS, QUESTIONS, False
-        self._next: list[Question] = []
+        self._next: dict[str, list[Question]] = {}
+        """By what it is about, what is next first: each has its turn."""
 
     def ask(self, most: int) -> Sequence[Question]:
         if self._lookups:
@@ -120,17 +121,19 @@ class SessionExplorer:
             return [DoorLookup((Step(tool=FETCH, args={"url": url}),), url)]
         if not self._start and not (self._doors and self._enter()):
             return []
-        if not self._next and self._looks > 0 and (pages := self._known.unread()):
+        if not any(self._next.values()) and self._looks > 0 and (pages := self._known.unread()):
             self._looks -= 1
             seen: list[Row] = [[who, "GET", page, {}, ""] for page in pages for who in ("one", "anonymous")]
-            self._next.append(AccountLook(self._steps(seen), tuple(seen)))
-        elif not self._next and not self._chosen and self._known.inside:
+            self._next["pages"] = [AccountLook(self._steps(seen), tuple(seen))]
+        elif not any(self._next.values()) and not self._chosen and self._known.inside:
             self._chosen = True
-            self._next += self._questions()
-        if not self._next or self._left <= 0 or most < 1:
+            self._next = self._questions()
+        about = next((name for name, asked in self._next.items() if asked), "")
+        if not about or self._left <= 0 or most < 1:
             return []
         self._left -= 1
-        return [self._next.pop(0)]
+        asked = self._next[about] = self._next.pop(about)  # the last one now
+        return [asked.pop(0)]
 
     def learn(self, question: Question, results: Results) -> None:
         if not results:
@@ -150,10 +153,10 @@ class SessionExplorer:
                 self._known.learn(rows, answers)
             case WrittenLook(thing=Flow() as flow):
                 more = go_on(self._known, flow, answers, self._may_post)
-                self._next[:0] = [self._asked(one) for one in more]
+                self._next["begun"][:0] = [self._asked(one) for one in more]
             case WrittenLook(thing=MadeThing() as thing):
                 found = follow(self._known, thing, answers, self._may_post)
-                self._next[:0] = [self._asked(one) for one in found if one]
+                self._next["written"][:0] = [self._asked(one) for one in found if one]
 
     def left(self) -> Sequence[Left]:
         """That nothing was looked at behind a log-in that was found."""
@@ -228,8 +231,8 @@ class SessionExplorer:
 
     def _asked(self, one: MadeThing | Flow | list[Row]) -> Question:
         if isinstance(one, MadeThing | Flow):
-            return WrittenLook(self._steps(one.rows), minimal=True, thing=one)
-        return Question(self._steps(one), minimal=True)
+            return WrittenLook(self._steps(one.rows), minimal=True, apart=apart(one.rows), thing=one)
+        return Question(self._steps(one), minimal=True, apart=apart(one))
 
     def _may_post(self, path: str) -> bool:
         """Whether the profile lists a path; a word of ours stands for one of its segments."""
@@ -237,25 +240,30 @@ class SessionExplorer:
         origin = "{0.scheme}://{0.netloc}".format(urlsplit(self._urls.actual(self._start["url"])))
         return self._urls.may_act(origin + bare)
 
-    def _questions(self) -> Iterator[Question]:
+    def _questions(self) -> dict[str, list[Question]]:
+        """What is asked of the session, of the forms that begin something, of those that write, and of the
+        inputs of pages and of forms."""
         known, doors = self._known, (self._path(self._start["url"]), self._start.get("login"))
-        yield self._asked([one for one in known.session() if one[1] != "POST" or self._may_post(one[2])])
+        session = [[one for one in known.session() if one[1] != "POST" or self._may_post(one[2])]]
         if "login" in self._start:
-            yield self._asked(known.away(self._start["login"], self._start["login_fields"]))
-        yield from map(self._asked, known.queried())
+            session.append(known.away(self._start["login"], self._start["login_fields"]))
         found = [*known.makers(), *known.uploads()]
         forms = [one for one in found if one.action not in doors and self._may_post(one.action)]
         new = [one for one in forms if one.action not in self.asked]
         again = sorted(forms, key=lambda one: self.asked.get(one.action, 0))
-        for form in new[:FORMS] or again[:1]:
-            self.asked[form.action] = self.asked.get(form.action, 0) + 1
-            yield self._asked(MadeThing(form, tuple(known.written(form))))
+        writing = new[:FORMS] or again[:1]
         begun = [one for one in known.buttons() if one.action not in doors and self._may_post(one.action)]
-        begun.sort(key=lambda one: self.asked.get(one.action, 0))
-        for form in begun[:FLOWS]:
+        begun = sorted(begun, key=lambda one: self.asked.get(one.action, 0))[:FLOWS]
+        for form in (*writing, *begun):
             self.asked[form.action] = self.asked.get(form.action, 0) + 1
-            yield self._asked(flow_of(form))
-        yield from (self._asked(known.tried(form)) for form in new[:FORMS] or again[:1] if not form.file)
+        rows: dict[str, Iterable[MadeThing | Flow | list[Row]]] = {
+            "session": session,
+            "begun": map(flow_of, begun),
+            "written": (MadeThing(form, tuple(known.written(form))) for form in writing),
+            "queried": known.queried(),
+            "tried": (known.tried(form) for form in writing if not form.file),
+        }
+        return {about: [self._asked(one) for one in each] for about, each in rows.items()}
 
 
 make = SessionExplorer

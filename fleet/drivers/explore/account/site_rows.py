@@ -322,6 +322,30 @@ class SiteKnowledge:
         return [*looks, *sent, *looks] if where.endswith("/{one-mark}.txt") else []
 
 
+def apart(rows: Sequence[Row]) -> tuple[tuple[int, ...], ...]:
+    """The steps of a row on which no other depends, in groups (`Question.apart`).
+
+    Of inputs in a row each but the first to its page, whose answer says what is new in the others; and all to
+    one page. Else the pages that are read after what was sent last, and before a form of the other those that
+    name no thing: whether it may send one rests on them.
+    """
+    if all(row[0] == "one" and (row[1] == "POST" or "?" in row[2]) for row in rows):
+        pages: dict[str, list[int]] = {}
+        for at, row in enumerate(rows):
+            pages.setdefault(f"{row[1]} {row[2].partition('?')[0]}", []).append(at)
+        whole = [tuple(page) for page in pages.values()]
+        return (*whole, *((at,) for page in whole for at in page[1:]))
+    sent = [at for at, row in enumerate(rows) if row[1] != "GET"]
+    own = max((at for at in sent if rows[at][0] == "one"), default=-1)
+    after = range(own + 1, len(rows))
+    last = max(sent, default=-1)
+    return tuple(
+        (at,)
+        for at in after
+        if at not in sent and (at > last or (rows[at][0] != "one" and "{id}" not in rows[at][2]))
+    )
+
+
 def shown(path: str, got: Mapping[str, Any]) -> list[SiteForm]:
     """The forms that a page has, that send something."""
     return [
