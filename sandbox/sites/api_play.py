@@ -434,6 +434,7 @@ class ApiPlay:
             last |= {"{refresh}": self.held[label].refresh}
         one, other = (self._words[one] for one in ACCOUNTS)
         both = {"{one}": one["{handle}"], "{other}": other["{handle}"], "{one-tag}": one["{tag}"]}
+        both |= {"{one-mail}": one["{email}"]}
         return self._words[label] | both | last | ids
 
     def _placed(self, path: object, label: str = ACCOUNTS[0]) -> str:

@@ -33,6 +33,7 @@ class Args:
     account that asks, {id} is what the answer to the last thing made names, {canary} a function of this call.
     {listed} is the first thing of the list read last, {listed:PATH} that of the list at a path, {was} the
     value of a field of this name in the record read last, {refresh} the token that begins the session again,
+    {one-mail} the address of that account,
     {one.NAME} and {other.NAME} the id that answers to that account called NAME, {loopback} and {closed} an
     open and a closed port of the platform's own machine.
     `{handle:PATTERN}`, for the first three, is one that fits a regular expression. {user} and {secret} are

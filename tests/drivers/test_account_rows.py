@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -16,6 +17,7 @@ from fleet.drivers.explore.account.api_questions import further
 from fleet.drivers.explore.account.api_rows import AccountRows, bare_request
 from fleet.drivers.explore.account.bodies import filled, free
 from fleet.drivers.explore.account.ways import ApiPlaces
+from fleet.oracles.account.inputs import ORDERED
 from fleet.oracles.documents.openapi import operations
 from fleet.personas.model import Step
 from sandbox.tools.qa_account import MAX_STEPS
@@ -158,6 +160,51 @@ def test_what_a_thing_needs_is_made_before_it() -> None:
         ("POST", "/visits", "{id-1}"),
     ]
     assert named == {"visitId": "{id-2}"}
+
+
+SHOP: dict[str, Any] = {
+    "/accounts": {"post": body(name=TEXT, password=TEXT) | answers(id=ID)},
+    "/login": {"post": body(name=TEXT, password=TEXT)},
+    "/me": {"get": answers(id=ID)},
+    "/orders": {"post": body(quoteId=ID) | {"responses": {"201": {}, "402": {}}}},
+    "/orders/{orderId}": {"get": {}},
+    "/orders/{orderId}/label": {"get": {}},
+    "/orders/{orderId}/cancel": {"post": {}},
+    "/quotes": {
+        "get": {"parameters": [{"name": "sort", "in": "query", "schema": {"enum": ["age"]} | TEXT}]},
+        "post": body(grams={"type": "integer"}) | {"responses": {"201": {}}},
+    },
+    "/quotes/{quoteId}": {"get": {}},
+    "/wallet": {"get": {}},
+    "/wallet/top-ups": {"post": body(amountCents={"type": "integer", "maximum": 500})},
+    "/wallet/transfers": {
+        "post": body(toEmail=TEXT, amountCents={"type": "integer"}) | {"responses": {"402": {}}}
+    },
+    "/couriers/{courierId}": {"get": {}, "put": body(name=TEXT)},
+}
+
+
+def test_what_must_be_priced_and_paid_first_is() -> None:
+    asked = steps(further(replace(rows(SHOP), role="Courier")))
+    deposit: list[Any] = ["one", "POST", "/wallet/top-ups", {"amountCents": 500}]
+    read: list[Any] = ["one", "GET", "/wallet", {}]
+    twice = next(one for one in asked if one.count(read) == 3)
+    at = twice.index(read)
+    cancel = ["one", "POST", f"/orders/{{id-{at}}}/cancel", {}]
+    assert sorted(twice[at - 3 : at - 1], key=str) == [["one", "POST", "/quotes", {"grams": 1}], deposit]
+    assert twice[at - 1][:3] == ["one", "POST", "/orders"]
+    assert twice[at : at + 5] == [read, cancel, read, cancel, read]
+    sent: list[Any] = ["other", "POST", "/wallet/transfers", {"toEmail": "{one-mail}", "amountCents": -3}]
+    (less,) = [one for one in asked if sent in one]
+    assert less[less.index(sent) - 2] == ["other", *deposit[1:]]
+    every = [tuple(map(str, row[:3])) for one in asked for row in one]
+    assert ("other", "GET", "/orders/{id-4}/label") in every
+    assert ("other", "GET", "/couriers/{one.id}") in every
+    assert ("other", "PUT", "/couriers/{one.id}") not in every
+    sorts = [row[2] for one in asked for row in one if row[2].startswith("/quotes?sort=")]
+    assert [*map(unquote, sorts)] == [
+        f"/quotes?sort={one}" for one in ("age", ORDERED, ORDERED[:-1], ORDERED, "age")
+    ]
 
 
 def test_groups_share_a_row_and_their_things_have_other_numbers() -> None:

@@ -32,5 +32,6 @@ def test_a_proof_may_leave_out_what_nothing_rests_on() -> None:
     assert apart([form.post("one", {"text": word}) for word in ("a", "b")]) == ((0, 1), (1,))
     made = [get("one", "/notes"), form.marked(), get("other", "/notes"), get("other", "/notes/{id}")]
     assert apart(made) == ((2,), (3,))  # what was read before it was made says which is new
+    assert apart([made[0], form.marked(), form.marked("foreign"), made[0]]) == ((0,), (3,))
     changed = [*made, form.marked("other"), get("one", "/notes/{id}")]
     assert apart(changed) == ((2,), (5,))  # that the other is refused it lets it send the form

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
 from fleet.oracles.account.functions import for_role_only
-from fleet.oracles.account.inputs import NARROW, WIDE
+from fleet.oracles.account.inputs import NARROW, ORDERED, WIDE
 from fleet.oracles.account.rows import GONE, ITEM, LIST, ME, MINE, NO, NONE, row
 from fleet.oracles.account.tokens import leaves
 from fleet.oracles.documents.openapi import operations
@@ -169,6 +170,7 @@ def test_a_token_that_ends_soon_ends_with_its_session_only_where_the_description
     for says, found in (
         ("Revokes the token at once", ["account-ended"]),
         ("The token ends.", ["account-ended"]),
+        ("End this token.", ["account-ended"]),
         ("Log out. The token ends in an hour at most.", []),
         ("Revokes the refresh token; the access token is valid until it ends", []),
         ("Ends the session", []),
@@ -176,6 +178,53 @@ def test_a_token_that_ends_soon_ends_with_its_session_only_where_the_description
         text = json.dumps({"openapi": "3.1.0", "paths": {"/api/logout": {"post": {"summary": says}}}})
         lead = Exchange("qa_fetch", {"url": "{site}/openapi.json"}, {"status": 200, "text": text})
         assert told((brief,), lead) == found
+
+
+def test_what_is_cancelled_twice_gives_its_price_back_once() -> None:
+    read, act = ("one", "GET", "/api/wallet", dict[str, Any]()), "/api/orders/{id-1}/cancel"
+
+    def cancelled(*balances: int, again: int = 200) -> list[str]:
+        reads = [(*read, NONE | {"facts": {"balanceCents": str(one)}}) for one in balances]
+        acts = [("one", "POST", act, dict[str, Any](), NONE | {"status": one}) for one in (200, again)]
+        return told(row(reads[0], acts[0], reads[1], acts[1], reads[2]))
+
+    assert cancelled(10, 45, 80) == ["account-twice"]
+    assert cancelled(10, 45, 45) == []  # it may be sent again, and nothing comes of it
+    assert cancelled(10, 45, 80, again=409) == []  # something else was paid meanwhile
+    assert cancelled(10, 10, 10) == []
+
+
+@pytest.mark.parametrize(
+    ("balances", "found"),
+    [((99, 103), ["account-negative"]), ((99, 98), []), ((99, 100), []), ((99, 99), [])],
+)
+def test_a_negative_amount_is_added_to_what_its_sender_has(
+    balances: tuple[int, int], found: list[str]
+) -> None:
+    sent = [
+        ("other", "POST", "/api/transfers", {"amountCents": many}, NONE | {"facts": {"balance": str(left)}})
+        for many, left in zip((1, -4), balances, strict=True)
+    ]
+    assert told(row(*sent)) == found
+
+
+@pytest.mark.parametrize(
+    ("whole", "cut", "found"),
+    [
+        (200, 500, ["account-ordered"]),
+        (400, 400, []),  # a name that there is not is refused
+        (500, 500, []),  # so is any, badly
+        (200, 200, []),  # it is ignored
+        (200, 400, []),  # a rule for brackets
+    ],
+)
+def test_an_expression_in_place_of_a_name_to_sort_by(whole: int, cut: int, found: list[str]) -> None:
+    sent = zip(("id", ORDERED, ORDERED[:-1], ORDERED, "id"), (200, whole, cut, whole, 200), strict=True)
+    asked = (
+        ("one", "GET", f"/api/things?sort={quote(one)}", dict[str, Any](), NONE | {"status": status})
+        for one, status in sent
+    )
+    assert told(row(*asked)) == found
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def folded(name: str) -> str:
 
 def servers_own(name: str) -> bool:
     """Whether a field is the server's to set."""
-    return rights(name.rpartition(".")[2]) or folded(name) in SETS
+    return rights(name.rpartition(".")[2]) or re.sub(r"(?:cents|minor)$", "", folded(name)) in SETS
 
 
 def sent_fields(given: object, above: str = "") -> Iterator[tuple[str, Any]]:
@@ -361,6 +361,43 @@ def account_quoted(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
             yield at_input(seen, one, name, what, "account-quoted")
 
 
+ORDERED = "(case when 1=1 then 1 else 2 end)"
+"""What orders the entries of a list only as a part of a statement; without its last bracket it is none."""
+
+
+def _ordering_by(cut: int, ordered: int = 200) -> tuple[Exchange, ...]:
+    sent = ("name", ORDERED, ORDERED[:-1], ORDERED, "name")
+    got = (200, ordered, cut, ordered, 200)
+    return row(
+        *(
+            ("one", "GET", f"/api/things?sort={quote(one)}", {}, NONE | {"status": two})
+            for one, two in zip(sent, got, strict=True)
+        )
+    )
+
+
+@oracle(
+    id="account-ordered",
+    says="the name by which a list is ordered is one of those that there are, and no expression",
+    severity=Severity.CRITICAL,
+    example=_ordering_by(500),
+    control=_ordering_by(200),
+)
+def account_ordered(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """[name, expression, the same without its last bracket, expression, name] in one input: only what reads
+    the expression serves the whole one and fails at the other."""
+    steps = _sent(seen[-1])
+    for plain, whole, cut, again, last in zip(*(steps[at:] for at in range(5)), strict=False):
+        found = varied(plain, whole)
+        if not found or not again.same(whole) or not last.same(plain) or found[2] != ORDERED:
+            continue
+        served = all(one.good for one in (plain, whole, again, last))
+        failed = cut.status >= 500 or (not cut.good and traces.of_database(_text(cut)))
+        if served and failed and varied(plain, cut) == (*found[:2], ORDERED[:-1]):
+            what = f"an expression is served, and without its last bracket answers {cut.status}"
+            yield at_input(seen, cut, found[0], what, "account-ordered")
+
+
 def _reflecting(page: dict[str, Any]) -> tuple[Exchange, ...]:
     sent, got = ("{mark}", "{mark}<img src id={mark} onerror=name>"), (NONE, NONE | page)
     return row(
@@ -498,6 +535,9 @@ def account_operator(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
                 return
 
 
+_BALANCE = re.compile(r"(?i)(?:^|[_.])(?:balance|credits?|funds|wallet|points|coins)(?:_?(?:cents|minor))?$")
+
+
 def _ordering(total: int) -> tuple[Exchange, ...]:
     pairs = ((1, 12), (-3, total))
     steps = [
@@ -532,7 +572,8 @@ def account_negative(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
             more = [
                 fact
                 for fact, value in step.facts.items()
-                if folded(fact) == folded(name) and _number(value) - _number(one.facts.get(fact)) == -sent
+                if (folded(fact) == folded(name) or _BALANCE.search(fact))
+                and _number(value) - _number(one.facts.get(fact)) == -sent
             ]
             if below or more:
                 what = f"{sent} gives a negative {line(below[0].replace('_', ' '), 30)}" if below else ""
@@ -544,6 +585,10 @@ def account_negative(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
 
 def _number(text: object) -> float:
     return int(str(text)) if re.fullmatch(r"-?\d{1,15}", str(text)) else math.nan
+
+
+ENDING = re.compile(r"(?i)/(?:cancel(?:lation)?|refund|return|void|withdraw|revert)/?$")
+"""What ends a thing that was paid for, and gives its price back."""
 
 
 def _redeeming(status: int) -> tuple[Exchange, ...]:
@@ -561,8 +606,20 @@ def _redeeming(status: int) -> tuple[Exchange, ...]:
     control=_redeeming(409),
 )
 def account_twice(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
-    """[the description, a row]: the same request twice, by the same account, with the same answer or more."""
+    """[the description, a row]: the same request twice, by the same account, with the same answer or more. Or
+    what ends a thing adds as much to a balance the second time as the first."""
     steps = played(seen[-1])
+    for before, act, after, again, last in zip(*(steps[at:] for at in range(5)), strict=False):
+        looks = before.same(after) and after.same(last) and before.method == "GET"
+        if not looks or not (act.same(again) and act.good and again.good and ENDING.search(act.plain)):
+            continue
+        figures = [[_number(one.facts.get(name)) for one in (before, after, last)] for name in before.facts]
+        given = [two - one for one, two, three in figures if three - two == two - one > 0]
+        if given and len({one.who for one in (before, act, after, again, last)}) == 1:
+            where = on(seen[-1], act.plain, "POST")
+            title = f"{act.called} gives back {given[0]:.0f} each time it is sent"
+            yield observed(title, f"account-twice {act.plain}", "answers", where=where)
+            return
     for first, second in pairwise(steps):
         if first.method != "POST" or not (first.good and second.good and first.same(second)):
             continue

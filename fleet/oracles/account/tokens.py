@@ -147,7 +147,7 @@ def account_ended(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
 _DEAD = re.compile(
     r"(?i)\btokens?\b[^.]{0,60}\b(?:refused|invalid(?:ated)?|no longer|revoked|stops?|not accepted|dead)\b"
     r"|\b(?:revokes?|invalidates?|blocks?|expires?)\b[^.]{0,40}\btokens?\b"
-    r"|\b(?:the|its|your|this) token ends\b(?! (?:in|after|with|at)\b)|\bends (?:the|its|your|this) token\b"
+    r"|\b(?:the|its|your|this) token ends\b(?! (?:in|after|with|at)\b)|\bends? (?:the|its|your|this) token\b"
 )
 """Words of a log-out by which its token is no longer good."""
 _LEAVES = re.compile(r"(?i)[/#](?:log[-_]?(?:out|off)|sign[-_]?(?:out|off))/?$")

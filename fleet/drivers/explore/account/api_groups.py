@@ -23,6 +23,13 @@ ME = re.compile(
     r"(?i)(?:/(?:me|self|whoami|profile|account|user)|#(?:me|viewer|whoami|currentUser|profile))$"
 )
 CHANGES = re.compile(r"#(?:delete|remove|update|edit|change|set)")
+_DEPOSITS = re.compile(
+    r"(?i)[/#](?:top[-_]?ups?|deposits?|recharges?|fund(?:s|ing)?|add[-_]?(?:funds|money|credits?))/?$"
+)
+"""Where an account puts money on its balance."""
+_PAID = re.compile(r"(?i)\bpaid (?:from|by|with|out of) (?:\w+ )?(?:wallet|balance|account|credits?|funds)\b")
+PLENTY = 10_000
+"""What is put there where the description states no bound, in the smallest unit."""
 
 
 def askable(rows: AccountRows, *methods: str, lent: bool = False) -> Iterator[OperationInputs]:
@@ -88,12 +95,43 @@ def waits(one: OperationInputs, known: Mapping[str, Any]) -> bool:
 
 
 def making(rows: AccountRows) -> list[OperationInputs]:
-    """What makes something from a text of ours, or of something else; those without a value in the path
-    first. A description's own come before those of the one whose accounts are lent."""
+    """What makes something from a text of ours, or of something else, or something that is read by its id;
+    and what puts money on a balance. Those without a value in the path come first, then those that need the
+    fewest others. A description's own come before those of the one whose accounts are lent."""
     found = [one for one in askable(rows, "POST", lent=True) if not CHANGES.search(one.at)]
-    found = [one for one in found if one.texts() or any(map(refers, _names(one)))]
+    read = {
+        re.sub(r"/\{[^{}/]+\}/?$", "", one.at) for one in askable(rows, "GET", lent=True) if "{" in one.at
+    }
+    found = [
+        one
+        for one in found
+        if one.texts()
+        or any(map(refers, _names(one)))
+        or (one.operation.states(201) and one.at in read)
+        or deposit(one, "one")
+    ]
     found = [one for one in found if bare_request(one.operation.method, one.at) not in rows.refused]
-    return sorted(found, key=lambda one: one.at.count("{"))
+    needs = {one.at: sum(_needs(one, other) for other in found if other is not one) for one in found}
+    return sorted(found, key=lambda one: (one.at.count("{"), needs[one.at]))
+
+
+def _needs(one: OperationInputs, maker: OperationInputs) -> bool:
+    """Whether an input names what the other makes."""
+    return MARK in Planted({stem(maker.at): MARK}).values(one, account=False).values()
+
+
+def deposit(one: OperationInputs, who: str) -> Row | None:
+    """As much money on the account's balance as one request may put there; None for what does not do so."""
+    amounts = list(one.of_kind("integer", "number"))
+    if not _DEPOSITS.search(one.at) or "{" in one.at or len(amounts) != 1:
+        return None
+    most = one.all[amounts[0]][1].get("maximum")
+    return one.row(who, {amounts[0]: most if type(most) is int else PLENTY})
+
+
+def costs(one: OperationInputs) -> bool:
+    """Whether it is paid from a balance, by its description."""
+    return one.operation.states(402) or bool(_PAID.search(one.operation.text))
 
 
 def _names(one: OperationInputs) -> list[str]:
@@ -110,12 +148,11 @@ def prepared(
     What it cannot make is the first thing of a list, where the operation changes no thing."""
     planted, steps = Planted(lists=lists), list[Row]()
     for maker in (each for each in makers if each is not one and left):
-        name = stem(maker.at)
-        trial = Planted({name: MARK})
-        if name in planted.made or MARK not in trial.values(one, account=False).values():
+        name, pays = stem(maker.at), deposit(maker, "one") if costs(one) else None
+        if name in planted.made or not (pays or _needs(one, maker)):
             continue
         before, above = prepared(maker, [each for each in makers if each is not one], lists, left - 1)
-        if waits(maker, above) or (row := maker.row("one", above)) is None:
+        if waits(maker, above) or (row := pays or maker.row("one", above)) is None:
             continue
         steps += shifted([*before, row], sum(step[1] == "POST" for step in steps))
         planted.made[name] = f"{{id-{sum(step[1] == 'POST' for step in steps)}}}"

@@ -15,12 +15,14 @@ from sandbox.sites.idents import snake
 from sandbox.sites.likeness import like
 
 Row = list[Any]
-MARK, TAG, ONE = "{mark}", "{one-tag}", "{one}"
+MARK, TAG, ONE, ONE_MAIL = "{mark}", "{one-tag}", "{one}", "{one-mail}"
 HANDLER = "{mark}'\"></title></textarea></style></script><img src id={mark} onerror=name>"
 """Markup whose handler changes nothing."""
 _WHOM = "user|owner|account|member|customer|author|profile|person|client"
 USER = re.compile(rf"(?i)^(?:x-)?(?:(?:{_WHOM})[-_]?(?:name|id|handle)?|name|login|handle|email)$")
 """An input that may name an account."""
+_RECIPIENT = re.compile(r"(?i)^(?:to|recipient|receiver|payee|beneficiary|invitee)[-_]?(?:e[-_]?)?mail")
+"""An input that names another account by its address."""
 _ID = re.compile(r"(?:[-_]?(?:id|uuid|number|no|key|ref|slug)|I[dD]|Uuid)$")
 _MADE = re.compile(
     r"(?i)^(?:create|add|new|make|submit|post|place|save|register|insert|update|edit|change|set|delete|remove|get)(?=[A-Z_-])[-_]?|(?<=[a-z])(?:Create|Add|New)$"
@@ -159,12 +161,13 @@ def names_account(name: str) -> bool:
 class Planted:
     """What `one` made so far in a row: by what it is called, its word; and the names that it gave itself.
     `seen` are the names of ids that answers to it have besides: of its account, its group (`team_id`);
-    `lists` are the paths of lists, by what is in them."""
+    `lists` are the paths of lists, by what is in them; `role` is that of its account."""
 
     made: dict[str, str] = field(default_factory=dict)
     named: set[str] = field(default_factory=set)
     seen: frozenset[str] = frozenset()
     lists: Mapping[str, str] = field(default_factory=dict)
+    role: str = ""
 
     def listed(self, inputs: OperationInputs) -> dict[str, str]:
         """The other inputs that must name a thing, of everybody's then: the first of its list. None for what
@@ -202,9 +205,12 @@ class Planted:
             elif "id" in self.seen and (
                 _is_person(of_path) or (inputs.operation.method == "GET" and of_path not in self.lists)
                 if bare
-                else account and names_account(name)
+                else (account and names_account(name))
+                or (inputs.operation.method, where, stem(name)) == ("GET", "path", self.role or None)
             ):
                 found[name] = "{one.id}"
+            elif account and _RECIPIENT.match(name):
+                found[name] = ONE_MAIL
             elif account and USER.match(name) and said.get("type", "string") == "string":
                 found[name] = ONE
         return found

@@ -11,6 +11,8 @@ from fleet.drivers.explore.account.api_groups import (
     ME,
     THING,
     askable,
+    costs,
+    deposit,
     listing,
     making,
     own_ids,
@@ -25,6 +27,8 @@ from fleet.drivers.explore.account.api_methods import by_get
 from fleet.drivers.explore.account.api_rows import AccountRows
 from fleet.drivers.explore.state_changes import ends_or_spends
 from fleet.oracles.account.functions import RECOVERS, for_role
+from fleet.oracles.account.inputs import ENDING
+from sandbox.sites.accounts import ACCOUNTS
 from sandbox.tools.qa_account import MAX_STEPS
 
 MADE, LISTS, ENDS = 8, 4, 4
@@ -36,12 +40,16 @@ def planted_rows(rows: AccountRows) -> Iterator[Question]:
     visitor, and as the other; last, what removes them."""
     every = list(askable(rows, "GET", "POST", "PATCH", "PUT", "DELETE"))
     lists = [one for one in every if one.operation.method == "GET" and not one.required and "{" not in one.at]
-    planted = Planted(seen=own_ids(rows), lists=listing(rows))
+    planted = Planted(seen=own_ids(rows), lists=listing(rows), role=rows.role.lower())
     steps, number, used = list[Row](), 0, list[OperationInputs]()
     reads = {one.at for one in every if one.operation.method == "GET" and "{" in one.at}
     near: list[Row] = []
     """Lists below a thing, where what was made there is read."""
     makers = list(_makers(rows, every, lists))
+    if any(map(costs, makers)):
+        pays = [deposit(one, who) for one in every for who in ACCOUNTS]
+        steps += [row for row in pays if row][: len(ACCOUNTS)]
+        number = len(steps)
     for one in makers if not all(settled(rows, one) for one in makers) else ():
         listed = planted.listed(one)
         looked: list[Row] = [["one", "GET", word[8:-1], {}] for word in listed.values()]
@@ -93,11 +101,12 @@ def _makers(
 ) -> Iterator[OperationInputs]:
     """What makes things that are read somewhere, but for what only a role makes: by its words, or because it
     may be forbidden and anybody reads the list of it."""
-    reading = {stem(one.at) for one in every if one.operation.method == "GET"}
+    reading = {stem(re.sub(r"/\{[^{}/]+\}$", "", one.at)) for one in every if one.operation.method == "GET"}
     open_lists = {one.at for one in lists if not one.operation.secured}
     for one in making(rows):
         a_role_only = for_role(one.operation, one.at) or (one.operation.states(403) and one.at in open_lists)
-        if (stem(one.at.partition("/{")[0]) in reading or "{" in one.at) and not a_role_only:
+        read = stem(one.at.partition("/{")[0]) in reading or "{" in one.at
+        if read and not a_role_only and not ENDING.search(one.at):
             yield one
 
 
@@ -124,10 +133,15 @@ def _referring(
         values = planted.values(one)
         if not values or one in used or waits(one, values) or (row := one.row("one", values)) is None:
             continue
-        if one.operation.method == "GET" and ends_or_spends(one.at):
+        acts = re.sub(r"\{[^{}]+\}", "", one.at)  # the name of a value, `orderId`, says nothing of it
+        if one.operation.method == "GET" and ends_or_spends(acts):
             continue  # asked by itself
         used.append(one)
-        if one.operation.method in ("DELETE", "PATCH", "PUT") or CHANGES.search(one.at):
+        if (
+            one.operation.method in ("DELETE", "PATCH", "PUT")
+            or CHANGES.search(one.at)
+            or ENDING.search(acts)
+        ):
             changes.append(row)
         elif any(word in str(row) for word in ("{id-", TAG, ONE, "{one.")) and not RECOVERS.search(one.at):
             group = [row, ["anonymous", *row[1:]], ["other", *row[1:]]]

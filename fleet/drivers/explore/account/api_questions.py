@@ -18,6 +18,8 @@ from fleet.drivers.explore.account.api_groups import (
     ME,
     answered,
     askable,
+    costs,
+    deposit,
     listing,
     making,
     own_ids,
@@ -45,10 +47,11 @@ from fleet.drivers.explore.account.api_rows import AccountRows
 from fleet.drivers.explore.account.bodies import PHRASE, SentBody
 from fleet.drivers.explore.listened import asking
 from fleet.oracles.account.functions import RECOVERS, for_role
-from fleet.oracles.account.inputs import NARROW, SMALL, WIDE, folded, once, servers_own
+from fleet.oracles.account.inputs import ENDING, NARROW, ORDERED, SMALL, WIDE, folded, once, servers_own
 from fleet.oracles.account.rights import rights
 from fleet.oracles.account.tokens import leaves
 from fleet.oracles.documents.openapi import Operation
+from sandbox.sites.idents import snake
 from sandbox.sites.likeness import like
 
 READS, FIELDS, ASKED, VARIED = 18, 4, 24, 3
@@ -58,8 +61,13 @@ STORED, SHOWN = 4, 8
 """Of one run: operations and their texts that are looked for on pages, and pages for each."""
 _SIZE = re.compile(r"(?i)^(?:page_?)?(?:limit|size|count|first|last|take|top|rows|per_?page|max_?results)$")
 _MANY = re.compile(
-    r"(?i)(?:^|_)(?:quantity|qty|count|amount|units|nights|seats|number|items|points|credits?|coins|shares|miles)$"
+    r"(?:^|_)(?:quantity|qty|count|amount|units|nights|seats|number|items|points|credits?|coins|shares|miles)"
+    r"(?:_(?:cents|minor))?$"
 )
+"""Names of numbers of things or of money, as `snake` has them."""
+_BALANCE = re.compile(r"(?i)[/#](?:(?:my[-_]?)?wallet|balance|credits?|points)$")
+_ORDERS = re.compile(r"(?i)^(?:sort|order|sort_?(?:by|field|column|key)|order_?by|ordering)$")
+"""An input that names what a list is ordered by."""
 _FILE = re.compile(
     r"(?i)file|path|name|doc|page|template|photo|image|report|chart|leaflet|brochure|attachment|print|download"
 )
@@ -172,7 +180,7 @@ def _shown_to_people(rows: AccountRows) -> Iterator[Question]:
 
 def _stored(rows: AccountRows) -> Iterator[tuple[list[Row], OperationInputs]]:
     makers, pages = making(rows), rows.places.pages()
-    for one in makers[:STORED]:
+    for one in [one for one in makers if one.texts()][:STORED]:
         steps, things = prepared(one, makers, listing(rows))
         made = sum(step[1] == "POST" for step in steps)
         near = sorted(pages, key=lambda path: not stem(one.at) or stem(one.at) not in path.lower())[:SHOWN]
@@ -341,6 +349,7 @@ def _inputs(rows: AccountRows) -> Iterator[Question]:
         if one.texts()
         or addresses(one)
         or numbers(one)
+        or orders(one)
         or any(_FILE.search(name) for name in one.of_kind("string"))
     ]
     asked.sort(key=lambda one: not one.operation.secured)  # the web explorer asks what is open as well
@@ -364,6 +373,11 @@ def _varied(
     values |= things
     if found := fetched(one, things, listens=listens):
         yield [*steps, *found]
+    for name in orders(one)[:1]:
+        said = one.all[name][1]
+        plain = str(said.get("default") or next(iter(said.get("enum") or ()), "id"))
+        order = (plain, ORDERED, ORDERED[:-1], ORDERED, plain)
+        yield [*steps, *filter(None, (one.row("one", {**values, name: value}) for value in order))]
     for name in numbers(one)[:VARIED]:
         two = f"{chance.randrange(1_009, 9_973)}*{chance.randrange(1_009, 9_973)}"
         yield [
@@ -389,18 +403,33 @@ def numbers(one: OperationInputs) -> list[str]:
     return [name for name in one.of_kind("integer", "number") if one.all[name][0] == "query"]
 
 
+def orders(one: OperationInputs) -> list[str]:
+    """The names of its inputs in a query that say what a list is ordered by."""
+    return [name for name in one.of_kind("string") if one.all[name][0] == "query" and _ORDERS.match(name)]
+
+
 def _flows(rows: AccountRows) -> Iterator[Question]:
-    """A negative number of things, what is permitted once a second time, pages of any size."""
+    """A negative number of things, what is permitted once a second time, what gives back a price twice, pages
+    of any size."""
     yield from packed(rows, _misused(rows))
 
 
 def _misused(rows: AccountRows) -> Iterator[tuple[list[Row], OperationInputs]]:
-    known = Planted(seen=own_ids(rows))
+    known, makers = Planted(seen=own_ids(rows)), making(rows)
+    balance = next(
+        (one.at for one in askable(rows, "GET") if _BALANCE.search(one.at) and not one.required), ""
+    )
+    read: Row = ["one", "GET", balance, {}]
     for one in askable(rows, "POST"):
         named = known.values(one)
-        for name in (name for name in one.of_kind("integer", "number") if _MANY.search(name)):
+        for name in (name for name in one.of_kind("integer", "number") if _MANY.search(snake(name))):
+            pays = [row for maker in makers if costs(one) and (row := deposit(maker, "other"))]
             steps = [one.row("other", {**named, name: many}) for many in (1, -3)]
-            yield [row for row in steps if row], one
+            yield [*pays[:1], *(row for row in steps if row)], one
+        if balance and "{" in one.at and ENDING.search(one.at):
+            first, things = prepared(one, makers, listing(rows))
+            if first and not waits(one, things) and (row := one.row("one", things)):
+                yield [*first, read, row, read, row, read], one
         if (whole := one.row("other", named)) and (pairs := list(_few_and_less(whole[3]))):
             yield [[*whole[:3], body] for pair in pairs for body in pair], one
         if once(one.operation) and "{" not in one.at and (row := one.row("one", _shown(one), marked=False)):
@@ -419,7 +448,9 @@ def _few_and_less(body: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[s
             for few, less in _few_and_less(value):
                 yield {**body, name: few}, {**body, name: less}
         elif isinstance(value, list) and value and isinstance(value[0], dict):
-            for number in [at for at, many in value[0].items() if type(many) is int and _MANY.search(at)]:
+            for number in [
+                at for at, many in value[0].items() if type(many) is int and _MANY.search(snake(at))
+            ]:
                 one, none = ([{**value[0], number: many}, *value[1:]] for many in (1, -3))
                 yield {**body, name: one}, {**body, name: none}
 

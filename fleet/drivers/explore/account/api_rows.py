@@ -44,7 +44,7 @@ _PERSONAL = re.compile(
     r"|(?:[/#]|[a-z])me(?:/|$)|self"
 )
 """A path by which an act may change an account itself."""
-_ACCOUNT_WORD = re.compile(r"\{(?:one|other)(?:\}|\.|-tag)")
+_ACCOUNT_WORD = re.compile(r"\{(?:one|other)(?:\}|\.|-tag|-mail)")
 
 
 def _keys(given: object) -> Iterator[str]:

@@ -153,7 +153,8 @@ class SessionExplorer:
                 self._known.learn(rows, answers)
             case WrittenLook(thing=Flow() as flow):
                 more = go_on(self._known, flow, answers, self._may_post)
-                self._next["begun"][:0] = [self._asked(one) for one in more]
+                begun = [*map(self._asked, more), *self._next.pop("begun")]
+                self._next = {"begun": begun, **self._next}  # each of its steps is a few requests
             case WrittenLook(thing=MadeThing() as thing):
                 found = follow(self._known, thing, answers, self._may_post)
                 self._next["written"][:0] = [self._asked(one) for one in found if one]

@@ -326,8 +326,8 @@ def apart(rows: Sequence[Row]) -> tuple[tuple[int, ...], ...]:
     """The steps of a row on which no other depends, in groups (`Question.apart`).
 
     Of inputs in a row each but the first to its page, whose answer says what is new in the others; and all to
-    one page. Else the pages that are read after what was sent last, and before a form of the other those that
-    name no thing: whether it may send one rests on them.
+    one page. Else each page that is read; where the row names a thing, what was read before it was made says
+    which is new, and whether the other may send a form about it rests on the pages that name it.
     """
     if all(row[0] == "one" and (row[1] == "POST" or "?" in row[2]) for row in rows):
         pages: dict[str, list[int]] = {}
@@ -335,15 +335,17 @@ def apart(rows: Sequence[Row]) -> tuple[tuple[int, ...], ...]:
             pages.setdefault(f"{row[1]} {row[2].partition('?')[0]}", []).append(at)
         whole = [tuple(page) for page in pages.values()]
         return (*whole, *((at,) for page in whole for at in page[1:]))
-    sent = [at for at, row in enumerate(rows) if row[1] != "GET"]
-    own = max((at for at in sent if rows[at][0] == "one"), default=-1)
-    after = range(own + 1, len(rows))
-    last = max(sent, default=-1)
-    return tuple(
-        (at,)
-        for at in after
-        if at not in sent and (at > last or (rows[at][0] != "one" and "{id}" not in rows[at][2]))
-    )
+    read = [at for at, row in enumerate(rows) if row[1] == "GET"]
+    if "{id}" in str(rows) or "{one-id}" in str(rows):
+        sent = [at for at in range(len(rows)) if at not in read]
+        made = max((at for at in sent if rows[at][0] == "one"), default=-1)
+        last = max(sent, default=-1)
+        read = [
+            at
+            for at in read
+            if at > last or (at > made and rows[at][0] != "one" and "{id}" not in rows[at][2])
+        ]
+    return tuple((at,) for at in read)
 
 
 def shown(path: str, got: Mapping[str, Any]) -> list[SiteForm]:
