@@ -77,7 +77,7 @@ picture: demo
 test: jail-check setup
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
-# Every cell of the matrices of which `make test` tries some (the mark `sampled`), twice the examples of a property.
+# Every cell of the matrices of which `make test` tries some (the mark `sampled`), four times the examples of a property.
 test-whole:
 	@WHOLE=1 $(MAKE) test
 

@@ -20,10 +20,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 WHOLE = "WHOLE" in os.environ
-"""Every cell of every matrix and twice the examples of a property: `make test-whole`."""
+"""Every cell of every matrix and four times the examples of a property: `make test-whole`."""
 
 settings.register_profile(  # a busy machine is no failure; pytest-timeout still holds
-    "steady", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=100 if WHOLE else 50
+    "steady", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=100 if WHOLE else 25
 )
 settings.load_profile("steady")
 

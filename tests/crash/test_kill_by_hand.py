@@ -11,6 +11,7 @@ from fleet.devnet.deploy import deploy_registries
 from fleet.devnet.devnet import Devnet
 from tests.crash import course
 from tests.crash.farm import Farm, Zygotes
+from tests.crash.trials import RECORDS_WHAT_HAPPENED
 
 pytestmark = course.MARKS
 
@@ -21,8 +22,8 @@ def farm(tmp_path: Path, devnet: Devnet, zygotes: Zygotes) -> Farm:
 
 
 async def test_a_run_survives_sigkill_after_its_journal_steps(farm: Farm) -> None:
-    """In its short form where something happened that nobody wrote down: the daemon's has the rest."""
-    await course.a_run_survives(farm, 1_200, ("effect.resolve", "finding.set"))
+    """In its short form where something happened that nobody wrote down."""
+    await course.a_run_survives(farm, 1_200, RECORDS_WHAT_HAPPENED)
 
 
 @course.LONG

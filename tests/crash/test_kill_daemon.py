@@ -20,8 +20,9 @@ def farm(tmp_path: Path, devnet: Devnet, zygotes: Zygotes, cluster: Cluster) -> 
     return Farm(tmp_path, devnet, "daemon", cluster, zygotes)
 
 
+@course.LONG
 async def test_a_run_survives_sigkill_after_its_journal_steps(farm: Farm) -> None:
-    """Short: where an effect has happened that nobody has written down; by hand has the other kinds."""
+    """In short: test_two_daemons.py kills one on the same server, test_paused_daemon.py stops one."""
     await course.a_run_survives(farm, 1_000, RECORDS_WHAT_HAPPENED)
 
 

@@ -56,7 +56,7 @@ class Field:
     number: dict[str, int]
 
 
-@pytest.fixture(scope="module", params=WAYS)
+@pytest.fixture(scope="module", params=["EIP-7702", pytest.param("Tempo", marks=course.LONG)])
 async def field(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, zygotes: Zygotes
 ) -> AsyncIterator[Field]:

@@ -29,7 +29,7 @@ FULL = int(os.environ.get("RACE_TRIALS", "0"))
 ONLY = os.environ.get("RACE_AT", "")
 """A part of the names of points, to look at some of them: `RACE_AT=tx.send`."""
 SEED = int(os.environ.get("RACE_SEED", "8"))
-LANES = 5
+LANES = 5 if FULL else 1
 """Pairs of daemons at a time: they wait most of the time."""
 
 

@@ -30,8 +30,7 @@ full = pytest.mark.skipif(not FULL, reason="the long form: make crash")
 LANES = 2
 PEERS = ("one", "peer")
 KINDS = (
-    *("git.log", "git.checkout-index", "proposal.pushing", "git.commit-tree", "git.push"),
-    *("git.format-patch", "b:proposal.open", "proposal.open", "log.post"),
+    *("git.checkout-index", "proposal.pushing", "git.push", "b:proposal.open", "proposal.open", "log.post"),
 )
 """The first step of each of these names; `b:` is right before it."""
 PAUSES = (
