@@ -11,8 +11,8 @@ CONFORMANCE := .conformance
 MCP_PEERS := .venv-mcp-peers
 # Half of the packages' lines, which few commands import: compiled when one does.
 LATER := '/(tests|anthropic|genai_prices|google|graphql|mypyc?|openai|pip|pydantic_ai|schemathesis|setuptools)/'
-# Workers of the suite, for two cores: its longest tests mostly wait.
-JOBS   ?= 4
+# Workers of the suite, for two cores: its longest tests mostly wait, and each worker collects all of it.
+JOBS   ?= 3
 
 # Version of the two images: the package's.
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
@@ -154,7 +154,7 @@ practice: setup
 # The life of one item on a real platform, the state directory lost after each step in turn: minutes.
 # `make test` has its short form.
 arc: setup
-	@ARC_FULL=1 $(BIN)/python -m pytest tests/platforms/test_arc.py -s
+	@ARC_FULL=1 $(BIN)/python -m pytest tests/platforms/test_arc.py tests/platforms/test_arc_on_a_registry.py -s
 
 # The command line from outside, with the cases that cost most of a minute each; `make test` leaves them out.
 e2e: setup

@@ -25,9 +25,11 @@ ENV = {"PATH": os.environ["PATH"], "QA_FLEET_EXPLORE": "false"}
 OBSERVABLE = {defect.id for defect in DEFECTS if defect.rung == "observe"}
 
 
+@LONG
 def test_without_defects_it_finds_nothing_and_stays_when_asked_to(
     fleet: Fleet, state: Path, tmp_path: Path
 ) -> None:
+    """In short: platforms/test_firing.py has the healthy devnet, test_look.py the pages of one that stays."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         url = f"http://127.0.0.1:{free.getsockname()[1]}/"
     words = ("demo", "--clean", "--json", "--open", "--port", url.rpartition(":")[2].strip("/"))

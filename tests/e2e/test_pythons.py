@@ -1,6 +1,6 @@
 """The demo, clean and seeded, by every supported Python that is here: `make pythons`.
 
-`make test` runs the demo by its own Python (test_demo.py, test_demo_otherwise.py) and lets every other one
+`make test` runs the demo by its own Python (test_readme.py) and lets every other one
 compile and load a program in its jail (tests/jail/test_toolcheck.py); an environment of each takes minutes.
 """
 
