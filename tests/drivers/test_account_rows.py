@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import pytest
 
 from fleet.drivers.desk import Question
-from fleet.drivers.explore.account.api_groups import making, packed, prepared
+from fleet.drivers.explore.account.api_groups import apart, making, packed, prepared
 from fleet.drivers.explore.account.api_inputs import OperationInputs, Planted, stem
 from fleet.drivers.explore.account.api_questions import further
 from fleet.drivers.explore.account.api_rows import AccountRows, bare_request
@@ -220,6 +220,13 @@ def test_groups_share_a_row_and_their_things_have_other_numbers() -> None:
         len(steps(packed(rows(), [(groups[0], one)] * 2))) == 2
     )  # a second thing of one name may be refused
     assert (len(first), steps(packed(rows(), []))) == (MAX_STEPS, [])
+
+
+def test_what_is_read_and_named_by_nothing_later_may_be_left_out_of_a_proof() -> None:
+    pet = ["one", "GET", "/pets/{id-1}", {}]
+    row = [["one", "POST", "/pets", {}], pet, ["one", "GET", "/me", {}]]
+    assert apart([*row, pet]) == ((1,), (2,), (3,))
+    assert apart([*row, ["other", "GET", "/people/{one.id}", {}], pet]) == ((4,),)
 
 
 def test_each_kind_of_question_is_asked_in_few_rows() -> None:

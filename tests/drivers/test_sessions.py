@@ -43,6 +43,7 @@ FOUND = {
     "exports": "form-read",
     "writes": "form-change",
     "rewrites": "form-change",
+    "ranks": "form-ranked",
     "tokenless": "form-forged",
     "away": "log-in-away",
     "scripts": "form-script",
@@ -174,9 +175,9 @@ async def test_the_other_defects_need_no_browser(clubhouse: Open) -> None:
 
 
 async def test_what_is_made_in_two_steps_without_a_text_is_its_makers_alone(clubhouse: Open) -> None:
-    switches = ("tickets", "cancels", "breaks")
+    switches = ("tickets", "cancels", "breaks", "ranks")
     async with clubhouse(Clubhouse(*switches)) as it:
-        assert await told(it, ("/seats", "/notes")) == sorted(FOUND[one] for one in switches)
+        assert await told(it, ("/seats", "/notes", "/people")) == sorted(FOUND[one] for one in switches)
 
 
 async def test_nothing_is_asked_where_acts_are_not_permitted(clubhouse: Open) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fleet.oracles.account.site_rows import NOBODYS, SENT, SERVED, site_row
+from fleet.oracles.account.things import NO_RANK, RANKS
 from fleet.oracles.model import Facts
 from fleet.oracles.table import judge
 
@@ -66,3 +67,20 @@ def test_without_one_of_them_nothing_is_said(
 ) -> None:
     changed = () if got is None else ((*steps[at][:4], got),)
     assert found((*steps[:at], *changed, *steps[at + 1 :])) == []
+
+
+def ranked(given: dict[str, str], *links: list[str]) -> list[str]:
+    sent: tuple[dict[str, str], ...] = ({}, dict([NO_RANK]), given)
+    steps: list[Step] = []
+    for more, shown in zip(sent[-len(links) :], links, strict=True):
+        steps += [("one", "POST", "/profile", dict(more), SENT)]
+        steps += [("one", "GET", "/profile", {}, SERVED | {"links": shown})]
+    return found(tuple(steps))
+
+
+def test_a_role_is_taken_from_a_form_where_pages_are_offered_after_it_alone() -> None:
+    admin = dict([RANKS[0]])
+    assert ranked(admin, ["/a"], ["/a"], ["/a", "/staff"]) == ["form-ranked"]
+    assert ranked(admin, ["/a"], ["/a", "/staff"], ["/a", "/staff"]) == []  # any word does so
+    assert ranked(admin, ["/a"], ["/a", "/staff"]) == []  # it was not asked without a role twice
+    assert ranked({"city": "admin"}, ["/a"], ["/a"], ["/a", "/staff"]) == []

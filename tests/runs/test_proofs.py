@@ -133,14 +133,16 @@ def test_a_row_is_proven_without_what_its_findings_do_not_need() -> None:
     answers = [{"status": 500 if "'" in one[2] and "''" not in one[2] else 200} for one in steps]
     apart = ((0, 1, 2, 3, 4, 5), *((at,) for at in range(1, 6)))
 
-    def kept(said: list[dict[str, int]]) -> list[list[Any]]:
-        cut, results = narrowed((row,), [{"ok": True, "answers": said}], apart, Facts())
+    def kept(said: list[dict[str, int]], **more: Any) -> list[list[Any]]:
+        asked = row.model_copy(update={"args": {**row.args, **more}})
+        cut, results = narrowed((asked,), [{"ok": True, "answers": said}], apart, Facts())
         assert [one["status"] for one in results[0]["answers"]] == [
             said[steps.index(one)]["status"] for one in cut[0].args["steps"]
         ]
         return list(cut[0].args["steps"])
 
     assert kept(answers) == steps[:4]
+    assert kept(answers, together=(1, 3)) == steps
     assert kept([{"status": 200}] * 6) == steps  # it shows nothing, and is learned from as it is
 
 

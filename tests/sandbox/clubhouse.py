@@ -33,7 +33,7 @@ _KINDS = {"html": "text/html", "svg": "image/svg+xml", "txt": "text/plain"}
 
 class Clubhouse:
     """Switches: `readable`, `fixed`, `kept` of the session; `reads`, `exports`, `writes` of another's drafts,
-    `rewrites` of another's profile; `sums`, `opens` and `echoes` what stands in a
+    `rewrites` of another's profile; `ranks` by its own; `sums`, `opens` and `echoes` what stands in a
     query of the drafts, `previews` what stands in a new one, `breaks` on a quote in a note; `tickets` and
     `cancels` of another's seat, which is taken in two steps; `scripts` on the wall; `tokenless`; `away`;
     `served` and `climbs` of uploads; `cached` what is inside. `astray` leads to a stranger's thing."""
@@ -42,6 +42,7 @@ class Clubhouse:
         self.on = frozenset(switches)
         self.people: dict[str, str] = {}
         self.mottos: dict[str, str] = {}
+        self.managers: set[str] = set()
         self.sessions: dict[str, str] = {}
         """By the value of the cookie; "" for a visitor."""
         self.wall: list[str] = []
@@ -90,7 +91,8 @@ class Clubhouse:
         user = self.sessions[sid]
         me = f'<p>Signed in as <a href="/people/{self._number(user)}">{user}</a></p>'
         leave = f"{me}{self._form('/leave', sid, '')}" if user else ""
-        return 200, PAGE.format(title, LINKS + leave, text)
+        ledger = '<a href="/ledger">ledger</a>' if user in self.managers else ""
+        return 200, PAGE.format(title, LINKS + leave + ledger, text)
 
     def _form(self, action: str, sid: str, controls: str, *, token: bool = True, more: str = "") -> str:
         hidden = f'<input type=hidden name=proof value="{_token(sid)}">' if token else ""
@@ -235,6 +237,7 @@ class Clubhouse:
             if found[1] != self._number(user) and "rewrites" not in self.on:
                 return 403, "not yours"
             self.mottos[found[1]] = sent["motto"]
+            self.managers |= {user} if "ranks" in self.on and sent.get("role") == "manager" else set()
             return 303, "", f"location: {path}"
         if path == "/wall":
             self.wall.append(sent["words"])

@@ -6,6 +6,7 @@ That something is one account's own is never guessed from its path: see each def
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 from fleet.oracles.account.rows import on, oracle
@@ -23,6 +24,13 @@ from fleet.oracles.model import Exchange, Facts, Observation, observed
 from fleet.severity import Severity
 from fleet.text import line
 
+NO_RANK = ("role", "qa")
+"""Beside RANKS: a word that is no role."""
+RANKS = (
+    *(("role", name) for name in ("admin", "administrator", "manager", "moderator", "staff", "owner")),
+    *((name, "1") for name in ("is_admin", "admin", "is_staff")),
+)
+"""Fields of a form, which it does not show, that may raise who sends it."""
 _ITEM, _LIST = "/things/{id}", "/things"
 _BOTH: dict[str, Any] = SERVED | {"one": True, "other": True}
 
@@ -44,6 +52,16 @@ def _changing(got: dict[str, Any]) -> tuple[Exchange, ...]:
         ("other", "POST", _ITEM, {"text": "{mark}"}, SENT),
         ("one", "GET", _ITEM, {}, got),
     )
+
+
+def _ranking(link: str) -> tuple[Exchange, ...]:
+    posts: tuple[dict[str, str], ...] = ({}, dict([NO_RANK]), dict([RANKS[0]]))
+    pages = [SERVED | {"links": ["/profile"]}] * 2 + [SERVED | {"links": ["/profile", link]}]
+    pairs = (
+        (("one", "POST", "/profile", given, SENT), ("one", "GET", "/profile", dict[str, Any](), page))
+        for given, page in zip(posts, pages, strict=True)
+    )
+    return site_row(*(step for pair in pairs for step in pair))
 
 
 def _forging(got: dict[str, Any]) -> tuple[Exchange, ...]:
@@ -171,6 +189,33 @@ def _offered_to_one(steps: Sequence[SiteStep], *paths: str) -> bool:
     ]
     wanted = tuple(filter(None, paths))
     return any(mine.offers(*wanted) for mine, _ in pairs) and not any(one.offers(*wanted) for _, one in pairs)
+
+
+@oracle(
+    id="form-ranked",
+    says="a role that a form does not ask for is not taken from who sends it",
+    severity=Severity.HIGH,
+    example=_ranking("/staff"),
+    control=_ranking("/profile"),
+)
+def form_ranked(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """The form of one's own record, plain and with a word that is no role, and its page after each; then with
+    the name of a role, and its page links to what it never did before."""
+    calm, plain = set[str](), 0
+    for step, page in pairwise(site_steps(seen[-1])):
+        asked = (step.who, step.method, page.who, page.method)
+        if asked != ("one", "POST", "one", "GET") or not page.good:
+            continue
+        links = set(map(str, page.got.get("links", ())))
+        raised = [pair for pair in RANKS if pair in step.given.items()]
+        if raised and plain > 1 and (new := sorted(links - calm)):
+            name, value = raised[0]
+            title = f"POST {line(step.path, 60)} takes {name}={value}: its sender is shown {line(new[0], 60)}"
+            where = on(seen[-1], step.path, "POST") | {"field": name}
+            yield observed(title, f"form-ranked {step.path}", "answers", where=where)
+            return
+        calm |= links
+        plain += not raised
 
 
 @oracle(

@@ -19,9 +19,9 @@ def narrowed(
     oracles say the same: each try of a proof is as many requests less.
 
     `apart`: positions in that row, a large group before those in it. All that one row shows is kept in it, as
-    its proofs share their answers.
+    its proofs share their answers. Steps of one moment are counted from the first, and stay.
     """
-    if not apart or len(results) < len(steps):
+    if not apart or len(results) < len(steps) or steps[-1].args.get("together"):
         return steps, results
     before = [Exchange(one.tool, one.args, got) for one, got in zip(steps[:-1], results, strict=False)]
     step, result = steps[-1], results[-1]

@@ -18,6 +18,8 @@ from fleet.oracles.documents.openapi import Operation, fields_of
 from sandbox.sites.idents import IDENTS, snake
 from sandbox.tools.qa_account import MAX_STEPS
 
+_TOLD = re.compile(r"\{(?:(?:one|other)\.|listed|was\}|refresh\})")
+"""Words for what an answer said."""
 THING = re.compile(r"\{id-(\d+)\}")
 ME = re.compile(
     r"(?i)(?:/(?:me|self|whoami|profile|account|user)|#(?:me|viewer|whoami|currentUser|profile))$"
@@ -53,7 +55,14 @@ def question(rows: AccountRows, steps: list[Row], *inputs: OperationInputs) -> I
     kinds = {one.at: one.operation.sent[0] for one in inputs}
     if steps:
         asked = rows.asked(steps[:MAX_STEPS], kinds)
-        yield Question((rows.source, *asked.steps), minimal=True)
+        yield Question((rows.source, *asked.steps), minimal=True, apart=apart(steps[:MAX_STEPS]))
+
+
+def apart(steps: list[Row]) -> tuple[tuple[int, ...], ...]:
+    """The steps on which no other depends (`Question.apart`): what is read after the last word that stands
+    for something read."""
+    told = max((at for at, step in enumerate(steps) if _TOLD.search(str(step[2:]))), default=-1)
+    return tuple((at,) for at in range(told + 1, len(steps)) if steps[at][1] == "GET")
 
 
 def packed(rows: AccountRows, groups: Iterable[tuple[list[Row], OperationInputs]]) -> Iterator[Question]:

@@ -242,8 +242,8 @@ class SessionExplorer:
         return self._urls.may_act(origin + bare)
 
     def _questions(self) -> dict[str, list[Question]]:
-        """What is asked of the session, of the forms that begin something, of those that write, and of the
-        inputs of pages and of forms."""
+        """What is asked of the session, of the forms that begin something, of those that write, of those of
+        one's own record, and of the inputs of pages and of forms."""
         known, doors = self._known, (self._path(self._start["url"]), self._start.get("login"))
         session = [[one for one in known.session() if one[1] != "POST" or self._may_post(one[2])]]
         if "login" in self._start:
@@ -261,6 +261,7 @@ class SessionExplorer:
             "session": session,
             "begun": map(flow_of, begun),
             "written": (MadeThing(form, tuple(known.written(form))) for form in writing),
+            "ranked": (known.ranked(form) for form in writing if form.own),
             "queried": known.queried(),
             "tried": (known.tried(form) for form in writing if not form.file),
         }

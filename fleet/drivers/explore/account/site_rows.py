@@ -18,6 +18,7 @@ from fleet.drivers.explore.state_changes import ends_or_spends
 from fleet.oracles.account.inputs import SMALL
 from fleet.oracles.account.sessions import ends_visit
 from fleet.oracles.account.site_rows import NOBODYS
+from fleet.oracles.account.things import NO_RANK, RANKS
 from fleet.oracles.account.tokens import leaves
 from sandbox.sites.accounts import ACCOUNTS
 from sandbox.tools.qa_account import MAX_STEPS
@@ -43,6 +44,7 @@ _FREE = ("textarea", "text", "search")
 _LEADING = re.compile(
     r"(?i)^(?:next|return|redirect|continue|go|back|dest|destination|target|url)(?:_?\w{0,12})$"
 )
+_OWN_RECORD = re.compile(r"(?i)/(?:(?:my-?)?(?:profile|account|settings|preferences)|me)/?(?:edit)?$")
 _NO_PAGE = re.compile(r"(?i)\.(?:css|js|mjs|map|png|jpe?g|gif|svg|ico|webp|woff2?|ttf|mp4|zip|pdf)$")
 
 
@@ -68,6 +70,11 @@ class SiteForm:
     def file(self) -> str:
         """Its field that takes a file; "" for none."""
         return next((name for name, kind in self.fields.items() if kind == "file"), "")
+
+    @property
+    def own(self) -> bool:
+        """Whether it is that of an account's own record."""
+        return self.personal or bool(_OWN_RECORD.search(self.action))
 
     @property
     def personal(self) -> bool:
@@ -227,6 +234,13 @@ class SiteKnowledge:
             ]
             rows += [form.post("one", one) for one in given]
         return rows
+
+    def ranked(self, form: SiteForm) -> list[Row]:
+        """The form of one's own record as it is and with a word that is no role, then with fields that may
+        raise who sends it; its page after each."""
+        more = [{}, *({name: value} for name, value in (NO_RANK, *RANKS) if name not in form.fields)]
+        page = _get("one", form.page)
+        return [row for given in more for row in (form.post("one", form.texts("{mark}") | given), page)]
 
     def written(self, form: SiteForm) -> list[Row]:
         """Something is made, and everybody looks for it on the pages nearest to its form; then the same form

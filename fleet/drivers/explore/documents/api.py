@@ -164,9 +164,11 @@ class ApiExplorer:
         if not (self._next or self._rows) and self._opens:
             self._next += self._openings()
         while not self._next and self._flows:
-            self._next += islice(self._flows[0], ASKED)  # a few: the next know what was refused
-            if not self._next:
-                self._flows.pop(0)
+            flow = self._flows.pop(0)
+            self._next += islice(flow, ASKED)  # a few: the next know what was refused
+            self._flows += (
+                [flow] if self._next else []
+            )  # by turns: a role, or what may be set, waits for no other
         if not self._next:
             self._next, self._later = self._later, []
         while not self._next and self._left > 0 and (chosen := self._operation()):
