@@ -84,3 +84,6 @@ def test_a_role_is_taken_from_a_form_where_pages_are_offered_after_it_alone() ->
     assert ranked(admin, ["/a"], ["/a", "/staff"], ["/a", "/staff"]) == []  # any word does so
     assert ranked(admin, ["/a"], ["/a", "/staff"]) == []  # it was not asked without a role twice
     assert ranked({"city": "admin"}, ["/a"], ["/a"], ["/a", "/staff"]) == []
+    assert (
+        ranked(admin, ["/a", "/n/1"], ["/a", "/n/2"], ["/a", "/n/3"]) == []
+    )  # links to other news each time

@@ -200,22 +200,23 @@ def _offered_to_one(steps: Sequence[SiteStep], *paths: str) -> bool:
 )
 def form_ranked(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
     """The form of one's own record, plain and with a word that is no role, and its page after each; then with
-    the name of a role, and its page links to what it never did before."""
-    calm, plain = set[str](), 0
+    the name of a role, and its page links to what it never did before. Pages that linked to other things
+    each time, before any role was sent, show nothing."""
+    before = list[frozenset[str]]()
     for step, page in pairwise(site_steps(seen[-1])):
         asked = (step.who, step.method, page.who, page.method)
         if asked != ("one", "POST", "one", "GET") or not page.good:
             continue
-        links = set(map(str, page.got.get("links", ())))
+        links = frozenset(map(str, page.got.get("links", ())))
         raised = [pair for pair in RANKS if pair in step.given.items()]
-        if raised and plain > 1 and (new := sorted(links - calm)):
+        if not raised:
+            before.append(links)
+        elif len(before) > 1 and len(set(before)) == 1 and (new := sorted(links - before[0])):
             name, value = raised[0]
             title = f"POST {line(step.path, 60)} takes {name}={value}: its sender is shown {line(new[0], 60)}"
             where = on(seen[-1], step.path, "POST") | {"field": name}
             yield observed(title, f"form-ranked {step.path}", "answers", where=where)
             return
-        calm |= links
-        plain += not raised
 
 
 @oracle(
