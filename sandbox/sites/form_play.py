@@ -270,7 +270,8 @@ class FormPlay:
         return seen
 
     def _chosen(self, page: ReadPage, path: str) -> PageForm | None:
-        """The form with this action; of several the one with the id of ours."""
+        """The form with this action; of several the one with the id of ours, else the last: what a list has
+        first may be about to begin, or to run out."""
         found = [one for one in page.forms if one.method == "POST" and urlsplit(one.action).path == path]
         found = [one for one in found if own(one.action, self._origin)]
         marked = [
@@ -278,7 +279,7 @@ class FormPlay:
             for one in found
             if self._words.ident and any(c.value == self._words.ident for c in one.controls)
         ]
-        return next(iter([*marked, *found]), None)
+        return next(iter([*marked, *reversed(found)]), None)
 
     def _view(self, visitor: SiteVisitor, path: str) -> AccountAnswer:
         """Open a page in a browser, with the visitor's cookies."""

@@ -158,7 +158,12 @@ class Clubhouse:
             )
         if path == "/seats":
             return self._page(
-                "Seats", self._form("/seats/choose", sid, "<input type=hidden name=row value=3>"), sid
+                "Seats",
+                "".join(
+                    self._form("/seats/choose", sid, f"<input type=hidden name=row value={row}>")
+                    for row in ("full", "3")
+                ),
+                sid,
             )
         if path == "/seats/confirm":
             return self._page(
@@ -248,6 +253,8 @@ class Clubhouse:
         if path == "/drafts" and text:
             self.drafts[key] = (user, text)
             return 303, "", f"location: /drafts/{9001 if 'astray' in self.on else key}"
+        if path == "/seats/choose" and sent["row"] == "full":
+            return 409, "it was just taken"
         if path == "/seats/choose":
             return 303, "", "location: /seats/confirm"
         if path == "/seats/confirm":
