@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from fleet.events.model import Event, TurnUsage
+from fleet.events.model import Alternative, Event, TurnUsage
 from fleet.personas.model import Step
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
@@ -81,6 +81,21 @@ class Question:
     def acts(self) -> int:
         """How many of the calls are acts."""
         return sum(TOOLS[step.tool].effect_of(step.args) is Effect.ACT for step in self.steps)
+
+    @property
+    def why(self) -> str:
+        """What led to it, for the record; "" for what follows from all that its explorer learned."""
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What is done next, why, instead of what, and what is done when it fails: the words of a decision."""
+
+    action: str
+    why: str
+    instead: tuple[Alternative, ...]
+    fallback: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +186,9 @@ class Desk(Protocol):
 
     async def room(self) -> Allowance:
         """What an explorer may still ask; no calls when its run should end."""
+
+    def decide(self, choice: Choice, questions: Sequence[Question]) -> Sequence[Question]:
+        """Record what is asked next and why; those of the questions that are likely enough to be answered."""
 
     def leave(self, left: Left) -> None:
         """Record what the run did not look at; the latest record of a part counts."""

@@ -200,6 +200,62 @@ class RiskAssessed(RunEvent):
     most: int
 
 
+Rejection = Literal[
+    "low_confidence",
+    "resource_intensive",
+    "high_risk",
+    "out_of_scope",
+    "lower_priority",
+    "dependency_missing",
+    "not_applicable",
+]
+"""Why an alternative was not chosen, in the words of the APTS."""
+
+
+class Alternative(BaseModel):
+    """What was not chosen: whether it could be done, what it takes and risks, what it would bring, why it was
+    rejected, and how it compares to what was chosen."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    action: str
+    category: Rejection
+    rationale: str
+    comparison: str
+    outcome: str
+    feasibility: str = "possible at once"
+    resources: str = "no call"
+    risk: str = "as the chosen one"
+
+
+DecisionType = Literal["binary choice", "multi-option selection", "threshold crossing"]
+
+
+class DecisionMade(RunEvent):
+    """What is done next, written before it is: once for a batch of questions, not for each.
+
+    `confidence_score` is the chance of 0 to 1 that it brings what it is for, from `confidence_factors`, each
+    with its weight and its value (`METHOD` of fleet/runs/call/confidence.py); at `threshold` or below nothing
+    is done."""
+
+    type: Literal["decision.made"] = "decision.made"
+    decision_type: DecisionType
+    selected_action: str
+    rationale: str
+    confidence_score: float
+    confidence_factors: dict[str, tuple[float, float]]
+    threshold: float
+    method: str
+    risk: str
+    alternatives_evaluated: tuple[Alternative, ...]
+    fallback: str
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether its confidence is above the threshold."""
+        return self.confidence_score > self.threshold
+
+
 class CallMeasured(RunEvent):
     """What the calls of one jail took that ran for more than a second: `call` to `last`, by number.
 
@@ -520,6 +576,7 @@ Event = Annotated[
     | CheckFailed
     | TargetChecked
     | PaceChanged
+    | DecisionMade
     | CallMeasured
     | RiskAssessed
     | MessageStarted

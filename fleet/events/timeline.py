@@ -9,6 +9,7 @@ from fleet.events.model import (
     CallMeasured,
     CheckFailed,
     CredentialSealed,
+    DecisionMade,
     DialDistrusted,
     DriverChanged,
     Event,
@@ -172,6 +173,11 @@ def _facts(record: Event) -> str:  # noqa: C901  one case for each event
             )
         case RiskAssessed():
             return f"call {record.call}: {record.technique} risks {record.overall} of {record.most} at most"
+        case DecisionMade():
+            does = "decides" if record.is_taken else "decides against"
+            sure = f"confidence {record.confidence_score:.2f} of more than {record.threshold:.2f}"
+            instead = "; ".join(one.action for one in record.alternatives_evaluated)
+            return f"{does} ({sure}): {record.selected_action}, because {record.rationale}; not {instead}"
         case CallMeasured():
             jail = "" if record.cpu_s is None else f", {record.cpu_s:.1f} s of processor"
             jail += f", {record.memory >> 20} MB" if record.memory else ""

@@ -22,6 +22,7 @@ from fleet.drivers.desk import (
     RUN_PROBE,
     Allowance,
     Brief,
+    Choice,
     Left,
     Offer,
     Question,
@@ -89,6 +90,7 @@ class MemoryDesk:
     settled: list[TurnUsage | None] = field(default_factory=list)
     withdrawn: set[str] = field(default_factory=set)
     left: dict[str, Left] = field(default_factory=dict)
+    choices: list[Choice] = field(default_factory=list)
     continuations: int = 0
     _closed: set[str] = field(default_factory=set)
     _streaks: dict[str, int] = field(default_factory=dict)
@@ -143,6 +145,10 @@ class MemoryDesk:
 
     async def room(self) -> Allowance:
         return Allowance(0 if self.stop or self._over else self.calls, acts=self.calls)
+
+    def decide(self, choice: Choice, questions: Sequence[Question]) -> Sequence[Question]:
+        self.choices.append(choice)
+        return questions
 
     def leave(self, left: Left) -> None:
         self.left[left.part] = left

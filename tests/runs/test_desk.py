@@ -477,15 +477,16 @@ async def test_an_answer_is_masked_cleaned_and_cut_with_a_mark(tmp_path: Path) -
 
 async def test_a_turn_that_timed_out_writes_nothing_later(tmp_path: Path) -> None:
     async def answer(tool: str, args: dict[str, Any]) -> dict[str, Any]:
-        await anyio.sleep(0.9)
+        await anyio.sleep(2.4)
         return await well(tool, args)
 
     one = persona(look("a"), look("b"), policy=PolicySection(retry_budget=1))
-    async with seated(tmp_path, one, answer=answer, turn_s=0.6) as table:
+    async with seated(tmp_path, one, answer=answer, turn_s=2.0) as table:
         assert await blind(table) == "0 of 2 probes looked at"
         await anyio.sleep(1)
         kinds = [event.type for event in table.events]
-        assert kinds == ["header", *["phase.changed"] * 3, *["turn.started", "tool.requested", "turn"] * 3]
+        turn = ["turn.started", "decision.made", "tool.requested", "turn"]
+        assert kinds == ["header", *["phase.changed"] * 3, *turn * 3]
         assert [one.failure for one in table.said("turn")] == ["turn_timeout"] * 3
         assert states(table.desk) == {"a": "inconclusive", "b": "inconclusive"}
         assert "turn 3 is abandoned" in table.decisions()

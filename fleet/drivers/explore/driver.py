@@ -3,6 +3,7 @@ questions were the fewest requests so far is next."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -11,12 +12,16 @@ from random import Random
 
 import anyio
 
-from fleet.drivers.desk import Allowance, Desk, Driver, Left, Question
+from fleet.drivers.desk import Allowance, Choice, Desk, Driver, Left, Question
 from fleet.drivers.explore.endings import Endings
 from fleet.drivers.explore.lockout import LOCKED_OUT, LOCKOUTS, WHY, Lockout
 from fleet.drivers.explore.notebook import Notebook
 from fleet.drivers.explore.port import Discoverer, Explorer, ExplorerContext, MakeExplorer, Reporter, Results
-from fleet.text import counted
+from fleet.events.model import Alternative
+from fleet.gate.impact import technique_of
+from fleet.text import counted, line
+from sandbox.spec import Effect
+from sandbox.tools import TOOLS
 
 BATCH = 48
 """Calls of one turn at most."""
@@ -29,6 +34,10 @@ comes first."""
 Order = Callable[[Question], int]
 """The place of a question: 0 is first."""
 NO_ROOM = "its run had no room for more"
+DOUBTS = 8
+"""Turns of which nothing is likely enough to be answered, after which an explorer waits for the next run."""
+NAMED = 3
+"""Explorers that are named one by one as what was not chosen."""
 STARVED = 0.5
 """An explorer that asked less than this share of its questions was cut short."""
 
@@ -87,11 +96,16 @@ class ExplorerTurns:
     held: list[Question]
     order: Callable[[], Order | None] = lambda: None
     limited: list[Question] = field(default_factory=list)
-    """Acts that a limit of the platform's rate kept from an answer: the next run poses them."""
+    """Acts that a limit of the platform's rate kept from an answer, and questions of targets that do not
+    answer: the next run poses them."""
     asked: int = 0
     turns: int = 0
+    calls: int = 0
+    """That its last turn could have."""
     requests: int = 0
     """That its turns took."""
+    doubts: int = 0
+    """Turns whose questions were all unlikely to be answered."""
     is_over: bool = False
     """Whether it has no other questions, those that are held aside."""
     why: str = ""
@@ -107,9 +121,8 @@ class ExplorerTurns:
 
     async def questions(self, room: Allowance) -> list[Question]:
         """The next questions that the room is for; none when there are no others in this run."""
-        self.turns += 1
-        most = min(BATCH, FIRST << min(self.turns - 1, 8))
-        calls, acts, chosen = min(most, room.calls), max(0, room.acts), list[Question]()
+        self.calls, self.turns = self.next_calls, self.turns + 1
+        calls, acts, chosen = min(self.calls, room.calls), max(0, room.acts), list[Question]()
         if (order := self.order()) is not None:
             await self._look_ahead(order)
             self.held.sort(key=order)
@@ -130,6 +143,11 @@ class ExplorerTurns:
             before |= {_spelled(one) for one in fresh}
         self._posed = chosen
         return chosen
+
+    @property
+    def next_calls(self) -> int:
+        """That its next turn can have."""
+        return min(BATCH, FIRST << min(self.turns, 8))
 
     async def _look_ahead(self, order: Order) -> None:
         """Until one of its questions comes first, or it has no other ones."""
@@ -189,8 +207,18 @@ async def _rounds(desk: Desk, known: Mapping[str, ExplorerTurns], notebook: Note
             one.why = room.why if any(question.acts > room.acts for question in one.held) else ""
             notebook.hold(one.name, [*one.held, *one.limited])
             continue
-        answers = await _turn(desk, questions)
-        answered = one.answered(questions, answers)
+        likely = desk.decide(_choice(one, waiting, questions), questions)
+        doubted = [question for question in questions if question not in likely]
+        one.limited += doubted
+        if not likely:
+            one.why = (
+                f"{counted(len(doubted), 'question')} of targets that do not answer wait for a later run"
+            )
+            notebook.hold(one.name, [*one.held, *one.limited])
+            one.doubts += 1
+            waiting += [one] if one.doubts < DOUBTS else []
+            continue
+        answered = one.answered(likely, await _turn(desk, likely))
         if first := lockout.suspected(answered):
             looks = [(first, results or ()) for results in await _turn(desk, [first])]
             if lockout.confirmed(looks):
@@ -210,6 +238,63 @@ async def _rounds(desk: Desk, known: Mapping[str, ExplorerTurns], notebook: Note
         if endings.lockouts >= LOCKOUTS:
             return LOCKED_OUT
     return why
+
+
+def _choice(turns: ExplorerTurns, waiting: Sequence[ExplorerTurns], questions: Sequence[Question]) -> Choice:
+    """Why these questions are asked now, and what is not."""
+    led = Counter(one.why or f"what earlier answers showed, by {_technique(one)}" for one in questions)
+    tools = ", ".join(dict.fromkeys(step.tool for question in questions for step in question.steps))
+    others = sorted(waiting, key=lambda each: each.requests)
+    asks, steps = counted(len(questions), "question"), sum(len(each.steps) for each in questions)
+    known = f"{counted(turns.asked, 'answer')} of this run and its notes of earlier ones"
+    instead = [
+        Alternative(
+            action=f"questions of {' and '.join(each.name for each in several)}",
+            category="lower_priority",
+            rationale=f"had {min(each.requests for each in several)} requests or more so far",
+            comparison=f"{turns.name} had {turns.requests}",
+            outcome="answers of another part of the platform",
+            feasibility=f"{sum(len(each.held) for each in several)} are known, and others may come",
+            resources=f"at most {sum(each.next_calls for each in several)} calls",
+        )
+        for several in (*([each] for each in others[:NAMED]), others[NAMED:])
+        if several
+    ]
+    instead += [
+        Alternative(
+            action=f"more questions of {turns.name} at once",
+            category="resource_intensive",
+            rationale=f"turn {turns.turns} may have {turns.calls} calls; what they show is proven first",
+            comparison=f"{steps} calls now; {len(turns.held)} questions that it holds come in its next turn",
+            outcome="the same answers, earlier",
+            resources=f"up to {BATCH} calls",
+        ),
+        Alternative(
+            action="ask nothing new",
+            category="lower_priority",
+            rationale=f"the run has room for {steps} calls",
+            comparison=f"{steps} calls may show what no probe asks for",
+            outcome="nothing is learned",
+            risk="none",
+        ),
+    ]
+    return Choice(
+        action=f"{turns.name} asks {asks} by {tools}, first {_first(questions[0])}",
+        why=f"{'; '.join(f'{why} ({n})' for why, n in led.most_common(NAMED))}, from {known}",
+        instead=tuple(instead),
+        fallback="what has no answer is asked once more; what a rule refuses is not asked again",
+    )
+
+
+def _technique(question: Question) -> str:
+    step = question.steps[-1]
+    found = technique_of(step.tool, TOOLS[step.tool].effect_of(step.args) or Effect.LOOK, step.args)
+    return found.name if found else step.tool
+
+
+def _first(question: Question) -> str:
+    step = question.steps[-1]
+    return line(f"{step.tool} {step.args.get('url') or step.args.get('target') or ''}", 120)
 
 
 async def _leave(desk: Desk, known: Iterable[ExplorerTurns], why: str) -> None:

@@ -22,6 +22,7 @@ from fleet.broker.egress_record import CallEgress, Calls, EgressLog
 from fleet.clock import Clock
 from fleet.config.escalation import LEVELS, Level
 from fleet.config.scope import HostSection
+from fleet.drivers.desk import Choice
 from fleet.drivers.explore.notebook import Notebook
 from fleet.drivers.explore.state_changes import RULE, StateChanges
 from fleet.drivers.session import Answer, RunOver, cause_of
@@ -29,6 +30,8 @@ from fleet.drivers.template import Bindings
 from fleet.errors import BudgetExceeded, ChainError, ConfigError, FleetError, JailError, Refused, Unreachable
 from fleet.events.model import (
     CredentialSealed,
+    DecisionMade,
+    DecisionType,
     ExtensionDisabled,
     GateDenied,
     PaceChanged,
@@ -51,6 +54,8 @@ from fleet.gate.stop import fence_failed
 from fleet.gate.stop import stopped as is_stopped
 from fleet.jail.model import Egress, Outcome
 from fleet.retry import SILENT_TARGET, WITHDRAWN_TARGET
+from fleet.runs.call.confidence import METHOD as SURE_BY
+from fleet.runs.call.confidence import THRESHOLDS, Confidence, Factors, score
 from fleet.runs.call.guest_protocol import answer, answers, attached, bad_args, batch_line, request_line
 from fleet.runs.call.measures import ErrorShare, JailMeasures, failed
 from fleet.runs.call.persons_word import PersonsWord
@@ -181,6 +186,7 @@ class RunSession:
         self._unsealed: list[tuple[AdmittedCall, str, str, str]] = []
         self._sealing = anyio.Lock()
         """What was shown since, to be sealed: the call, where, its kind, the value."""
+        self.confidence = Confidence()
         self.sightings = Sightings(self._world.platform.authorisation.data)
         self.charged_together = context.gate.together
         """The calls judged inside are charged at once."""
@@ -193,6 +199,42 @@ class RunSession:
             rung, shown = self._gate.rung(), self._world.redactor.text(line(why, 300))
             self._stream.emit(PhaseChanged(before=self.phase, after=phase, why=shown, rung=rung))
             self.phase = phase
+
+    def is_likely(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> bool:
+        """Whether calls are likelier to be answered than the phase asks for."""
+        factors = self.confidence.of((target_of(tool, args) for tool, args in calls), self.time.monotonic())
+        return score(factors) > THRESHOLDS.get(self.phase, 0.0)
+
+    def decide(
+        self,
+        choice: Choice,
+        calls: Sequence[tuple[str, Mapping[str, Any]]],
+        kind: DecisionType = "multi-option selection",
+        factors: Factors | None = None,
+    ) -> bool:
+        """Record a decision before it is acted on; whether its confidence is above what the phase asks for.
+
+        `calls` are what it makes first, resolved; `factors` those of its confidence, else those of the calls.
+        """
+        mask, now = self._world.redactor.value, self.time.monotonic()
+        factors = factors or self.confidence.of((target_of(tool, args) for tool, args in calls), now)
+        specs = [(TOOLS[tool], args) for tool, args in calls if tool in TOOLS]
+        found = [technique_of(one.name, one.effect_of(args) or one.effect, args) for one, args in specs]
+        worst = max(filter(None, found), key=lambda one: LEVELS.index(one.level), default=None)
+        made = DecisionMade(
+            decision_type=kind,
+            selected_action=choice.action,
+            rationale=choice.why,
+            confidence_score=score(factors),
+            confidence_factors=factors,
+            threshold=THRESHOLDS.get(self.phase, 0.0),
+            method=SURE_BY,
+            risk=f"{worst.name}: {worst}" if worst else "no call",
+            alternatives_evaluated=choice.instead,
+            fallback=choice.fallback,
+        )
+        self._stream.emit(DecisionMade.model_validate(mask(made.model_dump(mode="json"))))
+        return made.is_taken
 
     def _stop(self, why: str) -> None:
         """What leaves cannot be recorded: nothing leaves until a person has looked."""
@@ -696,6 +738,7 @@ class RunSession:
             self.limited += status == TOO_MANY
             if status in NO_EFFECT and spec.acts_at and spec.effect_of(args) is Effect.ACT:
                 self._context.ledger.write_refused()
+        self.confidence.add(target_of(tool, args), cause_of(result), self.time.monotonic())
         if not asked.how.looks_s:
             self.contacts.count(tool, args, result)
             if spec.effect_of(args) is Effect.ACT:

@@ -21,7 +21,18 @@ from typing import Any
 
 import anyio
 
-from fleet.drivers.desk import REPORT_FINDING, RUN_PROBE, Allowance, Brief, Left, Offer, Question, Reply, Turn
+from fleet.drivers.desk import (
+    REPORT_FINDING,
+    RUN_PROBE,
+    Allowance,
+    Brief,
+    Choice,
+    Left,
+    Offer,
+    Question,
+    Reply,
+    Turn,
+)
 from fleet.drivers.session import OUR_FAILURES, RunOver, cause_of
 from fleet.drivers.template import wants_name
 from fleet.events.model import TurnStarted, TurnUsage
@@ -30,6 +41,7 @@ from fleet.gate.budget import Ledger, Unit
 from fleet.personas.model import Step
 from fleet.personas.needs import needs_of
 from fleet.runs.call.batch import QuestionRound
+from fleet.runs.call.choices import SILENT, probing
 from fleet.runs.call.decision_file import Decision
 from fleet.runs.call.decisions import DecisionRecorder
 from fleet.runs.call.replies import fitted, pointed, refusal, shaped
@@ -255,6 +267,14 @@ class RunDesk:
         writes = max(int(budget.writes * PROOF_SHARE), acts, MIN_WRITES)
         return {"calls": min(calls, budget.calls), "writes": min(writes, budget.writes)}
 
+    def decide(self, choice: Choice, questions: Sequence[Question]) -> Sequence[Question]:
+        session, calls = self.runner.session, [self.runner.filled(one.steps) for one in questions]
+        likely = [session.is_likely(of) for of in calls]
+        kept = [number for number, sure in enumerate(likely) if sure]
+        # what is not likely enough is left out; where nothing is, the record says so
+        session.decide(choice, [call for number in kept or range(len(calls)) for call in calls[number]])
+        return [questions[number] for number in kept]
+
     def leave(self, left: Left) -> None:
         self.progress.leave(left)
 
@@ -352,6 +372,12 @@ class RunDesk:
             again = {"probe": probe.id, "state": item.state, "reason": item.reason, "repeated": True}
             return Reply(call_id, RUN_PROBE, fitted(again))
         self.progress.mark(probe.id, "inconclusive", "started, but did not finish", tried=True)
+        waiting = [one.id for one in self.state.plan.open() if one.id != probe.id]
+        calls = self.runner.filled(probe.steps)
+        if not self.runner.session.decide(probing(probe, waiting, self.progress.driver.name), calls):
+            self.progress.mark(probe.id, "inconclusive", SILENT)
+            unasked = {"probe": probe.id, "state": "inconclusive", "reason": SILENT}
+            return Reply(call_id, RUN_PROBE, fitted(unasked))
         seen = await self.runner.look(probe)
         state: State = "skipped" if seen.denied not in PASSING else seen.state
         reason = self.runner.world.redactor.text(seen.reason)

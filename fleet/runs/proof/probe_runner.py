@@ -37,6 +37,8 @@ from fleet.personas.learned import Learned
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe, Step
 from fleet.runs.call.batch import QuestionRound
+from fleet.runs.call.choices import SILENT, judging, proving
+from fleet.runs.call.confidence import reproduced
 from fleet.runs.call.session import ACCOUNT, RunSession
 from fleet.runs.context import FleetContext
 from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt
@@ -47,7 +49,15 @@ from fleet.runs.proof.item_figures import PROVEN, count_shown
 from fleet.runs.proof.minimise import FEW, MOST, minimise, retold
 from fleet.runs.proof.quoted import quoted_on_request
 from fleet.runs.proof.retest_order import FIXED, UNPROVEN, VERIFIED
-from fleet.runs.proof.verify import JAIL_LOST, OF_ONE_PROOF, Proof, gravest_first, prove_all, prove_round
+from fleet.runs.proof.verify import (
+    JAIL_LOST,
+    OF_ONE_PROOF,
+    Proof,
+    gravest_first,
+    judge,
+    prove_all,
+    prove_round,
+)
 from fleet.severity import GRAVE, weight
 from fleet.store.rows import FindingRow, SampleRow
 from sandbox.tools import TOOLS
@@ -117,6 +127,11 @@ class ProbeRunner:
     def facts(self) -> Facts:
         """What the oracles know of the platform."""
         return Facts.of(self.world.platform, self.session.history(), self.past)
+
+    def filled(self, steps: Iterable[Step]) -> list[tuple[str, Mapping[str, Any]]]:
+        """Calls with their placeholders resolved, for what asks nothing by them."""
+        bindings = self.world.bindings(self.run, "")
+        return [(step.tool, bindings.resolve(step.args)) for step in steps]
 
     async def look(self, probe: Probe) -> Attempt:
         """Run one probe of the persona once, and record what its answers show."""
@@ -247,7 +262,16 @@ class ProbeRunner:
         """Try some proofs, and count and post what is decided."""
         asking, shown_by = self.session.phase, ", ".join(sorted(one.row.fingerprint for one in proofs))
         self.session.enter("exploitation", f"seen, to be reproduced: {shown_by}")
+        if not await self._worth(proofs):
+            self.session.enter(asking, "its target does not answer: the next run proves it first")
+            return []
         ends = await prove(self.world, self.session, self.stream, proofs, self.persona, self.facts)
+        for one in proofs:
+            if not one.is_open:
+                seen, steps = judge(one.seen), one.probe.steps
+                choice = judging(one.row, seen.confirmed, seen.tries, len(steps), one.why)
+                factors = reproduced(seen.confirmed, seen.tries)
+                self.session.decide(choice, self.filled(steps), "threshold crossing", factors)
         if all(one.is_open for one in proofs):
             self.session.enter(asking, "tried, and to be tried again later")
             return ends
@@ -269,6 +293,19 @@ class ProbeRunner:
             grave.append(("finding", f"findings of {self.run} together", titles))
         await self.session.escalated()
         return ends
+
+    async def _worth(self, proofs: Sequence[Proof]) -> bool:
+        """Record that candidates are reproduced now; where their targets do not answer, they stay raised."""
+        rows = [one.row for one in gravest_first(proofs)]
+        steps = [step for one in proofs for step in one.probe.steps]
+        if not rows or self.session.decide(proving(rows, len(steps)), self.filled(steps), "binary choice"):
+            return True
+        for one in proofs:
+            one.give_up(SILENT)
+            await self.world.journal.set_finding(
+                one.row.run_id, one.row.fingerprint, data={**one.row.data, "why": one.why}
+            )
+        return False
 
     async def _proofs(self, rows: Iterable[FindingRow], *, again: bool) -> list[Proof]:
         """A proof of each; if its persona has changed, a candidate stays unverified. `again`: what cannot be

@@ -75,12 +75,20 @@ class OwnRecord(Question):
     method: str = ""
     fields: frozenset[str] = field(default_factory=frozenset)
 
+    @property
+    def why(self) -> str:
+        return "a description that names the record of an account"
+
 
 @dataclass(frozen=True, slots=True)
 class AccountTry(Question):
     """The row that makes the accounts for the first time, and reads a few pages as each of them."""
 
     rows: AccountRows | None = None
+
+    @property
+    def why(self) -> str:
+        return "a description that names how accounts are made"
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,10 @@ class DoorLookup(Question):
 
     url: str = ""
 
+    @property
+    def why(self) -> str:
+        return "a page that may have the form that signs up or logs in"
+
 
 @dataclass(frozen=True, slots=True)
 class AccountLook(Question):
@@ -68,12 +72,20 @@ class AccountLook(Question):
 
     rows: tuple[Row, ...] = ()
 
+    @property
+    def why(self) -> str:
+        return "pages that were only seen as a visitor"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenLook(Question):
     """Something was made by a form: where everybody sees it."""
 
     thing: MadeThing | Flow
+
+    @property
+    def why(self) -> str:
+        return "what a form of this run wrote"
 
 
 @dataclass(frozen=True, slots=True)

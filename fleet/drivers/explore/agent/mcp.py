@@ -66,6 +66,10 @@ class McpLookup(Question):
     url: str = ""
     caller: str = ""
 
+    @property
+    def why(self) -> str:
+        return "an MCP server of the profile, or one that a document names"
+
 
 class McpExplorer:
     """Implements Explorer. `asked`: by its hash, how often a question was; the least asked come first."""

@@ -80,12 +80,20 @@ class DescriptionLookup(Question):
 
     url: str = ""
 
+    @property
+    def why(self) -> str:
+        return "a place where a description of the API may be"
+
 
 @dataclass(frozen=True, slots=True)
 class ScriptCalls(Question):
     """A page in a browser, its form filled and its buttons pressed: what its scripts would ask."""
 
     url: str = ""
+
+    @property
+    def why(self) -> str:
+        return "a page whose scripts may call an API"
 
 
 class ApiExplorer:

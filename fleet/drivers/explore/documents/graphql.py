@@ -26,6 +26,10 @@ class GraphqlLookup(Question):
     url: str = ""
     schema: bool = False
 
+    @property
+    def why(self) -> str:
+        return "a place where a GraphQL API may be"
+
 
 @dataclass(frozen=True, slots=True)
 class GraphqlGuess(Question):
@@ -33,6 +37,10 @@ class GraphqlGuess(Question):
 
     url: str = ""
     guess: TrialDocument | None = None
+
+    @property
+    def why(self) -> str:
+        return "an API that does not tell its schema"
 
 
 def guessing(url: str, guess: TrialDocument, *, reads: bool) -> GraphqlGuess:

@@ -44,12 +44,20 @@ SUSPECTS = 8
 class FuzzRound(Question):
     """A round of the campaign."""
 
+    @property
+    def why(self) -> str:
+        return "the part of the compiler that has had the fewest rounds for what they brought"
+
 
 @dataclass(frozen=True, slots=True)
 class SuspectLook(Question):
     """Single calls that show a suspect, or do not."""
 
     suspect: Suspect
+
+    @property
+    def why(self) -> str:
+        return "an input that looked wrong in a round"
 
 
 def planned(seconds: float, parts: int) -> tuple[int, float]:

@@ -58,12 +58,20 @@ class PageVisit(Question):
 
     url: str = ""
 
+    @property
+    def why(self) -> str:
+        return "a page that another one refers to, or at a usual place"
+
 
 @dataclass(frozen=True, slots=True)
 class PageOpened(Question):
     """One page in a browser, its buttons pressed."""
 
     url: str = ""
+
+    @property
+    def why(self) -> str:
+        return "a page whose scripts may ask what no link names"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +81,10 @@ class RouteCheck(Question):
     url: str = ""
     places: Places = ()
 
+    @property
+    def why(self) -> str:
+        return f"a route that {self.steps[0].args['url']} writes down"
+
 
 @dataclass(frozen=True, slots=True)
 class DeadLink(Question):
@@ -80,12 +92,20 @@ class DeadLink(Question):
 
     url: str = ""
 
+    @property
+    def why(self) -> str:
+        return f"a link of {self.steps[0].args['url']} to what was not there"
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Question):
     """All documents; the digest of what they were when last seen."""
 
     digest: str = ""
+
+    @property
+    def why(self) -> str:
+        return "documents that changed since they were compared"
 
 
 class WebExplorer:

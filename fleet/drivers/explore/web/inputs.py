@@ -61,6 +61,10 @@ class Guess(Question):
     url: str = ""
     words: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def why(self) -> str:
+        return "names that pages like it may take"
+
 
 @dataclass(frozen=True, slots=True)
 class BodyField(Point):
