@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
+import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Literal
@@ -10,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, TypeAdapter
 
 from fleet.clock import Clock, iso_ms
-from fleet.events.record import EventRecord, Readers, RecordFile
+from fleet.events.record import EventRecord, Readers, RecordFile, origin
 
 _LOG = logging.getLogger("fleet.events")
 LARGEST = 64 << 20
@@ -211,7 +213,10 @@ class FaultMet(_DaemonEvent):
 
     type: Literal["fault.met"] = "fault.met"
     where: str
-    error: str
+    error_code: str  # the name of the exception, or of the limit
+    error_message: str
+    stack_trace_hash: str = ""  # SHA-256 of the traceback in the log; "" for one without
+    recovery_action: str
 
 
 DaemonEvent = Annotated[
@@ -261,15 +266,38 @@ class Feed:
         self._clock = clock
         self._readers = Readers[DaemonEvent](readers)
         self._file.end_line()
+        self._started = f"daemon {self.now()}"
 
     def now(self) -> str:
         """The time that `publish` writes for an event without one."""
         return iso_ms(self._clock.now())
 
+    def fault(self, where: str, error: BaseException, recovery: str) -> None:
+        """Publish an internal error, with the hash of its traceback, which is in the log."""
+        trace = "".join(traceback.format_exception(error))
+        self.publish(
+            FaultMet(
+                where=where,
+                error_code=type(error).__name__,
+                error_message=f"{type(error).__name__}: {error}"[:500],
+                stack_trace_hash=hashlib.sha256(trace.encode()).hexdigest(),
+                recovery_action=recovery,
+            )
+        )
+
     def publish(self, *events: DaemonEvent) -> None:
         """Write these in one go; a daemon runs for months and keeps at most two files of the largest size."""
         at = self.now()
-        stamped = [event if event.at else event.model_copy(update={"at": at}) for event in events]
+        stamped = [
+            event.model_copy(
+                update={
+                    "at": event.at or at,
+                    "correlation_id": str(getattr(event, "run", "")) or self._started,
+                    **origin(event.type),
+                }
+            )
+            for event in events
+        ]
         try:
             self._file.append(event.model_dump_json().encode() for event in stamped)
             if self._file.size > self._largest:

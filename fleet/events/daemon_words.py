@@ -138,5 +138,5 @@ def _of_upkeep(event: DaemonEvent) -> str:
         case SubscriptionLost():
             return f"the subscription to new blocks is lost, blocks are polled: {event.reason}"
         case FaultMet():
-            return f"internal error in {event.where}: {event.error}"
+            return f"internal error in {event.where}: {event.error_message}"
     return event.type

@@ -368,6 +368,7 @@ class FindingRaised(RunEvent):
     severity: str = ""
     references: tuple[str, ...] = ()
     cve_references: tuple[str, ...] = ()
+    evidence_hashes: tuple[str, ...] = ()  # none yet: they come with the proof
 
 
 class FindingVerified(RunEvent):
@@ -379,6 +380,9 @@ class FindingVerified(RunEvent):
     tries: int
     state: Literal["confirmed", "flaky", "dropped", "unverified"]
     evidence_hashes: tuple[str, ...] = ()
+    kind: str = ""
+    severity: str = ""
+    cve_references: tuple[str, ...] = ()
 
 
 class FindingPosted(RunEvent):

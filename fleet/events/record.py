@@ -3,21 +3,87 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 from fleet.events.chain import Place, behind, known_head, linked, open_head, write_head
 from fleet.files import sync_folder
 
+EventType = Literal["request", "response", "decision", "state_transition", "error", "finding", ""]
+"""What kind of event a line is, in the words of the APTS."""
+_KINDS: Mapping[str, EventType] = {
+    "decision.made": "decision",
+    "fault.met": "error",
+    "finding.raised": "finding",
+    "finding.verified": "finding",
+    "gate.denied": "response",
+    "message.said": "response",
+    "risk.assessed": "decision",
+    "tool.requested": "request",
+    "tool.responded": "response",
+}
+"""Of events that are more than a change of state."""
+_SOURCES: Mapping[str, str] = {
+    "boundary": "checks",
+    "call": "jail",
+    "check": "checks",
+    "config": "configuration",
+    "credential": "vault",
+    "decision": "run",
+    "dial": "gate",
+    "driver": "run",
+    "extension_disabled": "gate",
+    "finding": "oracles",
+    "fix": "fix",
+    "footer": "run",
+    "gate": "gate",
+    "header": "run",
+    "instruction": "oracles",
+    "keys": "signer",
+    "message": "driver",
+    "outage": "checks",
+    "pace": "broker",
+    "persona": "configuration",
+    "phase": "run",
+    "probe": "run",
+    "proposal": "fix",
+    "question": "run",
+    "resource": "settlement",
+    "risk": "gate",
+    "run": "run",
+    "target": "checks",
+    "tool": "jail",
+    "trigger": "triggers",
+    "turn": "desk",
+}
+"""The component that an event comes from, by the first word of its type; others come from the daemon."""
+
 
 class EventRecord(BaseModel):
-    """The base of every event: frozen, keyword-only, past tense, discriminated by `type`."""
+    """The base of every event: frozen, keyword-only, past tense, discriminated by `type`.
+
+    The three fields are set where the time is: what links the events of one piece of work is its run with the
+    turn, or the daemon's start.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    event_type: EventType = ""
+    source: str = ""
+    correlation_id: str = ""
+
+
+STAMP = frozenset({"run", "at", "source", "event_type", "correlation_id"})
+"""The fields that are set where an event is written."""
+
+
+def origin(kind: str) -> dict[str, str]:
+    """Source and event type of an event with this `type`."""
+    first = kind.partition(".")[0]
+    return {"source": _SOURCES.get(first, "daemon"), "event_type": _KINDS.get(kind, "state_transition")}
 
 
 E = TypeVar("E", bound=EventRecord)

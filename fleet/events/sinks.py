@@ -46,6 +46,7 @@ from fleet.events.model import (
     total_usage,
 )
 from fleet.events.outbound import WarnOnce, attempt, post_signed
+from fleet.events.record import STAMP
 from fleet.events.stream import Reader
 from fleet.events.truncate import packed, shrink
 from fleet.http_client import open_client
@@ -227,7 +228,7 @@ class SinkReader:
                 refusal = {"tool": event.tool, "denied": event.rule, "is_error": True}
                 self._deliver(run, "tool_response", event.call, refusal)
             case FindingRaised() | FindingVerified() | FindingPosted() | FindingRepeated():
-                became = event.model_dump(exclude={"run", "at", "type", "fingerprint"})
+                became = event.model_dump(exclude={*STAMP, "type", "fingerprint"})
                 self._deliver(run, "finding", event.fingerprint, {"event": event.type, **became})
             case TurnEnded():
                 run.usages.append(event.usage)

@@ -20,7 +20,7 @@ from fleet.events.model import (
     TurnEnded,
     TurnStarted,
 )
-from fleet.events.record import Readers
+from fleet.events.record import Readers, origin
 from fleet.text import clean
 
 CAP = 32_768
@@ -200,6 +200,7 @@ class Stream:
         self._held: dict[int | None, Holdback] = {}
         self._messages = Messages(mask, reach)
         self._group: list[Event] | None = None
+        self._turn = ""
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -260,5 +261,14 @@ class Stream:
 
     def _stamped(self, event: Event, text: str | None = None) -> Event:
         """The event as it goes out; `text` replaces its own."""
-        update = {"run": self._run, "at": iso_ms(self._clock.now())}
+        if isinstance(event, TurnStarted):
+            self._turn = f"/{event.index}"
+        update = {
+            "run": self._run,
+            "at": iso_ms(self._clock.now()),
+            "correlation_id": f"{self._run}{self._turn}",
+            **origin(event.type),
+        }
+        if isinstance(event, TurnEnded):
+            self._turn = ""
         return event.model_copy(update=update if text is None else update | {"text": text})

@@ -10,12 +10,13 @@ from typing import Any
 from pydantic_core import PydanticSerializationError
 
 from fleet.events.model import Event
+from fleet.events.record import STAMP
 
 _STEPS = ((8192, 512), (2048, 128), (512, 32), (128, 8), (48, 2))
 """Characters of a text and items of a list or table to keep, step by step."""
 _FREE = frozenset({"args", "result", "observation", "validation", "policy"})
 """Fields of any shape; all other lists and tables of a record are kept whole."""
-_FIXED = frozenset({"run", "at", "type", "schema_version", "persona", "persona_sha256", "rung", "outcome"})
+_FIXED = frozenset({*STAMP, "type", "schema_version", "persona", "persona_sha256", "rung", "outcome"})
 DEPTH = 12
 
 

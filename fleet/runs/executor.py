@@ -221,7 +221,14 @@ class Executor:
             self.remains = (
                 f"{GONE_S:.0f} s after STOP these have not ended: {', '.join(sorted(self._flights))}"
             )
-            self._feed.publish(FaultMet(where="STOP", error=self.remains))
+            self._feed.publish(
+                FaultMet(
+                    where="STOP",
+                    error_code="still_running",
+                    error_message=self.remains,
+                    recovery_action="they are waited for; a person ends their processes",
+                )
+            )
 
     async def _cancel_asked(self) -> None:
         for row in await self._world.journal.cancels():
@@ -254,8 +261,7 @@ class Executor:
         except Exception as error:
             ours = not isinstance(error, FleetError)  # a full disk needs no traceback
             _LOG.error("run %s of %s failed: %s", row.run_id, row.persona, error, exc_info=ours)
-            fault = f"{type(error).__name__}: {error}"[:500]
-            self._feed.publish(FaultMet(where=f"run {row.run_id} of {row.persona}", error=fault))
+            self._feed.fault(f"run {row.run_id} of {row.persona}", error, "the run is settled and cleaned up")
             if str(error) == NO_THREAD:
                 raise TryAgain(
                     f"this process cannot start a thread (run {row.run_id}): it stops and starts no new run",

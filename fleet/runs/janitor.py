@@ -10,7 +10,7 @@ import anyio
 
 from fleet.drivers.session import RunOver
 from fleet.errors import FleetError, LostRun
-from fleet.events.daemon_events import FaultMet, Feed, NameReleased, RunSettled, RunUnsettled
+from fleet.events.daemon_events import Feed, NameReleased, RunSettled, RunUnsettled
 from fleet.events.model import Event, ResourceReleased
 from fleet.events.stream import Stream
 from fleet.gate.stop import stopped
@@ -172,14 +172,13 @@ class Janitor:
             if not expected:
                 _LOG.exception("clean-up met a fault: %s", run)
             self._failed[run] = (failures + 1, now + CLEAN_UP.pause(failures))
-            await self._complain(
-                run, str(error) if expected else f"{type(error).__name__}: {error}", expected
-            )
+            await self._complain(run, error, expected)
         else:
             self._failed.pop(run, None)
             self._told.pop(run, None)
 
-    async def _complain(self, run: str, reason: str, expected: bool) -> None:
+    async def _complain(self, run: str, error: Exception, expected: bool) -> None:
+        reason = str(error) if expected else f"{type(error).__name__}: {error}"
         if self._told.get(run) == reason:
             return
         self._told[run] = reason
@@ -189,7 +188,7 @@ class Janitor:
             )
         else:
             where = f"clean-up of {'' if run in _PARTS else 'run '}{run}"
-            self._feed.publish(FaultMet(where=where, error=reason[:500]))
+            self._feed.fault(where, error, "it is tried again after a while")
 
     def _pause(self) -> float:
         now = self._world.clock.monotonic()

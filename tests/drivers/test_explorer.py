@@ -16,7 +16,7 @@ import anyio
 import pytest
 
 from fleet.config import Platform
-from fleet.drivers.desk import Allowance, Left, Question
+from fleet.drivers.desk import Allowance, Choice, Left, Question
 from fleet.drivers.explore.driver import BATCH, FIRST, explorer
 from fleet.drivers.explore.endings import Endings
 from fleet.drivers.explore.lockout import LOCKED_OUT, WHY
@@ -65,6 +65,32 @@ async def test_it_asks_tells_and_keeps_what_it_knows(tmp_path: Path) -> None:
     told = [[f"{{site}}/{at}", int(at != 1)] for at in range(9)]
     assert notebook.read("counting") == {"at": 9, "told": told}
     assert await explorer({"counting": Counting}, GROUND, notebook, "s")(MemoryDesk()) == ""
+
+
+async def test_what_it_asks_is_decided_with_a_reason_and_what_else_there_was(tmp_path: Path) -> None:
+    class Doubting(MemoryDesk):
+        def decide(self, choice: Choice, questions: Sequence[Question]) -> Sequence[Question]:
+            super().decide(choice, questions)
+            return [one for one in questions if not one.steps[0].args["url"].endswith("/1")]
+
+    makers, notebook = {"counting": Counting, "other": Counting}, Notebook(tmp_path / "p")
+    desk = Doubting(answers=answering)
+    await explorer(makers, GROUND, notebook, "s")(desk)
+    first = desk.choices[0]
+    assert first.action == "counting asks 3 questions by qa_fetch, first qa_fetch {site}/0"
+    assert first.why.startswith("what earlier answers showed (3), from 0 answers of this run")
+    assert [one.action for one in first.instead] == [
+        *("questions of other", "more questions of counting at once", "ask nothing new")
+    ]
+    assert [one.category for one in first.instead] == [
+        "lower_priority",
+        "resource_intensive",
+        "lower_priority",
+    ]
+    assert "{site}/1" not in {step.args["url"] for step in desk.posed}
+    assert [one.steps[0].args["url"] for one in notebook.questions("counting")] == ["{site}/1"], (
+        "the next run asks it"
+    )
 
 
 async def test_what_a_person_wants_first_is_asked_before_the_rest(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from fleet.events.model import (
     TurnStarted,
     TurnUsage,
 )
+from fleet.events.record import STAMP
 from fleet.events.stream import Reader, Stream
 
 HEADER = Header(
@@ -94,7 +95,7 @@ def stream(sink: Kept, *readers: Reader, run: str = "r1") -> Stream:
 
 def bare(events: list[Event]) -> list[Event]:
     """As a driver would have made them: without the stamp."""
-    return [event.model_copy(update={"run": "", "at": ""}) for event in events]
+    return [event.model_copy(update=dict.fromkeys(STAMP, "")) for event in events]
 
 
 def flow(*events: Event) -> tuple[list[Event], list[Event]]:

@@ -30,6 +30,7 @@ from fleet.events.model import (
     TurnStarted,
     TurnUsage,
 )
+from fleet.events.record import STAMP
 from fleet.events.spans import Observer, OpenSpan, Signal
 from fleet.events.stream import Stream
 from fleet.events.trajectory import TrajectoryFile, read
@@ -201,7 +202,7 @@ def normal(events: Iterable[Event]) -> list[LogicalDelivery]:
                 payload = {"tool": event.tool, "result": event.result, "is_error": event.is_error}
                 found.append(LogicalDelivery("tool_response", str(event.call), payload))
             case FindingRaised() | FindingVerified() | FindingPosted() | FindingRepeated():
-                told = event.model_dump(exclude={"run", "at"})
+                told = event.model_dump(exclude=set(STAMP))
                 payload = {"event": told.pop("type"), **told}
                 found.append(LogicalDelivery("finding", payload.pop("fingerprint"), payload))
             case GateDenied():

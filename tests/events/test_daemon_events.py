@@ -10,7 +10,7 @@ import pytest
 
 from fleet.clock import SystemClock
 from fleet.events.chain import unlinked
-from fleet.events.daemon_events import DaemonStopped, Feed, QueueResumed
+from fleet.events.daemon_events import DaemonEvent, DaemonStopped, FaultMet, Feed, QueueResumed
 from tests.feed import read_feed
 
 
@@ -30,6 +30,26 @@ def test_a_file_that_is_too_large_is_put_aside_while_it_is_written(tmp_path: Pat
     assert numbers == [f"number {number}" for number in range(100 - len(numbers), 100)]  # no gap at the seam
     assert isinstance(kept[-1], QueueResumed)
     assert len(seen) == 101
+
+
+def test_an_internal_error_has_its_code_the_hash_of_its_traceback_and_what_is_done(tmp_path: Path) -> None:
+    seen = list[DaemonEvent]()
+    feed = Feed(tmp_path / "events.jsonl", clock=SystemClock(), readers=[seen.append])
+    for number in (1, 0):
+        try:
+            number // 0 if number else int("x")
+        except (ZeroDivisionError, ValueError) as error:
+            feed.fault("run abc of qa-x", error, "the run is settled")
+    feed.close()
+    first, second = seen
+    assert isinstance(first, FaultMet)
+    assert (first.error_code, first.error_message) == (
+        "ZeroDivisionError",
+        "ZeroDivisionError: integer division or modulo by zero",
+    )
+    assert (len(first.stack_trace_hash), first.recovery_action) == (64, "the run is settled")
+    assert first.stack_trace_hash != second.stack_trace_hash  # type: ignore[union-attr]
+    assert (first.source, first.event_type, first.correlation_id[:7]) == ("daemon", "error", "daemon ")
 
 
 def test_a_feed_that_cannot_be_put_aside_goes_on(tmp_path: Path) -> None:
@@ -73,7 +93,7 @@ def test_half_a_line_of_a_killed_daemon_is_ended(tmp_path: Path) -> None:
     feed.close()
     torn, whole = path.read_bytes().splitlines()
     assert torn == b'{"at":"2026'
-    assert unlinked(whole) == b'{"at":"2026-11-27T09:00:00Z","type":"queue.resumed","who":"","why":""}'
+    assert unlinked(whole).endswith(b'"at":"2026-11-27T09:00:00Z","type":"queue.resumed","who":"","why":""}')
 
 
 def test_every_event_has_a_time_and_keeps_its_own(tmp_path: Path) -> None:

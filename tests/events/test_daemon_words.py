@@ -30,7 +30,7 @@ def made(kind: Any) -> DaemonEvent:
     """An event of this kind with something in each field."""
     fields = {}
     for name, field in kind.model_fields.items():
-        if name in ("type", "at"):
+        if name in ("type", "at", "event_type"):
             continue
         by_type = {str: "x\x1b[2Jy", int: 7, float: 1.5, bool: True}
         fields[name] = GIVEN[name] if name in GIVEN else by_type.get(field.annotation, ())

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from fleet.drivers.session import RunOver
 from fleet.events.timeline import words
+from fleet.runs.call.confidence import score
+from fleet.runs.call.targets import target_of
 from tests.runs.table import look, persona, seated
 
 pytestmark = pytest.mark.anyio
@@ -43,6 +46,44 @@ async def test_each_phase_begins_on_record_before_anything_of_it_is_done(tmp_pat
         at = table.events.index(proving)
         assert any(one > at for one in calls)  # it is reproduced after that, and not before
         assert table.events.index(raised) < at
+        # a decision stands before its first call, with its factors, two alternatives or more and a way out
+        made = table.said("decision.made")
+        asked = [one for one in made if one.selected_action.startswith("ask probe")]
+        assert [one.threshold for one in asked] == [0.6, 0.6]
+        [prove] = [one for one in made if one.selected_action.startswith("reproduce 1 candidate")]
+        [judged] = [one for one in made if one.decision_type == "threshold crossing"]
+        assert (prove.threshold, judged.confidence_score, judged.is_taken) == (0.7, 0.8, True)
+        assert raised.title in prove.rationale
+        assert raised.fingerprint in judged.selected_action
+        assert any(one > table.events.index(prove) for one in calls)
+        for one in made:
+            assert len(one.alternatives_evaluated) >= 2
+            assert all((one.rationale, one.risk, one.fallback, one.method, one.correlation_id))
+            assert all(each.rationale and each.comparison for each in one.alternatives_evaluated)
+            assert score(one.confidence_factors) == one.confidence_score
+        assert words(asked[0]).startswith(
+            "decides (confidence 0.95 of more than 0.60): ask probe good: 1 call"
+        )
+        [heard] = [one for one in table.events if one.type == "tool.responded" and one.call == 1]
+        assert (heard.source, heard.event_type, heard.correlation_id) == (
+            "jail",
+            "response",
+            f"{heard.run}/1",
+        )
+
+
+async def test_a_target_that_does_not_answer_is_not_asked_and_the_record_says_so(tmp_path: Path) -> None:
+    async with seated(tmp_path, persona(look("good"))) as table:
+        session = table.drive.seat().runner.session
+        [(tool, args)] = table.drive.runner.filled(table.drive.persona.persona.probe[0].steps)
+        for _ in range(20):
+            session.confidence.add(target_of(tool, args), "timeout", session.time.monotonic())
+        with pytest.raises(RunOver):
+            await table.drive()
+        [made] = table.said("decision.made")
+        assert (made.confidence_score, made.threshold, made.is_taken) == (0.3167, 0.6, False)
+        assert words(made).startswith("decides against (confidence 0.32 of more than 0.60): ask probe good")
+        assert table.said("tool.requested") == []
 
 
 async def test_a_phase_that_goes_on_is_said_once(tmp_path: Path) -> None:

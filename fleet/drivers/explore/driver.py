@@ -18,10 +18,7 @@ from fleet.drivers.explore.lockout import LOCKED_OUT, LOCKOUTS, WHY, Lockout
 from fleet.drivers.explore.notebook import Notebook
 from fleet.drivers.explore.port import Discoverer, Explorer, ExplorerContext, MakeExplorer, Reporter, Results
 from fleet.events.model import Alternative
-from fleet.gate.impact import technique_of
 from fleet.text import counted, line
-from sandbox.spec import Effect
-from sandbox.tools import TOOLS
 
 BATCH = 48
 """Calls of one turn at most."""
@@ -242,7 +239,7 @@ async def _rounds(desk: Desk, known: Mapping[str, ExplorerTurns], notebook: Note
 
 def _choice(turns: ExplorerTurns, waiting: Sequence[ExplorerTurns], questions: Sequence[Question]) -> Choice:
     """Why these questions are asked now, and what is not."""
-    led = Counter(one.why or f"what earlier answers showed, by {_technique(one)}" for one in questions)
+    led = Counter(one.why or "what earlier answers showed" for one in questions)
     tools = ", ".join(dict.fromkeys(step.tool for question in questions for step in question.steps))
     others = sorted(waiting, key=lambda each: each.requests)
     asks, steps = counted(len(questions), "question"), sum(len(each.steps) for each in questions)
@@ -284,12 +281,6 @@ def _choice(turns: ExplorerTurns, waiting: Sequence[ExplorerTurns], questions: S
         instead=tuple(instead),
         fallback="what has no answer is asked once more; what a rule refuses is not asked again",
     )
-
-
-def _technique(question: Question) -> str:
-    step = question.steps[-1]
-    found = technique_of(step.tool, TOOLS[step.tool].effect_of(step.args) or Effect.LOOK, step.args)
-    return found.name if found else step.tool
 
 
 def _first(question: Question) -> str:

@@ -17,6 +17,7 @@ from fleet.events.stream import Stream
 from fleet.findings.envelope import compose, write
 from fleet.findings.evidence import Bundle, EvidenceStep, save, seal
 from fleet.findings.instances import recorded, written
+from fleet.findings.kinds import kind_titled
 from fleet.findings.proof import MOST_LOOKS, TRIES, is_confirmed
 from fleet.findings.redact import Redactor, chain_words
 from fleet.findings.repro import ReproCall
@@ -229,6 +230,8 @@ async def _decided(world: FleetContext, stream: Stream, proof: Proof, persona: L
             tries=verdict.tries,
             state=changes["state"],
             evidence_hashes=(changes["evidence"],) if changes.get("evidence") else (),
+            kind=kind.id if (kind := kind_titled(row.title)) else "",
+            severity=row.severity,
         )
     )
 
