@@ -1,6 +1,5 @@
-"""Requests a second to a server that is well, strained and well again: `python -m bench.pace`.
-
-The server and the time are simulated; the pace is the broker's own.
+"""Requests a second to a server that is well, strained and well again: `python -m bench.pace`, which prints
+docs/bench/pace.md. The server and the time are simulated; the pace is the broker's own.
 """
 
 from __future__ import annotations
@@ -78,6 +77,18 @@ def plot(seconds: list[int], every_s: int = 10) -> str:
     return "\n".join(rows)
 
 
+INTRODUCTION = f"""# Requests a second to a server under strain
+
+`python -m bench.pace` prints this page. Server and time are simulated, the pace is the broker's own; the profile
+permits {RATE:g} requests a second, and the callers always have one more. A server that bans (403 to every page) is
+noticed by the explorers' lock-out instead, which ends the asking (`tests/drivers/test_explorer.py`).
+"""
+
 if __name__ == "__main__":
+    print(INTRODUCTION)
     for name, server in CASES.items():
-        print(f"{name}\n{plot(asyncio.run(served(server)))}\n")
+        seconds = asyncio.run(served(server))
+        mean, during = sum(seconds) / SPAN_S, sum(seconds[70:120]) / 50
+        print(f"## {name[0].upper()}{name[1:]}\n")
+        print(f"{mean:.2f} a second over {SPAN_S} s, {during:.2f} from second 70 to 120.\n")
+        print(f"```\n{plot(seconds)}\n```\n")
