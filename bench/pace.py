@@ -79,9 +79,10 @@ def plot(seconds: list[int], every_s: int = 10) -> str:
 
 INTRODUCTION = f"""# Requests a second to a server under strain
 
-`python -m bench.pace` prints this page. Server and time are simulated, the pace is the broker's own; the profile
-permits {RATE:g} requests a second, and the callers always have one more. A server that bans (403 to every page) is
-noticed by the explorers' lock-out instead, which ends the asking (`tests/drivers/test_explorer.py`).
+`python -m bench.pace` prints this page. Server and time are simulated, the pace is the broker's own; the
+profile permits {RATE:g} requests a second, and the callers always have one more. A server that bans (403 to
+every page) is noticed by the explorers' lock-out instead, which ends the asking
+(`tests/drivers/test_explorer.py`).
 """
 
 if __name__ == "__main__":
