@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from fleet.findings.proof import TRIES, is_confirmed
-from fleet.runs.call.confidence import LATEST_S, PRIOR, THRESHOLDS, Confidence, reproduced, score
+from fleet.runs.call.confidence import (
+    LATEST_S,
+    PRIOR,
+    THRESHOLDS,
+    Confidence,
+    asked_before,
+    reproduced,
+    score,
+)
 
 
 def test_it_is_what_the_target_answered_in_the_last_minute_beside_what_is_usual() -> None:
@@ -29,6 +37,7 @@ def test_a_finding_is_above_the_threshold_exactly_when_every_look_showed_it() ->
         likely = score(reproduced(shown, TRIES)) > THRESHOLDS["exploitation"]
         assert likely == is_confirmed(shown, TRIES)
     assert score(reproduced(0, 0)) == 0.5
+    assert [score(asked_before(*each)) for each in ((0, 0), (3, 3), (5, 0))] == [PRIOR, 0.9565, 0.76]
 
 
 @pytest.mark.parametrize(

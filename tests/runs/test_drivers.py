@@ -25,5 +25,5 @@ async def test_the_records_of_a_run_are_in_its_file_in_their_order(tmp_path: Pat
     async with seated(tmp_path, persona(look("a"))) as table:
         await table.drive()
         kinds = [event.type for event in read(table.folder / "trajectory.jsonl")]
-    asked = ["turn.started", "tool.requested", "tool.responded", "turn"]
+    asked = ["turn.started", "decision.made", "tool.requested", "tool.responded", "turn"]
     assert kinds == ["header", *["phase.changed"] * 3, *asked]

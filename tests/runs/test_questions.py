@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -24,11 +23,12 @@ from fleet.events.timeline import words
 from fleet.gate.stop import resume, stopped
 from fleet.runs.call import persons_word
 from fleet.runs.call.questions import QUESTIONS, answer, expire, pause_all, pause_run, questions
+from fleet.runs.proof.verify import Proof
 from fleet.runs.run_time import RunTime
 from fleet.service.notify.news import of_questions
 from fleet.service.notify.state import NoticeState
 from fleet.store.rows import FindingRow, NewRun
-from tests.runs.table import PLATFORM, RUN, Table, persona, seated
+from tests.runs.table import PLATFORM, RUN, Table, look, persona, seated
 
 pytestmark = pytest.mark.anyio
 POST = {"url": "http://site/form", "method": "POST"}
@@ -286,7 +286,7 @@ async def test_findings_that_are_grave_together_pause_the_run(tmp_path: Path) ->
         async def nothing(*_: Any) -> list[RunOver]:
             return []
 
-        async def find(name: str) -> None:
+        async def find(name: str) -> FindingRow:
             row = FindingRow(
                 run_id=RUN,
                 fingerprint=name * 12,
@@ -302,9 +302,10 @@ async def test_findings_that_are_grave_together_pause_the_run(tmp_path: Path) ->
                 data={},
             )
             assert await table.world.journal.add_finding(row)
+            return row
 
-        done: Any = [SimpleNamespace(is_open=False, row=SimpleNamespace(fingerprint="c" * 12))]
-        await find("a")
+        seen = Proof(await find("a"), look("a"), seen=["shown"] * 3)
+        done: Any = [seen]
         await runner._round(nothing, done)
         assert table.said("question.asked") == []
         await find("b")

@@ -194,7 +194,7 @@ async def test_what_stop_does_not_end_in_time_is_named_once(shop: Shop) -> None:
         await until(lambda: shop.executor.remains == "")
         shop.executor.drain(0)
     (fault,) = shop.told("fault.met")
-    assert (fault.where, fault.error) == ("STOP", said)
+    assert (fault.where, fault.error_message) == ("STOP", said)
 
 
 async def test_outside_the_testing_windows_no_run_starts(shop: Shop) -> None:
@@ -278,7 +278,7 @@ async def test_a_run_that_raises_disturbs_nothing(shop: Shop) -> None:
         shop.executor.drain(0)
     assert ("qa-b@manual:1", "done", False) in shop.ended
     (fault,) = shop.told("fault.met")
-    assert "ZeroDivisionError: ours" in fault.error
+    assert "ZeroDivisionError: ours" in fault.error_message
 
 
 async def test_what_a_run_found_is_told_and_a_gone_persona_is_cancelled(shop: Shop) -> None:

@@ -48,6 +48,13 @@ def reproduced(shown: int, looks: int) -> Factors:
     return {"before any look": (2.0, 0.5), "looks that showed it": (float(looks), share)}
 
 
+def asked_before(looks: float, told: float) -> Factors:
+    """Of a question that showed something: its own answer, which counts twice what is usual, and the looks
+    at it since, `told` of which could tell. What else fails at its host never keeps a proof back."""
+    found: Factors = {"a question that was answered when it showed this": (2 * PRIOR_WEIGHT, PRIOR)}
+    return found | ({"looks at it since": (looks, told / looks)} if looks else {})
+
+
 class Confidence:
     """What one run knows of how its targets answer."""
 

@@ -38,7 +38,7 @@ from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe, Step
 from fleet.runs.call.batch import QuestionRound
 from fleet.runs.call.choices import SILENT, judging, proving
-from fleet.runs.call.confidence import reproduced
+from fleet.runs.call.confidence import asked_before, reproduced
 from fleet.runs.call.session import ACCOUNT, RunSession
 from fleet.runs.context import FleetContext
 from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt
@@ -263,7 +263,7 @@ class ProbeRunner:
         asking, shown_by = self.session.phase, ", ".join(sorted(one.row.fingerprint for one in proofs))
         self.session.enter("exploitation", f"seen, to be reproduced: {shown_by}")
         if not await self._worth(proofs):
-            self.session.enter(asking, "its target does not answer: the next run proves it first")
+            self.session.enter(asking, "too few looks could tell: the next run proves it first")
             return []
         ends = await prove(self.world, self.session, self.stream, proofs, self.persona, self.facts)
         for one in proofs:
@@ -295,10 +295,15 @@ class ProbeRunner:
         return ends
 
     async def _worth(self, proofs: Sequence[Proof]) -> bool:
-        """Record that candidates are reproduced now; where their targets do not answer, they stay raised."""
+        """Record that candidates are reproduced now; those of which too few looks could tell stay raised."""
         rows = [one.row for one in gravest_first(proofs)]
         steps = [step for one in proofs for step in one.probe.steps]
-        if not rows or self.session.decide(proving(rows, len(steps)), self.filled(steps), "binary choice"):
+        if not rows:
+            return True
+        looks = sum(len(one.seen) for one in proofs) / len(proofs)
+        told = sum(len(one.seen) - one.seen.count("could_not") for one in proofs) / len(proofs)
+        choice, factors = proving(rows, len(steps)), asked_before(looks, told)
+        if self.session.decide(choice, self.filled(steps), "binary choice", factors):
             return True
         for one in proofs:
             one.give_up(SILENT)
