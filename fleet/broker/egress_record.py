@@ -183,6 +183,9 @@ class EgressLog:
         line = {
             "n": one.number,
             "at": one.at,
+            "event_type": "response",
+            "source": "broker",
+            "correlation_id": self._folder.name,  # the run
             "call": calls.first,
             **({"last_call": calls.last} if calls.last != calls.first else {}),
             "verb": record.verb,

@@ -91,6 +91,7 @@ async def test_each_request_is_one_line_with_what_an_officer_asks(tmp_path: Path
         ]
         assert (page["call"], page["last_call"], page["received"] > 2, page["ms"] > 0) == (7, 9, True, True)
         assert len(page["at"]) == len("2026-11-27T09:00:00.000Z")
+        assert [page[key] for key in ("source", "correlation_id")] == ["broker", tmp_path.name]
         assert (missing["path"], missing["status"]) == ("/missing", 404)
         chain = it.node.url.partition("//")[2]
         assert [rpc[key] for key in ("verb", "what", "host", "address")] == [
@@ -194,7 +195,7 @@ async def test_what_cannot_be_recorded_does_not_leave(
 
 
 async def test_a_record_that_is_full_lets_nothing_leave_and_is_no_broken_fence(tmp_path: Path) -> None:
-    async with rig(tmp_path, largest=400) as it:
+    async with rig(tmp_path, largest=600) as it:
         found = [(await it.page("/"))[0] for _ in range(4)]
         assert found == [200, 200, 503, 503]
         assert len(it.site.got) == 2
