@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from fleet.broker.egress_record import CUT, EGRESS, EgressRecord
+from fleet.broker.egress_record import CUT, EGRESS, REQUEST, EgressRecord
 from fleet.events.chain import unlinked
 from fleet.events.model import HostEgress
 from fleet.events.recorded import lines
@@ -33,7 +33,11 @@ def read_egress(folder: Path) -> Iterator[dict[str, Any]]:
     for line in lines(folder / EGRESS):
         with suppress(ValueError):
             found = json.loads(unlinked(line.text))
-            if isinstance(found, dict) and isinstance(found.get("n"), int):
+            if (
+                isinstance(found, dict)
+                and isinstance(found.get("n"), int)
+                and found.get("event_type") != REQUEST
+            ):
                 yield found
 
 

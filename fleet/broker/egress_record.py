@@ -1,7 +1,8 @@
-"""The record of egress: one line a request, permitted or refused, in `egress.jsonl` of its run.
+"""The record of egress, in `egress.jsonl` of its run: a line before a request leaves, and one of the same
+number when it is over or was refused.
 
-Written by the broker alone, on the trusted side. What a request is about stands in `egress.open` before it
-leaves, so that one whose process is killed is on record too; one that cannot be recorded does not leave.
+Written by the broker alone, on the trusted side. What a request is about stands in `egress.open` as well, so
+that one whose process is killed has its second line too; one that cannot be recorded does not leave.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from fleet.events.recorded import lines
 from fleet.files import FULL, disk_refused
 
 EGRESS, OPEN = "egress.jsonl", "egress.open"
+REQUEST, RESPONSE = "request", "response"
+"""What a line is of (`event_type`): what leaves, and how that ended."""
 LARGEST = 50_000_000
 """Bytes of a run's record; nothing leaves beyond it."""
 CUT = "cut"
@@ -162,6 +165,8 @@ class EgressLog:
                     slot = self._free.pop() if self._free else self._places
                     self._places = max(self._places, slot + 1)
                     entry.opened = OpenRequest(self._last, slot, iso_ms(self._clock.now()))
+                    asked = self._begun(entry.opened, calls, entry.record(CUT), REQUEST)
+                    file.append([json.dumps(asked, separators=(",", ":")).encode()])
                     text = self._line(entry.opened, calls, entry.record(CUT))[: _SLOT - 1]
                     os.pwrite(self._slots, text.ljust(_SLOT - 1) + b"\n", slot * _SLOT)
         if self.fault is not None:
@@ -179,11 +184,12 @@ class EgressLog:
                 os.pwrite(self._slots, b" ", one.slot * _SLOT)
                 self._free.append(one.slot)
 
-    def _line(self, one: OpenRequest, calls: Calls, record: EgressRecord) -> bytes:
-        line = {
+    def _begun(self, one: OpenRequest, calls: Calls, record: EgressRecord, kind: str) -> dict[str, object]:
+        """What both lines of a request say."""
+        return {
             "n": one.number,
             "at": one.at,
-            "event_type": "response",
+            "event_type": kind,
             "source": "broker",
             "correlation_id": self._folder.name,  # the run
             "call": calls.first,
@@ -191,6 +197,11 @@ class EgressLog:
             "verb": record.verb,
             "host": self._mask(record.host),
             "path" if record.what.startswith("/") else "what": self._mask(record.what),
+        }
+
+    def _line(self, one: OpenRequest, calls: Calls, record: EgressRecord) -> bytes:
+        line = {
+            **self._begun(one, calls, record, RESPONSE),
             "address": record.address,
             **({"addresses": record.addresses} if len(record.addresses) > 1 else {}),
             **({"ttl_s": record.ttl_s} if record.ttl_s is not None else {}),
@@ -225,7 +236,10 @@ class EgressLog:
         known = {0}
         for line in lines(self._folder / EGRESS):
             with suppress(ValueError, TypeError, KeyError):
-                known.add(int(json.loads(line.text)["n"]))
+                found = json.loads(line.text)
+                self._last = max(self._last, int(found["n"]))
+                if found.get("event_type") != REQUEST:
+                    known.add(int(found["n"]))
         for place in range(0, os.fstat(self._slots).st_size, _SLOT):
             text = os.pread(self._slots, _SLOT, place).strip()
             with suppress(ValueError, TypeError, KeyError):
@@ -233,7 +247,7 @@ class EgressLog:
                     file.append([text])
                     known.add(number)
         os.ftruncate(self._slots, 0)
-        self._last = max(known)
+        self._last = max(self._last, *known)
         return file
 
     @contextmanager

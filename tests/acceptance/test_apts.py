@@ -152,7 +152,8 @@ class Ran:
     @property
     def egress(self) -> list[dict[str, Any]]:
         path = self.state / "runs" / self.report["run"] / "egress.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()]
+        every = [json.loads(line) for line in path.read_text().splitlines()]
+        return [one for one in every if one["event_type"] == "response"]
 
 
 @pytest.fixture(scope="module")

@@ -100,6 +100,12 @@ async def test_each_request_is_one_line_with_what_an_officer_asks(tmp_path: Path
         assert (tx["verb"], tx["what"], auth["verb"], auth["what"]) == ("TX", "0x89934d3a", "AUTH", "caller:")
         assert [row["n"] for row in it.rows] == [1, 2, 3, 4, 5]
         assert by_host(tmp_path)[host].requests == 2
+    # what leaves has a line before it does, of the same number
+    every = [json.loads(text) for text in (tmp_path / EGRESS).read_text().splitlines()]
+    assert [(one["n"], one["event_type"]) for one in every] == [
+        (number, kind) for number in range(1, 6) for kind in ("request", "response")
+    ]
+    assert {"status", "ms"} & every[0].keys() == set()
     assert verify(tmp_path / EGRESS).fault == ""
     assert "token" not in (tmp_path / EGRESS).read_text()
 
@@ -195,7 +201,7 @@ async def test_what_cannot_be_recorded_does_not_leave(
 
 
 async def test_a_record_that_is_full_lets_nothing_leave_and_is_no_broken_fence(tmp_path: Path) -> None:
-    async with rig(tmp_path, largest=600) as it:
+    async with rig(tmp_path, largest=1000) as it:
         found = [(await it.page("/"))[0] for _ in range(4)]
         assert found == [200, 200, 503, 503]
         assert len(it.site.got) == 2
