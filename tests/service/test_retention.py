@@ -82,7 +82,8 @@ def keeper(world: FleetContext, feed: Feed) -> FolderRetention:
 
 
 def told(state: Path) -> list[dict[str, Any]]:
-    return [event.model_dump(exclude={"at"}) for event in read_feed(state / "events.jsonl")]
+    origin = {"at", "correlation_id", "event_type", "source"}
+    return [event.model_dump(exclude=origin) for event in read_feed(state / "events.jsonl")]
 
 
 async def test_what_is_old_goes_and_is_told_once(state: Path, world: FleetContext) -> None:

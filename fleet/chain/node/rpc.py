@@ -12,6 +12,7 @@ from fleet.chain.node import abi, reputation
 from fleet.chain.node.errors import RETRIES, Meaning
 from fleet.chain.node.hexes import as_bytes, as_int
 from fleet.chain.node.recursion_limit import recursion_limit_kept
+from fleet.config import Platform
 from fleet.errors import ChainError, FleetError, NodeBusy, RpcError, Unreachable, WrongTarget
 from fleet.retry import Retry
 from fleet.unanswered import TIMED_OUT
@@ -19,8 +20,6 @@ from fleet.unanswered import TIMED_OUT
 if TYPE_CHECKING:
     from web3 import AsyncWeb3
     from web3.types import BlockIdentifier, RPCEndpoint, TxParams
-
-    from fleet.config import Platform
 
 Call = tuple[str, list[Any]]
 
