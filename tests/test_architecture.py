@@ -21,6 +21,7 @@ WHAT = (
     "what an offer to be paid says",
     "who pays for a transaction",
     "how a finding is proven",
+    "how sure a run is of what it does next",
     "what of a row of accounts a proof repeats",
     "what a reorg undoes",
     "what of a contract is watched",

@@ -368,7 +368,6 @@ class FindingRaised(RunEvent):
     severity: str = ""
     references: tuple[str, ...] = ()
     cve_references: tuple[str, ...] = ()
-    evidence_hashes: tuple[str, ...] = ()  # none yet: they come with the proof
 
 
 class FindingVerified(RunEvent):
@@ -382,7 +381,6 @@ class FindingVerified(RunEvent):
     evidence_hashes: tuple[str, ...] = ()
     kind: str = ""
     severity: str = ""
-    cve_references: tuple[str, ...] = ()
 
 
 class FindingPosted(RunEvent):

@@ -22,7 +22,7 @@ def farm(tmp_path: Path, devnet: Devnet, zygotes: Zygotes) -> Farm:
 
 
 async def test_a_run_survives_sigkill_after_its_journal_steps(farm: Farm) -> None:
-    """In its short form where something happened that nobody wrote down."""
+    """In its short form where something happened that is not written down yet."""
     await course.a_run_survives(farm, 1_200, RECORDS_WHAT_HAPPENED)
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from fleet.config import Platform
 from fleet.drivers.desk import Allowance, Choice, Left, Question
-from fleet.drivers.explore.driver import BATCH, FIRST, explorer
+from fleet.drivers.explore.driver import BATCH, DOUBTS, FIRST, explorer
 from fleet.drivers.explore.endings import Endings
 from fleet.drivers.explore.lockout import LOCKED_OUT, WHY
 from fleet.drivers.explore.notebook import Notebook
@@ -91,6 +91,24 @@ async def test_what_it_asks_is_decided_with_a_reason_and_what_else_there_was(tmp
     assert [one.steps[0].args["url"] for one in notebook.questions("counting")] == ["{site}/1"], (
         "the next run asks it"
     )
+    assert desk.left["what mostly did not answer counting"].reason == "1 question of it wait for the next run"
+
+
+async def test_an_explorer_of_which_nothing_is_likely_to_be_answered_waits_for_the_next_run(
+    tmp_path: Path,
+) -> None:
+    class Doubting(MemoryDesk):
+        def decide(self, choice: Choice, questions: Sequence[Question]) -> Sequence[Question]:
+            super().decide(choice, questions)
+            return []
+
+    notebook = Notebook(tmp_path / "p")
+    desk = Doubting(answers=answering)
+    await explorer({"counting": Counting}, GROUND, notebook, "s")(desk)
+    kept = notebook.questions("counting")
+    assert (desk.posed, 0 < len(desk.choices) <= DOUBTS) == ([], True)
+    assert len(kept) == len({str(one.steps) for one in kept}) > 0
+    assert desk.left["what mostly did not answer counting"].reason.startswith(f"{len(kept)} questions of it")
 
 
 async def test_what_a_person_wants_first_is_asked_before_the_rest(tmp_path: Path) -> None:

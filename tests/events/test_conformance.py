@@ -174,7 +174,6 @@ CASES: dict[str, Case] = {
                 severity="",
                 references=(),
                 cve_references=(),
-                evidence_hashes=(),
             ),
             became(
                 "finding.verified",
@@ -184,7 +183,6 @@ CASES: dict[str, Case] = {
                 evidence_hashes=(),
                 kind="",
                 severity="",
-                cve_references=(),
             ),
             became("finding.posted", tx="0x1", index=7),
             became("finding.repeated", index=7),

@@ -12,6 +12,8 @@ import anyio.to_thread
 import pytest
 
 from fleet.broker.egress_record import CUT
+from fleet.runs.call.choices import SILENT
+from fleet.runs.call.targets import target_of
 from fleet.runs.settlement.left import created, fate, left_there, remove_made, settle_pages
 from fleet.store.rows import EffectRow
 from sandbox.spec import Context
@@ -136,6 +138,26 @@ async def test_what_was_made_is_deleted_where_its_address_offers_it(
         )
         listed = left_there(await table.world.journal.effects(RUN, ["page"]))
         assert [one["made"] for one in listed] == [] if gone else ["http://site/cart/7"]
+
+
+async def test_what_is_on_a_host_that_does_not_answer_stays_and_the_list_says_why(tmp_path: Path) -> None:
+    """One that is silent keeps nothing of another host back."""
+    deleted: list[str] = []
+    async with seated(tmp_path, persona(), answer=shop("DELETE", deleted), platform=CART) as table:
+        session = table.drive.runner.session
+        await session.call("qa_fetch", {"url": SITE, "method": "POST", "body": "x"})
+        await settle_pages(table.world, RUN)
+        journal, silent = table.world.journal, "http://other/cart/1"
+        effect = await journal.intend(RUN, "page", "POST http://other/cart", {**act().data, "made": silent})
+        await journal.resolve(effect, "done")
+        session.enter("post-exploitation", "a test")
+        for _ in range(20):
+            session.confidence.add(
+                target_of("qa_fetch", {"url": silent}), "timeout", session.time.monotonic()
+            )
+        await remove_made(session._context, session)
+        assert deleted == ["http://site/cart/7"]
+        assert sorted(await rows(table)) == [("done", SILENT), ("released", "deleted")]
 
 
 async def test_under_stop_nothing_is_deleted_and_the_list_says_what_is_there(tmp_path: Path) -> None:

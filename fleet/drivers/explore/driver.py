@@ -93,8 +93,9 @@ class ExplorerTurns:
     held: list[Question]
     order: Callable[[], Order | None] = lambda: None
     limited: list[Question] = field(default_factory=list)
-    """Acts that a limit of the platform's rate kept from an answer, and questions of targets that do not
-    answer: the next run poses them."""
+    """Acts that a limit of the platform's rate kept from an answer: the next run poses them."""
+    doubted: list[Question] = field(default_factory=list)
+    """Questions of targets that mostly did not answer: the next run poses them too."""
     asked: int = 0
     turns: int = 0
     calls: int = 0
@@ -140,6 +141,11 @@ class ExplorerTurns:
             before |= {_spelled(one) for one in fresh}
         self._posed = chosen
         return chosen
+
+    @property
+    def kept(self) -> list[Question]:
+        """What the notebook keeps for the next run."""
+        return [*self.held, *self.limited, *self.doubted]
 
     @property
     def next_calls(self) -> int:
@@ -202,16 +208,12 @@ async def _rounds(desk: Desk, known: Mapping[str, ExplorerTurns], notebook: Note
         questions = await one.questions(room)
         if not questions:
             one.why = room.why if any(question.acts > room.acts for question in one.held) else ""
-            notebook.hold(one.name, [*one.held, *one.limited])
+            notebook.hold(one.name, one.kept)
             continue
         likely = desk.decide(_choice(one, waiting, questions), questions)
-        doubted = [question for question in questions if question not in likely]
-        one.limited += doubted
+        one.doubted += [question for question in questions if question not in likely]
         if not likely:
-            one.why = (
-                f"{counted(len(doubted), 'question')} of targets that do not answer wait for a later run"
-            )
-            notebook.hold(one.name, [*one.held, *one.limited])
+            notebook.hold(one.name, one.kept)
             one.doubts += 1
             waiting += [one] if one.doubts < DOUBTS else []
             continue
@@ -230,7 +232,7 @@ async def _rounds(desk: Desk, known: Mapping[str, ExplorerTurns], notebook: Note
             endings.answered([(question, results or ()) for question, results in found])
             one.asked += len(unanswered)
         one.requests += desk.requests - before
-        notebook.hold(one.name, [*one.held, *one.limited])
+        notebook.hold(one.name, one.kept)
         notebook.write(one.name, one.explorer.state())
         if endings.lockouts >= LOCKOUTS:
             return LOCKED_OUT
@@ -294,6 +296,9 @@ async def _leave(desk: Desk, known: Iterable[ExplorerTurns], why: str) -> None:
         if isinstance(one.explorer, Reporter):
             for part in one.explorer.left():
                 desk.leave(part)
+        if one.doubted:
+            waits = f"{counted(len(one.doubted), 'question')} of it wait for the next run"
+            desk.leave(Left(f"what mostly did not answer {one.name}", waits, "left"))
         if left := await one.left():
             about = one.asked + left
             reason = f"asked {one.asked} of about {counted(about, 'question')}: {why or one.why or NO_ROOM}"

@@ -25,7 +25,7 @@ from fleet.severity import Severity
 from fleet.text import line
 
 NO_RANK = ("role", "qa")
-"""Beside RANKS: a word that is no role."""
+"""Beside RANKS: a word that names none."""
 RANKS = (
     *(("role", name) for name in ("admin", "administrator", "manager", "moderator", "staff", "owner")),
     *((name, "1") for name in ("is_admin", "admin", "is_staff")),
@@ -199,8 +199,8 @@ def _offered_to_one(steps: Sequence[SiteStep], *paths: str) -> bool:
     control=_ranking("/profile"),
 )
 def form_ranked(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
-    """The form of one's own record, plain and with a word that is no role, and its page after each; then with
-    the name of a role, and its page links to what it never did before. Pages that linked to other things
+    """The form of one's own record, plain and with a word that names no rank, and its page after each; then
+    with the name of a role, and its page links to what it never did before. Pages that linked to other things
     each time, before any role was sent, show nothing."""
     before = list[frozenset[str]]()
     for step, page in pairwise(site_steps(seen[-1])):

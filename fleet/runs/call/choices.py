@@ -56,7 +56,7 @@ def proving(rows: Sequence[FindingRow], steps: int) -> Choice:
         category="low_confidence",
         rationale=f"one sighting has a confidence of {score(reproduced(1, 1)):.2f}",
         comparison=f"{TRIES} of {TRIES} looks in fresh jails have {score(reproduced(TRIES, TRIES)):.2f}",
-        outcome="an item that nobody reproduced",
+        outcome="an item that was not reproduced",
         risk="a person acts on what is not true",
     )
     ask_on = Alternative(

@@ -43,7 +43,7 @@ def score(factors: Mapping[str, tuple[float, float]]) -> float:
 
 
 def reproduced(shown: int, looks: int) -> Factors:
-    """Of a finding that was shown in so many looks: three of three are 0.8, two of three 0.6."""
+    """Of a finding that was shown in some of its looks: three of three are 0.8, two of three 0.6."""
     share = shown / looks if looks else 0.0
     return {"before any look": (2.0, 0.5), "looks that showed it": (float(looks), share)}
 

@@ -20,7 +20,7 @@ from fleet.drivers.explore.pages import TOOL
 from fleet.drivers.session import RunOver
 from fleet.events.model import ResourceReleased, ToolResponded
 from fleet.events.trajectory import read
-from fleet.runs.call.choices import tidying
+from fleet.runs.call.choices import SILENT, tidying
 from fleet.runs.call.session import RunSession
 from fleet.runs.context import FleetContext, RunContext
 from fleet.store.rows import EffectRow, EffectState
@@ -108,11 +108,16 @@ async def remove_made(context: RunContext, session: RunSession) -> None:
     world, run = context.fleet, context.run
     await settle_pages(world, run)
     made = [row for row in await world.journal.effects(run, ["page"], ["done"]) if row.data.get("made")]
-    calls = [(TOOL, {"url": row.data["made"], "method": "DELETE"}) for row in made]
-    if not (made and session.decide(tidying(made), calls)):
+    if not made:
         return
+    calls = {row.effect_id: (TOOL, {"url": row.data["made"], "method": "DELETE"}) for row in made}
+    likely = [row for row in made if session.is_likely([calls[row.effect_id]])]
+    session.decide(tidying(likely or made), [calls[row.effect_id] for row in likely or made])
+    for row in made:
+        if row not in likely:
+            await _note(world, row, SILENT)
     with suppress(RunOver):  # a budget, the time or STOP ended it: what stays is listed
-        for row in made[:MOST]:
+        for row in likely[:MOST]:
             url = row.data["made"]
             offered = await session.call(TOOL, {"url": url, "method": "OPTIONS"}, probe="tidy")
             allowed = str(offered.result.get("headers", {}).get("allow", ""))

@@ -8,7 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from fleet.drivers.desk import Question
-from fleet.drivers.explore.account.api_inputs import MARK, OperationInputs, Planted, Row, refers, stem
+from fleet.drivers.explore.account.api_inputs import (
+    MARK,
+    OperationInputs,
+    Planted,
+    Row,
+    list_of,
+    refers,
+    stem,
+)
 from fleet.drivers.explore.account.api_rows import AccountRows, bare_request
 from fleet.drivers.explore.account.bodies import filled
 from fleet.drivers.explore.state_changes import names_act
@@ -108,9 +116,7 @@ def making(rows: AccountRows) -> list[OperationInputs]:
     and what puts money on a balance. Those without a value in the path come first, then those that need the
     fewest others. A description's own come before those of the one whose accounts are lent."""
     found = [one for one in askable(rows, "POST", lent=True) if not CHANGES.search(one.at)]
-    read = {
-        re.sub(r"/\{[^{}/]+\}/?$", "", one.at) for one in askable(rows, "GET", lent=True) if "{" in one.at
-    }
+    read = {list_of(one.at) for one in askable(rows, "GET", lent=True) if "{" in one.at}
     found = [
         one
         for one in found

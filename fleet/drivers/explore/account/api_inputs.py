@@ -126,6 +126,11 @@ def stem(name: str) -> str:
     return re.sub(r"(?:(?<=[sxh])es|(?<!s)s)$", "", one).strip("-_")
 
 
+def list_of(path: str) -> str:
+    """The path of the list that a thing is in: without the value at its end."""
+    return re.sub(r"/\{[^{}/]+\}/?$", "", path)
+
+
 def refers(name: str) -> bool:
     """Whether an input holds the id of something, by its name."""
     return bool(_ID.search(name)) and len(stem(name)) > 1 and name.lower() not in BARE

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from random import Random
 from typing import Any
 
-from fleet.drivers.explore.account.api_inputs import OperationInputs, Planted, Row
+from fleet.drivers.explore.account.api_inputs import OperationInputs, Planted, Row, list_of
 from fleet.drivers.explore.listened import heard
 from fleet.drivers.explore.state_changes import ends_or_spends
 
@@ -36,7 +36,7 @@ def beside(every: list[OperationInputs]) -> Iterator[tuple[OperationInputs, list
     has, by an account without a role, each with the values that the thing has already."""
     by_place = {(one.operation.method, one.at): one for one in every}
     for (method, at), one in by_place.items():
-        other, above = _BESIDE.get(method, ""), re.sub(r"/\{[^{}/]+\}$", "", at)
+        other, above = _BESIDE.get(method, ""), list_of(at)
         read, listed = by_place.get(("GET", at)), by_place.get(("GET", above))
         if not other or (other, at) in by_place or at.count("{") != 1 or not read or not listed:
             continue

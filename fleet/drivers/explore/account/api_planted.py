@@ -22,7 +22,16 @@ from fleet.drivers.explore.account.api_groups import (
     settled,
     waits,
 )
-from fleet.drivers.explore.account.api_inputs import ONE, TAG, USER, OperationInputs, Planted, Row, stem
+from fleet.drivers.explore.account.api_inputs import (
+    ONE,
+    TAG,
+    USER,
+    OperationInputs,
+    Planted,
+    Row,
+    list_of,
+    stem,
+)
 from fleet.drivers.explore.account.api_methods import by_get
 from fleet.drivers.explore.account.api_rows import AccountRows
 from fleet.drivers.explore.state_changes import ends_or_spends
@@ -101,7 +110,7 @@ def _makers(
 ) -> Iterator[OperationInputs]:
     """What makes things that are read somewhere, but for what only a role makes: by its words, or because it
     may be forbidden and anybody reads the list of it."""
-    reading = {stem(re.sub(r"/\{[^{}/]+\}$", "", one.at)) for one in every if one.operation.method == "GET"}
+    reading = {stem(list_of(one.at)) for one in every if one.operation.method == "GET"}
     open_lists = {one.at for one in lists if not one.operation.secured}
     for one in making(rows):
         a_role_only = for_role(one.operation, one.at) or (one.operation.states(403) and one.at in open_lists)

@@ -236,7 +236,7 @@ class SiteKnowledge:
         return rows
 
     def ranked(self, form: SiteForm) -> list[Row]:
-        """The form of one's own record as it is and with a word that is no role, then with fields that may
+        """The form of one's own record as it is and with a word that names no rank, then with fields that may
         raise who sends it; its page after each."""
         more = [{}, *({name: value} for name, value in (NO_RANK, *RANKS) if name not in form.fields)]
         page = _get("one", form.page)

@@ -174,9 +174,8 @@ class ApiExplorer:
         while not self._next and self._flows:
             flow = self._flows.pop(0)
             self._next += islice(flow, ASKED)  # a few: the next know what was refused
-            self._flows += (
-                [flow] if self._next else []
-            )  # by turns: a role, or what may be set, waits for no other
+            if self._next:
+                self._flows.append(flow)  # by turns: a role, or what may be set, waits for no other
         if not self._next:
             self._next, self._later = self._later, []
         while not self._next and self._left > 0 and (chosen := self._operation()):
