@@ -6,13 +6,16 @@ httpx is imported when a client is made: that takes 0.1 s, and most commands mak
 from __future__ import annotations
 
 import functools
+import re
 import ssl
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import httpx
@@ -20,6 +23,17 @@ if TYPE_CHECKING:
 _GZIP_OR_ZLIB = 47
 _LONGEST_S = 86_400.0
 _HEADERS = {"user-agent": "qa-fleet/1", "accept-encoding": "identity"}
+_METHOD, _JSON_RPC = re.compile(rb'"method": ?"(\w+)"'), b'"jsonrpc"'
+
+Ended = Callable[[int, int, str], None]
+"""Called once a request is over, with its status (0 without an answer), the bytes that the answer states for
+its body, and why it has none or not a whole one."""
+Began = Callable[[str, str, str, int], Ended]
+"""Called before a request leaves, with verb, host, path without query or methods of JSON-RPC, and bytes of
+its body; raises nothing."""
+RECORD: ContextVar[Began | None] = ContextVar("record of requests", default=None)
+"""Of this process, where it keeps one."""
+BELONGS: ContextVar[str] = ContextVar("run that requests belong to", default="")
 
 
 class HttpFailure(Exception):
@@ -60,12 +74,59 @@ def open_client(url: str, *, socket: str = "", comment: str = "", certificate: s
     line = httpx.AsyncHTTPTransport(verify=_context(url, certificate), trust_env=False, uds=socket or None)
     return httpx.AsyncClient(
         transport=line,
+        event_hooks={"request": [put_on_record]},
         headers={**_HEADERS, "user-agent": _HEADERS["user-agent"] + comment},
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # accept none
         timeout=None,
         trust_env=False,
         follow_redirects=False,
     )
+
+
+async def put_on_record(request: httpx.Request) -> None:
+    """An event hook of a client, of httpx or httpx2: RECORD gets each request, and how it ended."""
+    if (began := RECORD.get()) is None:
+        return
+    verb, what, content = request.method, request.url.path, await request.aread()
+    if _JSON_RPC in content[:20]:
+        verb, what = "RPC", ",".join(one.decode() for one in dict.fromkeys(_METHOD.findall(content)))
+    ended = began(verb, request.url.netloc.decode(), what, len(content))
+    status, received, why = 0, 0, ""
+
+    async def trace(event: str, info: Mapping[str, Any]) -> None:
+        """What httpcore does, step by step; a connection that fails has no `response_closed`."""
+        nonlocal status, received, why
+        part, step, how = event.split(".")
+        if how == "failed":
+            why = _reason(info["exception"])
+        elif (step, how) == ("receive_response_headers", "complete"):
+            _, status, _, headers = info["return_value"]
+            received = next((int(size) for name, size in headers if name.lower() == b"content-length"), 0)
+        if (step == "response_closed" and how != "started") or (part == "connection" and how == "failed"):
+            ended(status, received, why)
+
+    request.extensions["trace"] = trace
+
+
+@contextmanager
+def on_record(verb: str, host: str, what: str, sent: int = 0) -> Iterator[Callable[[str], None]]:
+    """The same for what is asked by other means than these clients; what it gives is told why it failed,
+    unless an exception says so."""
+    began, why = RECORD.get(), ""
+
+    def failed(reason: str) -> None:
+        nonlocal why
+        why = reason
+
+    ended = began(verb, host, what, sent) if began else None
+    try:
+        yield failed
+    except BaseException as error:
+        why = _reason(error)
+        raise
+    finally:
+        if ended:
+            ended(0, 0, why)
 
 
 async def look(client: httpx.AsyncClient, url: str) -> int:
@@ -179,3 +240,7 @@ def _failure(error: Exception) -> HttpFailure:
 
     reached = not isinstance(error, httpx.ConnectError | httpx.UnsupportedProtocol | httpx.InvalidURL)
     return HttpFailure(f"{type(error).__name__}: {error}", reached=reached)
+
+
+def _reason(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".rstrip(": ")

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import re
+import shutil
 import subprocess
 import sys
 import threading
+from contextvars import ContextVar
 from pathlib import Path
 
 import pytest
 
+from fleet import http_client
+from fleet.broker.egress_read import read_egress
+from fleet.broker.egress_record import EGRESS, REQUEST, RESPONSE
 from fleet.broker.rpc_policy import Denied
+from fleet.broker.service_egress import ServiceEgress
 from fleet.broker.services import RpcUpstream
+from fleet.chain.node.provider import NodeProvider
 from fleet.cli.daemon_client import ask
+from fleet.clock import SystemClock
 from fleet.errors import TryAgain
-from fleet.http_client import AnswerTooLarge, HttpFailure, look, open_client, post, trust_store
-from tests.sandbox.doubles import Server, http_answer
+from fleet.events.chain import verify
+from fleet.http_client import AnswerTooLarge, HttpFailure, look, on_record, open_client, post, trust_store
+from tests.sandbox.doubles import Got, Server, http_answer
 
 pytestmark = pytest.mark.anyio
 ROOM = Path(__file__).resolve().parents[1] / "fleet"
@@ -221,3 +231,64 @@ async def test_a_node_that_limits_a_jails_reads_is_asked_again_and_never_the_pla
             await upstream.post(b"{}")
         assert (denied.value.rule, denied.value.status) == ("unreachable", 502)
         await upstream.aclose()
+
+
+async def test_what_this_process_asks_is_on_record_before_it_leaves_and_when_it_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(got: Got) -> bytes:
+        if got.path == "/rpc":
+            return http_answer(200, b'{"jsonrpc":"2.0","id":1,"result":"0x1"}')
+        if got.path == "/cut":
+            return b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\ncut"
+        return http_answer(404, b"gone")
+
+    record = ServiceEgress(tmp_path, clock=SystemClock(), mask=lambda text: text.replace("hunter2", "[x]"))
+    monkeypatch.setattr(http_client, "RECORD", ContextVar("a record", default=record.began))
+    async with Server(answer) as site, Server() as gone:
+        gone.leave()
+        async with open_client(site.url) as client:
+            assert await look(client, f"{site.url}/hunter2/9f8e7d6c5b4a39281706?key=secret") == 404
+            with pytest.raises(HttpFailure):
+                await post(client, f"{site.url}/cut", b"12345", {"connection": "close"}, limit=9)
+            with pytest.raises(HttpFailure):
+                await look(client, gone.url)
+        node = NodeProvider(f"{site.url}/rpc", timeout_s=5, max_bytes=99)
+        assert await node.ask("eth_chainId", []) == "0x1"
+        await node.disconnect()
+        with pytest.raises(ValueError, match="broken"), on_record("GIT", "git.test", "fetch"):
+            raise ValueError("broken")
+    fields = ("verb", "path", "what", "rule", "status", "sent", "received")
+    rows = list(read_egress(tmp_path))
+    assert [[row[name] for name in fields if name in row] for row in rows] == [
+        ["GET", "/[x]/[key]", "", 404, 0, 4],
+        ["POST", "/cut", "cut", 200, 5, 9],
+        ["GET", "/", "unreachable", 0, 0, 0],
+        ["RPC", "eth_chainId", "", 200, 66, 39],
+        ["GIT", "fetch", "unreachable", 0, 0, 0],
+    ]
+    reasons = ["", "RemoteProtocolError", "ConnectError", "", "ValueError"]
+    assert [row.get("error", "").partition(":")[0] for row in rows] == reasons
+    lines = [json.loads(text) for text in (tmp_path / EGRESS).read_text().splitlines()]
+    assert [one["event_type"] for one in lines] == [REQUEST, RESPONSE] * 5
+    assert [one["n"] for one in lines] == [1, 1, 3, 3, 5, 5, 7, 7, 9, 9]
+    assert {(one["source"], one["correlation_id"][:8]) for one in lines} == {("service", "process ")}
+    assert verify(tmp_path / EGRESS)[:3] == (10, 10, "")
+
+
+def test_a_record_of_this_process_is_bounded_and_holds_nothing_up(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    record = ServiceEgress(tmp_path, clock=SystemClock(), largest=1_000)
+    for _ in range(9):
+        record.began("GET", "a.test", "/", 0)(200, 1, "")
+    sizes = [(tmp_path / name).stat().st_size for name in (EGRESS, "egress.1.jsonl")]
+    assert max(sizes) < 1_400
+    said = verify(tmp_path / EGRESS, rotated=tmp_path / "egress.1.jsonl")
+    assert (said.fault, said.end.lines) == ("", 18)
+    record.close()
+    shutil.rmtree(tmp_path)
+    record.began("GET", "a.test", "/", 0)(200, 1, "")
+    assert [one.getMessage() for one in caplog.records] == [
+        f"cannot write {tmp_path / EGRESS}: No such file or directory"
+    ]

@@ -83,8 +83,9 @@ async def recorded(folder: Path, journal: Journal, run_id: str) -> dict[str, Any
 
 
 def asked_by(state: Path, run: str, *, only_refused: bool) -> dict[str, Any]:
-    """The requests of a run's jails as the broker recorded them, and sums; UsageError without a folder."""
-    folder = state / "runs" / run
+    """The requests of a run's jails as the broker recorded them, or with "" those of the service itself, and
+    sums; UsageError without a folder."""
+    folder = state / "runs" / run if run else state
     if not folder.is_dir():
         raise UsageError(
             f"no records of run {run} here: it ran on another host, or was pruned", remedy="fleet runs list"
@@ -95,7 +96,7 @@ def asked_by(state: Path, run: str, *, only_refused: bool) -> dict[str, Any]:
         "run": run,
         "requests": len(rows),
         "refused": dict(rules),
-        "out_of_scope": sum(count for rule, count in rules.items() if rule in OUT_OF_SCOPE),
+        **({"out_of_scope": sum(rules[rule] for rule in OUT_OF_SCOPE)} if run else {}),
         "hosts": {host: sums.model_dump() for host, sums in by_host(folder).items()},
         "rows": [row for row in rows if not only_refused or refused(row["rule"])],
     }

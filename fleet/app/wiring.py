@@ -18,6 +18,7 @@ from fleet.broker.broker import EgressPolicy
 from fleet.broker.known_names import NAMES, KnownNames
 from fleet.broker.listener import listening
 from fleet.broker.pace import SharedTurns
+from fleet.broker.service_egress import ServiceEgress
 from fleet.chain.keys import load_key, shown_certificate
 from fleet.chain.log.choice import MutedLog, log_of
 from fleet.chain.log.own_entries import OwnEntries
@@ -42,6 +43,7 @@ from fleet.gate.dial import DIAL, rung_word
 from fleet.gate.gate import rung_now
 from fleet.gate.risk import RISK, CumulativeRisk
 from fleet.gate.steering import left_out, steered_share
+from fleet.http_client import RECORD
 from fleet.jail.process import own_start
 from fleet.personas.load import LoadedPersona
 from fleet.runs.checks import checks_of, why_not_started
@@ -121,6 +123,10 @@ async def wired(  # noqa: PLR0913  the composition root
     with _refusal_noted(home, profile.name):
         require_signed(config, profile, fence.profile, personas, state)
     async with AsyncExitStack() as stack:
+        asked = ServiceEgress(state, clock=clock)
+        stack.callback(asked.close)
+        stack.callback(RECORD.set, None)
+        RECORD.set(asked.began)
         keys = Keys(
             identity=load_key(key_file(config, "identity", state)) if signs and profile.signs else None,
             sponsor=load_key(key_file(config, "sponsor", state)) if signs and profile.chain.diamond else None,
@@ -146,6 +152,7 @@ async def wired(  # noqa: PLR0913  the composition root
         redactor = _redactor(
             keys, profile, model_key(config, home), *(one["secret"] for one in accounts.values())
         )
+        asked.mask = redactor.text
         sinks = {} if alone else config.sinks
         readers = await stack.enter_async_context(_readers(config, sinks, redactor, state, clock))
         waits = {*profile.escalation.pauses, *profile.escalation.stops}

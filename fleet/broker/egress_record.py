@@ -35,7 +35,7 @@ LARGEST = 50_000_000
 CUT = "cut"
 """The rule of a request that broke off, or whose process was killed."""
 _SLOT = 4_096
-_SHOWN = 200
+SHOWN = 200
 """Characters of a host, a path or another text."""
 
 
@@ -141,7 +141,7 @@ class EgressLog:
         largest: int = LARGEST,
     ) -> None:
         self._folder, self._clock, self._failed, self._largest = folder, clock, failed, largest
-        self._mask = functools.lru_cache(maxsize=1_024)(lambda text: mask(text)[:_SHOWN])
+        self._mask = functools.lru_cache(maxsize=1_024)(lambda text: mask(text)[:SHOWN])
         self._file: RecordFile | None = None
         self._slots = -1
         self._free: list[int] = []

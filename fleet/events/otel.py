@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import copy_context
 from typing import Any
+from urllib.parse import urlsplit
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes as gen_ai
 from opentelemetry.semconv.attributes.error_attributes import ERROR_TYPE
 from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer, set_span_in_context
@@ -24,6 +26,7 @@ from fleet import __version__
 from fleet.config import OtelSection
 from fleet.events.spans import CloseSpan, OpenSpan, Signal
 from fleet.events.truncate import shrink
+from fleet.http_client import on_record
 from fleet.text import line
 
 CAP = 4_096
@@ -51,8 +54,26 @@ def provider_for(section: OtelSection) -> TracerProvider:
     if str(resource.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
         resource = resource.merge(Resource({SERVICE_NAME: "qa-fleet"}))
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint, timeout=TIMEOUT_S)))
+    provider.add_span_processor(BatchSpanProcessor(_OnRecord(endpoint=endpoint, timeout=TIMEOUT_S)))
     return provider
+
+
+class _OnRecord(OTLPSpanExporter):
+    """Exports in a thread of the SDK, on the record of requests of the process that made it."""
+
+    def __init__(self, *, endpoint: str | None, timeout: float) -> None:
+        super().__init__(endpoint=endpoint, timeout=timeout)
+        self._made_in = copy_context()
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        return self._made_in.run(self._asked, spans)
+
+    def _asked(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        place = urlsplit(self._endpoint)
+        with on_record("POST", place.netloc.rpartition("@")[2], place.path) as failed:
+            result = super().export(spans)
+            failed("" if result is SpanExportResult.SUCCESS else "the collector did not take it")
+        return result
 
 
 class OtelTracer:

@@ -33,6 +33,9 @@ OF_STATE: Mapping[str, Classified] = {
     "worklist.md": Classified("confidential", "findings"),
     "DECISIONS.md": Classified("internal", "what was decided, by whom and why"),
     "events.jsonl": Classified("internal", "what the daemon did"),
+    "egress.jsonl": Classified(
+        "internal", "what the service itself asked of whom, without queries and bodies"
+    ),
     "accounts": Classified("restricted", "credentials of the accounts that a profile names"),
     "learned": Classified("confidential", "questions that showed a defect"),
     "explore": Classified("internal", "what explorers noted of a platform"),

@@ -38,6 +38,7 @@ from fleet.gate.budget import Budget, Ledger
 from fleet.gate.gate import Gate
 from fleet.gate.scope import Scope
 from fleet.gate.stop import stopped
+from fleet.http_client import BELONGS
 from fleet.jail.process import own_start
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Persona
@@ -103,6 +104,7 @@ async def opened(
 ) -> AsyncIterator[ActiveRun]:
     folder = world.folder(run)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    BELONGS.set(run)
     sink = TrajectoryFile(folder / "trajectory.jsonl")
     recorder = DecisionRecorder(DecisionFile(world.state, world.clock), run)
     stream = Stream(

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 
 import pytest
 
+from fleet.broker.egress_read import read_egress
 from fleet.devnet.node import invoke
 from fleet.gate.dial import DIAL
 from fleet.runs.desk.exit_codes import MODEL_ENDED
@@ -146,6 +147,9 @@ async def test_the_turns_of_a_model_are_on_record(stand: Stand) -> None:
     texts = [event.text for event in stand.house.said("message.said") if event.kind == "text"]
     assert texts == ["I start with the plan.", "All is done."]
     assert (await stand.world.journal.spent(report.run))["tokens"] == 240
+    asked = [row for row in read_egress(stand.world.state) if row["correlation_id"] == report.run]
+    assert sum(row.get("path") == "/v1/chat/completions" and row["status"] == 200 for row in asked) == 2
+    assert {"RPC", "POST"} == {row["verb"] for row in asked}, "of the node and of the model"
 
 
 ORDERS = (

@@ -28,7 +28,7 @@ from web3.types import RPCEndpoint, RPCResponse
 from fleet.chain.node.errors import FOR_BLOCKS, RETRIES, Meaning, NodePatience, trouble
 from fleet.chain.node.hexes import as_bytes, as_int, cut_out
 from fleet.errors import NodeBusy, RpcError, Unreachable
-from fleet.http_client import retry_after, unzipping
+from fleet.http_client import put_on_record, retry_after, unzipping
 from fleet.retry import OWN_BLOCK, Retry
 from fleet.unanswered import BAD_GATEWAY, RESET, TIMED_OUT, unanswered
 from sandbox import strict_json
@@ -369,6 +369,7 @@ def _client(url: str) -> httpx.AsyncClient:
         tls = ssl.create_default_context()
         tls.load_verify_locations(certifi.where())
     return httpx.AsyncClient(
+        event_hooks={"request": [put_on_record]},
         headers={"content-type": "application/json", "accept-encoding": "identity", "user-agent": "qa-fleet"},
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # accept no cookies
         limits=httpx.Limits(max_connections=100, keepalive_expiry=_KEPT_S),

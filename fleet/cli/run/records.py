@@ -19,6 +19,8 @@ def show_asked(data: Mapping[str, Any]) -> None:
         print(line)
     by_rule = ", ".join(f"{count} by {rule}" for rule, count in sorted(data["refused"].items()))
     print(clean(f"{counted(data['requests'], 'request')}; refused: {by_rule or 'none'}"))
+    if "out_of_scope" not in data:
+        return
     asked = counted(data["out_of_scope"], "request was", "requests were") + " asked for, and refused"
     print(f"out of scope: {asked if data['out_of_scope'] else 'nothing was asked for'}")
 

@@ -82,19 +82,21 @@ def show(run_id: Run, as_json: Json = False) -> None:
 
 @app.command()
 def egress(
-    run_id: Run,
+    run_id: Annotated[str, typer.Argument(help="Id of a run; default: what the service itself asked.")] = "",
     refused: Annotated[bool, typer.Option("--refused", help="Only what was refused.")] = False,
     as_json: Json = False,
 ) -> None:
     """Show what a run's jails asked for, request by request: was anything out of scope ever asked for?
 
-    The broker writes it, outside the jails, before a request leaves; what it cannot write does not leave."""
+    The broker writes it, outside the jails, before a request leaves; what it cannot write does not leave.
+    Without a run: what the service itself asked of node, log, receivers, model and publisher, lately."""
 
     async def known() -> None:
         async with await _journal() as journal:
             await journal.run(run_id)  # UsageError for an unknown run
 
-    run(known)
+    if run_id:
+        run(known)
     data = asked_by(state(), run_id, only_refused=refused)
     put(data, as_json=as_json, text=lambda: records.show_asked(data))
 
@@ -126,7 +128,7 @@ def verify(
     run_id: Annotated[str, typer.Argument(help="Id of a run; default: every record here.")] = "",
     as_json: Json = False,
 ) -> None:
-    """Check the hash chain of a run's records, or of all runs, DECISIONS.md and events.jsonl.
+    """Check the hash chain of a run's records, or of all runs, DECISIONS.md, events.jsonl and egress.jsonl.
 
     Each line says the hash of those before it, and the journal knows where the records of an ended run end.
     Exit status 1 when a line was changed, dropped, moved or cut off."""

@@ -15,6 +15,7 @@ from pydantic_ai.models import Model
 from fleet.chain.keys import shown_certificate
 from fleet.config import ModelSection
 from fleet.config.fleet import HOMES
+from fleet.http_client import put_on_record
 
 ENVELOPE, PER_TOKEN = 65_536, 1_024
 """Most bytes of one answer on the wire, fixed and per token; a longer one is cut off."""
@@ -130,6 +131,10 @@ async def open_endpoint(section: ModelSection, key: str, silence_s: float) -> As
     transport = CappedTransport(httpx2.AsyncHTTPTransport(verify=context, trust_env=False, retries=0), limit)
     timeout = httpx2.Timeout(silence_s, connect=CONNECT_S)
     async with httpx2.AsyncClient(
-        transport=transport, timeout=timeout, trust_env=False, follow_redirects=False
+        transport=transport,
+        event_hooks={"request": [put_on_record]},
+        timeout=timeout,
+        trust_env=False,
+        follow_redirects=False,
     ) as http:
         yield _MAKE[kind](name, section.url, key or NO_KEY, http)

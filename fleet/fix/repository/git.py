@@ -13,6 +13,7 @@ import os
 import shutil
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -25,6 +26,7 @@ from fleet.config.section import in_the_clear
 from fleet.errors import FixError
 from fleet.findings.known_secrets import MIN_SECRET
 from fleet.findings.redact import Redactor
+from fleet.http_client import on_record
 from fleet.text import line
 
 DEADLINE_S = 120.0
@@ -131,23 +133,29 @@ class Git:
         environment = _environment(token, header, words)
         environment |= (place.environment() if place else {}) | dict(extra or {})
         what = f"git {words[0]}"
-        try:
-            ended = await run_command(
-                [*_launch(self._executable, environment["PATH"]), *words],
-                env=environment,
-                limit=limit,
-                seconds=self._deadline_s,
-                stdin=stdin,
-                cwd=cwd,
-            )
-        except (OSError, ValueError) as error:
-            raise FixError(f"{what}: {line(str(error))}") from None
-        if ended.late:
-            raise FixError(f"{what}: not done within {self._deadline_s:g} s", remedy="propose again later")
-        if ended.flooded:
-            raise FixError(f"{what}: more than {limit} bytes", remedy="the repository is too large for this")
-        if ended.status not in fine:
-            raise _failure(what, ended.status, secrets.text(ended.errors.decode("utf-8", "replace")))
+        remote = next((urlsplit(word) for word in words if word.startswith(("https://", "http://"))), None)
+        with on_record("GIT", remote.netloc, words[0]) if remote else nullcontext():
+            try:
+                ended = await run_command(
+                    [*_launch(self._executable, environment["PATH"]), *words],
+                    env=environment,
+                    limit=limit,
+                    seconds=self._deadline_s,
+                    stdin=stdin,
+                    cwd=cwd,
+                )
+            except (OSError, ValueError) as error:
+                raise FixError(f"{what}: {line(str(error))}") from None
+            if ended.late:
+                raise FixError(
+                    f"{what}: not done within {self._deadline_s:g} s", remedy="propose again later"
+                )
+            if ended.flooded:
+                raise FixError(
+                    f"{what}: more than {limit} bytes", remedy="the repository is too large for this"
+                )
+            if ended.status not in fine:
+                raise _failure(what, ended.status, secrets.text(ended.errors.decode("utf-8", "replace")))
         return bytes(ended.output)
 
 

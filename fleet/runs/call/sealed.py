@@ -22,6 +22,7 @@ from fleet.store.rows import SEALED
 
 TRAJECTORY = "trajectory.jsonl"
 FEED_BEFORE = Path(FEED).with_suffix(".1.jsonl")
+ASKED_BEFORE = Path(EGRESS).with_suffix(".1.jsonl")
 
 
 async def seal_records(journal: Journal, run: str, ends: Mapping[str, Place]) -> None:
@@ -72,8 +73,8 @@ def longest_unlooked(state: Path, looked: Mapping[str, float], most: int) -> lis
 async def checked(
     state: Path, journal: Journal | None, run: str, among: Iterable[str] | None = None
 ) -> list[dict[str, Any]]:
-    """The records of one run, or with "" of all runs here, or those `among` them, of decisions and of the
-    daemon."""
+    """The records of one run, or with "" of all runs here, or those `among` them, of decisions, of the
+    daemon, and of what the service asked."""
     found = []
     here = sorted(state.glob("runs/*")) if among is None else [state / "runs" / one for one in among]
     folders = [state / "runs" / run] if run else here
@@ -84,8 +85,9 @@ async def checked(
                 look = partial(_checked, state, folder / name, sealed=sealed.get(name))
                 found.append(await to_thread.run_sync(look))
     if not run:
-        for path, older in ((state / NAME, state / OLDER), (state / FEED, state / FEED_BEFORE)):
-            found.append(await to_thread.run_sync(partial(_checked, state, path, rotated=older)))
+        for name, older in ((NAME, OLDER), (FEED, FEED_BEFORE), (EGRESS, ASKED_BEFORE)):
+            path = state / name
+            found.append(await to_thread.run_sync(partial(_checked, state, path, rotated=state / older)))
     return [asdict(one) for one in found if one is not None]
 
 

@@ -21,7 +21,7 @@ from fleet.config import FleetConfig, NotifySection, notify_files
 from fleet.config.notify import ROLES
 from fleet.errors import ConfigError
 from fleet.events.outbound import attempt, post_signed, refusal
-from fleet.http_client import look, open_client, post
+from fleet.http_client import look, on_record, open_client, post
 from fleet.service.notify import apprise_send
 from fleet.service.notify.state import NoticeMessage
 from fleet.severity import Severity, weight
@@ -148,14 +148,17 @@ async def _by_apprise(url: str, message: NoticeMessage) -> str:
             "grave": weight(message.severity) >= _GRAVE,
         }
     ).encode()
-    done = await anyio.run_process(
-        [sys.executable, "-P", "-m", apprise_send.__name__],
-        input=asked,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        check=False,
-        start_new_session=True,
-    )
-    if done.returncode == apprise_send.DONE:
-        return ""
-    return _WHY.get(done.returncode, f"the sender ended with {done.returncode}")
+    with on_record("NOTICE", url.partition(":")[0], "", len(asked)) as failed:
+        done = await anyio.run_process(
+            [sys.executable, "-P", "-m", apprise_send.__name__],
+            input=asked,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=False,
+            start_new_session=True,
+        )
+        why = ""
+        if done.returncode != apprise_send.DONE:
+            why = _WHY.get(done.returncode, f"the sender ended with {done.returncode}")
+        failed(why)
+    return why

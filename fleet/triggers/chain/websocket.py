@@ -20,6 +20,7 @@ from web3.types import RPCRequest, RPCResponse
 from websockets.exceptions import ConnectionClosed
 
 from fleet.errors import Unreachable
+from fleet.http_client import on_record
 from fleet.text import clean
 from fleet.unanswered import unanswered
 from sandbox import strict_json
@@ -40,23 +41,24 @@ async def follow_heads(
 ) -> NoReturn:
     """Call `subscribed` once, then `head` at each message; Unreachable says why the subscription was lost."""
     provider = _Provider(url, answer_s)
-    try:
-        web3: AsyncWeb3[Any] = AsyncWeb3(provider, middleware=[])
-        await provider.connect()
-        await web3.eth.subscribe("newHeads")
-        subscribed()
-        async for _ in web3.socket.process_subscriptions():
-            head()
-    except Unreachable:
-        raise
-    except Exception as error:  # web3 raises any type on a hostile answer
-        raise Unreachable(_words(error)) from None
-    finally:
-        with anyio.move_on_after(CLOSE_S, shield=True):
-            for _ in range(2):  # the first call raises the reader task's error and leaves the socket open
-                with suppress(Exception):
-                    await provider.disconnect()
-    raise Unreachable("the server closed the connection")
+    with on_record("RPC", urlsplit(url).netloc.rpartition("@")[2], "eth_subscribe"):
+        try:
+            web3: AsyncWeb3[Any] = AsyncWeb3(provider, middleware=[])
+            await provider.connect()
+            await web3.eth.subscribe("newHeads")
+            subscribed()
+            async for _ in web3.socket.process_subscriptions():
+                head()
+        except Unreachable:
+            raise
+        except Exception as error:  # web3 raises any type on a hostile answer
+            raise Unreachable(_words(error)) from None
+        finally:
+            with anyio.move_on_after(CLOSE_S, shield=True):
+                for _ in range(2):  # the first call raises the reader task's error and leaves the socket open
+                    with suppress(Exception):
+                        await provider.disconnect()
+        raise Unreachable("the server closed the connection")
 
 
 class _Provider(WebSocketProvider):
