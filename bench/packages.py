@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -19,11 +18,12 @@ from typing import Any, Self
 
 from bench.known import again
 from fleet.files import ROOT
+from fleet.jail.locate import find_bwrap
 from tests.platforms.served import free_port
 
 PLACE = ROOT / ".wild"
 FENCE = [
-    shutil.which("bwrap") or "bwrap",
+    find_bwrap(),
     "--ro-bind",
     "/",
     "/",

@@ -6,14 +6,18 @@ from random import Random
 
 import pytest
 
+from fleet.config import Platform
 from fleet.drivers.explore.web import attacks
+from fleet.drivers.explore.web.site_map import SiteMap
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.table import judge
-from fleet.oracles.web.access import MISSING, basic, missing
+from fleet.oracles.web.access import IN_A_FRAMEWORK, MISSING, basic, missing
 from fleet.oracles.web.variations import FORM
 from fleet.personas.model import Step
 
 FACTS = Facts()
+((_NAME, _SAID),) = IN_A_FRAMEWORK.items()
+WITHIN = f"{_NAME}: {_SAID}"
 
 
 def answered(
@@ -50,6 +54,7 @@ def kinds(calls: list[Exchange]) -> list[str]:
         ("{site}/keys?import&raw??", "is served with the query import&raw??"),
         ("x-real-ip: 127.0.0.1 {site}/keys", "is served with the header x-real-ip"),
         ("x-remote-user: admin {site}/keys", "is served with the header x-remote-user"),
+        (f"{WITHIN} {{site}}/keys", "is served with the header x-middleware-subrequest"),
     ],
 )
 def test_a_refused_page_that_is_served_in_another_spelling_is_seen(served: str, said: str) -> None:
@@ -107,6 +112,32 @@ def test_a_page_that_leads_to_a_log_in_is_refused(to: str, wall: bool) -> None:
             if one.oracle == "refusal-bypassed"
         ]
     assert ["302 to a log-in, and is served as //keys" in one for one in found] == [True] * wall
+
+
+@pytest.mark.parametrize(
+    ("to", "twin", "said"),
+    [
+        (
+            "/home",
+            404,
+            ["GET {site}/keys answers 302 to another page, and is served with the header " + _NAME],
+        ),
+        ("/home", 200, []),
+        ("/keys/", 404, []),
+        ("/Keys?a=1", 404, []),
+    ],
+)
+def test_a_page_that_sends_one_elsewhere_is_not_served_to_who_says_what_its_framework_says(
+    to: str, twin: int, said: list[str]
+) -> None:
+    question = attacks.as_the_framework("{site}/keys", "{site}/")
+    served = {f"{WITHIN} {{site}}/keys": (200, "fern: 7"), f"{WITHIN} {{site}}/{MISSING}": (twin, "x")}
+    calls = answered(question.steps, served, to)
+    found = [one for at in range(1, 5) for one in judge(calls[:at], FACTS)]
+    assert [one.sighting.title for one in found if one.oracle == "refusal-bypassed"] == said
+    site = SiteMap.of(Platform.model_validate({"name": "x", "web": {"site": "http://moss.example"}}), "a")
+    site.read("{site}/keys", calls[1].result)
+    assert list(site.sent_on) == ["{site}/keys"] * (to == "/home")
 
 
 def test_each_spelling_has_its_control_before_it() -> None:

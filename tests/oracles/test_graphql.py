@@ -7,8 +7,12 @@ from typing import Any
 
 import pytest
 
+from fleet.drivers.explore.documents.graphql import first
 from fleet.oracles.documents.graphql import DOCUMENTS, MOST, PROBES, as_openapi, speaks_graphql
 from fleet.oracles.documents.openapi import operations
+from fleet.oracles.model import Exchange, Facts
+from fleet.oracles.table import judge
+from fleet.oracles.web.variations import FORM
 from sandbox.http import HttpReply
 from sandbox.sites.graphql import graphql_answer, graphql_request
 from sandbox.spec import Mistake
@@ -131,6 +135,25 @@ def test_a_hostile_schema_is_bounded() -> None:
 )
 def test_what_a_graphql_api_answers(text: str, speaks: bool) -> None:
     assert speaks_graphql(text) is speaks
+
+
+@pytest.mark.parametrize("refused", [(), ("multipart/form-data; boundary=qa",), ("text/plain", FORM)])
+def test_a_mutation_by_a_form_of_any_page_is_seen(refused: tuple[str, ...]) -> None:
+    said = []
+    for question in first("{site}/graphql", acts=True):
+        seen = []
+        for step in question.steps:
+            kind = step.args.get("body_type", "application/json")
+            named = "Mutation" if "mutation" in str(step.args.get("body", "")) else "Query"
+            good = step.args.get("method") == "POST" and kind not in refused
+            text = json.dumps({"data": {"__typename": named}} if good else {"errors": [{"message": "no"}]})
+            seen.append(Exchange(step.tool, step.args, {"status": 200 if good else 400, "text": text}))
+        said += [one.sighting.title for one in judge(seen, Facts()) if one.oracle == "graphql-form"]
+    kinds = ["multipart/form-data; boundary=qa", "text/plain", FORM]
+    forms = [one.partition(";")[0] for one in kinds if one not in refused]
+    assert said == [f"{{site}}/graphql: a mutation works as {one}" for one in forms]
+    reads = (step for one in first("{site}/graphql", acts=False) for step in one.steps)
+    assert not [step for step in reads if step.args.get("method")]
 
 
 def test_values_of_a_path_are_the_first_variables() -> None:

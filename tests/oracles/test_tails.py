@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -102,12 +103,33 @@ def titles(server: Server, folder: str = "{site}/") -> set[str]:
     return {re.sub("qa[0-9a-f]+", "QA", one.title) for one in seen(server, tails(folder))}
 
 
+def beside_it(path: str) -> Answer:
+    """It serves names with some extensions, and what stands beside its folder."""
+    own = {"/srv/package.json": '{"name": "moss", "scripts": {}}', "/srv/site/package.json": "no"}
+    at = posixpath.normpath("/srv/site" + unquote(path))
+    return {"status": 200, "text": own[at]} if at in own else {"status": 404, "text": ""}
+
+
+def its_own(path: str) -> Answer:
+    """The settings of its package are among what it serves."""
+    at = posixpath.normpath("/" + unquote(path)).replace("//", "/")
+    return {"status": 200, "text": '{"scripts": {}}'} if at == "/package.json" else careful(path)
+
+
+def developing(path: str) -> Answer:
+    """A development server: any path of the machine as a module, by its query."""
+    at, _, query = path.partition("?")
+    raw = at.startswith("/@fs/") and query in ("raw??", "import&raw??")
+    told = file(posixpath.normpath(at[5:])) if raw else {"status": 403, "text": ""}
+    return told | {"text": f"export default {json.dumps(told['text'])}"}
+
+
 CLIMBED = "GET {site}/{value}: it reads /etc/passwd"
 CONF = "GET {site}/{value}: it reads /etc/host.conf"
 LED = "GET {site}/{value}: it leads to QA.evil.test"
 
 
-@pytest.mark.parametrize("server", [careful, at_home, an_example])
+@pytest.mark.parametrize("server", [careful, at_home, an_example, its_own])
 @pytest.mark.parametrize("folder", ["{site}/", "{site}/more/"])
 def test_a_careful_server_gives_nothing(server: Server, folder: str) -> None:
     assert titles(server, folder) == set()
@@ -127,6 +149,9 @@ def with_extension(path: str) -> Answer:
 
 def test_a_server_of_names_with_an_extension_is_left_as_well() -> None:
     assert titles(with_extension) == {CONF}
+    assert titles(beside_it) == {"GET {site}/{value}: it reads the settings of its package"}
+    assert titles(beside_it, "{site}/more/") == set()
+    assert titles(developing) == {CLIMBED}
 
 
 def test_one_server_is_one_defect_whichever_folder_and_input_shows_it() -> None:

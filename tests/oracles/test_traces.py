@@ -11,6 +11,7 @@ import pytest
 
 from fleet.oracles import table
 from fleet.oracles.model import Exchange, Facts
+from fleet.oracles.web import traces
 
 JSON = "application/json"
 URL = {"url": "{site}/x"}
@@ -317,6 +318,13 @@ def test_a_field_for_developers_in_a_failed_answer_is_a_leak(
     status: int, document: dict[str, Any], said: int
 ) -> None:
     assert seen(json.dumps(document), status, JSON) == ["trace"] * said
+
+
+def test_the_stack_of_an_error_is_no_framework_s_page() -> None:
+    framed = json.dumps({"error": "no", "stack": "TypeError: x\n    at list (/srv/app.js:7:3)"})
+    found = traces.find(framed)
+    assert found is not None
+    assert found.kind == "a JavaScript stack trace"
 
 
 def test_traces_in_the_errors_of_graphql_are_one_setting_of_its_server() -> None:

@@ -16,8 +16,11 @@ from fleet.oracles.documents.graphql import is_introspection
 from fleet.oracles.echoes import family, route
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.oracles.texts import parsed
+from fleet.oracles.web.variations import FORM
 from fleet.severity import Severity
 
+FORMS = (FORM, "multipart/form-data", "text/plain")
+"""Types of a body that a page sends to another site without asking it (Fetch, 2.2.2)."""
 ALIASES, BATCH, DEEP = 100, 40, 30
 """Far above what clients need (Apollo Router's examples: 30 aliases, batches of 10, a depth of 10 to 20)."""
 _ALIAS = re.compile(r"\ba(\d{1,3})\s{0,2}:")
@@ -135,6 +138,33 @@ def graphql_get(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation
     query, mutation = (_data(one).get("__typename") for one in (seen[0], seen[-1]))
     if "query=mutation" in str(seen[-1].args.get("url")) and query and mutation and query != mutation:
         yield _at(seen[-1], "a mutation works by GET", "graphql-get", led=(0,))
+
+
+def _form(kind: str, got: object) -> Exchange:
+    args = {"url": "{site}/graphql", "method": "POST", "body": "mutation{__typename}", "body_type": kind}
+    return Exchange("qa_fetch", args, {"status": 200, "text": json.dumps(got)})
+
+
+@oracle(
+    id="graphql-form",
+    says="a GraphQL mutation does not work by a body that a form of any page sends",
+    severity=Severity.MEDIUM,
+    example=(
+        _post("{__typename}", _NAMED),
+        _form("multipart/form-data; boundary=qa", {"data": {"__typename": "Mutation"}}),
+    ),
+    control=(_post("{__typename}", _NAMED), _form("multipart/form-data; boundary=qa", _REFUSED)),
+)
+def graphql_form(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """[the name of the type of queries, as JSON; that of mutations, in a body that a page sends without
+    asking the server (Fetch, 2.2.2)]: they are two."""
+    sent = seen[-1].args
+    kind = str(sent.get("body_type", "")).partition(";")[0]
+    if len(seen) < 2 or kind not in FORMS or "mutation" not in str(sent.get("body")):
+        return
+    query, mutation = (_data(one).get("__typename") for one in (seen[0], seen[-1]))
+    if query and mutation and query != mutation:
+        yield _at(seen[-1], f"a mutation works as {kind}", "graphql-form", led=(0,))
 
 
 @oracle(

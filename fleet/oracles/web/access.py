@@ -33,6 +33,10 @@ BY_A_PROXY = {
     **dict.fromkeys(("x-auth-request-user", "x-authenticated-user"), "admin"),
 }
 """By which a proxy says from where, and as whom, one asks (CWE-290); `x-forwarded-for` is ours."""
+IN_A_FRAMEWORK = {
+    "x-middleware-subrequest": ":".join(["middleware"] * 5 + ["src/middleware"] * 5 + ["pages/_middleware"])
+}
+"""By which a framework tells itself that its own checks are done (CVE-2025-29927)."""
 QUERIES = ("raw", "raw??", "import&raw??", "url&inline")
 """By which development servers and viewers serve a file in another way, often by another check."""
 _LOGS_IN = re.compile(r"(?i)type=.?password|log ?in|sign ?in")
@@ -61,7 +65,9 @@ def refusal_bypassed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
     """A page that is refused, and served for the same path in other letters, with a query or behind a header,
     where a page that is not there is not served in that way, and the site's first page is another."""
     last = seen[-1]
-    plain = next((one for one in seen[:-1] if walled(one.result) and _plain(one)), None)
+    within = not IN_A_FRAMEWORK.keys().isdisjoint(last.args.get("headers", {}))
+    kept = (one for one in seen[:-1] if walled(one.result) or (within and sent_on(one.args, one.result)))
+    plain = next((one for one in kept if _plain(one)), None)
     text = str(last.result.get("text", "")).strip()
     if plain is None or last.result.get("status") != 200 or not text or _LOGS_IN.search(text):
         return
@@ -71,7 +77,8 @@ def refusal_bypassed(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
     if not how or control is None or control.result.get("status") == 200 or same:
         return
     led = (seen.index(plain), seen.index(control))
-    sends = " to a log-in" if plain.result.get("status") not in REFUSED else ""
+    led_to = "a log-in" if walled(plain.result) else "another page"
+    sends = f" to {led_to}" if plain.result.get("status") not in REFUSED else ""
     title = f"{plain.asked} answers {plain.result['status']}{sends}, and is served {how}"
     key = f"refusal-bypassed {host(plain.args)} {how.replace(page, '…')}"
     yield observed(title, key, "status", led=led, where={"route": family(plain.args)})
@@ -85,6 +92,13 @@ def walled(result: Mapping[str, Any]) -> bool:
     return status in REFUSED or (status in (302, 303, 307) and bool(_ENTRY.search(to)))
 
 
+def sent_on(args: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
+    """Whether a page sends one to another page, and not to another spelling of itself."""
+    status, to = result.get("status"), urlsplit(str(result.get("location", ""))).path
+    page = path_of(str(args.get("url", "")))
+    return status in (302, 303, 307) and bool(to and page.strip("/")) and _folded(to) != _folded(page)
+
+
 def _plain(call: Exchange) -> bool:
     return set(call.args) == {"url"} and call.tool == "qa_fetch"
 
@@ -93,7 +107,8 @@ def _respelled(page: str, args: Mapping[str, Any]) -> str:
     """How a call asks for that path in another way, in words; "" if it asks for another one, or as usual."""
     (_, _, path, query, _), headers = urlsplit(str(args.get("url", ""))), list(args.get("headers", {}))
     if set(args) == {"url", "headers"} and len(headers) == 1:
-        return f"with the header {headers[0]}" if headers[0] in BY_A_PROXY and path == page else ""
+        known = headers[0] in BY_A_PROXY | IN_A_FRAMEWORK
+        return f"with the header {headers[0]}" if known and path == page else ""
     if set(args) == {"url"} and path == page:
         return f"with the query {query}" if query in QUERIES else ""
     if set(args) != {"url"}:

@@ -23,6 +23,10 @@ PAIR = re.compile(r"'(\w{1,12})%?'='(\w{1,12})%?|\b(\d{3,6})=(\d{3,6})\b")
 KNOWN_FILES = (
     ("/etc/passwd", re.compile(r"(?<![\w/.:-])root:[^:\n]{0,40}:0:0:")),
     ("/etc/host.conf", re.compile(r"(?m)\A(?:#[^\n]{0,200}\n)*multi on$")),
+    (
+        "the settings of its package",
+        re.compile(r'\A\s*\{[\s\S]{0,4000}?"(?:(?:devD|d)ependencies|scripts|lockfileVersion)"\s*:'),
+    ),
     ("win.ini", re.compile(r"(?mi)^\[(?:fonts|extensions|mci extensions)\]")),
 )
 _HEADER = re.compile(r"[\r\n]+\s{0,4}([A-Za-z][\w-]{3,40}):\s{0,4}(\S{1,60})")

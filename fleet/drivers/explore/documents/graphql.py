@@ -6,12 +6,13 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from fleet.drivers.desk import Question
 from fleet.oracles.documents.graphql import INTROSPECTION
 from fleet.oracles.documents.graphql_bounds import ALIASES, BATCH, DEEP
 from fleet.oracles.documents.graphql_guesses import TrialDocument
+from fleet.oracles.web.variations import FORM
 from fleet.personas.model import Step
 from sandbox.tools.qa_fetch import LONGEST
 
@@ -57,8 +58,8 @@ def lookup(url: str, *, posts: bool = False) -> GraphqlLookup:
 
 
 def first(url: str, *, acts: bool) -> Iterator[Question]:
-    """Its schema, by GET, and by POST where acts are permitted; a mutation that does nothing, by GET; many
-    queries at once; a body that ends too early."""
+    """Its schema, by GET, and by POST where acts are permitted; a mutation that does nothing, by GET
+    and as a form sends it; many queries at once; a body that ends too early."""
     yield GraphqlLookup((_by_get(url, INTROSPECTION),), url, schema=True)
     yield Question((_by_get(url, "{__typename}"), _by_get(url, "mutation{__typename}")))
     if acts:
@@ -66,6 +67,15 @@ def first(url: str, *, acts: bool) -> Iterator[Question]:
         batch = json.dumps([{"query": "{ __typename }"}] * BATCH)
         for body in (batch, '{"query": '):  # the latter is no JSON
             yield Question((_by_post(url, body=body, body_type="application/json"),))
+        document = "mutation{__typename}"
+        whole = json.dumps({"query": document})
+        part = '--qa\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n'
+        parts = part % ("operations", whole) + part % ("map", "{}") + "--qa--\r\n"
+        bodies = (parts, whole, urlencode({"query": document}))
+        kinds = ("multipart/form-data; boundary=qa", "text/plain", FORM)
+        control = _by_post(url, fields={"query": "{__typename}"})
+        for body, kind in zip(bodies, kinds, strict=True):
+            yield Question((control, _by_post(url, body=body, body_type=kind)))
 
 
 def bounds(url: str, probes: Mapping[str, str]) -> Iterator[Question]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
@@ -16,7 +17,16 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.listened import asking, heard
 from fleet.drivers.explore.web.points import Point
-from fleet.oracles.web.access import BY_A_PROXY, PASSWORDS, QUERIES, basic, encoded_first, missing, path_of
+from fleet.oracles.web.access import (
+    BY_A_PROXY,
+    IN_A_FRAMEWORK,
+    PASSWORDS,
+    QUERIES,
+    basic,
+    encoded_first,
+    missing,
+    path_of,
+)
 from fleet.oracles.web.variations import FORM
 from fleet.personas.model import Step
 
@@ -112,6 +122,11 @@ def below(folder: Point, chance: Random, *, root: bool) -> Iterator[Question]:
         host = f"{_word(chance)}.{FOREIGN}"
         yield _beside(folder, f"/{host}/", f"/{host}/%2f..", f"/{host}/..%2f", f"%5c{host}/%2f..")
         yield _beside(folder, f"/{host}//{host}/%2e%2e%2f%2e%2e", f"/{host}")
+        for own in ("package.json", "node_modules/.package-lock.json"):  # beside the folder that is served
+            one_up = ("../", "%2e%2e/", "..%2f", "%2e%2e%2f", "..%5c", "%252e%252e%252f")
+            yield _beside(replace(folder, value=own), *(way + own for way in one_up))
+        for query in ("raw??", "import&raw??"):  # of a development server, by the path of this machine
+            yield _beside(replace(folder, value=f"{file}?{query}"), f"@fs//{file}?{query}")
         yield from (_beside(folder, way) for way in ("/x@x", "/^/..", "/[", "/:x", "%E0%A4%A", "/%ff"))
 
 
@@ -126,11 +141,19 @@ def respelled(url: str, first: str) -> Iterator[Question]:
     ways += [f"{folder}{encoded_first(name)}", f"{folder}{name.upper()}", f"{path}.json", f"{path}/."]
     ways += [f"{path}?{query}" for query in QUERIES]
     sent: list[dict[str, Any]] = [{"url": before + way} for way in ways]
-    sent += [{"url": url, "headers": {header: said}} for header, said in BY_A_PROXY.items()]
+    sent += [{"url": url, "headers": {name: said}} for name, said in (BY_A_PROXY | IN_A_FRAMEWORK).items()]
     controls = [{"url": first}, {"url": url}]
     for at in range(0, len(sent) if name else 0, 4):
         pairs = [each for one in sent[at : at + 4] for each in (missing(url, one), one)]
         yield Question(tuple(Step(tool="qa_fetch", args=args) for args in (*controls, *pairs)))
+
+
+def as_the_framework(url: str, first: str) -> Question:
+    """A page that sends one elsewhere, as its framework asks for it within; before it the same for a page
+    that is not there."""
+    asked = {"url": url, "headers": dict(IN_A_FRAMEWORK)}
+    steps = ({"url": first}, {"url": url}, missing(url, asked), asked)
+    return Question(tuple(Step(tool="qa_fetch", args=args) for args in steps))
 
 
 def passwords(url: str, chance: Random) -> Question:
@@ -336,9 +359,16 @@ def _condition(point: Point, chance: Random) -> Iterator[Question]:
         forms.append((f"qa{value}", f"qa{value}' OR '{one}'='%s"))
     if _ORDERS.search(point.name):  # in an order of the column where the condition holds, else in none
         case = f"(CASE WHEN {one}=%s THEN {value} ELSE NULL END)"
+        bare = value.removeprefix(
+            "-"
+        )  # a name in quotes, and a dot, where only columns of a table are let by
+        row = '(SELECT 1 AS a) AS "x" WHERE "x".a=1'
+        named = f"\"{bare}\"||(SELECT CASE WHEN {one}=%s THEN '' ELSE NULL END FROM {row})"
         forms[:0] = [
             (f"{value} DESC", f"{case} DESC"),
             (value, case),
+            (f"-{bare}", f"-{named}"),
+            (bare, named),
         ]  # rows may lie in one of the two orders anyway
     for plain, form in forms:
         true, false = (form.replace("%s", str(other)).replace("%%", "%") for other in (one, two))

@@ -230,6 +230,10 @@ class WebExplorer:
             self._next.extend(attacks.respelled(url, first))
             if asks and self._acts and self.map.urls.may_act(url):
                 self._next.append(attacks.passwords(url, self._chance))
+        for url in list(self.map.sent_on)[:LOCKED]:
+            if not self.map.asked.setdefault(f"sent on {url}", 0):
+                self.map.asked[f"sent on {url}"] = 1
+                self._next.append(attacks.as_the_framework(url, f"{url[: -len(path_of(url))]}/"))
         for url, form in list(self.map.entries.items()):
             if not self.map.asked.setdefault(f"log-in {url}", 0):
                 self.map.asked[f"log-in {url}"] = 1

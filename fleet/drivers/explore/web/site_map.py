@@ -23,7 +23,7 @@ from fleet.drivers.explore.web.frontier import Frontier, Page, static
 from fleet.drivers.explore.web.inputs import HEADERS, BodyField, FormField, Guess, Inputs, parsed
 from fleet.drivers.explore.web.points import Kind, Point
 from fleet.oracles.web import access
-from fleet.oracles.web.access import PASSWORD, USER, path_of, walled
+from fleet.oracles.web.access import PASSWORD, USER, path_of, sent_on, walled
 from fleet.oracles.web.variations import FORM
 
 MISSING = f"/{access.MISSING}"
@@ -105,6 +105,8 @@ class SiteMap:
     """Templates of pages that were opened in a browser."""
     locked: dict[str, bool] = field(default_factory=dict)
     """Pages that are refused, and whether they ask for a password."""
+    sent_on: dict[str, None] = field(default_factory=dict)
+    """Pages that send one to another page."""
     entries: dict[str, LogInForm] = field(default_factory=dict)
     """Forms without a token of a session that log in, by where they are sent."""
     older: set[str] = field(default_factory=set)
@@ -189,10 +191,12 @@ class SiteMap:
         return told and page is not None and self._absent(page)
 
     def _locked(self, page: Page, result: Mapping[str, Any]) -> None:
-        """A page that is refused, or that leads to a log-in."""
+        """A page that is refused, or that leads to a log-in or to another page."""
         if walled(result) and "?" not in page.url and not page.asset:
             asks = str(dict(result.get("headers", {})).get("www-authenticate", ""))
             self.locked.setdefault(page.url, asks.lower().startswith("basic"))
+        elif sent_on({"url": page.url}, result) and "?" not in page.url:
+            self.sent_on[page.url] = None
 
     def _document(self, url: str, result: Mapping[str, Any]) -> None:
         """The routes that a page writes down, and the values of them that it names."""
