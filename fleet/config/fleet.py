@@ -272,6 +272,9 @@ class ModelSection(Section):
     """Longest silence of the endpoint. The persona limits the turn as a whole."""
     stream: bool = True
     """Whether to stream answers; false for an endpoint that cannot stream tool calls."""
+    workers: int = Field(default=1, strict=True, ge=1, le=16)
+    """Conversations at a time, each about one probe of the plan; with more than one, an answer is shown when
+    it is whole."""
     prices: PricesSection | None = None
     """Prices; without them a persona with a budget in dollars is refused."""
 

@@ -7,7 +7,7 @@ texts, and RunOver ends the run regardless of the driver.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -152,32 +152,44 @@ class Turn(Protocol):
         """Mark this turn as failed, with a reason of FAILURES."""
 
 
-class Desk(Protocol):
-    """One run as a driver sees it."""
+class Reserved(Protocol):
+    """What one model call may cost, set aside."""
 
-    def brief(self) -> Brief:
-        """The brief, with the current plan."""
+    async def settle(self, usage: TurnUsage | None) -> None:
+        """After the call: charge its actual cost; None or unknown numbers leave all of it spent."""
+
+
+class Desk(Protocol):
+    """One run as a driver sees it. Turns are taken one after the other; a driver may think meanwhile."""
+
+    @property
+    def turn_s(self) -> float:
+        """Deadline of one turn, in seconds."""
+
+    def brief(self, probe: str = "") -> Brief:
+        """The brief, with the current plan, or with what it has about one probe."""
 
     def offers(self) -> tuple[Offer, ...]:
         """The tools on offer now; those of withdrawn groups are missing."""
 
-    def next_probe(self) -> str:
-        """The probe that the plan would work on next, or "" when none is left."""
+    def next_probe(self, besides: Collection[str] = ()) -> str:
+        """The probe that the plan would work on next, without the taken ones; "" when none is left."""
 
-    def turn(self) -> AbstractAsyncContextManager[Turn]:
-        """Begin the next turn, under its own deadline.
+    def turn(self, probe: str = "") -> AbstractAsyncContextManager[Turn]:
+        """Begin the next turn, under its own deadline; `probe`: `finish` is for who is at that one.
 
-        Entering checks the stop conditions in order and raises RunOver; leaving writes the record, then
-        what was seen is proven and posted, the gravest first, before the next one.
+        Entering waits for the turn before it to be left, checks the stop conditions in order and raises
+        RunOver; leaving writes the record, then what was seen is proven and posted, the gravest first, before
+        the next one.
         TimeoutError and RunOver reach the caller; after a timeout only the turn's record is
         written.
         """
 
-    async def more(self) -> str:
+    async def more(self, probe: str = "") -> str:
         """Called when a driver stops on its own: the words that make it continue, or "" if it may stop.
 
-        Depends on the plan and the stop conditions only, never on what the driver says. Raises RunOver with
-        `max_continuations` when the limit is reached.
+        Who is at one probe may stop when that is settled. Depends on the plan and the stop conditions only,
+        never on what the driver says. Raises RunOver with `max_continuations` when the limit is reached.
         """
 
     @property
@@ -193,11 +205,8 @@ class Desk(Protocol):
     def leave(self, left: Left) -> None:
         """Record what the run did not look at; the latest record of a part counts."""
 
-    async def reserve(self, *, tokens: int) -> None:
+    async def reserve(self, *, tokens: int) -> Reserved:
         """Before a model call: reserve what it may cost. BudgetExceeded: not covered, or unpriced."""
-
-    async def settle(self, usage: TurnUsage | None) -> None:
-        """After a model call: charge its actual cost; None or unknown numbers leave the reservation spent."""
 
 
 class Driver(Protocol):

@@ -6,8 +6,8 @@ It passes the same conformance suite as the desk of a run (tests/drivers/test_de
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
@@ -95,9 +95,14 @@ class MemoryDesk:
     _closed: set[str] = field(default_factory=set)
     _streaks: dict[str, int] = field(default_factory=dict)
     _over: RunOver | None = None
+    _seat: anyio.Lock = field(default_factory=anyio.Lock)
 
-    def brief(self) -> Brief:
-        open_ones = "\n".join(f"- [ ] {probe}" for probe in self._open())
+    @property
+    def turn_s(self) -> float:
+        return self.turn_timeout_s
+
+    def brief(self, probe: str = "") -> Brief:
+        open_ones = "\n".join(f"- [ ] {one}" for one in self._open() if probe in ("", one))
         return Brief(system=self.system, plan=open_ones or "nothing is left to do", digests={})
 
     def offers(self) -> tuple[Offer, ...]:
@@ -108,18 +113,20 @@ class MemoryDesk:
         )
         return (*own, *(one for one, _ in self.tools.values() if one.group not in self.withdrawn))
 
-    def next_probe(self) -> str:
-        return next(iter(self._open()), "")
-
-    def turn(self) -> AbstractAsyncContextManager[Turn]:
-        return self._turn()
+    def next_probe(self, besides: Collection[str] = ()) -> str:
+        return next((one for one in self._open() if one not in besides), "")
 
     @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[Turn]:
+    async def turn(self, probe: str = "") -> AsyncIterator[Turn]:
+        async with self._seat, self._turn(probe) as turn:
+            yield turn
+
+    @asynccontextmanager
+    async def _turn(self, probe: str) -> AsyncIterator[Turn]:
         self._look()
         if len(self.turns) >= self.max_turns:
             raise self._end("max_turns", f"{self.max_turns} turns")
-        started, turn = anyio.current_time(), MemoryTurn(self)
+        started, turn = anyio.current_time(), MemoryTurn(self, probe)
         try:
             with anyio.fail_after(self.turn_timeout_s):
                 yield turn
@@ -130,9 +137,9 @@ class MemoryDesk:
             turn.is_open = False
             self._record(turn, anyio.current_time() - started)
 
-    async def more(self) -> str:
+    async def more(self, probe: str = "") -> str:
         self._look()
-        if not (left := self.next_probe()):
+        if not (left := self._left(probe)):
             return ""
         if self.continuations >= self.max_continuations:
             raise self._end("max_continuations", f"asked to continue {self.continuations} times")
@@ -153,22 +160,20 @@ class MemoryDesk:
     def leave(self, left: Left) -> None:
         self.left[left.part] = left
 
-    async def reserve(self, *, tokens: int) -> None:
+    async def reserve(self, *, tokens: int) -> MemoryReserved:
         if self.tokens is None or sum(self.reserved) + tokens > self.tokens:
             raise BudgetExceeded(f"{tokens} tokens are not covered")
         self.reserved.append(tokens)
-
-    async def settle(self, usage: TurnUsage | None) -> None:
-        self.settled.append(usage)
-        used = (usage.input_tokens, usage.output_tokens) if usage else (None, None)
-        if used[0] is not None and used[1] is not None and self.reserved:
-            self.reserved[-1] = used[0] + used[1]
+        return MemoryReserved(self, len(self.reserved) - 1)
 
     def answer(self, step: Step) -> Mapping[str, Any]:
         """The answer to one call of an explorer's question."""
         self.calls -= 1
         self.posed.append(step)
         return self.answers(step.tool, step.args)
+
+    def _left(self, probe: str) -> str:
+        return next((one for one in self._open() if probe in ("", one)), "")
 
     def _open(self) -> Iterable[str]:
         return (probe for probe in self.probes if probe not in self._closed)
@@ -200,7 +205,7 @@ class MemoryDesk:
             TurnEnded(index=index, proposed=proposed, usage=usage, failure=turn.failure, seconds=seconds)
         )
 
-    async def _answer(self, call_id: str, tool: str, args: Mapping[str, Any] | str) -> Reply:
+    async def _answer(self, probe: str, call_id: str, tool: str, args: Mapping[str, Any] | str) -> Reply:
         self._look()
         self.asked.append((call_id, tool, args))
         known = {one.name: one for one in self.offers()}
@@ -212,7 +217,7 @@ class MemoryDesk:
             return _error(call_id, tool, *bad)
         if tool in self.tools:
             return await self._act(call_id, tool, args)
-        return self._own(call_id, tool, args)
+        return self._own(probe, call_id, tool, args)
 
     async def _act(self, call_id: str, tool: str, args: Mapping[str, Any]) -> Reply:
         about, act = self.tools[tool]
@@ -222,16 +227,29 @@ class MemoryDesk:
             self.withdrawn.add(about.group)
         return Reply(call_id, tool, _cut(result), is_error=failed)
 
-    def _own(self, call_id: str, tool: str, args: Mapping[str, Any]) -> Reply:
+    def _own(self, probe: str, call_id: str, tool: str, args: Mapping[str, Any]) -> Reply:
         if tool == RUN_PROBE and args["probe"] not in self.probes:
             return _error(call_id, tool, "no such probe", "/probe")
         if tool == RUN_PROBE:
             self._closed.add(args["probe"])
         if tool == REPORT_FINDING:
             self.findings.append(dict(args))
-        if tool == FINISH and (left := self.next_probe()):
+        if tool == FINISH and (left := self._left(probe)):
             return _error(call_id, tool, f"the plan is not done: {left}", "")
         return Reply(call_id, tool, {"ok": True})
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryReserved:
+    """What one model call set aside, by its place in the desk's list."""
+
+    desk: MemoryDesk
+    at: int
+
+    async def settle(self, usage: TurnUsage | None) -> None:
+        self.desk.settled.append(usage)
+        if usage and usage.input_tokens is not None and usage.output_tokens is not None:
+            self.desk.reserved[self.at] = usage.input_tokens + usage.output_tokens
 
 
 @dataclass(slots=True)
@@ -239,6 +257,7 @@ class MemoryTurn:
     """One turn at a desk in memory; a closed one accepts nothing."""
 
     desk: MemoryDesk
+    probe: str = ""
     is_open: bool = True
     failure: str = ""
     proposed: list[str] = field(default_factory=list)
@@ -250,7 +269,7 @@ class MemoryTurn:
             if not self.is_open:
                 raise RuntimeError("this turn is over")
             self.proposed.append(call_id)
-            reply = await self.desk._answer(call_id, tool, args)
+            reply = await self.desk._answer(self.probe, call_id, tool, args)
             self.desk.replies.append(reply)
             return reply
 

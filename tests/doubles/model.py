@@ -28,6 +28,7 @@ from tests.doubles.model_wire.wire import WIRES, ModelProtocol
 
 __all__ = [
     "Answer",
+    "Held",
     "ModelPrompt",
     "Raw",
     "Refuse",
@@ -69,7 +70,15 @@ class Silence:
     seconds: float
 
 
-Answer = Say | Refuse | Raw | Silence
+@dataclass(frozen=True, slots=True)
+class Held:
+    """An answer that waits for an event."""
+
+    until: anyio.Event
+    say: Say
+
+
+Answer = Say | Refuse | Raw | Silence | Held
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +152,9 @@ class ScriptedModel:
             case Silence(seconds):
                 await anyio.sleep(seconds)
                 return StreamingResponse(_stream(asked, Say()), media_type="text/event-stream")
+            case Held(until, say):
+                await until.wait()
+                return StreamingResponse(_stream(asked, say), media_type="text/event-stream")
             case Say() as say:
                 return StreamingResponse(_stream(asked, say), media_type="text/event-stream")
 

@@ -260,8 +260,8 @@ async def test_what_is_not_covered_is_not_reserved(make: MakeStand) -> None:
 
 async def test_what_was_not_used_is_given_back(make: MakeStand) -> None:
     async with make(tokens=100) as stand:
-        await stand.desk.reserve(tokens=60)
-        await stand.desk.settle(TurnUsage(input_tokens=20, output_tokens=5))
+        reserved = await stand.desk.reserve(tokens=60)
+        await reserved.settle(TurnUsage(input_tokens=20, output_tokens=5))
         await stand.desk.reserve(tokens=75)
         with pytest.raises(BudgetExceeded):
             await stand.desk.reserve(tokens=1)
@@ -270,8 +270,8 @@ async def test_what_was_not_used_is_given_back(make: MakeStand) -> None:
 @pytest.mark.parametrize("usage", [None, TurnUsage(), TurnUsage(input_tokens=2)])
 async def test_what_nobody_knows_stays_spent(make: MakeStand, usage: TurnUsage | None) -> None:
     async with make(tokens=100) as stand:
-        await stand.desk.reserve(tokens=60)
-        await stand.desk.settle(usage)
+        reserved = await stand.desk.reserve(tokens=60)
+        await reserved.settle(usage)
         with pytest.raises(BudgetExceeded):
             await stand.desk.reserve(tokens=41)
 
@@ -280,3 +280,30 @@ async def test_without_a_budget_for_a_model_nothing_is_reserved(make: MakeStand)
     async with make(tokens=None) as stand:
         with pytest.raises(BudgetExceeded):
             await stand.desk.reserve(tokens=1)
+
+
+async def test_a_turn_is_taken_when_the_one_before_it_was_left(make: MakeStand) -> None:
+    taken: list[str] = []
+
+    async def take(desk: Desk, probe: str) -> None:
+        async with desk.turn(probe):
+            taken.append(f"{probe} in")
+            await anyio.lowlevel.checkpoint()
+            taken.append(f"{probe} out")
+
+    async with make() as stand, anyio.create_task_group() as both:
+        both.start_soon(take, stand.desk, "first")
+        both.start_soon(take, stand.desk, "second")
+    assert taken == ["first in", "first out", "second in", "second out"]
+
+
+async def test_who_is_at_one_probe_may_finish_when_that_is_settled(make: MakeStand) -> None:
+    async with make() as stand:
+        assert stand.desk.next_probe(["first"]) == "second"
+        assert "second" not in stand.desk.brief("first").plan
+        async with stand.desk.turn("first") as turn:
+            assert (await turn.ask("a", FINISH, {"detail": "x"})).is_error
+            await turn.ask("b", RUN_PROBE, {"probe": "first"})
+            assert not (await turn.ask("c", FINISH, {"detail": "x"})).is_error
+        assert await stand.desk.more("first") == ""
+        assert await stand.desk.more("second")

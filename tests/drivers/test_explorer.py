@@ -358,9 +358,9 @@ async def test_a_turn_that_took_too_long_is_asked_once_more(
         turn_number = -1
 
         @asynccontextmanager
-        async def _turn(self) -> AsyncIterator[Any]:
+        async def _turn(self, probe: str) -> AsyncIterator[Any]:
             self.turn_number += 1
-            async with super()._turn() as turn:
+            async with super()._turn(probe) as turn:
                 if self.turn_number in lost:
                     raise TimeoutError
                 yield turn
@@ -416,9 +416,9 @@ async def test_a_run_that_ends_in_mid_turn_counts_what_that_turn_asked(tmp_path:
         turn_number = -1
 
         @asynccontextmanager
-        async def _turn(self) -> AsyncIterator[Any]:
+        async def _turn(self, probe: str) -> AsyncIterator[Any]:
             self.turn_number += 1
-            async with super()._turn() as turn:
+            async with super()._turn(probe) as turn:
                 if self.turn_number == 1:
                     scope.cancel()
                     await anyio.sleep_forever()

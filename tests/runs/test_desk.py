@@ -628,9 +628,9 @@ async def test_the_most_that_a_call_may_cost_is_set_aside(tmp_path: Path) -> Non
 
     hand = replace(ANY, price=price)
     async with seated(tmp_path, persona(look("a"), tokens=1_000), hand=hand) as table:
-        await table.desk.reserve(tokens=100)
+        reserved = await table.desk.reserve(tokens=100)
         assert await table.world.journal.spent(RUN) == {"tokens": 100, "usd_micro": 500_000_000}
-        await table.desk.settle(TurnUsage(input_tokens=10, output_tokens=1))
+        await reserved.settle(TurnUsage(input_tokens=10, output_tokens=1))
         assert await table.world.journal.spent(RUN) == {"tokens": 11, "usd_micro": 15_000_000}
 
 

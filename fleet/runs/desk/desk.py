@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -35,7 +35,7 @@ from fleet.drivers.desk import (
 )
 from fleet.drivers.session import OUR_FAILURES, RunOver, cause_of
 from fleet.drivers.template import wants_name
-from fleet.events.model import TurnStarted, TurnUsage
+from fleet.events.model import TurnStarted
 from fleet.findings.proof import ALL, MOST_LOOKS, TRIES
 from fleet.gate.budget import Ledger, Unit
 from fleet.personas.model import Step
@@ -48,7 +48,7 @@ from fleet.runs.call.replies import fitted, pointed, refusal, shaped
 from fleet.runs.call.session import ACCOUNT
 from fleet.runs.call.targets import Capabilities
 from fleet.runs.desk import brief as words
-from fleet.runs.desk.model_budget import ModelBudget
+from fleet.runs.desk.model_budget import ModelReservation
 from fleet.runs.desk.offers import GateCall, Rejection, RunProbe, check, offers
 from fleet.runs.desk.progress import RunProgress
 from fleet.runs.desk.state import RunState, State, invalid
@@ -112,9 +112,10 @@ class RunDesk:
     lost: RunOver | None = field(default=None, init=False)
     """A proof between turns that killed its jails: the run goes on, and this is how it ends."""
     _lock: anyio.Lock = field(default_factory=anyio.Lock, init=False)
+    _seat: anyio.Lock = field(default_factory=anyio.Lock, init=False)
+    """Held by the turn that is taken, with what is proven after it."""
     _usable: tuple[str, ...] = field(init=False)
     """The granted tools that the platform has a part for."""
-    _model_budget: ModelBudget = field(init=False)
     _acts: RepeatGuard = field(init=False)
     _scratch: str = field(default="", init=False)
     _led: list[Step] = field(default_factory=list, init=False)
@@ -128,7 +129,7 @@ class RunDesk:
         here = Capabilities(self.runner.world.platform)
         granted = self.runner.persona.persona.tools
         self._usable = tuple(one for one in granted if one not in TOOLS or not here.unusable(TOOLS[one]))
-        self._model_budget, self._acts = ModelBudget(self.ledger), RepeatGuard()
+        self._acts = RepeatGuard()
 
     @property
     def state(self) -> RunState:
@@ -170,22 +171,27 @@ class RunDesk:
             self.progress.mark(item.id, "not_applicable", why)
             self.runner.skip(item.id, why)
 
-    def brief(self) -> Brief:
-        plan = self.progress.rendered()
+    def brief(self, probe: str = "") -> Brief:
+        plan = self.progress.rendered(probe)
         return Brief(system=words.system(self.texts), plan=plan, digests=words.digests(self.texts))
 
     def offers(self) -> tuple[Offer, ...]:
         return offers(self._usable, self.runner.session.breaker)
 
-    def next_probe(self) -> str:
-        return self.progress.next_probe()
+    def next_probe(self, besides: Collection[str] = ()) -> str:
+        return self.progress.next_probe(besides)
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[Turn]:
+    async def turn(self, probe: str = "") -> AsyncIterator[Turn]:
+        async with self._seat, self._turn(probe) as turn:
+            yield turn
+
+    @asynccontextmanager
+    async def _turn(self, probe: str) -> AsyncIterator[Turn]:
         self._check_files()
         self.progress.may_go_on()
         session, emit = self.runner.session, self.runner.stream.emit
-        record = TurnRecord(self.state.turns + 1, self.progress.driver.price)
+        record = TurnRecord(self.state.turns + 1, self.progress.driver.price, probe)
         turn = OpenTurn(record, partial(self._answer, record), self._pose, emit, self._lock)
         emit(TurnStarted(index=record.index))
         session.turn = record.index
@@ -214,9 +220,9 @@ class RunDesk:
                 raise self.progress.end(over) from None
             self.lost = over
 
-    async def more(self) -> str:
+    async def more(self, probe: str = "") -> str:
         self._check_files()
-        return self.progress.more()
+        return self.progress.more(probe)
 
     @property
     def requests(self) -> int:
@@ -278,11 +284,8 @@ class RunDesk:
     def leave(self, left: Left) -> None:
         self.progress.leave(left)
 
-    async def reserve(self, *, tokens: int) -> None:
-        await self._model_budget.reserve(tokens, self.progress.driver.price)
-
-    async def settle(self, usage: TurnUsage | None) -> None:
-        await self._model_budget.settle(usage, self.progress.driver.price)
+    async def reserve(self, *, tokens: int) -> ModelReservation:
+        return await ModelReservation.of(self.ledger, self.progress.driver.price, tokens)
 
     def _check_files(self) -> None:
         self.progress.check()
@@ -298,7 +301,7 @@ class RunDesk:
         if self.over is not None:
             raise self.over
         try:
-            answer = await self._execute(call_id, tool, args)
+            answer = await self._execute(record.probe, call_id, tool, args)
             if isinstance(answer, Reply):
                 return answer
             record.reject(tool, answer.pointer, answer.error)
@@ -309,7 +312,9 @@ class RunDesk:
             raise self.progress.end(over) from None
         return refusal(call_id, tool, answer.error, answer.pointer)
 
-    async def _execute(self, call_id: str, tool: str, args: Mapping[str, Any] | str) -> Reply | Rejection:
+    async def _execute(
+        self, probe: str, call_id: str, tool: str, args: Mapping[str, Any] | str
+    ) -> Reply | Rejection:
         if tool not in {one.name for one in self.offers()}:
             shown = args if isinstance(args, Mapping) else {}
             return Rejection(f"no tool {tool!r} is on offer", shown=shown)
@@ -324,7 +329,7 @@ class RunDesk:
             if isinstance(asked, GateCall):
                 return await self._gate_call(call_id, tool, asked.args)
             return await self._claim(call_id, asked)
-        go_on = await self.more()
+        go_on = await self.more(probe)
         return refusal(call_id, tool, go_on) if go_on else Reply(call_id, tool, {"ok": True})
 
     async def _is_kept(self, tool: str, asked: GateCall | ReportFinding) -> bool:

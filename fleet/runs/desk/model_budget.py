@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 from fleet.events.model import TurnUsage
@@ -10,14 +11,16 @@ from fleet.runs.driver_choice import Price
 from fleet.text import line
 
 
-class ModelBudget:
-    """One run's reservations. An unsettled reservation stays spent."""
+@dataclass(frozen=True, slots=True)
+class ModelReservation:
+    """What one call of a model may cost, set aside in a run's ledger; what is never settled stays spent."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self._held: Reservation | None = None
+    ledger: Ledger
+    price: Price
+    held: Reservation
 
-    async def reserve(self, tokens: int, price: Price) -> None:
+    @classmethod
+    async def of(cls, ledger: Ledger, price: Price, tokens: int) -> ModelReservation:
         """Reserve the most that a call may cost, for any mix of tokens; raises BudgetExceeded."""
         ways = (
             TurnUsage(input_tokens=tokens, output_tokens=0, model_calls=1),
@@ -25,21 +28,20 @@ class ModelBudget:
         )
         costs = [price(way) for way in ways]
         usd = None if None in costs else max(cost for cost in costs if cost is not None)
-        self._held = await self._ledger.reserve(tokens=tokens, usd=usd)
+        return cls(ledger, price, await ledger.reserve(tokens=tokens, usd=usd))
 
-    async def settle(self, usage: TurnUsage | None, price: Price) -> None:
-        """Charge the actual cost of a call; unknown figures leave the reservation spent."""
-        held, self._held = self._held, None
-        if held is None or usage is None:
+    async def settle(self, usage: TurnUsage | None) -> None:
+        """Charge the actual cost of the call; unknown figures leave the reservation spent."""
+        if usage is None:
             return
         usage = checked(usage)
         if usage.input_tokens is None or usage.output_tokens is None:
-            await self._ledger.settle(held, tokens=None, usd=None)
+            await self.ledger.settle(self.held, tokens=None, usd=None)
             return
         # the higher of the provider's figure and the one computed from its prices
-        costs = [cost for cost in (_dollars(usage.cost_usd), price(usage)) if cost is not None]
+        costs = [cost for cost in (_dollars(usage.cost_usd), self.price(usage)) if cost is not None]
         tokens = usage.input_tokens + usage.output_tokens
-        await self._ledger.settle(held, tokens=tokens, usd=max(costs, default=None))
+        await self.ledger.settle(self.held, tokens=tokens, usd=max(costs, default=None))
 
 
 def checked(usage: TurnUsage) -> TurnUsage:

@@ -5,9 +5,10 @@ Decides whether a run ends between two turns. Independent of a driver's calls.
 
 from __future__ import annotations
 
+import json
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from fleet.drivers.desk import Left
@@ -100,17 +101,18 @@ class RunProgress:
         if found := stop(self.facts(), self._policy):
             raise self.end(RunOver(found.outcome, found.detail))
 
-    def more(self) -> str:
-        """Instruction to continue for a driver that stopped by itself; "" when it may stop."""
+    def more(self, probe: str = "") -> str:
+        """Instruction to continue for a driver that stopped by itself, at one probe or at the whole plan; ""
+        when it may stop."""
         facts = self.facts()
-        left = self._left(facts)
+        left = tuple(item for item in self._left(facts) if probe in ("", item.id))
         found = stop(facts, self._policy)
         if found is not None and (left or found.reason == "kill_switch"):
             raise self.end(RunOver(found.outcome, found.detail))
         if not left:
             return ""
         if self.state.continuations >= self._policy.max_continuations:
-            why = f"asked {self.state.continuations} times to go on; {len(left)} probes are open"
+            why = f"asked {self.state.continuations} times to go on; {len(self._left(facts))} probes are open"
             raise self.end(RunOver("max_continuations", why))
         self.keep(continuations=self.state.continuations + 1)
         return f"The plan is not done. Go on with these: {', '.join(item.id for item in left)}."
@@ -127,9 +129,9 @@ class RunProgress:
         why = f"{len(left)} of {len(facts.plan.items)} probes are open" if left else "nothing was planned"
         raise self.end(RunOver("incomplete", why))
 
-    def next_probe(self) -> str:
-        """The plan's next probe, or ""."""
-        return next_item(self.facts(), self._policy)
+    def next_probe(self, besides: Collection[str] = ()) -> str:
+        """The plan's next probe, without those that somebody is at, or ""."""
+        return next_item(self.facts(), self._policy, besides)
 
     def may_try(self, probe: str) -> bool:
         """Whether plan and policy permit a look at this probe now."""
@@ -215,9 +217,15 @@ class RunProgress:
         except OSError as error:
             _LOG.warning("%s of run %s: not written: %s", PLAN, self._run, error.strerror)
 
-    def rendered(self) -> str:
-        """The plan as text for a person or a driver."""
-        return self.state.plan.render(self._run, self._exercise.persona.persona.name)
+    def rendered(self, probe: str = "") -> str:
+        """The plan as text for a person or a driver; for one probe its line, and what the persona has."""
+        plan, one = self.state.plan, self._exercise.persona.persona
+        if (item := plan.get(probe)) is None:
+            return plan.render(self._run, one.name)
+        about = next(known for known in one.probe if known.id == probe)
+        steps = "".join(f"- {step.tool} {json.dumps(dict(step.args))}\n" for step in about.steps)
+        why = f"A finding ({about.severity}) if this does not hold: `{about.expect}`\n{about.finding}\n"
+        return f"{Plan((item,)).render(self._run, one.name)}\n{why}\nIts calls:\n{steps}"
 
     def facts(self) -> RunFacts:
         """Facts for the stop conditions; dial, STOP and trajectory are read again."""

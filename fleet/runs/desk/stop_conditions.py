@@ -12,7 +12,7 @@ no_progress       six turns with the same open items
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from fleet.gate.model import Rung
@@ -95,12 +95,14 @@ def retries_left(policy: PolicySection, used: int) -> int:
     return max(0, policy.retry_budget - used)
 
 
-def next_item(facts: RunFacts, policy: PolicySection) -> str:
-    """The id of the next item, or "" when none is left or may be started."""
+def next_item(facts: RunFacts, policy: PolicySection, besides: Collection[str] = ()) -> str:
+    """The id of the next item, or "" when none is left or may be started, `besides` those that are taken."""
     waiting = facts.plan.open(retries_left(policy, facts.retries_used))
-    if full(facts, policy):
+    started = facts.plan.tried() + sum(item.state == "pending" and item.id in besides for item in waiting)
+    limit = limit_of(policy)
+    if limit is not None and started >= limit:
         waiting = tuple(item for item in waiting if item.state != "pending")
-    return waiting[0].id if waiting else ""
+    return next((item.id for item in waiting if item.id not in besides), "")
 
 
 def stop(facts: RunFacts, policy: PolicySection) -> Stop | None:

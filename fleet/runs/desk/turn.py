@@ -44,6 +44,8 @@ class TurnRecord:
 
     index: int
     price: Price = unpriced
+    probe: str = ""
+    """The one that its driver is at; "" for the whole plan."""
     failure: str = ""
     detail: str = ""
     asked: int = 0
