@@ -2,10 +2,11 @@
 
     make bench-workers [ARGS="--items 12 --latency 3 --rounds 3 --kills 6"]
 
-A scripted model answers each request after a known time; platform, chain, jails and the run's process are real.
-Each item takes two answers: its probe, then the end. Items, rounds and kills are of each number of workers; a killed
-run is settled by the next one. What must hold is checked in every round: each probe is looked at once, the run is
-charged what the model's answers cost and no more, its finding is one entry of the log. docs/bench/workers.md.
+A scripted model answers each request after a known time; platform, chain, jails and the run's process are
+real. Each item takes two answers: its probe, then the end. Items, rounds and kills are of each number of
+workers; a killed run is settled by the next one. What must hold is checked in every round: each probe is
+looked at once, the run is charged what the model's answers cost and no more, its finding is one entry of the
+log. docs/bench/workers.md.
 """
 
 from __future__ import annotations
