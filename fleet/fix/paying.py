@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from fleet.clock import Clock
 from fleet.drivers.session import RunOver
 from fleet.errors import BudgetExceeded
-from fleet.events.model import TurnUsage
 from fleet.findings.repro import ReproCall
 from fleet.fix.model import CommandEnd, FixTask
 from fleet.fix.permission.guard import ActGuard, FenceClosed
 from fleet.fix.permission.preconditions import ProposeRefusal
 from fleet.fix.ports import TreeCommand, TreeJailPort
 from fleet.gate.budget import Ledger
-from fleet.runs.desk.model_budget import ModelBudget
+from fleet.runs.desk.model_budget import ModelReservation
 from fleet.runs.driver_choice import Price, unpriced
 
 Fences = Callable[[], ProposeRefusal | None]
@@ -63,10 +62,6 @@ class RunFixBudget:
     ends: float
     fences: Fences
     price: Price = unpriced
-    _held: ModelBudget = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._held = ModelBudget(self.ledger)
 
     def seconds(self) -> float:
         """Seconds that the run has left; RunOver when there are none, under STOP and below `propose`."""
@@ -77,13 +72,9 @@ class RunFixBudget:
             raise RunOver("deadline_exceeded", "the run's time is over")
         return left
 
-    async def reserve(self, tokens: int) -> None:
+    async def reserve(self, tokens: int) -> ModelReservation:
         """Count the most that one answer may cost; RunOver when that is not covered."""
         try:
-            await self._held.reserve(tokens, self.price)
+            return await ModelReservation.of(self.ledger, self.price, tokens)
         except BudgetExceeded as error:
             raise RunOver("budget_exceeded", str(error)) from None
-
-    async def charge(self, usage: TurnUsage | None) -> None:
-        """Count what it cost; what is unknown stays reserved."""
-        await self._held.settle(usage, self.price)

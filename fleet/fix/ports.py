@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from fleet.drivers.desk import Reserved
 from fleet.errors import FixError
-from fleet.events.model import TurnUsage
 from fleet.findings.repro import ReproCall
 from fleet.fix.model import CheckedPatch, CommandEnd, FixAttempt, FixTask, Published, StepResult, TrackerHit
 from fleet.jail.model import Egress, Image, Jail
@@ -98,11 +98,8 @@ class FixBudget(Protocol):
     def seconds(self) -> float:
         """Seconds that the run has left; RunOver when there are none, or STOP or the dial ends it."""
 
-    async def reserve(self, tokens: int) -> None:
+    async def reserve(self, tokens: int) -> Reserved:
         """Reserve the most that one answer may cost; RunOver when that is not covered."""
-
-    async def charge(self, usage: TurnUsage | None) -> None:
-        """Charge what it cost; None or unknown figures leave the reservation spent."""
 
 
 class Fixer(Protocol):

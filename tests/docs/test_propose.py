@@ -9,6 +9,7 @@ import tomllib
 import pytest
 
 from fleet.config import FleetConfig
+from fleet.drivers.desk import Reserved
 from fleet.files import ROOT
 from fleet.fix.fixers.command import CommandFixer
 from tests.command_tree import command_of
@@ -59,8 +60,5 @@ class _NoBudget:
     def seconds(self) -> float:
         raise AssertionError
 
-    async def reserve(self, tokens: int) -> None:
-        raise AssertionError
-
-    async def charge(self, usage: object) -> None:
+    async def reserve(self, tokens: int) -> Reserved:
         raise AssertionError

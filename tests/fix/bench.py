@@ -128,11 +128,12 @@ class Purse:
             raise RunOver("budget_exceeded", "no time is left")
         return self.left_s
 
-    async def reserve(self, tokens: int) -> None:
+    async def reserve(self, tokens: int) -> Purse:
         if tokens > self.tokens:
             raise RunOver("budget_exceeded", "tokens")
+        return self
 
-    async def charge(self, usage: TurnUsage | None) -> None:
+    async def settle(self, usage: TurnUsage | None) -> None:
         self.charged.append(usage)
         if usage:
             self.tokens -= (usage.input_tokens or 0) + (usage.output_tokens or 0)

@@ -157,7 +157,7 @@ class _FixTalk:
 
     async def _ask(self) -> ModelResponse:
         messages = self.talk.messages()
-        await self.budget.reserve(tokens(messages, tools()) + self.section.max_tokens)
+        reserved = await self.budget.reserve(tokens(messages, tools()) + self.section.max_tokens)
         exchange = ModelExchange(
             model=self.model,
             parameters=ModelRequestParameters(function_tools=[offered(one) for one in tools()]),
@@ -176,7 +176,7 @@ class _FixTalk:
         finally:
             self.index, used = exchange.next_index, exchange.known()
             with anyio.move_on_after(SETTLE_S, shield=True):
-                await self.budget.charge(used)
+                await reserved.settle(used)
 
 
 @dataclass(slots=True)
