@@ -24,6 +24,9 @@ WITNESS = b"x-qa-witness"
 NOBODYS = b"x-qa-host"
 """What a host is called instead of its name, for a name that nobody has (sandbox/pages/page_request.py)."""
 
+UPGRADE = b"x-qa-upgrade"
+"""Asks the broker to offer a change to another protocol, by its name (sandbox/pages/page_request.py)."""
+
 _CHUNK = 1 << 16
 _LINGER_S = 1.0
 _RESET = struct.pack("ii", 1, 0)

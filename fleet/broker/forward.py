@@ -12,7 +12,7 @@ from datetime import datetime
 
 import h11
 
-from fleet.broker.connection import MARK, NOBODYS, WITNESS, JailConnection, header
+from fleet.broker.connection import MARK, NOBODYS, UPGRADE, WITNESS, JailConnection, header
 from fleet.broker.egress_policy import EgressPolicy, EgressTarget, Origin
 from fleet.broker.egress_record import EgressEntry
 from fleet.broker.rpc_policy import Denied
@@ -47,6 +47,7 @@ _NOT_SENT_ON = frozenset(
         MARK,
         WITNESS,
         NOBODYS,
+        UPGRADE,
     )
 )
 """Hop-by-hop fields, and those that the broker sets itself."""
@@ -202,7 +203,7 @@ async def dial_otherwise(
 
 def rewritten(request: h11.Request, body: bytes, target: EgressTarget, comment: str = "") -> bytes:
     """The rewritten request: host from the target, one hop, no field that only this hop may read; `comment`
-    follows its User-Agent."""
+    follows its User-Agent. It may offer a WebSocket: nothing that the jail sends later goes on."""
     named = {name.strip().lower() for name in header(request, b"connection").split(b",")}
     kept = [(k, v) for k, v in request.headers if k not in _NOT_SENT_ON and k not in named]
     if comment:
@@ -211,7 +212,11 @@ def rewritten(request: h11.Request, body: bytes, target: EgressTarget, comment: 
     called = header(request, NOBODYS)
     if called and not NO_ONES.fullmatch(called):
         raise Denied("host", "a Host that may be another server's is not sent")
-    own = [(b"host", called or target.origin.authority.encode()), (b"connection", b"close")]
+    offer = header(request, UPGRADE)
+    if offer and (offer != b"websocket" or request.method != b"GET"):
+        raise Denied("upgrade", "only a WebSocket is offered, by GET")
+    own = [(b"host", called or target.origin.authority.encode())]
+    own += [(b"connection", b"Upgrade, close"), (b"upgrade", offer)] if offer else [(b"connection", b"close")]
     if body or request.method in (b"POST", b"PUT", b"PATCH"):
         own.append((b"content-length", str(len(body)).encode()))
     out = h11.Connection(h11.CLIENT)

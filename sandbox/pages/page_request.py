@@ -24,13 +24,16 @@ OURS = frozenset(
     (
         *("connection", "content-length", "expect", "forwarded", "keep-alive"),
         *("proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding"),
-        *("upgrade", "x-forwarded-for", "x-qa-host", "x-qa-once", "x-qa-witness"),
+        *("x-forwarded-for", "x-qa-host", "x-qa-once", "x-qa-upgrade", "x-qa-witness"),
     )
 )
 """Hop-by-hop fields, and those that the guest and the broker set themselves."""
 
 NOBODYS = "x-qa-host"
 """The broker sends it as the Host: only a name that no server has."""
+UPGRADE = "x-qa-upgrade"
+"""The broker sends it as an offer to change the protocol: only to a WebSocket, of which the answer alone is
+read."""
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}", re.ASCII)
 _VALUE = re.compile(r"[ -~]*", re.ASCII)
 
@@ -73,9 +76,11 @@ def _headers(given: Mapping[str, str]) -> dict[str, str]:
             raise Mistake(f"{where}: expected a header's name, once")
         if key in OURS or key in OVERRIDES:
             raise Mistake(f"{where}: this header cannot be set")
+        if key == "upgrade" and value != "websocket":
+            raise Mistake(f"{where}: only `websocket` is offered")
         if len(value) > MAX_VALUE or not _VALUE.fullmatch(value):
             raise Mistake(f"{where}: expected one printable ASCII line of at most {MAX_VALUE} characters")
-        sent[NOBODYS if key == "host" else key] = value
+        sent[{"host": NOBODYS, "upgrade": UPGRADE}.get(key, key)] = value
     return sent
 
 

@@ -12,12 +12,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 import anyio
+import h11
 import pytest
 
 from fleet.broker.broker import Broker
-from fleet.broker.egress_policy import Origin
-from fleet.broker.forward import asked_pause
+from fleet.broker.egress_policy import EgressTarget, Origin
+from fleet.broker.forward import asked_pause, rewritten
 from fleet.broker.pace import HostPace
+from fleet.broker.rpc_policy import Denied
 from tests.sandbox.doubles import Got, Raw, Server, http_answer, listener, policy_for
 
 pytestmark = pytest.mark.anyio
@@ -317,6 +319,20 @@ async def test_a_name_that_may_be_another_server_s_is_not_sent(name: str) -> Non
         answer = await it.ask(it.site.url + "/", "GET", "", b"", f"x-qa-host: {name}")
         assert verdict(answer) == (403, "host")
         assert it.site.got == []
+
+
+def test_a_websocket_is_offered_and_nothing_else() -> None:
+    def sent(method: str, offer: str) -> bytes:
+        heads = [("host", "moss"), ("upgrade", "h2c"), ("x-qa-upgrade", offer)]
+        return rewritten(h11.Request(method=method, target="/", headers=heads), b"", target)
+
+    origin = Origin("http", "moss.example", 80)
+    target = EgressTarget(origin, "/")
+    lines = sent("GET", "websocket").lower().split(b"\r\n")
+    assert lines[1:-2] == [b"host: moss.example", b"connection: upgrade, close", b"upgrade: websocket"]
+    for method, offer in (("GET", "h2c"), ("GET", "websocket, h2c"), ("OPTIONS", "websocket")):
+        with pytest.raises(Denied, match="only a WebSocket"):
+            sent(method, offer)
 
 
 DATE = "Fri, 27 Nov 2026 05:00:30 GMT"

@@ -27,6 +27,7 @@ from fleet.oracles.web.injections import KNOWN_FILES
 from fleet.oracles.web.variations import FORM
 from sandbox.pages.html import read
 from sandbox.pages.page_request import page_request
+from sandbox.spec import Mistake
 
 FACTS = Facts(site="https://moss.example.org", proxy="https://moss.example.org")
 POINT = Point("{site}/search?page=2&q=moss", "query", "q", "moss")
@@ -418,7 +419,8 @@ def test_a_document_names_no_file_of_its_server(
 
 
 def test_what_is_asked_of_a_body_and_of_headers_can_be_sent() -> None:
-    sent = [step.args for one in (*attacks.bodies(BODY), *attacks.headers("{site}/")) for step in one.steps]
+    asked = (*attacks.bodies(BODY), *attacks.headers("{site}/"), attacks.upgrades("{site}/"))
+    sent = [step.args for one in asked for step in one.steps]
     for args in sent:
         given = {name: args.get(name, "") for name in ("body", "body_type")}
         page_request(
@@ -426,6 +428,8 @@ def test_what_is_asked_of_a_body_and_of_headers_can_be_sent() -> None:
         )
     parts = [one["body"] for one in sent if "boundary=qa" in str(one.get("body_type", ""))]
     assert parts == [*attacks.PARTS]
+    with pytest.raises(Mistake, match="only `websocket` is offered"):
+        page_request("GET", "http://moss/", headers={"Upgrade": "h2c"}, fields={}, body="", body_type="")
     names = {one for args in sent for one in args.get("headers", {}).values() if "__proto__" in one}
     assert {"__proto__", "__proto__=1; constructor=2", "__proto__=0-1"} <= names
 

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import pytest
 
 from fleet.drivers.desk import Question
-from fleet.drivers.explore.web.attacks import below, questions
+from fleet.drivers.explore.web.attacks import GUESSED, below, beside_first, questions, ways_out
 from fleet.drivers.explore.web.points import Point
 from fleet.findings.sighting import Sighting
 from fleet.oracles import table
@@ -24,6 +24,7 @@ FILES = {
     "/srv/site/index.html": "moss",
     "/srv/site/more/deep.txt": "deep",
     "/etc/passwd": "root:x:0:0:root:/root:",
+    "/etc/group": "root:x:0:\nadm:x:4:moss\n",
     "/etc/host.conf": "# the order of look-ups\nmulti on\n",
 }
 Answer = dict[str, Any]
@@ -78,6 +79,13 @@ def joined(path: str) -> Answer:
     return file(below_root if below_root.startswith("/") else f"/srv/site/{posixpath.normpath(below_root)}")
 
 
+def begun_anew(path: str) -> Answer:
+    """A path that is joined begins at the root of the machine, below its folder of files."""
+    return (
+        file(path.removeprefix("/more")) if path.startswith("/more/") and ".." not in path else careful(path)
+    )
+
+
 def sends_on(path: str) -> Answer:
     """What ends in a folder goes on to its slash, by the path as it was sent."""
     folder = posixpath.normpath(re.sub("/{2,}", "/", unquote(path))) in ("/", "/more")
@@ -119,8 +127,8 @@ def its_own(path: str) -> Answer:
 def developing(path: str) -> Answer:
     """A development server: any path of the machine as a module, by its query."""
     at, _, query = path.partition("?")
-    raw = at.startswith("/@fs/") and query in ("raw??", "import&raw??")
-    told = file(posixpath.normpath(at[5:])) if raw else {"status": 403, "text": ""}
+    raw = at.startswith("/@fs/") and query == "import&raw??"
+    told = file(at.removeprefix("/@fs")) if raw else {"status": 403, "text": ""}
     return told | {"text": f"export default {json.dumps(told['text'])}"}
 
 
@@ -152,6 +160,21 @@ def test_a_server_of_names_with_an_extension_is_left_as_well() -> None:
     assert titles(beside_it) == {"GET {site}/{value}: it reads the settings of its package"}
     assert titles(beside_it, "{site}/more/") == set()
     assert titles(developing) == {CLIMBED}
+    assert titles(begun_anew) == set()
+    assert titles(begun_anew, "{site}/more/") == {"GET {site}/more/{value}: it reads /etc/passwd"}
+    assert not titles(lambda path: an_example(path.removeprefix("/more")), "{site}/more/")
+
+
+def test_a_folder_in_which_a_missing_file_has_no_answer_is_left_beside_the_first_page() -> None:
+    (first, *_), folder = tails("{site}/more/"), "{site}/more/"
+    alone = list(beside_first(first))
+    assert [[step.args["url"] for step in one.steps] for one in alone] == [
+        ["{site}/", folder + way] for way in ways_out("etc/passwd")
+    ]
+    assert {re.sub(r"/more", "", one.title) for one in seen(as_written, alone)} == {CLIMBED}
+    assert seen(careful, alone) == []
+    guessed = list(below(Point(folder, "tail", GUESSED, "etc/passwd"), Random(1), root=False))
+    assert [len(one.steps) for one in guessed] == [4]
 
 
 def test_one_server_is_one_defect_whichever_folder_and_input_shows_it() -> None:

@@ -12,7 +12,7 @@ from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.oracles.texts import parsed
 from fleet.oracles.web import traces
 from fleet.oracles.web.pages import ELSEWHERE
-from fleet.oracles.web.variations import Variation, below, neutral, varied
+from fleet.oracles.web.variations import Variation, anew, as_module, below, neutral, varied
 from fleet.severity import Severity
 from fleet.text import line
 
@@ -29,6 +29,7 @@ KNOWN_FILES = (
     ),
     ("win.ini", re.compile(r"(?mi)^\[(?:fonts|extensions|mci extensions)\]")),
 )
+_GROUPS = re.compile(r"(?m)^root:[^:\n]{0,20}:0:[\w,-]{0,80}$")
 _HEADER = re.compile(r"[\r\n]+\s{0,4}([A-Za-z][\w-]{3,40}):\s{0,4}(\S{1,60})")
 _JSON_KEY = re.compile(r"\",\s{0,2}\"(\w{6,40})\":")
 _SPELLING = re.compile(r"(?:%[0-9a-fA-F]{2}|[.\\/]){3,}")
@@ -261,14 +262,19 @@ def computed(sent: str, form: re.Pattern[str], given: str, shown: str, before: s
     control=_asked(("moss", _OK), (_DOTS, {"status": 404, "text": "no such document"})),
 )
 def path_climb(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
-    found = below(seen) or _read(seen)
+    begun = anew(seen)
+    found = below(seen) or as_module(seen) or begun or _read(seen)
     if found is None or not (_SPELLING.search(found.values[-1]) or found.values[-1].startswith("/")):
         return
+    groups = [at for at, one in enumerate(seen[:-1]) if _GROUPS.search(str(one.result.get("text", "")))]
+    if begun and not groups:
+        return  # a page may show such a file; two of them are the machine's
     for name, content in KNOWN_FILES:
         if content.search(str(seen[-1].result.get("text", ""))) and not content.search(
             str(seen[0].result.get("text", ""))
         ):
-            yield _observed(seen, found, f"it reads {name}", "climb", "text")
+            at = _observed(seen, found, f"it reads {name}", "climb", "text")
+            yield Observation(at.sighting, at.fields, led=(0, *(groups[:1] if begun else ())))
 
 
 @oracle(

@@ -20,6 +20,8 @@ FORM = "application/x-www-form-urlencoded"
 _CLIMBS = re.compile(r"(?i)//|\.\.|%(?:25)?(?:2e|2f|5c)")
 """What the path of a link does not have: an empty segment, dots that go up, separators that are encoded."""
 
+NONE = "qa-none/passwd"
+"""What is below no folder: the control of a path of the machine that is asked for as it is."""
 Place = tuple[str, str]
 
 
@@ -87,6 +89,28 @@ def below(calls: Sequence[Exchange]) -> Variation | None:
         return None
     folder = family({"url": urls[0]._replace(path="/".join(paths[0][:at])).geturl()})
     return Variation(("tail", folder), tuple(map(unquote, tails)))
+
+
+def anew(calls: Sequence[Exchange]) -> Variation | None:
+    """What stands below one folder, asked as if the path of the machine began there."""
+    urls = [str(call.args.get("url", "")) for call in calls]
+    folder = urls[0].removesuffix(NONE)
+    plain = all(
+        set(call.args) == {"url"} and url.startswith(folder) for call, url in zip(calls, urls, strict=True)
+    )
+    if not plain or folder == urls[0]:
+        return None
+    return Variation(("tail", folder.rstrip("/")), tuple(f"/{url.removeprefix(folder)}" for url in urls))
+
+
+def as_module(calls: Sequence[Exchange]) -> Variation | None:
+    """A path of the machine that a development server serves as a module for its query alone."""
+    first, last = (str(calls[at].args.get("url", "")) for at in (0, -1))
+    path, query, _ = last.partition("?")
+    if not query or path != first or any(set(call.args) != {"url"} for call in (calls[0], calls[-1])):
+        return None
+    before, modules, below_root = path.partition("/@fs/")
+    return Variation(("tail", before), ("", f"/@fs/{below_root}")) if modules else None
 
 
 def where(call: Exchange, place: Place) -> str:

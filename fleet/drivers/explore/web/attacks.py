@@ -27,7 +27,7 @@ from fleet.oracles.web.access import (
     missing,
     path_of,
 )
-from fleet.oracles.web.variations import FORM
+from fleet.oracles.web.variations import FORM, NONE
 from fleet.personas.model import Step
 
 FOREIGN = "evil.test"
@@ -75,6 +75,10 @@ PARTS = (
 that are none, a header that begins with a space."""
 ENTITY = '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY qa SYSTEM "file:///etc/passwd">]><a>\n&qa;\n</a>'
 """A document that asks its reader for a file that everybody may read (CWE-611)."""
+_KEY = "dGhlIHNhbXBsZSBub25jZQ=="
+"""Sixteen bytes in base64, as an offer of a WebSocket has them."""
+GUESSED = "maybe"
+"""Name of a tail below a folder that a script's or a text's word may be."""
 UP = 12
 """Folders that a path climbs out of: more than there are, since above the last one is only itself."""
 
@@ -102,8 +106,10 @@ def below(folder: Point, chance: Random, *, root: bool) -> Iterator[Question]:
     """The attacks on what stands below a folder, in spellings that no link has: out of the folder to a file
     that everybody may read, and, from the root, to a foreign host, as a browser can send it."""
     up, file, named = "../" * UP, "etc/passwd", "etc/host.conf"  # some only serve a name with an extension
+    if folder.name == GUESSED:
+        yield _beside(folder, *ways_out(file))
+        return
     ways = (
-        file,  # where a path that is joined begins anew
         up + file,
         up.replace("..", "%2e%2e") + file,
         (up + file).replace("/", "%2f"),
@@ -125,9 +131,26 @@ def below(folder: Point, chance: Random, *, root: bool) -> Iterator[Question]:
         for own in ("package.json", "node_modules/.package-lock.json"):  # beside the folder that is served
             one_up = ("../", "%2e%2e/", "..%2f", "%2e%2e%2f", "..%5c", "%252e%252e%252f")
             yield _beside(replace(folder, value=own), *(way + own for way in one_up))
-        for query in ("raw??", "import&raw??"):  # of a development server, by the path of this machine
-            yield _beside(replace(folder, value=f"{file}?{query}"), f"@fs//{file}?{query}")
+        yield _beside(replace(folder, value=f"@fs/{file}"), *(f"@fs/{file}?{query}" for query in QUERIES))
         yield from (_beside(folder, way) for way in ("/x@x", "/^/..", "/[", "/:x", "%E0%A4%A", "/%ff"))
+    yield _beside(replace(folder, value=NONE), "etc/group", file)  # where a joined path begins anew
+
+
+def ways_out(file: str) -> tuple[str, ...]:
+    """The most telling ways out of a folder."""
+    up = "../" * UP + file
+    return up, up.replace("..", "%2e%2e"), up.replace("/", "%2f")
+
+
+def beside_first(question: Question) -> Iterator[Question]:
+    """Ways out of a folder in which a file that is not there has no answer: each by itself, beside the first
+    page of the host."""
+    folder = str(question.steps[0].args.get("url", "")).removesuffix("etc/passwd")
+    asked = [str(step.args.get("url", "")) for step in question.steps]
+    for url in (folder + way for way in ways_out("etc/passwd")):
+        if url in asked:
+            first = f"{folder[: -len(path_of(folder))]}/"
+            yield Question(tuple(Step(tool="qa_fetch", args={"url": one}) for one in (first, url)))
 
 
 def respelled(url: str, first: str) -> Iterator[Question]:
@@ -178,6 +201,23 @@ def headers(url: str) -> Iterator[Question]:
     for at in range(0, len(ODD_HEADERS), 9):
         more = ({}, *({"headers": {name: value}} for name, value in ODD_HEADERS[at : at + 9]))
         yield Question(tuple(Step(tool="qa_fetch", args={"url": url, **one}) for one in more))
+
+
+def upgrades(url: str) -> Question:
+    """Offers of a WebSocket that are not well formed (RFC 6455, 4.1), after the page itself."""
+    whole = {"upgrade": "websocket", "sec-websocket-version": "13", "sec-websocket-key": _KEY}
+    odd: tuple[dict[str, str], ...] = (
+        {"sec-websocket-extensions": "constructor"},
+        {"sec-websocket-extensions": "permessage-deflate; client_max_window_bits=constructor; __proto__"},
+        {"sec-websocket-extensions": 'permessage-deflate; a="' + ", ;=" * 40},
+        {"sec-websocket-protocol": "__proto__, ,constructor"},
+        {"sec-websocket-protocol": "a," * 1_000},
+        {"sec-websocket-version": "moss"},
+        {"sec-websocket-key": "="},
+        {"origin": "://", "cookie": "%; =; __proto__=1"},
+    )
+    steps = ({}, *({"headers": whole | one} for one in odd), {"headers": {"upgrade": "websocket"}})
+    return Question(tuple(Step(tool="qa_fetch", args={"url": url, **one}) for one in steps))
 
 
 def hosts(url: str, chance: Random) -> Iterator[Question]:

@@ -45,6 +45,8 @@ OPENED = 4
 """Pages with scripts that a run opens in a browser, for what they ask their server: seconds each."""
 LOCKED = 4
 """Refused pages of one run that are asked for in other spellings."""
+HUNG = 2
+"""Folders of one run in which a file that is not there has no answer, and that are asked all the same."""
 FILLINGS = 3
 """Fillings asked of a documented route: the first at once, the others after each input was asked once."""
 WRITES = frozenset({"POST", "PUT", "PATCH"})
@@ -135,7 +137,7 @@ class WebExplorer:
         """What the documented routes of this run answered, with their documents."""
         self._acts, self._chance, self._comparing = context.acts, chance, ""
         self._allowance, self._level = QUIET, 0
-        self._locks = LOCKED
+        self._locks, self._hangs = LOCKED, HUNG
         self._opens = OPENED if BROWSE in context.tools else 0
         urls = self.map.urls
         common = (place + path for place in urls.places for path in COMMON)
@@ -310,6 +312,7 @@ class WebExplorer:
         if isinstance(question, PageOpened):
             self.map.called(question.url, results[0] if results else {})
             return
+        self._hung(question, results)
         for step, result in zip(question.steps, results, strict=False):
             url = str(step.args.get("url", ""))
             if result.get("status") in REFUSED:
@@ -337,6 +340,12 @@ class WebExplorer:
             case Guess() if len(results) == len(question.steps):
                 again = self.map.guessed(question, results)
                 self._next.extend(guess(question.url, (name,), self._chance) for name in again)
+
+    def _hung(self, question: Question, results: Results) -> None:
+        hung = bool(results) and results[0].get("error_class") == "timeout"
+        alone = list(attacks.beside_first(question)) if hung and self._hangs else []
+        self._hangs -= bool(alone)
+        self._next.extend(alone)
 
     def _checked(self, check: RouteCheck, status: object) -> None:
         args = check.steps[-1].args

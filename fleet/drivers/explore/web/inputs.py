@@ -270,6 +270,7 @@ def _of_page(url: str, origins: tuple[str, ...], chance: Random) -> Iterator[Que
     if path_of(url) == "/":  # what reads headers is mostly before all pages
         yield from attacks.headers(url)
         yield from attacks.hosts(url, chance)
+        yield attacks.upgrades(url)
     words = tuple((name, f"qa{chance.getrandbits(32):08x}{at}.test") for at, name in enumerate(HEADERS))
     yield Guess((Step(tool=TOOL, args={"url": url, "headers": dict(words)}),), url, words)
 

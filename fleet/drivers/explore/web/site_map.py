@@ -19,6 +19,7 @@ from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.pages import body_template
 from fleet.drivers.explore.port import Results
 from fleet.drivers.explore.state_changes import ends_or_spends
+from fleet.drivers.explore.web import attacks
 from fleet.drivers.explore.web.frontier import Frontier, Page, static
 from fleet.drivers.explore.web.inputs import HEADERS, BodyField, FormField, Guess, Inputs, parsed
 from fleet.drivers.explore.web.points import Kind, Point
@@ -269,11 +270,11 @@ class SiteMap:
             and len(self.folders) < MAX_FOLDERS
         ):
             self.folders.add(place)
-            self._below(f"{place}/")
+            self._below(f"{place}/", attacks.GUESSED)
 
-    def _below(self, folder: str) -> None:
+    def _below(self, folder: str, name: str = "") -> None:
         """What stands below a folder is an input."""
-        self.inputs.point(Point(folder, "tail", "", "etc/passwd"), self.path(folder))
+        self.inputs.point(Point(folder, "tail", name, "etc/passwd"), self.path(folder))
 
     def _form(self, form: object, page: str) -> None:
         """Learn of a form that reads: its page with the values that stand there, each field an input; and of
