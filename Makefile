@@ -17,7 +17,7 @@ JOBS   ?= 3
 # Version of the two images: the package's.
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
-.PHONY: apts release practice setup jail-check image image-test wheel wheel-test targets demo picture test test-whole systemd docker safety-table soak crash race arc e2e fix night year platforms weather pythons model check format bench marks bench-look bench-workers bench-findings bench-pages bench-released bench-known bench-payments bench-agents bench-watch bench-wild bench-first bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink bench-mcp conformance lock clean
+.PHONY: apts release practice setup jail-check image image-test wheel wheel-test targets demo picture test test-whole systemd docker safety-table soak crash race arc e2e fix night year platforms weather pythons model check format bench marks bench-look bench-workers bench-scale bench-findings bench-pages bench-released bench-known bench-payments bench-agents bench-watch bench-wild bench-first bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink bench-mcp conformance lock clean
 
 HELPER := sandbox/_build/forkserver.so
 
@@ -223,6 +223,11 @@ bench-look: setup
 # ARGS="--items 12 --latency 3 --rounds 3 --kills 6"
 bench-workers: setup
 	@$(BIN)/python -m bench.workers $(ARGS)
+
+# Runs and questions a second of 1, 2 and 4 daemons on one journal of PostgreSQL (docs/bench/scale.md).
+# ARGS="--seconds 60 --personas 24 --daemons 1,2,4"
+bench-scale: setup
+	@$(BIN)/python -m bench.scale $(ARGS)
 
 # The pages over 100 runs, 10,000 items and 1,000,000 entries, with 1,000 followers: minutes, most of them to fill it.
 bench-pages: setup

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -187,20 +187,19 @@ class Up:
         return code
 
 
-@pytest.fixture(scope="module")
-async def devnet(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Devnet]:
-    folder = tmp_path_factory.mktemp("devnet")
+@asynccontextmanager
+async def opened_devnet(folder: Path) -> AsyncIterator[Devnet]:
     async with Devnet(folder, keys=folder / "keys") as opened:
         yield opened
 
 
-@pytest.fixture
-async def up(devnet: Devnet, tmp_path: Path) -> AsyncIterator[Up]:
-    """A fresh state directory with keys of its own on the shared devnet; whatever was started is ended."""
-    state = tmp_path / "state"
+@asynccontextmanager
+async def opened_up(devnet: Devnet, root: Path) -> AsyncIterator[Up]:
+    """A fresh state directory with keys of its own on a devnet; whatever was started is ended."""
+    state = root / "state"
     (state / "devnet").mkdir(parents=True)
-    (tmp_path / "personas").mkdir()
-    (tmp_path / "config").mkdir()
+    (root / "personas").mkdir()
+    (root / "config").mkdir()
     state.chmod(0o700)
     shutil.copy(devnet.profile, state / "devnet" / "devnet.toml")
     (state / "keys").mkdir(mode=0o700)
@@ -219,3 +218,15 @@ async def up(devnet: Devnet, tmp_path: Path) -> AsyncIterator[Up]:
             if process.poll() is None:
                 process.kill()
                 process.wait()
+
+
+@pytest.fixture(scope="module")
+async def devnet(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Devnet]:
+    async with opened_devnet(tmp_path_factory.mktemp("devnet")) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def up(devnet: Devnet, tmp_path: Path) -> AsyncIterator[Up]:
+    async with opened_up(devnet, tmp_path) as made:
+        yield made
