@@ -16,9 +16,11 @@ from typing import TypeVar
 from urllib.parse import urljoin, urlsplit
 
 from sandbox.pages.described_routes import METHODS, described
-from sandbox.pages.markup import MAX_FIELDS, MAX_TEXT, Form, MarkupReader
+from sandbox.pages.markup import MAX_FIELDS, Form, MarkupReader
 from sandbox.text import clean, mask
 
+MAX_READ = 1_000_000
+"""Characters of a text that are searched: a script of an application has hundreds of thousands."""
 MAX_LINK = 200
 """A longer link, route or action is left out: cut, it would lead elsewhere."""
 SHARE = {"links": 4_000, "paths": 2_000, "routes": 4_000, "forms": 2_000}
@@ -88,7 +90,7 @@ def of_markup(page: MarkupReader, url: str) -> References:
 def find(text: str, url: str = "", *, prose: bool = True) -> References:
     """What a text refers to: a sitemap, robots.txt, a script, JSON, OpenAPI, or (`prose`) Markdown."""
     spec, forms = described(text)
-    text = text[:MAX_TEXT]
+    text = text[:MAX_READ]
     routes = list(spec)
     for match in re.finditer(_ROUTE, text):
         for method in re.findall(METHODS, match[1]):

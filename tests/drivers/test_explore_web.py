@@ -204,7 +204,7 @@ def test_every_input_gets_its_first_question_before_any_gets_its_second() -> Non
     assert root.depth >= EARLY
     asked = [one.depth for one in explorer.map.inputs.all.values() if one is not root]
     depths = [depth for depth in asked if depth != DONE]  # a folder has one question, or three
-    assert len(asked) - len(depths) <= 1
+    assert len(asked) - len(depths) <= 2
     assert max(depths) - min(depths) <= 1
 
 
@@ -576,7 +576,7 @@ def test_what_stands_below_a_site_is_asked_as_it_is_written_and_a_face_is_no_fol
     site = Rookery()
     explorer = site.explore(calls=200)
     points = [one.point for one in explorer.map.inputs.all.values() if one.point]
-    assert [one.url for one in points if one.kind == "tail"] == ["{site}/", "{site}/hide/"]
+    assert [one.url for one in points if one.kind == "tail"] == ["{site}/", "{site}/hide/", "{site}/static/"]
     assert {f"/{'../' * UP}etc/passwd", f"/{'%2e%2e/' * UP}etc/passwd", "//etc/passwd"} <= set(site.fetched)
     assert any(re.fullmatch(r"//qa[0-9a-f]{10}\.evil\.test/%2f\.\.", url) for url in site.fetched)
 

@@ -18,7 +18,7 @@ import pytest
 from fleet.config import Platform
 from fleet.drivers.desk import Allowance, Choice, Left, Question
 from fleet.drivers.explore.driver import BATCH, DOUBTS, FIRST, explorer
-from fleet.drivers.explore.endings import Endings
+from fleet.drivers.explore.endings import PATIENCE, Endings
 from fleet.drivers.explore.lockout import LOCKED_OUT, WHY
 from fleet.drivers.explore.notebook import Notebook
 from fleet.drivers.explore.pages import first_page
@@ -289,6 +289,17 @@ def test_what_had_no_answer_is_asked_a_few_times_only() -> None:
         assert due(result, endings) == [[{"url": SEEN}, odd]]
         endings.answered([(question, [{"status": 200}]) for question in endings.due()])
     assert due(CUT, endings) == []
+
+
+def test_what_is_refused_while_its_server_starts_again_is_asked_in_a_later_turn() -> None:
+    endings = Endings()
+    assert (asked := due(CUT, endings))
+    for _ in range(PATIENCE):
+        endings.answered([])
+        assert endings.due() == []  # in this turn
+        assert [[dict(step.args) for step in one.steps] for one in endings.due()] == asked
+    endings.answered([(question, ()) for question in endings.due()])
+    assert [endings.due(), endings.due()] == [[], []]
 
 
 @pytest.mark.parametrize(("ended", "then"), [(True, 0), (False, 1)])

@@ -111,6 +111,38 @@ def test_below_the_first_segment_that_a_script_names_may_be_a_folder(
 ABSENT = {"status": 404, "content_type": "text/plain", "text": "Cannot GET /qa-no-such-page"}
 
 
+def test_a_path_that_a_script_puts_together_and_that_leads_nowhere_has_no_inputs() -> None:
+    site = SiteMap.of(SITE, "a")
+    site.read("{site}/qa-no-such-page", ABSENT)
+    script = {"paths": ["/css/{value}", "/boats/{value}"], "content_type": "text/javascript"}
+    read(site, "/app.js", **script)
+    (gone,) = [url for kind, _, url in named(site) if kind == "path" and "/css/" in url]
+    (there,) = [url for kind, _, url in named(site) if kind == "path" and "/boats/" in url]
+    site.read(gone, ABSENT | {"text": "Cannot GET /css/1"})
+    read(site, there.removeprefix("{site}"), status=404, text="no such boat")
+    read(site, "/app.js", **script)
+    assert {url for kind, _, url in named(site) if kind == "path"} == {there}
+
+
+@pytest.mark.parametrize(
+    ("text", "name"), [("Cannot GET /static/qa-no-such-page", "maybe"), ("no such file", "")]
+)
+def test_below_a_usual_folder_little_is_asked_unless_it_says_itself_what_is_missing(
+    text: str, name: str
+) -> None:
+    site = SiteMap.of(SITE, "a")
+    site.read("{site}/qa-no-such-page", ABSENT)
+    site.read("{site}/static/qa-no-such-page", ABSENT | {"text": text})
+    assert [tail for _, tail, url in named(site) if url == "{site}/static/"] == [name]
+
+
+def test_a_page_that_is_not_there_and_repeats_its_query_has_no_inputs() -> None:
+    site = SiteMap.of(SITE, "a")
+    for path in ("/qa-no-such-page", "/socket.io/?EIO=4&transport=polling"):
+        read(site, path, status=404, text=f"no route GET:{path}")
+    assert {kind for kind, _, _ in named(site)} == {"tail"}
+
+
 def read(site: SiteMap, path: str, **result: object) -> None:
     site.read("{site}" + path, {"status": 200, "content_type": "text/plain", "text": "fern", **result})
 

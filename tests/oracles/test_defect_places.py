@@ -78,3 +78,23 @@ def test_files_that_nobody_names_and_that_all_fail_are_one_defect() -> None:
     assert len({of(path) for path in usual}) == 1
     others = ["/boats", "/boats.json", "/robots.txt?a=1", "/status"]
     assert len({of(path) for path in (*usual, *others)}) == 1 + len(others)
+
+
+def test_routes_that_all_fail_without_a_body_are_one_defect() -> None:
+    """One that fails at a value fails by itself."""
+
+    def of(path: str, **sent: object) -> str:
+        args = {"url": "{site}" + path, "method": "POST", **sent}
+        (one,) = judge([Exchange("qa_fetch", args, {"status": 500, "text": "oops"})], Facts())
+        return identity("public-site", one.sighting, ())
+
+    kind = "application/json"
+    without = [of("/boats"), of("/oars", fields={}), of("/boats", body="{", body_type=kind)]
+    assert len({*without}) == 1
+    others = [
+        of("/boats", fields={"name": "wren"}),
+        of("/oars", fields={"name": "wren"}),
+        of("/sails", body="{}", body_type=kind),
+        of("/masts", body="<a", body_type="application/xml"),
+    ]
+    assert len({*without, *others}) == 1 + len(others)

@@ -60,7 +60,7 @@ def test_a_guide() -> None:
             {"./logs/{x}/{y}?raw=1", "component/{e}"},
         ),
         (
-            'f("component/".concat(e,"/").concat(t));g("./edit?of="+x)',
+            " " * 300_000 + 'f("component/".concat(e,"/").concat(t));g("./edit?of="+x)',
             (),
             {"component/{value}", "./edit?of={value}", "./edit?of=", "/"},
         ),

@@ -12,6 +12,7 @@ from fleet.drivers.explore.port import Results
 from fleet.personas.model import Step
 from fleet.unanswered import RESET, said
 
+PATIENCE = 20
 MOST = 3
 """Such questions of one run: each may end the server, and its proof will again."""
 
@@ -23,6 +24,9 @@ class Endings:
         self._waiting: list[list[Question]] = []
         """Of each such request, what is asked in turn until it ends the server."""
         self._left = MOST
+        self._patience, self._rests = PATIENCE, False
+        """Turns for which a question waits while its server starts again and nothing is asked of it; whether
+        it does now."""
         self.lockouts = 0
         """How often a platform locked us out after a request that had no answer."""
 
@@ -42,10 +46,15 @@ class Endings:
 
     def due(self) -> list[Question]:
         """What to ask now, one at a time: each may end the server, or lock us out. `answered` must follow."""
-        return self._waiting[0][:1] if self._waiting else []
+        rests, self._rests = self._rests, False
+        return self._waiting[0][:1] if self._waiting and not rests else []
 
     def answered(self, answered: Sequence[tuple[Question, Results]]) -> None:
-        """The answers to what was due."""
+        """The answers to what was due; without one, because a server that ended is not asked for a while, it
+        stays due in a later turn."""
+        if not any(results for _, results in answered) and self._patience:
+            self._patience, self._rests = self._patience - 1, True
+            return
         last = answered[-1][1][-1] if answered and answered[-1][1] else {}
         rest = self._waiting.pop(0)[1:] if self._waiting else []
         if last.get("locked_out"):  # the same request in fewer words, and one like it, lock us out again

@@ -255,7 +255,16 @@ def server_error(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
         where["route"] = _FORMAT.sub("", where["route"])
     elif set(last.args) == {"url"} and _USUAL_FILE.search(str(last.args["url"])):
         where = {"route": host(last.args), "parameter": "a usual file"}  # fails as any that is not there does
+    elif _is_no_body(last.args):
+        where = {"route": host(last.args), "parameter": "no body"}  # what reads bodies is one for all of them
     yield observed(title, f"server-error {family(last.args)} {status}", "status", where=where)
+
+
+def _is_no_body(args: Mapping[str, Any]) -> bool:
+    """Whether a call has no body where one belongs, or one that is not the JSON that it is called."""
+    body = str(args.get("body", ""))
+    broken = bool(body) and "json" in str(args.get("body_type", "")) and parsed(body) is None
+    return args.get("method") in ("POST", "PUT", "PATCH") and not args.get("fields") and (broken or not body)
 
 
 @oracle(

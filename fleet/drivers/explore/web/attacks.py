@@ -108,6 +108,7 @@ def below(folder: Point, chance: Random, *, root: bool) -> Iterator[Question]:
     up, file, named = "../" * UP, "etc/passwd", "etc/host.conf"  # some only serve a name with an extension
     if folder.name == GUESSED:
         yield _beside(folder, *ways_out(file))
+        yield _beside(replace(folder, value=NONE), "etc/group", file)
         return
     ways = (
         up + file,

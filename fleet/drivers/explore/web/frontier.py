@@ -144,8 +144,10 @@ class Frontier:
             return False
         before = (page.status, page.kind, page.body)
         page.status, page.kind = status, _type(result)
-        path = path_of(url)
-        page.body, routes = body_template(result, (path, unquote(path))), result.get("routes")
+        asked = [path_of(url)]
+        asked += [f"{asked[0]}?{url.partition('?')[2]}"] if "?" in url else []
+        page.body = body_template(result, (*asked, *map(unquote, asked)))
+        routes = result.get("routes")
         stated = {found.lower() for found in _FACT.findall(str(result.get("text", "")))}
         page.facts = len(stated) + (3 if isinstance(routes, list | tuple) and routes else 0)
         page.sha = str(result.get("sha256", ""))[:16]

@@ -135,9 +135,10 @@ class Inputs:
             self.all[key] = one
 
     def drop(self, url: str) -> None:
-        """Forget the parameters that a link or a script gave a URL that leads nowhere."""
+        """Forget the parameters that a link or a script gave a URL that leads nowhere, and the parts of a
+        path that a script puts together."""
         for key, one in list(self.all.items()):
-            if one.point and one.url == url and one.good and one.point.kind == "query":
+            if one.point and one.url == url and one.point.kind == ("query" if one.good else "path"):
                 del self.all[key]
 
     def again(self, template: str) -> None:

@@ -31,7 +31,7 @@ MISSING = f"/{access.MISSING}"
 """A page that no platform has: what a site answers for every page that is not there."""
 FOLDERS = ("/static", "/assets", "/public", "/files", "/media", "/uploads")
 """Where servers have files that nothing links to: looked below if a missing file there is told in another way
-than a missing page."""
+than a missing page; below the first a little in any case."""
 COMMON = (
     *("/", MISSING, "/robots.txt", "/sitemap.xml", "/llms.txt", "/skill.md", "/openapi.json"),
     *("/.well-known/security.txt", "/.well-known/ai-plugin.json", "/.well-known/openid-configuration"),
@@ -135,7 +135,10 @@ class SiteMap:
         if page is None or page.status <= 0:
             return
         self._locked(page, result)
-        if self._nowhere(url):
+        absent = self._nowhere(url)
+        if self._missing(page) and path_of(url).removesuffix(MISSING) in FOLDERS[: 1 if absent else None]:
+            self._below(url.removesuffix(MISSING[1:]), attacks.GUESSED * absent)
+        if absent:
             self.inputs.drop(url)
             return
         if page.status < 400:
@@ -163,8 +166,6 @@ class SiteMap:
             html = page.kind.startswith("text/html") or not page.kind  # without a type a browser looks itself
             if html and any(link.endswith((".js", ".mjs")) for link in links):
                 self.scripted.add(url)
-        if self._missing(page) and not absent and path_of(url).removesuffix(MISSING) in FOLDERS:
-            self._below(url.removesuffix(MISSING[1:]))
         for place in self.urls.places:  # files may be there though the first page is not
             if url.startswith(f"{place}/"):
                 self._below(f"{place}/")
@@ -228,7 +229,8 @@ class SiteMap:
             for way in filled(link, self.known, 1):
                 url = self.urls.spelled(way.link, base, faces=False)
                 self.frontier.found(url)
-                self.points(url, way.inputs, good=False)
+                if not self._nowhere(url):
+                    self.points(url, way.inputs, good=False)
             return
         if not (url := self.urls.spelled(link, base)):
             return
