@@ -165,13 +165,13 @@ def test_a_server_of_names_with_an_extension_is_left_as_well() -> None:
     assert not titles(lambda path: an_example(path.removeprefix("/more")), "{site}/more/")
 
 
-def test_a_folder_in_which_a_missing_file_has_no_answer_is_left_beside_the_first_page() -> None:
+def test_a_folder_in_which_a_missing_file_has_no_answer_is_left_beside_its_name() -> None:
     (first, *_), folder = tails("{site}/more/"), "{site}/more/"
     alone = list(beside_first(first))
     assert [[step.args["url"] for step in one.steps] for one in alone] == [
-        ["{site}/", folder + way] for way in ways_out("etc/passwd")
+        ["{site}/more", folder + way] for way in ways_out("etc/passwd")
     ]
-    assert {re.sub(r"/more", "", one.title) for one in seen(as_written, alone)} == {CLIMBED}
+    assert {one.title for one in seen(as_written, alone)} == {CLIMBED.replace("{value}", "more/{value}")}
     assert seen(careful, alone) == []
     guessed = list(below(Point(folder, "tail", GUESSED, "etc/passwd"), Random(1), root=False))
     assert [len(one.steps) for one in guessed] == [4, 3]

@@ -144,14 +144,14 @@ def ways_out(file: str) -> tuple[str, ...]:
 
 
 def beside_first(question: Question) -> Iterator[Question]:
-    """Ways out of a folder in which a file that is not there has no answer: each by itself, beside the first
-    page of the host."""
+    """Ways out of a folder in which a file that is not there has no answer: each by itself, beside what
+    stands at the folder's name."""
     folder = str(question.steps[0].args.get("url", "")).removesuffix("etc/passwd")
     asked = [str(step.args.get("url", "")) for step in question.steps]
     for url in (folder + way for way in ways_out("etc/passwd")):
         if url in asked:
-            first = f"{folder[: -len(path_of(folder))]}/"
-            yield Question(tuple(Step(tool="qa_fetch", args={"url": one}) for one in (first, url)))
+            named = folder if path_of(folder) == "/" else folder.rstrip("/")
+            yield Question(tuple(Step(tool="qa_fetch", args={"url": one}) for one in (named, url)))
 
 
 def respelled(url: str, first: str) -> Iterator[Question]:
