@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from fleet.events.model import Alternative, Event, TurnUsage
@@ -76,6 +76,8 @@ class Question:
     apart: tuple[tuple[int, ...], ...] = field(default=(), kw_only=True)
     """Positions of steps in the row of its last call that the rest does not depend on, in groups: a proof
     leaves out those that what was seen does not need."""
+    led: str = field(default="", kw_only=True, compare=False)
+    """What led to it: the piece that was seen, and what it tests."""
 
     @property
     def acts(self) -> int:
@@ -85,7 +87,12 @@ class Question:
     @property
     def why(self) -> str:
         """What led to it, for the record; "" for what follows from all that its explorer learned."""
-        return ""
+        return self.led
+
+
+def led_by(why: str, *questions: Question) -> list[Question]:
+    """The same questions, with what led to those that do not say so."""
+    return [one if one.why else replace(one, led=why) for one in questions]
 
 
 @dataclass(frozen=True, slots=True)

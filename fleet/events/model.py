@@ -326,6 +326,7 @@ class ToolRequested(RunEvent):
     probe: str = ""
     tool: str
     args: dict[str, Any]
+    why: str = ""  # what led to the question that it begins; "" for its other calls, and for a probe's
     impact: str = ""  # level, and what is left of confidentiality, integrity and availability: "medium 8/6/7"
 
 

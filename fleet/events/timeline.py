@@ -103,6 +103,7 @@ def _work(
             return f"{record.kind}: {line(record.text, WIDE)}" + ("" if record.is_complete else " (cut off)")
         case ToolRequested():
             probe = f" for {record.probe}" if record.probe else ""
+            probe += f" ({record.why})" if record.why else ""
             return f"call {record.call}{probe}: {record.tool} {_short(record.args)}"
         case ToolResponded():
             verdict = "error" if record.is_error else "ok"

@@ -44,7 +44,8 @@ class Counting:
     def ask(self, most: int) -> Sequence[Question]:
         pages = range(self.at, min(self.at + 3, 9))
         self.at = min(self.at + 3, 9)
-        return [Question((Step(tool="qa_fetch", args={"url": f"{{site}}/{at}"}),)) for at in pages][:most]
+        steps = [Step(tool="qa_fetch", args={"url": f"{{site}}/{at}"}) for at in pages]
+        return [Question((step,), led="pages in a row") for step in steps][:most]
 
     def learn(self, question: Question, results: Results) -> None:
         self.told.append((question.steps[0].args["url"], len(results)))
@@ -78,7 +79,7 @@ async def test_what_it_asks_is_decided_with_a_reason_and_what_else_there_was(tmp
     await explorer(makers, GROUND, notebook, "s")(desk)
     first = desk.choices[0]
     assert first.action == "counting asks 3 questions by qa_fetch, first qa_fetch {site}/0"
-    assert first.why.startswith("what earlier answers showed (3), from 0 answers of this run")
+    assert first.why.startswith("pages in a row (3), from 0 answers of this run")
     assert [one.action for one in first.instead] == [
         *("questions of other", "more questions of counting at once", "ask nothing new")
     ]

@@ -182,3 +182,11 @@ def test_a_folder_that_answers_in_its_own_way_is_looked_below(answer: tuple[int,
     read(site, "/static/qa-no-such-page", status=answer[0], text=answer[1])
     read(site, "/assets/qa-no-such-page", status=404, text="Cannot GET /assets/qa-no-such-page")
     assert {one[2] for one in named(site)} == {"{site}/static/", "{site}/"}
+
+
+def test_each_question_of_an_input_says_which_and_what_it_tests() -> None:
+    site = SiteMap.of(SITE, "a", acts=False)
+    site.inputs.point(Point("{site}/find?q=moss", "query", "q", "moss"), "/find")
+    led = [one.why for _ in range(30) if (one := site.inputs.next(99, {}))]
+    assert led[0] == "query q of /find: what it takes"
+    assert {f"query q of /find: {attack}" for attack in ("script", "quote", "condition", "climb")} <= {*led}

@@ -97,7 +97,8 @@ def trail(table: Table) -> list[str]:
 async def test_the_calls_of_several_questions_share_one_jail(tmp_path: Path) -> None:
     jail = ScriptedJail(well)
     async with seated(tmp_path, persona(), real=jail) as table:
-        found = await pose(table, ask("a b", "c", "d e"))
+        first, *others = ask("a b", "c", "d e")
+        found = await pose(table, [replace(first, led="page /a"), *others])
         assert found == [
             ["http://site/a", "http://site/b"],
             ["http://site/c"],
@@ -107,6 +108,7 @@ async def test_the_calls_of_several_questions_share_one_jail(tmp_path: Path) -> 
         assert trail(table) == ["1?", "2?", "3?", "4?", "5?", "1!", "2!", "3!", "4!", "5!"]
         assert table.said("turn")[0].executed == (1, 2, 3, 4, 5)
         assert {event.probe for event in table.said("tool.requested")} == {"explore"}
+        assert [event.why for event in table.said("tool.requested")] == ["page /a", "", "", "", ""]
         assert await table.world.journal.spent(RUN) == {"calls": 5, "requests": 5}
         assert spans_left(table) == ()
 

@@ -41,7 +41,8 @@ class Endings:
         url = str(step.args["url"])
         urls = dict.fromkeys((url.partition("&")[0], url))  # a guess has many parameters: one may be enough
         steps = [Step(tool=TOOL, args={**step.args, "url": one, "alive": first_page(one)}) for one in urls]
-        self._waiting.append([Question((*before, one), minimal=True) for one in steps])
+        met = f"{url}, which closed the connection"
+        self._waiting.append([Question((*before, one), minimal=True, led=met) for one in steps])
         self._left -= 1
 
     def due(self) -> list[Question]:

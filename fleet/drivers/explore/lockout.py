@@ -38,7 +38,8 @@ class Lockout:
         if len(pages) < LEAST or not all(status in LOCKED for _, status in pages):
             return None
         first = first_page(pages[-1][0])
-        return Question((Step(tool=TOOL, args={"url": first}),)) if first in self._open else None
+        look = Question((Step(tool=TOOL, args={"url": first}),), led="refusals in a row: are we locked out")
+        return look if first in self._open else None
 
     @staticmethod
     def confirmed(answered: Iterable[tuple[Question, Results]]) -> bool:

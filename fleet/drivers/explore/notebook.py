@@ -47,7 +47,7 @@ class Notebook:
         found = self.read(f"{name}{HELD}").get("questions")
         with suppress(ValueError, TypeError):
             steps = [[Step.model_validate(step) for step in one] for one in found or ()]
-            return [Question(tuple(one)) for one in steps if one]
+            return [Question(tuple(one), led="an earlier run had no answer") for one in steps if one]
         return []
 
     def hold(self, name: str, questions: Sequence[Question]) -> None:

@@ -15,7 +15,7 @@ from itertools import islice
 from random import Random
 from typing import Any
 
-from fleet.drivers.desk import Left, Question
+from fleet.drivers.desk import Left, Question, led_by
 from fleet.drivers.explore.documents.routes import Examples, filled, strings_of
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import Explorer, ExplorerContext, Results
@@ -80,7 +80,8 @@ class PageTimer:
         waiting = [page for page in self._due() if page not in self._asked]
         if waiting := waiting[: max(0, min(most, LOOKS - len(self._asked)))]:
             self._asked.update(waiting)
-            return [Question((_fetch(page, repeat=QUICK),)) for page in waiting]
+            looks = [Question((_fetch(page, repeat=QUICK),)) for page in waiting]
+            return led_by("a page that others refer to, which is due", *looks)
         if self._plan is None:
             self._plan = list(self._planned())
         while self._plan and len(self._plan[0].steps) > most:
@@ -145,10 +146,11 @@ class PageTimer:
             steps = [_fetch(page, control=self.control, rate=RATE, repeat=LONG)]
             if len(others) >= KIN - 1 and kin:
                 steps.insert(0, _fetch(others[0], control=others[1], rate=RATE, repeat=SHORT))
-            yield Question(tuple(steps))
+            yield Question(tuple(steps), led=f"page {page}, whose quick looks stood out")
         rest = [page for page in self._due() if page in self._looks and page not in (*out, self.control)]
         for page in rest[:MEASURED]:
-            yield Question((_fetch(page, control=self.control, rate=RATE, repeat=LONG),))
+            measured = _fetch(page, control=self.control, rate=RATE, repeat=LONG)
+            yield Question((measured,), led=f"page {page}, which was not measured for longest")
 
     def _standing_out(self) -> list[str]:
         """The pages whose quick look shows a delay, of all requests or of some; the worst first."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fleet.broker.egress_record import Calls
@@ -47,6 +47,8 @@ class QuestionCall:
     step: int
     tool: str
     args: Mapping[str, Any]
+    why: str = ""
+    """What led to its question, for the first of its calls."""
 
     @property
     def acts(self) -> bool:
@@ -61,11 +63,13 @@ class QuestionCall:
 class QuestionRound:
     """One turn's questions. RunOver when a fence ends the run."""
 
-    def __init__(self, session: RunSession, questions: Asked, *, looks: bool = True) -> None:
-        """`looks`: whether pages are looked at for what its requests changed."""
+    def __init__(
+        self, session: RunSession, questions: Asked, *, looks: bool = True, why: Sequence[str] = ()
+    ) -> None:
+        """`looks`: whether pages are looked at for what its requests changed; `why`: what led to each."""
         self._session, self._asked, self._looks = session, questions, looks
         every = (
-            QuestionCall(question, step, tool, args)
+            QuestionCall(question, step, tool, args, "" if step or not why else why[question])
             for question, calls in enumerate(questions)
             for step, (tool, args) in enumerate(calls)
         )
@@ -100,7 +104,8 @@ class QuestionRound:
             for call in again:
                 if call.question not in self._over and clock.monotonic() < end:
                     await self._session.pace()
-                    self._note(call, await self._session.call(call.tool, call.args, probe=EXPLORED.probe))
+                    asked = self._session.call(call.tool, call.args, probe=EXPLORED.probe, why=call.why)
+                    self._note(call, await asked)
             for call in batch:
                 await self._session.ask_control(call.tool, call.args)
             await self._session.count_requests(before, len(batch))
@@ -270,7 +275,7 @@ class QuestionRound:
                     if call.question in self._over | refused:
                         continue
                     await session.pace()
-                    one = await session.judge(call.tool, call.args, EXPLORED)
+                    one = await session.judge(call.tool, call.args, replace(EXPLORED, why=call.why))
                     judged.append((call, one))
                     if not one.verdict.permit:
                         refused.add(call.question)

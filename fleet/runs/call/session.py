@@ -83,6 +83,8 @@ _CALLER = next(spec.needs_key for spec in TOOLS.values() if spec.needs_key)
 _CONTROL = "qa_fetch"
 CONTROL_S = 10.0
 """Seconds for the control of a host that is suspected to be down."""
+LED = 200
+"""Characters of what led to a question, as they are recorded."""
 GUEST_S = 20.0
 """Seconds between the guest's deadline and the jail's, so that the guest can still answer."""
 MARGIN_S = 2.0
@@ -117,6 +119,8 @@ class CallPurpose:
     call_id: str
     proof: bool
     looks_s: float
+    why: str = ""
+    """What led to the question that it begins."""
 
     @property
     def trusts_outages(self) -> bool:
@@ -289,7 +293,7 @@ class RunSession:
         """Check whether a target answers; the result does not count as a failure."""
         return await self.call(tool, args, probe=probe, looks_s=deadline_s)
 
-    async def call(
+    async def call(  # noqa: PLR0913  a call, and what it is for
         self,
         tool: str,
         args: Mapping[str, Any],
@@ -298,9 +302,10 @@ class RunSession:
         proof: bool = False,
         call_id: str = "",
         looks_s: float = 0.0,
+        why: str = "",
     ) -> Answer:
         """Make one gated call. A retry after a killed jail is also a call: permitted, charged, recorded."""
-        left, how = RETRIES, CallPurpose(probe, call_id, proof, looks_s)
+        left, how = RETRIES, CallPurpose(probe, call_id, proof, looks_s, why)
         while True:
             acts = self.wallet.acts
             try:
@@ -458,6 +463,7 @@ class RunSession:
                 probe=how.probe,
                 tool=tool,
                 args=shown,
+                why=line(self._world.redactor.text(how.why), LED),
                 impact=verdict.level + risk,
             )
         )

@@ -459,7 +459,7 @@ class RunDesk:
                 [(step.tool, bindings.resolve(raw)) for step, raw in zip(question.steps, args, strict=True)]
             )
         found: list[Results | None] = []
-        posed = QuestionRound(session, asked)
+        posed = QuestionRound(session, asked, why=[one.why for one in questions])
         for at, (question, answers) in enumerate(zip(questions, await posed(), strict=True)):
             results = [one.result for one in answers if not one.denied and not one.lost]
             looked = [one for one in results if cause_of(one) not in OUR_FAILURES]

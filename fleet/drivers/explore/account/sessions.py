@@ -15,7 +15,7 @@ from random import Random
 from typing import Any
 from urllib.parse import urlsplit
 
-from fleet.drivers.desk import ACCOUNTS, Left, Question
+from fleet.drivers.desk import ACCOUNTS, Left, Question, led_by
 from fleet.drivers.explore.account.api_rows import TOOL, Row
 from fleet.drivers.explore.account.bodies import MAIL, NAME, PHRASE
 from fleet.drivers.explore.account.follow_up import Flow, MadeThing, flow_of, follow, go_on
@@ -145,7 +145,7 @@ class SessionExplorer:
             return []
         self._left -= 1
         asked = self._next[about] = self._next.pop(about)  # the last one now
-        return [asked.pop(0)]
+        return led_by(f"pages and forms as accounts see them: what was {about}", asked.pop(0))
 
     def learn(self, question: Question, results: Results) -> None:
         if not results:

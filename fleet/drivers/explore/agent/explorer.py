@@ -99,7 +99,7 @@ class AgentExplorer:
             last = last if chosen else max(rank - rank % 10 + 9, LEARNING)
             if len(steps) > left or rank > last:
                 break  # what comes next is worth less, or depends on these answers
-            chosen.append(Question(steps))
+            chosen.append(Question(steps, led=f"agent and its part {key}"))
             left -= len(steps)
             self._tried.add(key)
             self._posed[words] = [key]

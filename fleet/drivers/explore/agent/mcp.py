@@ -16,7 +16,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from fleet.drivers.desk import Left, Question
+from fleet.drivers.desk import Left, Question, led_by
 from fleet.drivers.explore.account.bodies import filled, plain
 from fleet.drivers.explore.agent.mcp_values import (
     attacks,
@@ -114,7 +114,10 @@ class McpExplorer:
         self._next = [one for one in self._next if not self._slow & set(map(_called, one.steps))]
         while self._next and len(self._next[0].steps) <= most:
             most -= len(self._next[0].steps)
-            asked.append(self._next.pop(0))
+            one = self._next.pop(0)
+            args = one.steps[-1].args
+            about = f"{args.get('method', 'what')} {args.get('name', 'is listed')} of {args['url']}"
+            asked += led_by(about, one)
         return asked
 
     def learn(self, question: Question, results: Results) -> None:

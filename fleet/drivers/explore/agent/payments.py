@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 from urllib.parse import urlencode
 
-from fleet.drivers.desk import Left, Question
+from fleet.drivers.desk import Left, Question, led_by
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.pages import short_hash
 from fleet.drivers.explore.port import ExplorerContext, Results
@@ -48,7 +48,7 @@ class PaymentExplorer:
 
     def ask(self, most: int) -> Sequence[Question]:
         asked, self._next = self._next[:most], self._next[most:]
-        return asked
+        return [one for each in asked for one in led_by(f"what {each.steps[0].args['url']} quotes", each)]
 
     def learn(self, question: Question, results: Results) -> None:
         step = question.steps[0]

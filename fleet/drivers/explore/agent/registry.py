@@ -30,7 +30,8 @@ class RegistryExplorer:
         self._platform, self._tools = context.platform, context.tools
         self._urls, self._left = OwnUrls(context.platform), dict[str, str]()
         agent = context.platform.erc8004
-        self._next = [] if agent is None else [Question((Step(tool=TOOL, args={"agent": agent.agent}),))]
+        steps = [] if agent is None else [Step(tool=TOOL, args={"agent": agent.agent})]
+        self._next = [Question((step,), led="the agent's number in the registry") for step in steps]
 
     def ask(self, most: int) -> Sequence[Question]:
         asked = list[Question]()

@@ -15,7 +15,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from fleet.drivers.desk import Question
+from fleet.drivers.desk import Question, led_by
 from fleet.drivers.explore.chain.arguments import ArgumentPool, rounds
 from fleet.drivers.explore.chain.diamond_map import MAX_READ, DiamondMap, text_limits
 from fleet.drivers.explore.chain.publishing import sizes
@@ -69,7 +69,10 @@ class ChainExplorer:
         while self._queue and len(self._queue[0].steps) <= most:
             most -= len(self._queue[0].steps)
             question = self._queue.pop(0)
-            taken.append(replace(question, steps=tuple(map(self._with_names, question.steps))))
+            args = question.steps[-1].args
+            about = args.get("simulate") or ", ".join(args.get("watch", ())) or args.get("url", "surface")
+            steps = tuple(map(self._with_names, question.steps))
+            taken += led_by(f"{about} of the contract", replace(question, steps=steps))
         return taken
 
     def learn(self, question: Question, results: Results) -> None:

@@ -20,7 +20,7 @@ from random import Random
 from typing import Any
 from urllib.parse import urlsplit
 
-from fleet.drivers.desk import ACCOUNTS, Left, Question
+from fleet.drivers.desk import ACCOUNTS, Left, Question, led_by
 from fleet.drivers.explore.account import api_rows
 from fleet.drivers.explore.account.api_members import invited, membership
 from fleet.drivers.explore.account.api_questions import first, then
@@ -184,7 +184,8 @@ class ApiExplorer:
         asked: list[Question] = []
         while self._next and len(asked) < ASKED and len(self._next[0].steps) <= most:
             most -= len(self._next[0].steps)
-            asked.append(self._next.pop(0))
+            one = self._next.pop(0)
+            asked += led_by(f"operations that {one.steps[0].args.get('url', '')} describes", one)
         return asked
 
     def learn(self, question: Question, results: Results) -> None:
@@ -463,7 +464,8 @@ class ApiExplorer:
         acts = operation.partition(" ")[0] not in SAFE
         size = 1 if acts else TOGETHER - 1
         for at in range(0, len(steps), size):
-            yield Question((_document(url), *steps[at : at + size]))
+            asks = (_document(url), *steps[at : at + size])
+            yield Question(asks, led=f"{operation} that {url} describes")
 
     def _step(self, one: ApiRequest, below: str) -> Step | None:
         url = (

@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
-from fleet.drivers.desk import Question
+from fleet.drivers.desk import Question, led_by
 from fleet.drivers.explore.listened import asking, heard
 from fleet.drivers.explore.web.points import Point
 from fleet.oracles.web.access import (
@@ -99,7 +99,7 @@ def questions(point: Point, chance: Random) -> Iterator[Question]:
     first = [attack for pattern, attacks in NAMED if pattern.search(point.name) for attack in attacks]
     first += [_quote, _condition] if point.value.isdigit() else []
     for attack in dict.fromkeys((*first, *ATTACKS)):
-        yield from attack(point, chance)
+        yield from led_by(attack.__name__.strip("_").replace("_", " "), *attack(point, chance))
 
 
 def below(folder: Point, chance: Random, *, root: bool) -> Iterator[Question]:

@@ -98,7 +98,8 @@ class Pages:
             payloads = dict.fromkeys(one for place in places for one in PAYLOADS[place])
             steps = [_with(point, text.replace("{c}", canary), canary) for text in payloads]
             if steps and result.get("canary_ran") is not True:
-                self._next.append(Question((question.steps[0], *steps)))
+                met = f"{point.kind} {point.name} of {point.url}, which the page's scripts show"
+                self._next.append(Question((question.steps[0], *steps), led=met))
 
     def state(self) -> Mapping[str, Any]:
         return {"round": self._round, "pages": self.pages, "points": self.points}
@@ -110,7 +111,7 @@ class Pages:
             return None
         _, _, url = min(waiting)
         self.pages[url], self._looks = self._round, self._looks - 1
-        return Question((Step(tool=BROWSE, args={"url": url}),))
+        return Question((Step(tool=BROWSE, args={"url": url}),), led="a page that no browser opened lately")
 
     def _next_point(self) -> Question | None:
         waiting = [
@@ -125,7 +126,7 @@ class Pages:
             return None
         step = _with(point, canary, canary)
         self._asked[step.args["url"]] = point
-        return Question((step,))
+        return Question((step,), led=f"{point.kind} {point.name} of {point.url}: does a script show it")
 
     def _learn(self, url: str, result: Mapping[str, Any]) -> None:
         """Links and points of a page that answered."""

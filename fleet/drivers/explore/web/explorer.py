@@ -18,7 +18,7 @@ from random import Random
 from typing import Any
 from urllib.parse import parse_qsl
 
-from fleet.drivers.desk import Question
+from fleet.drivers.desk import Question, led_by
 from fleet.drivers.explore.documents.routes import absent_beside, filled
 from fleet.drivers.explore.port import ExplorerContext, Results
 from fleet.drivers.explore.web import attacks
@@ -229,18 +229,20 @@ class WebExplorer:
                 continue
             self.map.asked[f"refused {url}"], self._locks = 1, self._locks - 1
             first = f"{url[: -len(path_of(url))]}/"
-            self._next.extend(attacks.respelled(url, first))
+            self._next.extend(led_by(f"page {url}, which was refused", *attacks.respelled(url, first)))
             if asks and self._acts and self.map.urls.may_act(url):
-                self._next.append(attacks.passwords(url, self._chance))
+                asking = attacks.passwords(url, self._chance)
+                self._next.extend(led_by(f"page {url}, which asks for a password", asking))
         for url in list(self.map.sent_on)[:LOCKED]:
             if not self.map.asked.setdefault(f"sent on {url}", 0):
                 self.map.asked[f"sent on {url}"] = 1
-                self._next.append(attacks.as_the_framework(url, f"{url[: -len(path_of(url))]}/"))
+                inside = attacks.as_the_framework(url, f"{url[: -len(path_of(url))]}/")
+                self._next.extend(led_by(f"page {url}, which sends a visitor on", inside))
         for url, form in list(self.map.entries.items()):
             if not self.map.asked.setdefault(f"log-in {url}", 0):
                 self.map.asked[f"log-in {url}"] = 1
                 entering = attacks.log_ins(url, form.user, form.password, form.others, self._chance)
-                self._next.append(entering)
+                self._next.extend(led_by(f"the form of {url}, which asks for a password", entering))
         yield from self._led()
 
     def _opening(self) -> Iterator[Question]:
@@ -343,7 +345,7 @@ class WebExplorer:
 
     def _hung(self, question: Question, results: Results) -> None:
         hung = bool(results) and results[0].get("error_class") == "timeout"
-        alone = list(attacks.beside_first(question)) if hung and self._hangs else []
+        alone = led_by(question.why, *attacks.beside_first(question)) if hung and self._hangs else []
         self._hangs -= bool(alone)
         self._next.extend(alone)
 

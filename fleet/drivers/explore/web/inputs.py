@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from random import Random
 from typing import Any, get_args
@@ -183,7 +183,8 @@ class Inputs:
             return None
         one.depth += 1
         if len(question.steps) <= most:
-            return question
+            piece = f"{one.point.kind} {one.point.name} of" if one.point else "page"
+            return replace(question, led=f"{piece} {one.template}: {question.led or 'what it takes'}")
         one.left, one.depth = None, one.depth - 1  # for a later batch with more room
         return None
 
