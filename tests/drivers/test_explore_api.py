@@ -407,3 +407,18 @@ def test_attempts_that_a_schema_states_are_tried_behind_it(states: bool) -> None
                 made.learn(question, results)
     assert len(wrong) == states
     assert all("__schema" in str(one.args) for one in wrong)
+
+
+def test_a_page_that_was_read_is_opened_as_itself() -> None:
+    platform = Platform.model_validate({"name": "x", "web": {"site": "http://moss.example"}})
+    tools = frozenset({"qa_fetch", "qa_browse", "qa_account"})
+    known = api.ApiExplorer(ExplorerContext(platform=platform, tools=tools, acts=True), Random(1), {})
+    page = {"status": 200, "content_type": "text/html", "text": "<h1>moss</h1>", "links": ["/fern"]}
+    opened = []
+    for _ in range(40):
+        for question in known.ask(60):
+            url = str(question.steps[0].args["url"])
+            opened += [url] * isinstance(question, api.ScriptCalls)
+            answer = page if url == "{site}/" else {"status": 404, "text": "no"}
+            known.learn(question, [answer for _ in question.steps])
+    assert opened == ["{site}/", "{site}/fern"]

@@ -245,7 +245,7 @@ class ApiExplorer:
 
     def _may_ask(self, page: str, links: Sequence[Any]) -> None:
         """Remember a page and those that it links to, which may have scripts that ask an API."""
-        for link in (page, *links):
+        for link in (self._urls.actual(page), *links):
             url = self._urls.spelled(str(link), page)
             path = urlsplit(url).path
             if url and "?" not in url and len(self._linked) < FURTHER and not _FILE.search(path):
