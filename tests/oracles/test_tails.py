@@ -159,7 +159,7 @@ def test_a_server_of_names_with_an_extension_is_left_as_well() -> None:
     assert titles(with_extension) == {CONF}
     assert titles(beside_it) == {"GET {site}/{value}: it reads the settings of its package"}
     assert titles(beside_it, "{site}/more/") == set()
-    assert titles(developing) == {CLIMBED}
+    assert titles(developing) == {CLIMBED.replace("{value}", "@fs/{value}")}
     assert titles(begun_anew) == set()
     assert titles(begun_anew, "{site}/more/") == {"GET {site}/more/{value}: it reads /etc/passwd"}
     assert not titles(lambda path: an_example(path.removeprefix("/more")), "{site}/more/")

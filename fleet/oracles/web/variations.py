@@ -110,7 +110,7 @@ def as_module(calls: Sequence[Exchange]) -> Variation | None:
     if not query or path != first or any(set(call.args) != {"url"} for call in (calls[0], calls[-1])):
         return None
     before, modules, below_root = path.partition("/@fs/")
-    return Variation(("tail", before), ("", f"/@fs/{below_root}")) if modules else None
+    return Variation(("tail", f"{before}/@fs"), ("", f"/{below_root}")) if modules else None
 
 
 def where(call: Exchange, place: Place) -> str:
