@@ -17,7 +17,7 @@ JOBS   ?= 3
 # Version of the two images: the package's.
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
-.PHONY: apts release practice setup jail-check image image-test wheel wheel-test targets demo picture test test-whole systemd docker safety-table soak crash race arc e2e fix night year platforms weather pythons model check format bench marks bench-look bench-workers bench-scale bench-findings bench-pages bench-released bench-known bench-payments bench-agents bench-watch bench-wild bench-first bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink bench-mcp conformance lock clean
+.PHONY: apts release practice setup jail-check image image-test wheel wheel-test targets demo picture test test-whole systemd docker safety-table soak crash race arc e2e fix night year platforms weather pythons model check format bench marks bench-look bench-workers bench-scale bench-findings bench-pages bench-released bench-known bench-payments bench-agents bench-watch bench-confidence bench-wild bench-first bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink bench-mcp conformance lock clean
 
 HELPER := sandbox/_build/forkserver.so
 
@@ -256,6 +256,11 @@ bench-payments: setup
 # ARGS="--what mcp --seed 5000 --clean 20 --only query,orders": minutes for each.
 bench-agents: setup
 	@$(BIN)/python -m bench.agents $(ARGS)
+
+# Whether the confidence of decisions is what their calls bring (docs/bench/confidence.md): two minutes, or of the
+# state directories in ARGS at once.
+bench-confidence: setup
+	@$(BIN)/python -m bench.confidence $(ARGS)
 
 # 1,000 simulated blocks under the watch of contracts (docs/bench/watch.md); POSTURE_SEED= draws others.
 bench-watch: setup

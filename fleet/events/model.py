@@ -232,7 +232,8 @@ DecisionType = Literal["binary choice", "multi-option selection", "threshold cro
 
 
 class DecisionMade(RunEvent):
-    """What is done next, written before it is: once for a batch of questions, not for each.
+    """What is done next, written before it is: once for a batch of questions, not for each; also what a rule
+    brings about, before the event that says so.
 
     `confidence_score` is the chance of 0 to 1 that it brings what it is for, from `confidence_factors`, each
     with its weight and its value (`METHOD` of fleet/runs/call/confidence.py); at `threshold` or below nothing

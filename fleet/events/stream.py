@@ -181,10 +181,10 @@ class Stream:
     it is written as one `message.said` and passed on before its end is. Inconsistent pieces
     (`Messages`) are ignored. Readers fail open, the sink does not. `mask` is applied to everything
     that a driver says; of live pieces, the last `reach` characters wait for the next piece (`Holdback`), so
-    that a secret split over two pieces is masked too.
+    that a secret split over two pieces is masked too. `before` gives what is written before an event.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what a stream is made of
         self,
         run: str,
         *,
@@ -193,9 +193,10 @@ class Stream:
         readers: tuple[Reader, ...] = (),
         mask: Callable[[str], str] = str,
         reach: int = 0,
+        before: Callable[[Event], Event | None] = lambda _: None,
     ) -> None:
         self._run, self._clock, self._sink = run, clock, sink
-        self._mask, self._reach = mask, reach
+        self._mask, self._reach, self._before = mask, reach, before
         self._readers = Readers[Event](readers)
         self._held: dict[int | None, Holdback] = {}
         self._messages = Messages(mask, reach)
@@ -241,6 +242,8 @@ class Stream:
             if isinstance(event, _ENDS):
                 self._all(self._messages.end())
                 self._held.clear()
+            if (first := self._before(event)) is not None:
+                self._record(first)
             self._record(event)
 
     def _piece(self, index: int | None, text: str) -> None:

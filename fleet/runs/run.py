@@ -44,7 +44,7 @@ from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Persona
 from fleet.personas.needs import needs_of
 from fleet.runs.call.decision_file import DecisionFile
-from fleet.runs.call.decisions import DecisionRecorder
+from fleet.runs.call.decisions import DecisionRecorder, by_rule
 from fleet.runs.call.sealed import TRAJECTORY, seal_records
 from fleet.runs.call.session import GUEST_S, RunSession
 from fleet.runs.call.wallet import Wallet
@@ -114,6 +114,7 @@ async def opened(
         readers=(*world.watch, recorder),
         mask=lambda text: world.redactor.text(clean(text, MESSAGE, newlines=True)),
         reach=world.redactor.reach,
+        before=by_rule,
     )
     time = RunTime(world.clock)
     started = time.monotonic()

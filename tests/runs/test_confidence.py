@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from bench.confidence import brier, scored
+from fleet.events.model import DecisionMade, DecisionType, ToolResponded
 from fleet.findings.proof import TRIES, is_confirmed
 from fleet.runs.call.confidence import (
     LATEST_S,
+    METHOD,
     PRIOR,
     THRESHOLDS,
     Confidence,
@@ -46,3 +49,35 @@ def test_a_finding_is_above_the_threshold_exactly_when_every_look_showed_it() ->
 def test_the_thresholds_are_those_of_the_standard(phase: str, least: float) -> None:
     assert THRESHOLDS[phase] == least  # type: ignore[index]
     assert THRESHOLDS["post-exploitation"] == 0.65
+
+
+def test_what_came_of_decisions_is_counted_as_the_method_counts_it() -> None:
+    def decided(score: float, kind: DecisionType = "multi-option selection") -> DecisionMade:
+        return DecisionMade(
+            decision_type=kind,
+            selected_action="ask",
+            rationale="seen",
+            confidence_score=score,
+            confidence_factors={},
+            threshold=0.3,
+            method=METHOD,
+            risk="",
+            alternatives_evaluated=(),
+            fallback="",
+        )
+
+    def answer(cause: str) -> ToolResponded:
+        result = {"ok": not cause, "error_class": cause}
+        return ToolResponded(call=1, tool="qa_fetch", is_error=bool(cause), result=result, seconds=0.1)
+
+    calls = list(
+        scored(
+            [
+                *(decided(0.9), answer(""), answer("timeout"), answer("busy")),
+                *(decided(1.0, "threshold crossing"), answer("")),
+                *(decided(0.2), answer("")),
+            ]
+        )
+    )
+    assert calls == [(1, 0.9, True), (1, 0.9, False), (1, 0.9, True)], "one below its threshold makes no call"
+    assert brier(calls) == pytest.approx((0.01 + 0.81 + 0.01) / 3)

@@ -12,6 +12,7 @@ import pytest
 
 from fleet.clock import SystemClock
 from fleet.events.model import (
+    DecisionMade,
     DriverChanged,
     Event,
     ExtensionDisabled,
@@ -20,12 +21,16 @@ from fleet.events.model import (
     FindingVerified,
     Footer,
     GateDenied,
+    PaceChanged,
+    PhaseChanged,
     ProbeSkipped,
     ToolResponded,
     TurnEnded,
 )
+from fleet.events.stream import Stream
 from fleet.runs.call.decision_file import NAME, OLDER, Decision, DecisionFile
-from fleet.runs.call.decisions import DecisionRecorder
+from fleet.runs.call.decisions import DecisionRecorder, by_rule
+from tests.events.samples import Kept
 
 ONE = Decision("a title", "this or that", "this", "because", "do that")
 HEAD = re.compile(r"^## D(\d+) - (.*) \(turn (\d+), \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\)$")
@@ -247,3 +252,44 @@ def test_the_turn_is_the_one_in_which_it_was_decided(tmp_path: Path) -> None:
     recorder(TurnEnded(index=6))
     recorder.record(ONE)
     assert "(turn 6, " in (tmp_path / NAME).read_text()
+
+
+@pytest.mark.parametrize(
+    ("event", "chosen", "instead"),
+    [
+        (
+            DriverChanged(before="model", after="playbook", reason="HTTP 500"),
+            "playbook drives instead of model: playbook takes over",
+            "end the run, or continue without a model",
+        ),
+        (
+            ProbeSkipped(probe="a", reason="no answer"),
+            "probe a is left without an answer: continue without it",
+            "look at a",
+        ),
+        (
+            PhaseChanged(before="exploitation", after="abort", why="stopped: by hand", rung="exercise"),
+            "the run ends: end in abort",
+            "go on with what is open",
+        ),
+        (
+            PaceChanged(host="a.test", before=1.0, after=0.5, status=503, ms=2.0),
+            "the pace of a.test: ask it at 50% of its rate",
+            "ask it at 100%",
+        ),
+    ],
+)
+def test_what_a_rule_brings_about_is_a_decision_before_it(event: Event, chosen: str, instead: str) -> None:
+    kept = Kept()
+    Stream("r", clock=SystemClock(), sink=kept, before=by_rule).emit(event)
+    made, follows = kept.events
+    assert isinstance(made, DecisionMade)
+    assert (made.selected_action, made.event_type, made.is_taken) == (chosen, "decision", True)
+    assert [one.action for one in made.alternatives_evaluated] == [instead, "stop everything"]
+    assert follows.type == event.type
+
+
+def test_another_phase_is_no_decision_of_a_rule() -> None:
+    assert (
+        by_rule(PhaseChanged(before="reconnaissance", after="enumeration", why="x", rung="observe")) is None
+    )

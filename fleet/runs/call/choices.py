@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from fleet.drivers.desk import Choice
 from fleet.events.model import Alternative
@@ -44,6 +45,32 @@ def probing(probe: Probe, waiting: Sequence[str], driver: str) -> Choice:
         why=f"the plan has it open, and the {driver} chose it",
         instead=(later, new),
         fallback="it is marked inconclusive with the reason, and the next probe is asked",
+    )
+
+
+def calling(tool: str, args: Mapping[str, Any], waiting: Sequence[str], driver: str) -> Choice:
+    """A driver of its own mind calls a tool; the ids of the probes that are open."""
+    planned = Alternative(
+        action=f"a probe of the plan: {', '.join(waiting[:3])}" if waiting else "end, as the plan is done",
+        category="lower_priority",
+        rationale=f"{counted(len(waiting), 'probe')} open; what they need of the budget is kept for them",
+        comparison="they are asked whatever this call brings",
+        outcome="an answer about what the plan names",
+        resources="the calls of its steps",
+    )
+    refuse = Alternative(
+        action="refuse the call",
+        category="lower_priority",
+        rationale="its target is likely to answer; gate, budget and broker judge it next",
+        comparison="its answer is judged by the same oracles as any other",
+        outcome="nothing is learned",
+        risk="none",
+    )
+    return Choice(
+        action=f"call {tool} {args.get('url') or args.get('target') or ''}".rstrip(),
+        why=f"the {driver} chose it; its words are the messages of this turn",
+        instead=(planned, refuse),
+        fallback="the driver is told why it failed, and chooses anew",
     )
 
 

@@ -42,6 +42,11 @@ def score(factors: Mapping[str, tuple[float, float]]) -> float:
     return round(sum(weight * value for weight, value in factors.values()) / weights, 4)
 
 
+def is_answered(cause: str) -> bool | None:
+    """Whether a call had an answer that can be judged; None for an end that lies with us or with a rule."""
+    return None if cause in _OURS else cause not in _SILENT
+
+
 def reproduced(shown: int, looks: int) -> Factors:
     """Of a finding that was shown in some of its looks: three of three are 0.8, two of three 0.6."""
     share = shown / looks if looks else 0.0
@@ -63,8 +68,8 @@ class Confidence:
 
     def add(self, target: str, cause: str, now: float) -> None:
         """Count how a call ended (`cause_of`), at this second of the run's clock."""
-        if cause not in _OURS:
-            self._seen.setdefault(target, deque(maxlen=LATEST)).append((now, cause not in _SILENT))
+        if (answered := is_answered(cause)) is not None:
+            self._seen.setdefault(target, deque(maxlen=LATEST)).append((now, answered))
 
     def of(self, targets: Iterable[str], now: float) -> Factors:
         """The factors of calls to these targets: those of the one that answers least."""

@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from fleet.events.model import (
+    Alternative,
+    DecisionMade,
     DriverChanged,
     Event,
     ExtensionDisabled,
@@ -15,11 +17,18 @@ from fleet.events.model import (
     GateDenied,
     OutageEnded,
     OutageNoticed,
+    PaceChanged,
+    PhaseChanged,
     ProbeSkipped,
+    QuestionAsked,
     TurnEnded,
     TurnStarted,
 )
+from fleet.runs.call.confidence import METHOD, Factors, score
 from fleet.runs.call.decision_file import Decision, DecisionFile
+
+_CERTAIN: Factors = {"a rule decides, and nothing is asked for it": (1.0, 1.0)}
+_NEXT = "the next run goes on with what is open"
 
 
 @dataclass(slots=True)
@@ -88,8 +97,57 @@ class DecisionRecorder:
         self._refused.clear()
 
 
+def by_rule(event: Event) -> DecisionMade | None:
+    """The decision on record before an event that a rule of ours brings about."""
+    match event:
+        case PhaseChanged(after="reporting" | "abort" as end, why=why):
+            one = Decision("the run ends", "go on with what is open", f"end in {end}", why, _NEXT)
+        case PaceChanged(host=host, before=before, after=after, status=status, ms=ms):
+            seen, pace = f"it answered {status} in {ms:.0f} ms", f"ask it at {after:.0%} of its rate"
+            one = Decision(f"the pace of {host}", f"ask it at {before:.0%}", pace, seen, "its next answers")
+        case QuestionAsked(what=what, trigger=why):
+            one = Decision(what, "go on without a person", "wait for one", why, "nobody's answer is a no")
+        case _ if (found := _of_rule(event)) is not None:
+            one = found
+        case _:
+            return None
+    return DecisionMade(
+        decision_type="threshold crossing",
+        selected_action=f"{one.title}: {one.decision}",
+        rationale=one.why,
+        confidence_score=score(_CERTAIN),
+        confidence_factors=_CERTAIN,
+        threshold=0.0,
+        method=METHOD,
+        risk="no call",
+        alternatives_evaluated=(
+            Alternative(
+                action=one.fork,
+                category="out_of_scope",
+                rationale=f"a rule decides here: {one.why}",
+                comparison=f"it would leave the rule aside; {one.decision} keeps it",
+                outcome="what the rule is there to prevent",
+                feasibility="the rule does not permit it",
+            ),
+            Alternative(
+                action="stop everything",
+                category="lower_priority",
+                rationale="no fence has failed, so what else is open goes on or is ended in order",
+                comparison=f"{one.decision} concerns this alone",
+                outcome="nothing more is asked by any run",
+                resources="the calls that are left to all runs",
+            ),
+        ),
+        fallback=one.reversal,
+    )
+
+
 def _of(event: Event) -> Decision | None:
     """The decision that an event reports, if any."""
+    return _of_rule(event) or _of_finding(event)
+
+
+def _of_rule(event: Event) -> Decision | None:
     match event:
         case ProbeSkipped(probe=probe, reason=reason):
             return Decision(
@@ -132,7 +190,7 @@ def _of(event: Event) -> Decision | None:
                 "the next outage is another item",
             )
         case _:
-            return _of_finding(event)
+            return None
 
 
 def _of_finding(event: Event) -> Decision | None:

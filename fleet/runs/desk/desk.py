@@ -41,7 +41,7 @@ from fleet.gate.budget import Ledger, Unit
 from fleet.personas.model import Step
 from fleet.personas.needs import needs_of
 from fleet.runs.call.batch import QuestionRound
-from fleet.runs.call.choices import SILENT, probing
+from fleet.runs.call.choices import SILENT, calling, probing
 from fleet.runs.call.decision_file import Decision
 from fleet.runs.call.decisions import DecisionRecorder
 from fleet.runs.call.replies import fitted, pointed, refusal, shaped
@@ -353,6 +353,9 @@ class RunDesk:
         first = self._acts.before(tool, resolved)
         if first is not None:
             return Reply(call_id, tool, fitted({"repeated": True, **first}))
+        waiting, driver = [one.id for one in self.state.plan.open()], self.progress.driver.name
+        if not runner.session.decide(calling(tool, resolved, waiting, driver), [(tool, resolved)]):
+            return refusal(call_id, tool, SILENT)
         answer = await runner.session.call(tool, resolved, call_id=call_id[:128])
         if answer.denied:
             return refusal(call_id, tool, f"{answer.denied}: {answer.reason}")
@@ -405,6 +408,9 @@ class RunDesk:
         if self.progress.count_claim() >= MAX_CLAIMS:
             error = f"limit reached: this run has made {MAX_CLAIMS} claims"
             return Rejection(error, shown={"title": title})
+        waiting, calls = [one.id for one in self.state.plan.open()], self.runner.filled(probe.steps)
+        if not self.runner.session.decide(probing(probe, waiting, self.progress.driver.name), calls):
+            return refusal(call_id, REPORT_FINDING, SILENT)
         seen, review = await self.runner.look_at_claim(probe)
         answer = {"claim": probe.id, "state": seen.state, "reason": seen.reason}
         if seen.state == "finding":
