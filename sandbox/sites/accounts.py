@@ -20,6 +20,8 @@ SHAPED = re.compile(r"\{(handle|email|phrase):(.{1,200})\}")
 """A word of an account in a form that a platform asks for: its name, and a pattern that it must fit."""
 SEED = "{seed}"
 """Stands for what a name in a platform's form is made from: it lasts as long as the account."""
+MARKS = ("{mark}", "{tag}")
+"""What accounts write, another one in each call."""
 USER, SECRET = "{user}", "{secret}"
 """Stand for an account that the operator names, and its passphrase or key."""
 READ, QUOTED = 16_000, 160

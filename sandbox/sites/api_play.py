@@ -25,6 +25,7 @@ from sandbox.secrets.fields import private_fields
 from sandbox.sites import sessions
 from sandbox.sites.accounts import (
     ACCOUNTS,
+    MARKS,
     SECRET,
     SHAPED,
     AccountAnswer,
@@ -54,8 +55,6 @@ MAX_LIST = 8
 WHO = (*ACCOUNTS, "anonymous", "wrong", "stranger", "new", *sessions.FORGED)
 """`wrong` logs in as `one` with another passphrase, `stranger` by a name that was never signed up; `new` is a
 further account, another one at each sign-up, with its session; the forged ones are the token of `one`."""
-MARKS = ("{mark}", "{tag}")
-"""What accounts write, another one in each call."""
 LOG_INS = 4
 """Most tries of one log-in."""
 _SECRET = re.compile(r"(?i)token|jwt|session|secret|pass(?:w|ph)|cookie|api_?key")

@@ -59,6 +59,8 @@ class FormPlay:
         self._origin = f"{split.scheme}://{split.netloc}"
         self._words = PlayWords(self._origin, accounts)
         self._fields, self._login_fields = dict(start.fields), dict(start.login_fields)
+        self.held: dict[str, SiteVisitor] = {}
+        """Accounts that have a session."""
         self._visitors: dict[str, SiteVisitor] = {}
         self._landed: dict[str, list[str]] = {}
         """URLs of the first page of each account."""
@@ -67,6 +69,15 @@ class FormPlay:
         """The lines of pages when `one` read them first, by path."""
         self._shapes: dict[str, PageForm] = {}
         """The forms that `one` was given, by the path of their action."""
+
+    def resume(self, start: FormStart, deadline: Deadline) -> None:
+        """Ask other things as the same accounts: with other marks, and knowing of what was made before only
+        where it is, so that it is not taken for new."""
+        self._start, self._deadline = start, deadline
+        self._made, self._read, self._shapes = [], {}, {}
+        self._words.forget()
+        for visitor in self._visitors.values():
+            visitor.deadline = deadline
 
     def remove(self) -> tuple[str, ...]:
         """What was made and stays: no form is known to remove anything."""
@@ -96,7 +107,10 @@ class FormPlay:
         self._landed[label] = targets(where, landed)
         if len(self._landed) == len(ACCOUNTS):
             self._words.name_accounts(*self._landed.values())
-        return "" if visitor.jar.held else f"the log-in sets no cookie{self._words.quoted(label, last)}"
+        if not visitor.jar.held:
+            return f"the log-in sets no cookie{self._words.quoted(label, last)}"
+        self.held[label] = visitor
+        return ""
 
     def _adapted(self, visitor: SiteVisitor, reply: http.HttpReply, path: str, page: str) -> http.HttpReply:
         """Send a form that is shown again with what its page asks for now, a few times; the last answer."""

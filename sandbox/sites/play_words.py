@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 from sandbox import http
 from sandbox.pages.forms import ReadPage
 from sandbox.pages.handlers import kept_by_caches
-from sandbox.sites.accounts import ACCOUNTS, PHRASE, AccountAnswer, quoted, replaced, words
+from sandbox.sites.accounts import ACCOUNTS, MARKS, PHRASE, AccountAnswer, quoted, replaced, words
 from sandbox.sites.site_visitor import Part, Spelling, differing, leads, led, own, parts
 from sandbox.spec import Mistake
 from sandbox.text import decode
@@ -22,12 +22,16 @@ WORD_LENGTH = 8
 _OWN = frozenset(("my", "mine", "your", "yours", "private", "personal"))
 
 
+def _canary() -> str:
+    return "qac" + os.urandom(6).hex()
+
+
 class PlayWords:
     """`ident` is what the site calls the thing last made, `idents` what it calls each account."""
 
     def __init__(self, origin: str, accounts: Mapping[str, Mapping[str, str]] | None = None) -> None:
         self.origin, self.ident = origin, ""
-        self.canary = "qac" + os.urandom(6).hex()
+        self.canary = _canary()
         self.idents: dict[str, str] = {}
         self._prefixes, self._met = frozenset[str](), frozenset[Part]()
         self._everywhere = set(_OWN)
@@ -37,6 +41,13 @@ class PlayWords:
         """What stands before an id in paths where `one` read its mark, or what the other is refused."""
         self._served: dict[tuple[str, str], set[str]] = {}
         """The same of paths that `one` was served, each with the id that it stood for."""
+
+    def forget(self) -> None:
+        """Other marks, another canary, and nothing known of the thing last made."""
+        self.canary, self.ident = _canary(), ""
+        self._met, self._confirmed, self._served = frozenset(), set(), {}
+        for label in ACCOUNTS:
+            self._words[label] |= {word: text for word, text in words().items() if word in MARKS}
 
     def adopt(self, label: str, fields: Iterable[Any]) -> None:
         """Know an account by the name that it signed up with in the end."""

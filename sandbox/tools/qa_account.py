@@ -115,16 +115,14 @@ def run(args: Args, ctx: Context) -> Result:
         raise Mistake("/args/together: expected the positions of the first step and of that after the last")
     deadline = Deadline(ctx.deadline_s * 0.9)
     pool = _accounts(args)
-    played = ctx.kept.pop(pool, None) if pool else None
-    if isinstance(played, ApiPlay):
-        played.resume(args, deadline)
+    played: ApiPlay | FormPlay | None = ctx.kept.pop(pool, None) if pool else None
+    if played is None:
+        played = (FormPlay if args.page else ApiPlay)(args, ctx.accounts, deadline)
     else:
-        made = FormPlay if args.page else ApiPlay
-        played = made(args, ctx.accounts, deadline)
+        played.resume(args, deadline)
     # each sign-up costs the platform: an API is asked for a second account by a row that speaks of it
     for label in ACCOUNTS if args.page or ACCOUNTS[1] in str(args.steps) else ACCOUNTS[:1]:
-        known = isinstance(played, ApiPlay) and label in played.held
-        if not known and (refused := played.enter(label)):
+        if label not in played.held and (refused := played.enter(label)):
             return Result(ok=False, error=clean(refused), error_class="http", remains=played.remove())
     first = played.held[ACCOUNTS[0]] if isinstance(played, ApiPlay) else None
     begin, end = args.together or (len(args.steps),) * 2
@@ -135,9 +133,7 @@ def run(args: Args, ctx: Context) -> Result:
     brief, endless = (first.brief, first.endless) if first else (False, False)
     remains = played.remove()
     asked = [answer for step, answer in zip(args.steps, answers, strict=True) if step[0] in ACCOUNTS]
-    if pool and all(
-        answer.status != 401 for answer in asked
-    ):  # else a session ended, or an account is locked
+    if pool and not any(_is_out(answer, args.login_page) for answer in asked):
         ctx.kept[pool] = played
     return Result(
         ok=True, answers=tuple(answers), brief=brief, endless=endless, start=played.start, remains=remains
@@ -148,11 +144,16 @@ def _accounts(args: Args) -> str:
     """What accounts later calls of a batch may share with this one; "" if none: they are removed after it, or
     belong together."""
     path = urlsplit(args.url).path
-    if not args.shared or args.page or args.invited or path in args.removes:
+    if not args.shared or args.invited or path in args.removes:
         return ""
     kinds = [args.bodies.get(one, "json") for one in (path, args.login)]
     made = [args.url, args.fields, args.more, args.login, args.login_fields, args.carried, kinds]
-    return json.dumps(made, sort_keys=True)
+    return json.dumps([*made, args.page, args.login_page], sort_keys=True)
+
+
+def _is_out(answer: AccountAnswer, login_page: str) -> bool:
+    """Whether an account's session ended, or it is locked."""
+    return answer.status == 401 or (bool(login_page) and answer.leads.partition("?")[0] == login_page)
 
 
 SPEC = ToolSpec(

@@ -19,7 +19,7 @@ from fleet.drivers.desk import ACCOUNTS, Left, Question, led_by
 from fleet.drivers.explore.account.api_rows import TOOL, Row
 from fleet.drivers.explore.account.bodies import MAIL, NAME, PHRASE
 from fleet.drivers.explore.account.follow_up import Flow, MadeThing, flow_of, follow, go_on
-from fleet.drivers.explore.account.site_rows import WHOLE, SiteKnowledge, apart, strings
+from fleet.drivers.explore.account.site_rows import WHOLE, SiteKnowledge, apart, spares, strings
 from fleet.drivers.explore.account.ways import role_of
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import ExplorerContext, Results
@@ -51,6 +51,9 @@ FLOWS = 3
 """Forms without a text of one run, by which something is begun in several steps."""
 QUESTIONS = 32
 """Questions of one run, each of which makes two accounts: they cannot be removed again."""
+TOGETHER = 4
+"""Questions of one batch, about different things: what is asked next of one rests on its answer. They share
+accounts where they leave them as they are."""
 KNOWN = 200
 _LOG = logging.getLogger("fleet.explore")
 
@@ -140,12 +143,17 @@ class SessionExplorer:
         elif not any(self._next.values()) and not self._chosen and self._known.inside:
             self._chosen = True
             self._next = self._questions()
-        about = next((name for name, asked in self._next.items() if asked), "")
-        if not about or self._left <= 0 or most < 1:
-            return []
-        self._left -= 1
-        asked = self._next[about] = self._next.pop(about)  # the last one now
-        return led_by(f"pages and forms as accounts see them: what was {about}", asked.pop(0))
+        most = min(most, self._left, TOGETHER)
+        abouts = [about for about, waiting in self._next.items() if waiting][:most]
+        self._left -= len(abouts)
+        self._next |= {about: self._next.pop(about) for about in abouts}  # the last ones now
+        return [
+            question
+            for about in abouts
+            for question in led_by(
+                f"pages and forms as accounts see them: what was {about}", self._next[about].pop(0)
+            )
+        ]
 
     def learn(self, question: Question, results: Results) -> None:
         if not results:
@@ -240,7 +248,8 @@ class SessionExplorer:
         return parts.netloc if host else parts.path or "/"
 
     def _steps(self, rows: Iterable[Row]) -> tuple[Step, ...]:
-        return (Step(tool=TOOL, args={**self._start, "steps": [list(row) for row in rows]}),)
+        args = {**self._start, "steps": [list(row) for row in rows]}
+        return (Step(tool=TOOL, args=args | ({"shared": True} if spares(args["steps"]) else {})),)
 
     def _asked(self, one: MadeThing | Flow | list[Row]) -> Question:
         if isinstance(one, MadeThing | Flow):

@@ -362,6 +362,16 @@ def apart(rows: Sequence[Row]) -> tuple[tuple[int, ...], ...]:
     return tuple((at,) for at in read)
 
 
+def spares(rows: Sequence[Row]) -> bool:
+    """Whether a row leaves the accounts as they are, so that others may be asked as them."""
+    return not any(
+        who == "again"
+        or _leaving(path)
+        or (method == "POST" and ("{one" in f"{path}{given}" or _OWN_RECORD.search(path)))
+        for who, method, path, given, _ in rows
+    )
+
+
 def shown(path: str, got: Mapping[str, Any]) -> list[SiteForm]:
     """The forms that a page has, that send something."""
     return [
