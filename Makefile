@@ -136,7 +136,7 @@ fuzz-own: setup
 
 # Kills at every journal step, and of recoveries, on SQLite and on PostgreSQL; `make test` kills at the steps beside effects.
 crash: setup
-	@WHOLE=1 CRASH_FULL=1 $(BIN)/python -m pytest tests/crash tests/platforms/test_arc_on_a_registry.py tests/fix/test_kills.py tests/fix/test_kills_in_git.py tests/e2e/test_decisions_by_hand.py -s
+	@WHOLE=1 CRASH_FULL=1 $(BIN)/python -m pytest tests/crash tests/runs/test_killed_acts.py tests/platforms/test_arc_on_a_registry.py tests/fix/test_kills.py tests/fix/test_kills_in_git.py tests/e2e/test_decisions_by_hand.py -s
 
 # Every shipped persona on platforms that it was not written for, whole, reduced, bare and disturbed.
 # `make test` has its short form.

@@ -287,6 +287,13 @@ def test_a_record_of_this_process_is_bounded_and_holds_nothing_up(
     said = verify(tmp_path / EGRESS, rotated=tmp_path / "egress.1.jsonl")
     assert (said.fault, said.end.lines) == ("", 18)
     record.close()
+    with (tmp_path / EGRESS).open("ab") as torn:
+        torn.write(b'{"n":19')  # its writer was killed, with a request under way
+    after = ServiceEgress(tmp_path, clock=SystemClock())
+    after.began("GET", "b.test", "/", 0)(200, 1, "")
+    assert [(row["n"], row["host"]) for row in read_egress(tmp_path)][-1:] == [(20, "b.test")]
+    assert verify(tmp_path / EGRESS).fault == ""
+    after.close()
     shutil.rmtree(tmp_path)
     record.began("GET", "a.test", "/", 0)(200, 1, "")
     assert [one.getMessage() for one in caplog.records] == [

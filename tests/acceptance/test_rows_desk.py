@@ -75,7 +75,7 @@ async def test_a_claimed_run_that_nobody_can_drive_ends_with_a_footer(house: Hou
         report = await execute(world, RUN, one, trigger="test")
     assert (report.outcome, report.settled) == ("failed", True)
     assert report.detail.endswith("driver: 'model' cannot drive a run here")
-    assert [event.type for event in house.heard] == ["header", "phase.changed", "footer"]
+    assert [event.type for event in house.heard] == [*("header", "decision.made", "phase.changed", "footer")]
 
 
 async def test_what_a_driver_explores_is_proven_in_fresh_jails_and_posted_only_in_our_words(

@@ -41,7 +41,8 @@ def page(claim: dict[str, Any]) -> str:
     """The page, in Markdown."""
     rows = claim["requirements"]
     open_ = sum(row["status"] in ("partially_met", "not_met") for row in rows if row["tier"] == 1)
-    says = f"No tier is claimed: {open_} lines of tier 1 are not whole."
+    whole = sum(row["tier"] == 1 for row in rows) - open_
+    says = f"No tier is claimed: {whole} of {whole + open_} lines of tier 1 are whole."
     parts = [HEAD.format(version=claim["standard_version"], claim=says), _counts(rows)]
     for code, title in DOMAINS.items():
         lines = ["| id | tier | asks | status | why | shown by |", "|---|---|---|---|---|---|"]

@@ -147,9 +147,10 @@ async def test_the_turns_of_a_model_are_on_record(stand: Stand) -> None:
     texts = [event.text for event in stand.house.said("message.said") if event.kind == "text"]
     assert texts == ["I start with the plan.", "All is done."]
     assert (await stand.world.journal.spent(report.run))["tokens"] == 240
-    asked = [row for row in read_egress(stand.world.state) if row["correlation_id"] == report.run]
-    assert sum(row.get("path") == "/v1/chat/completions" and row["status"] == 200 for row in asked) == 2
-    assert {"RPC", "POST"} == {row["verb"] for row in asked}, "of the node and of the model"
+    asked = list(read_egress(stand.world.state))
+    turns = [row for row in asked if row.get("path") == "/v1/chat/completions"]
+    assert [row["status"] for row in turns if row["correlation_id"] == report.run] == [200, 200]
+    assert "RPC" in {row["verb"] for row in asked}, "the node's answers too"
 
 
 ORDERS = (
