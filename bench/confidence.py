@@ -11,19 +11,16 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random
 from threading import Thread
-from typing import NamedTuple
 
-from fleet.drivers.session import cause_of
-from fleet.events.model import DecisionMade, ToolResponded
-from fleet.events.recorded import Recording
-from fleet.runs.call.confidence import METHOD, is_answered
+from fleet.runs.call.calibration import ScoredCall, brier, read_scored
+from fleet.runs.call.confidence import METHOD
 from fleet.text import counted
 
 SILENT = (0.0, 0.1, 0.25, 0.4, 0.6)
@@ -40,30 +37,6 @@ budget = { calls = 300, wall = "120s" }
 +++
 Look around.
 """
-
-
-class ScoredCall(NamedTuple):
-    """A call, the number and the score of its decision, and whether it had an answer that can be judged."""
-
-    decision: int
-    score: float
-    answered: bool
-
-
-def scored(events: Iterable[object], first: int = 0) -> Iterator[ScoredCall]:
-    """The calls of one trajectory; those that a rule decides (`threshold crossing`) lead to none."""
-    decision, score = first, None
-    for event in events:
-        if isinstance(event, DecisionMade) and event.decision_type != "threshold crossing":
-            decision, score = decision + 1, event.confidence_score if event.is_taken else None
-        elif isinstance(event, ToolResponded) and score is not None:
-            answered = is_answered(cause_of(event.result))
-            yield from [] if answered is None else [ScoredCall(decision, score, answered)]
-
-
-def brier(calls: Sequence[ScoredCall]) -> float:
-    """The mean square of score less outcome (Brier 1950): 0 is perfect, 0.25 what a constant half has."""
-    return sum((one.score - one.answered) ** 2 for one in calls) / len(calls)
 
 
 def table(calls: Sequence[ScoredCall]) -> str:
@@ -114,7 +87,7 @@ def site(silent: float) -> Iterator[str]:
 
 
 def run(folder: Path, silent: float) -> Path:
-    """One run on such a site; its state directory."""
+    """One run on such a site; its folder."""
     state, config = folder / "state", folder / "config"
     for one in (state, config / "platforms", config / "personas"):
         one.mkdir(parents=True, mode=0o700)
@@ -126,16 +99,7 @@ def run(folder: Path, silent: float) -> Path:
         told["PATH"] = os.environ["PATH"]
         words = [sys.executable, "-m", "fleet.cli", "run", "qa-look"]
         subprocess.run(words, env=told, check=False, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
-    return state
-
-
-def read(states: Iterable[Path]) -> tuple[int, list[ScoredCall]]:
-    """The number of runs in these state directories, and their scored calls."""
-    runs, calls = 0, list[ScoredCall]()
-    for path in sorted(one for state in states for one in state.glob("runs/*/trajectory.jsonl")):
-        found = list(scored(Recording(path), calls[-1].decision if calls else 0))
-        runs, calls = runs + bool(found), calls + found
-    return runs, calls
+    return next(state.glob("runs/*"))
 
 
 def page(runs: int, calls: Sequence[ScoredCall], where: str) -> str:
@@ -160,9 +124,10 @@ findings that were shown three times of three, is measured where the truth is kn
 
 if __name__ == "__main__":
     if sys.argv[1:]:
-        print(page(*read(map(Path, sys.argv[1:])), "that were there"), end="")
+        there = [one for state in sys.argv[1:] for one in sorted(Path(state).glob("runs/*"))]
+        print(page(*read_scored(there), "that were there"), end="")
     else:
         with tempfile.TemporaryDirectory() as place:
-            states = [run(Path(place) / f"{share}", share) for share in SILENT]
+            asked = [run(Path(place) / f"{share}", share) for share in SILENT]
             shares = ", ".join(f"{share:.0%}" for share in SILENT)
-            print(page(*read(states), f"on a site that is silent to {shares} of the requests"), end="")
+            print(page(*read_scored(asked), f"on a site that is silent to {shares} of the requests"), end="")

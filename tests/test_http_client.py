@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from fleet import http_client
+from fleet.app.run_records import asked_by
 from fleet.broker.egress_read import read_egress
 from fleet.broker.egress_record import EGRESS, REQUEST, RESPONSE
 from fleet.broker.rpc_policy import Denied
@@ -23,6 +24,7 @@ from fleet.broker.service_egress import ServiceEgress
 from fleet.broker.services import RpcUpstream
 from fleet.chain.node.provider import NodeProvider
 from fleet.cli.daemon_client import ask
+from fleet.cli.run.records import show_asked
 from fleet.clock import SystemClock
 from fleet.errors import TryAgain
 from fleet.events.chain import verify
@@ -234,7 +236,7 @@ async def test_a_node_that_limits_a_jails_reads_is_asked_again_and_never_the_pla
 
 
 async def test_what_this_process_asks_is_on_record_before_it_leaves_and_when_it_is_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def answer(got: Got) -> bytes:
         if got.path == "/rpc":
@@ -274,6 +276,10 @@ async def test_what_this_process_asks_is_on_record_before_it_leaves_and_when_it_
     assert [one["n"] for one in lines] == [1, 1, 3, 3, 5, 5, 7, 7, 9, 9]
     assert {(one["source"], one["correlation_id"][:8]) for one in lines} == {("service", "process ")}
     assert verify(tmp_path / EGRESS)[:3] == (10, 10, "")
+    show_asked(asked_by(tmp_path, "", only_refused=False))
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[-1] == "5 requests; refused: none", "there is no scope of its own to be out of"
+    assert "asked git.test: 1 request, 0.0 kB sent, 0.0 kB received" in shown
 
 
 def test_a_record_of_this_process_is_bounded_and_holds_nothing_up(

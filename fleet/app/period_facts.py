@@ -8,6 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from anyio import to_thread
+
 from fleet import __version__
 from fleet.app.journal import known_journal
 from fleet.app.persona_sets import roster
@@ -17,6 +19,7 @@ from fleet.config import load_platform
 from fleet.config.parts import not_configured
 from fleet.errors import FleetError
 from fleet.gate.dial import DIAL, read_dial
+from fleet.runs.call.calibration import calibration, read_scored
 from fleet.runs.call.halt import DIALS, HALTS
 from fleet.runs.desk.exit_codes import LEFT, UNDECIDED, UNEXPLORED
 from fleet.runs.outage.book import book_of
@@ -53,6 +56,8 @@ async def period_facts(
     if (opened := await known_journal(state)) is not None:
         async with opened as journal:
             known |= await _of_journal(journal, platform, since)
+            folders = [state / "runs" / row.run_id for row in known["runs"]]
+            known["decided"] = calibration((await to_thread.run_sync(read_scored, folders))[1])
             known["scope_audit"] = await _audited(state, journal, platform, known["runs"])
             untested += await _not_tested(journal, platform)
     return PeriodFacts(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
-from bench.confidence import brier, scored
-from fleet.events.model import DecisionMade, DecisionType, ToolResponded
 from fleet.findings.proof import TRIES, is_confirmed
+from fleet.runs.call.calibration import brier, calibration, read_scored
 from fleet.runs.call.confidence import (
     LATEST_S,
-    METHOD,
     PRIOR,
     THRESHOLDS,
     Confidence,
@@ -17,6 +18,8 @@ from fleet.runs.call.confidence import (
     reproduced,
     score,
 )
+from fleet.runs.call.sealed import TRAJECTORY
+from fleet.triage.outputs.period import PeriodFacts, period, period_text
 
 
 def test_it_is_what_the_target_answered_in_the_last_minute_beside_what_is_usual() -> None:
@@ -51,33 +54,26 @@ def test_the_thresholds_are_those_of_the_standard(phase: str, least: float) -> N
     assert THRESHOLDS["post-exploitation"] == 0.65
 
 
-def test_what_came_of_decisions_is_counted_as_the_method_counts_it() -> None:
-    def decided(score: float, kind: DecisionType = "multi-option selection") -> DecisionMade:
-        return DecisionMade(
-            decision_type=kind,
-            selected_action="ask",
-            rationale="seen",
-            confidence_score=score,
-            confidence_factors={},
-            threshold=0.3,
-            method=METHOD,
-            risk="",
-            alternatives_evaluated=(),
-            fallback="",
-        )
+def test_what_came_of_decisions_is_counted_as_the_method_counts_it(tmp_path: Path) -> None:
+    def decided(score: float, kind: str = "multi-option selection") -> dict[str, object]:
+        sure = {"confidence_score": score, "threshold": 0.3}
+        return {"type": "decision.made", "decision_type": kind, **sure}
 
-    def answer(cause: str) -> ToolResponded:
-        result = {"ok": not cause, "error_class": cause}
-        return ToolResponded(call=1, tool="qa_fetch", is_error=bool(cause), result=result, seconds=0.1)
+    def answer(cause: str) -> dict[str, object]:
+        return {"type": "tool.responded", "result": {"ok": not cause, "error_class": cause}}
 
-    calls = list(
-        scored(
-            [
-                *(decided(0.9), answer(""), answer("timeout"), answer("busy")),
-                *(decided(1.0, "threshold crossing"), answer("")),
-                *(decided(0.2), answer("")),
-            ]
-        )
-    )
-    assert calls == [(1, 0.9, True), (1, 0.9, False), (1, 0.9, True)], "one below its threshold makes no call"
+    rows = [
+        *(decided(0.9), answer(""), answer("timeout"), answer("busy")),
+        *(decided(1.0, "threshold crossing"), answer("")),
+        *(decided(0.2), answer("")),  # below its threshold: it leads to no call
+    ]
+    separators = (",", ":")
+    text = "\n".join(json.dumps(row, separators=separators) for row in rows)
+    (tmp_path / TRAJECTORY).write_text(text + '\n{"type":"tool.responded","torn')
+    runs, calls = read_scored([tmp_path, tmp_path / "none"])
+    assert (runs, calls) == (1, [(1, 0.9, True), (1, 0.9, False), (1, 0.9, True)])
     assert brier(calls) == pytest.approx((0.01 + 0.81 + 0.01) / 3)
+    facts = PeriodFacts(platform="p", version="1", since="a", until="b", decided=calibration(calls))
+    said = "1 decision: 2 of their 3 calls were answered; mean confidence 0.90, Brier score 0.28"
+    assert f"decided   {said}" in list(period_text(period(facts)))
+    assert calibration([]) == {}

@@ -87,6 +87,8 @@ class PeriodFacts:
     """Begin and end of the tests as the profile has them (ISO), "" for none."""
     scope_audit: Mapping[str, Any] = field(default_factory=dict)
     """What left in the period against the profile (fleet/app/scope_audit.py)."""
+    decided: Mapping[str, Any] = field(default_factory=dict)
+    """What came of the decisions of the period (fleet/runs/call/calibration.py)."""
     rung: str = ""
     left_behind: int = 0
 
@@ -106,6 +108,7 @@ def period(facts: PeriodFacts) -> dict[str, Any]:
         "until": facts.until,
         "scope": list(facts.scope),
         "scope_audit": dict(facts.scope_audit) | {"says": _kept_to(facts.scope_audit)},
+        "decided": dict(facts.decided),
         "autonomy": f"L3 at {facts.rung or 'observe'}",
         "methodology": METHODOLOGY,
         "posture": posture(len(open_now), grave) + beyond,
@@ -382,6 +385,10 @@ def period_text(data: Mapping[str, Any]) -> Iterator[str]:
     outcomes = ", ".join(f"{many} {spoken(name)}" for name, many in sorted(data["runs"]["outcomes"].items()))
     yield f"runs      {data['runs']['count']}: {outcomes or 'none'}"
     yield f"scope     {data['scope_audit']['says']}"
+    if decided := data["decided"]:
+        sure = f"mean confidence {decided['mean_confidence']:.2f}, Brier score {decided['brier']:.2f}"
+        came = f"{decided['answered']} of their {decided['calls']} calls were answered"
+        yield f"decided   {counted(decided['decisions'], 'decision')}: {came}; {sure}"
     when = data["timeline"]
     for word in ("agreed", "actual"):
         begin, end = (minute(when[word][name]) or f"no {name}" for name in ("begin", "end"))
