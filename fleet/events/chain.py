@@ -156,6 +156,14 @@ def verify(path: Path, *, rotated: Path | None = None, sealed: Place | None = No
     OSError when the file cannot be read.
     """
     head = read_head(path)  # before the lines: a writer adds them first
+    found = _followed(path, head, rotated, sealed)
+    now = read_head(path) if found.fault and head else head
+    if now and head and now.start != head.start:  # it was put aside meanwhile
+        return verify(path, rotated=rotated, sealed=sealed)
+    return found
+
+
+def _followed(path: Path, head: ChainHead | None, rotated: Path | None, sealed: Place | None) -> ChainVerdict:
     place, before = head.start if head else Place(), ChainVerdict(0, 0)
     if head and head.older and rotated is not None and rotated.exists():
         before = _verified(rotated, head.older, head.start)

@@ -8,10 +8,12 @@ import random
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fleet.clock import SystemClock
+from fleet.events import chain
 from fleet.events.chain import GENESIS, ChainHead, Place, behind, head_path, read_head, verify
 from fleet.events.daemon_events import DaemonStopped, Feed
 from fleet.events.model import Footer, Header, ToolRequested, ToolResponded
@@ -278,3 +280,26 @@ def test_the_chain_is_what_the_docs_say(tmp_path: Path) -> None:
     head = read_head(path)
     assert head is not None
     assert (head.end, head.size, os.stat(head_path(path)).st_size) == (place, path.stat().st_size, 512)
+
+
+def test_a_file_that_is_put_aside_while_it_is_looked_at_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, older = tmp_path / "a.jsonl", tmp_path / "a.1.jsonl"
+    file, verified = RecordFile(path, sync=False), chain._verified
+    file.append([b'{"a":1}', b'{"a":2}'])
+    file.rotate()
+    file.append([b'{"a":3}', b'{"a":4}'])
+
+    def meanwhile(one: Path, *places: Any) -> chain.ChainVerdict:
+        monkeypatch.undo()
+        found = verified(one, *places)
+        file.rotate()
+        file.append([b'{"a":5}'])
+        return found
+
+    monkeypatch.setattr(chain, "_verified", meanwhile)
+    said = verify(path, rotated=older)
+    assert (said.fault, said.end.lines) == ("", 5)
+    older.write_bytes(older.read_bytes().replace(b"3", b"9", 1))
+    assert verify(path, rotated=older).fault.startswith("a.1.jsonl: line 2 does not follow")
