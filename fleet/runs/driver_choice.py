@@ -102,4 +102,11 @@ def configured_model(config: FleetConfig, state: Path) -> Callable[[LoadedPerson
     def price(usage: TurnUsage) -> Decimal | None:
         return cost(section.prices, usage)
 
-    return lambda _: DriverChoice(name="model", drive=make(), model=section.name, price=price, explores=True)
+    return lambda _: DriverChoice(
+        name="model",
+        drive=make(),
+        model=section.name,
+        price=price,
+        explores=True,
+        patience=MAX_STALE * section.workers,  # each has as many turns without news as one alone
+    )

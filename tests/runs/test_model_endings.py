@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from fleet.config import FleetConfig, parse
 from fleet.drivers.model.driver import ModelDriver
 from fleet.drivers.session import RunOver
 from fleet.personas.model import FailFast, PolicySection
-from fleet.runs.driver_choice import DriverChoice
-from tests.doubles.model import Raw, Refuse, Say, Script, ScriptedCall, Silence, serve_model
+from fleet.runs.driver_choice import DriverChoice, configured_model
+from tests.doubles.model import ModelPrompt, Raw, Refuse, Say, Script, ScriptedCall, Silence, serve_model
 from tests.doubles.model_scripts import HOSTILE, always, in_order
 from tests.drivers.modelled import KEY, section
 from tests.runs.table import Table, look, persona, seated
@@ -110,6 +111,28 @@ async def test_a_model_leaves_the_calls_that_open_probes_need(
             asked = [args["url"] for _, args in table.jail.calls]
             assert asked[-2:] == ["http://site/first", "http://site/second"]
             assert len(asked) <= calls
+
+
+async def test_many_workers_may_look_around_as_long_as_one(tmp_path: Path) -> None:
+    """Eight at a time, each with two turns after its probe that bring nothing: one alone may have as many."""
+    ids = [f"probe-{number}" for number in range(8)]
+    around = [Say(calls=[ScriptedCall("qa_fetch", {"url": f"http://site/{at}"})]) for at in (1, 2)]
+    ends = Say(calls=[ScriptedCall("finish", {"detail": "seen"})])
+
+    def script(asked: ModelPrompt) -> Say:
+        (mine,) = [one for one in ids if one in str(asked.messages[1])]
+        probe = Say(calls=[ScriptedCall("run_probe", {"probe": mine})])
+        return (probe, *around, ends)[len(asked.answers())]
+
+    one = persona(*map(look, ids), tokens=10**6, policy=USUAL.model_copy(update={"max_turns_per_run": 100}))
+    async with serve_model(script) as model:
+        text = f'[model]\nname = "openai:scripted"\nbase_url = "{model.url}"\nworkers = 8\nmax_tokens = 64'
+        make = configured_model(parse(FleetConfig, text, file="f"), tmp_path)
+        assert make is not None
+        async with seated(tmp_path, one, hand=make(one)) as table:
+            assert await driven(table) == ("done", "the model finished")
+            assert {item.tries for item in table.desk.state.items} == {1}
+            assert len(table.said("turn")) == 4 * len(ids)
 
 
 @pytest.mark.parametrize(("turns", "asked"), [(3, 2), (4, 2), (1, 1), (40, 6)])
