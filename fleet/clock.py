@@ -71,7 +71,7 @@ def clock_time(at: str, now: str) -> str:
 
 
 def minutes(text: str) -> str:
-    """A text whose ISO times are told to the minute."""
+    """A text with its ISO times cut to the minute."""
     return _TIMES.sub(r"\1 \2 UTC", text)
 
 

@@ -110,8 +110,8 @@ async def put_on_record(request: httpx.Request) -> None:
 
 @contextmanager
 def on_record(verb: str, host: str, what: str, sent: int = 0) -> Iterator[Callable[[str], None]]:
-    """The same for what is asked by other means than these clients; what it gives is told why it failed,
-    unless an exception says so."""
+    """The same for what is asked by other means than these clients; what it gives is called with why it
+    failed, unless an exception says so."""
     began, why = RECORD.get(), ""
 
     def failed(reason: str) -> None:

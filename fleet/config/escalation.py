@@ -105,7 +105,7 @@ class EscalationSection(Section):
     """Who may answer, by role. Without any, who may use the state directory; with them,
     what is critical needs two."""
     second: Annotated[str, StringConstraints(max_length=200)] = ""
-    """Who is told when half of a question's time is over."""
+    """Who is notified when half of a question's time is over."""
 
     @model_validator(mode="after")
     def _short_enough(self) -> Self:

@@ -8,7 +8,7 @@ from fleet.config.section import Section
 
 
 class LimitsSection(Section):
-    """Stated in the header of each run. Three quarters of a figure is told (notice `strain`)."""
+    """Stated in the header of each run. Three quarters of a figure is reported (notice `strain`)."""
 
     slower: float = Field(default=1.2, ge=1.05, le=10)
     """How many times its usual time a page of another machine's host may take before that host is asked less;

@@ -23,7 +23,7 @@ _WINDOW = re.compile(
 )
 _DAY_MIN = 24 * 60
 MOSTLY = 0.8
-"""The share of the time of the tests after which a person is told."""
+"""The share of the time of the tests after which a person is notified."""
 WARNINGS_MIN = (60, 30, 5)
 """Minutes before the end of the tests at which a person is warned."""
 _AHEAD_H = 9 * 24

@@ -33,7 +33,7 @@ _TRACES: Mapping[str, re.Pattern[str]] = {
 }
 KINDS = tuple(_TRACES)
 DO = "ask nothing more there, keep the records, tell its owners"
-"""What a person is told to do."""
+"""What a person is advised to do."""
 
 
 def traces(text: str) -> list[str]:

@@ -16,7 +16,7 @@ BoundaryCheck = Callable[[], Awaitable[str]]
 
 
 class BoundaryWatch:
-    """Makes each of the named checks in turn; `broken` is told what does not hold."""
+    """Makes each of the named checks in turn; `broken` is called with what does not hold."""
 
     def __init__(
         self,

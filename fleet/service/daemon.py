@@ -368,7 +368,7 @@ class Daemon:
         await journal_halt(self.world.journal, self.world.clock, halt)
 
     def _announce(self) -> None:
-        self._rung = str(read_dial(self.world.state / DIAL).rung)  # its fault is told by the first look
+        self._rung = str(read_dial(self.world.state / DIAL).rung)  # its fault is reported by the first look
         started = DaemonStarted(
             version=__version__,
             pid=os.getpid(),

@@ -25,7 +25,7 @@ from fleet.events.model import LIVE, Event
 from fleet.events.recorded import BATCH, Recording, UnknownRecord, kind_of, lines
 
 CHANGES = "/changes"
-"""Where the pages' followers are told of changes (fleet/web); their connections have places of their own."""
+"""Where the pages' followers are notified of changes (fleet/web); their connections have their own places."""
 STAY_S = 20.0
 """Shorter than the longest life of a connection."""
 CROWD = 16

@@ -1,4 +1,4 @@
-"""What a service manager is told: whether the daemon accepts new work, and that its work loop is alive.
+"""What a service manager learns: whether the daemon accepts new work, and that its work loop is alive.
 
 systemd's notification protocol: datagrams to `$NOTIFY_SOCKET`; a no-op without one.
 """

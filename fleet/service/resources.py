@@ -1,4 +1,4 @@
-"""What the service takes of this machine, looked at each second: growth is told, too much is STOP."""
+"""What the service takes of this machine, looked at each second: growth is reported, too much is STOP."""
 
 from __future__ import annotations
 

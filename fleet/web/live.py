@@ -32,11 +32,11 @@ ROOM = 64
 LATEST = 20
 """Lines that a page shows."""
 JOIN_S = 0.05
-"""From what happens to its message: what comes together is told together."""
+"""From what happens to its message: what arrives together is sent together."""
 PAUSE_S = 0.2
 """Least time between two messages."""
 AT_ONCE = 16
-"""Followers that are told in one turn of the loop: a page that is asked for meanwhile waits for no more."""
+"""Followers that are notified in one turn of the loop: a page asked for meanwhile waits for no more."""
 
 
 @dataclass(slots=True)

@@ -160,7 +160,7 @@ def _fired(
     follow: bool,
     as_json: bool,
 ) -> list[dict[str, Any]]:
-    """Each in turn; of several, one that has nothing to look at here is told and left out."""
+    """Each in turn; of several, one that has nothing to look at here is named and left out."""
 
     async def fire_it(persona: LoadedPersona) -> dict[str, Any]:
         if not follow:

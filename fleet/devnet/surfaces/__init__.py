@@ -38,7 +38,7 @@ SEEDED: Mapping[str, tuple[str, ...]] = {
     "registry": ("of-others", "host-of-others", "card-gone", "page-gone"),
     "posture": posture.DEFECTS,
 }
-"""By surface, the defects that are told apart where they stand together."""
+"""By surface, the defects that are distinguished where they stand together."""
 HOLDS = 100_000
 """Units that the purse is given."""
 

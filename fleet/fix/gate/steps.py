@@ -27,7 +27,7 @@ FEWEST = 3
 """Neighbours of a repro that must be clean with a patch."""
 _TAIL = 4_000
 LEAKS = frozenset({"trace"})
-"""Oracles of what an answer tells of the inside of a program: a path is told in any words."""
+"""Oracles of what an answer tells of the inside of a program: a path is shown in any words."""
 _PATH = re.compile(r"(?<![\w.:~-])(?:/box|/opt/qa_tree)/[\w./-]{1,200}")
 _MISSING = (404, 410)
 _COMPARED = ("ok", "outcome", "status", "content_type", "has_entry", "valid")

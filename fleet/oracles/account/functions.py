@@ -171,7 +171,7 @@ def account_unlocked(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
 
 
 def _needs(one: Operation) -> bool:
-    """Whether credentials are needed by the description, and their lack is told by 401."""
+    """Whether credentials are needed by the description, and their lack is answered by 401."""
     ways = one.raw.get("security", one.document.get("security"))
     return isinstance(ways, list) and bool(ways) and {} not in ways and one.states(401)
 

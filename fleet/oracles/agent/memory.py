@@ -219,7 +219,7 @@ def other_changes(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
 
 
 def _closed(seen: Sequence[Exchange]) -> tuple[int, ...]:
-    """The call that shows that callers are told apart, where that is in doubt."""
+    """The call that shows that callers are distinguished, where that is in doubt."""
     return tuple(told_apart(seen)[:1]) if seen[-1].result.get("wire") else ()
 
 

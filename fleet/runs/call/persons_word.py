@@ -39,7 +39,7 @@ LOOK_S = 1.0
 
 
 WARNED = (0.75, 0.95)
-"""Shares of a pause's longest time after which somebody is told."""
+"""Shares of a pause's longest time after which somebody is notified."""
 
 
 @dataclass(slots=True)

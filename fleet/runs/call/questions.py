@@ -26,7 +26,7 @@ from fleet.text import line
 QUESTIONS = "question:"
 """Prefix of the journal's facts, followed by the question's id."""
 SLOW = timedelta(minutes=30)
-"""How long a question waits before those who ordered the tests are told of the delay."""
+"""How long a question waits before those who ordered the tests are notified of the delay."""
 State = Literal["open", "approved", "denied", "expired"]
 
 
@@ -55,8 +55,8 @@ class PersonQuestion:
     level: Level = GRAVEST
     rung: str = ""
     asked: str = ""
-    half: str = ""  # when the second person is told
-    slow: str = ""  # when those who ordered the tests are told that they wait
+    half: str = ""  # when the second person is notified
+    slow: str = ""  # when those who ordered the tests are notified that they wait
     until: str = ""
     state: State = "open"
     answers: tuple[Answered, ...] = ()
@@ -152,7 +152,7 @@ async def answer(  # noqa: PLR0913  who, what and why
         if section.approvers and not role:
             why_not = f"{who} may not answer what has the impact {known.level} ([escalation] approvers)"
             note_answer(state, clock, known, f"{who} is refused", why_not)
-            sooner = replace(known, half=min(known.half, iso(now)))  # the second person is told at once
+            sooner = replace(known, half=min(known.half, iso(now)))  # the second person is notified at once
             await journal.swap(QUESTIONS + ident, text, _READ.dump_json(sooner).decode())
             raise Refused(why_not, rule="approver", remedy="ask who may: fleet runs questions")
         given = Answered(line(who, 200), role, approve, line(why, 400), iso_ms(now))

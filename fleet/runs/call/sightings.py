@@ -31,7 +31,7 @@ from sandbox.tools import TOOLS
 
 DRAFTS, CONFIDENTIAL = "drafts", "confidential"
 SIGHTED = "sighted:"
-"""Prefix of the journal's facts, by platform, kind of notice and place: each is told once."""
+"""Prefix of the journal's facts, by platform, kind of notice and place: each is reported once."""
 SLOW_MS = 100.0
 """Longest judgement of one request's scope that is not told."""
 STRANGERS = frozenset({"page", "view", "reply", "mcp"})

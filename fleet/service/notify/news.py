@@ -26,7 +26,7 @@ from fleet.triggers.chain.telling import Telling
 
 FIXED = frozenset({"fixed", "verified-fixed"})
 PASSED_ON_MIN: Mapping[Role, int] = {"second": 15, "client": 60}
-"""Minutes for which a daemon is degraded and nobody acknowledges it, before these are told."""
+"""Minutes for which a daemon is degraded and nobody acknowledges it, before these are notified."""
 LONGEST = 240
 """Characters of one notice."""
 PARTS = 400
@@ -164,7 +164,7 @@ _SIGHTINGS: Mapping[str, NoticeEvent] = {
 _ALSO: Mapping[NoticeEvent, tuple[Role, ...]] = dict.fromkeys(
     ("sensitive-data", "break-in"), ("client", "counsel")
 )
-"""Whose own receivers are told too."""
+"""Whose own receivers are notified too."""
 
 
 def of_sightings(state: NoticeState, found: Mapping[str, str], platform: str, now: str) -> NoticeState:

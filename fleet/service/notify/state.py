@@ -143,7 +143,7 @@ class NoticeMessage(_NoticePart):
 
 class HostState(_NoticePart):
     """What one daemon reported of itself: refused personas with a digest of the reason, its trouble with its
-    begin and to whom else it was told, and how the daemon before it was lost."""
+    begin and who else was notified, and how the daemon before it was lost."""
 
     refused: dict[str, str] = {}
     trouble: str = ""

@@ -84,7 +84,7 @@ class HostNews:
     limits: Mapping[str, Mapping[Unit, int]] = field(default_factory=dict)
     trouble: str = ""
     second: str = ""
-    """Who is told when half of a question's time is over."""
+    """Who is notified when half of a question's time is over."""
     ending: str = ""
     """That the time of the tests ends soon, with the warnings of a schedule."""
     figures: Mapping[str, float] = field(default_factory=dict)

@@ -301,8 +301,8 @@ def advance(
 def _made_again(
     changes: Sequence[PostureChange], lost: Sequence[Telling]
 ) -> tuple[list[PostureChange], list[Telling], tuple[Telling, ...]]:
-    """Changes that are new; what was told of a block that a reorganisation took, and is now in this one; the
-    rest of what it took."""
+    """Changes that are new; what was reported of a block that a reorganisation took, and is now in this one;
+    the rest of what it took."""
     new, again, left = list[PostureChange](), list[Telling](), list(lost)
     for change in changes:
         key = (change.part, change.before, change.after)

@@ -55,8 +55,8 @@ class PostureChange:
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """What is told once: the changes of one block, or that a reorganisation took them back (`undoes` is then
-    the number of what was told). `parts` is the whole posture after it."""
+    """What is reported once: the changes of one block, or that a reorganisation took them back (`undoes` is
+    then the number of what was reported). `parts` is the whole posture after it."""
 
     seq: int
     block: int

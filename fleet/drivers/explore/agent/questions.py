@@ -141,7 +141,7 @@ def tasks(agent: KnownAgent, addresses: Sequence[str]) -> Iterator[Talk]:
     """Of agents that make tasks of messages: whose they are, how they end, what the card declares, and where
     pushes go: to `addresses` of the fleet's listener, if there is one.
 
-    Where another caller is judged, a call without a token shows first that callers are told apart."""
+    Where another caller is judged, a call without a token shows first that callers are distinguished."""
     message = next(iter(agent.examples), "") or agent.works or agent.guide or GREETING
     closed = _say(GREETING, token="none", fund=False)
     yield 1, "card/examples", [_say(GREETING, card=True)]

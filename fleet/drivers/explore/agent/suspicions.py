@@ -31,7 +31,7 @@ SHORT, LONG = 64, 8_000
 """Characters: shorter ones are asked anyway; of longer ones only the limit that a refusal states."""
 
 _CLOSED = {"message": GREETING, "token": "none", "fund": False}
-"""Refused where callers are told apart, by an agent of another wire than the proxy's."""
+"""Refused where callers are distinguished, by an agent of another wire than the proxy's."""
 SHORT_WORDS = ("fern", "sedge", "lichen")
 """What is kept first, as a control: a word that is not shown anyway."""
 

@@ -360,7 +360,7 @@ class ApiExplorer:
             self._guess(url)
 
     def _guess(self, url: str, last: Step | None = None) -> None:
-        """Ask what there is for names; then go on as with a schema that was told."""
+        """Ask what there is for names; then go on as with a schema that is published."""
         guesses = self._guesses[url]
         if guess := guesses.next():
             self._next.insert(0, graphql.guessing(url, guess, reads=url in self._by_get))

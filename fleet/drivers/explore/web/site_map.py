@@ -30,8 +30,8 @@ from fleet.oracles.web.variations import FORM
 MISSING = f"/{access.MISSING}"
 """A page that no platform has: what a site answers for every page that is not there."""
 FOLDERS = ("/static", "/assets", "/public", "/files", "/media", "/uploads")
-"""Where servers have files that nothing links to: looked below if a missing file there is told in another way
-than a missing page; below the first a little in any case."""
+"""Where servers have files that nothing links to: looked below if a missing file there is answered in another
+way than a missing page; below the first a little in any case."""
 COMMON = (
     *("/", MISSING, "/robots.txt", "/sitemap.xml", "/llms.txt", "/skill.md", "/openapi.json"),
     *("/.well-known/security.txt", "/.well-known/ai-plugin.json", "/.well-known/openid-configuration"),
