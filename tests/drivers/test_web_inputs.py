@@ -114,7 +114,7 @@ ABSENT = {"status": 404, "content_type": "text/plain", "text": "Cannot GET /qa-n
 def test_a_path_that_a_script_puts_together_and_that_leads_nowhere_has_no_inputs() -> None:
     site = SiteMap.of(SITE, "a")
     site.read("{site}/qa-no-such-page", ABSENT)
-    script = {"paths": ["/css/{value}", "/boats/{value}"], "content_type": "text/javascript"}
+    script = {"paths": ["/css/{value}", "boats/{value}"], "content_type": "text/javascript"}
     read(site, "/app.js", **script)
     (gone,) = [url for kind, _, url in named(site) if kind == "path" and "/css/" in url]
     (there,) = [url for kind, _, url in named(site) if kind == "path" and "/boats/" in url]

@@ -50,6 +50,7 @@ _SESSION = re.compile(r"(?i)csrf|xsrf|nonce|authenticity|viewstate|\btoken")
 _SECRET = re.compile(r"(?i)pass|pwd|secret|pin\b")
 _TRANSPORT = re.compile(r"/socket\.io/|/sockjs|/signalr/|hot-update|/@vite/|/_stcore/")
 """What libraries of open connections and development servers ask all the time: no input of the page's own."""
+_RELATIVE = re.compile(r"[a-z][a-z0-9_-]*/")
 _VERSION = re.compile(r"/v(\d{1,2})(?=/)")
 MAX_CALLS = 60
 """Calls taken from one page's scripts."""
@@ -226,7 +227,8 @@ class SiteMap:
         if not followed and static(base) and not static(link):  # a script's requests are those of its page
             base = f"{base[: -len(path_of(base))]}/"
         if not followed and holes(link):  # a route without a method: a page may be there
-            for way in filled(link, self.known, 1):
+            relative = "./" * bool(_RELATIVE.match(link))  # its first word is no name of a base
+            for way in filled(relative + link, self.known, 1):
                 url = self.urls.spelled(way.link, base, faces=False)
                 self.frontier.found(url)
                 if not self._nowhere(url):
