@@ -595,9 +595,10 @@ def test_a_server_that_fails_at_every_page_that_is_not_there_has_one_defect() ->
         seen = [Exchange(step.tool, step.args, site.answered(step)) for step in one.steps]
         for found in judge(seen, Facts(site=SITE)):
             where = found.sighting.where
-            failed |= (
-                {(where["route"], where.get("parameter", ""))} if found.oracle == "server-error" else set()
-            )
+            if found.oracle == "server-error":
+                failed.add((where["route"], where.get("parameter", "")))
+                proof = [*(seen[at] for at in found.led), seen[-1]]  # what a repro asks again
+                assert [each.sighting.where for each in judge(proof, Facts(site=SITE))] == [where]
     assert failed == {("{site}", "a page that is not there")}
     other = [
         Exchange("qa_fetch", {"url": f"{{site}}/{one}"}, {"status": 500, "text": one})

@@ -239,7 +239,9 @@ def server_error(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
     title = f"{last.asked} answers {status}{named}"
     if _as_absent(seen):  # one handler answers for all of them
         where = {"route": host(last.args), "parameter": "a page that is not there"}
-        yield observed(title, f"server-error {host(last.args)} absent {status}", "status", where=where)
+        led = tuple(at for at, one in enumerate(seen[:-1]) if _is_absent(one))[:1]  # a repro needs it
+        key = f"server-error {host(last.args)} absent {status}"
+        yield observed(title, key, "status", led=led, where=where)
         return
     asked = [one for one in seen[:-1] if not _is_absent(one)]
     found = (varied((asked[0], last)) or below((asked[0], last))) if asked else None
