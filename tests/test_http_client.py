@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import re
 import shutil
@@ -240,7 +241,8 @@ async def test_what_this_process_asks_is_on_record_before_it_leaves_and_when_it_
 ) -> None:
     def answer(got: Got) -> bytes:
         if got.path == "/rpc":
-            return http_answer(200, b'{"jsonrpc":"2.0","id":1,"result":"0x1"}')
+            ident = json.loads(got.body)["id"]
+            return http_answer(200, b'{"jsonrpc":"2.0","id":%d,"result":"0x1"}' % ident)
         if got.path == "/cut":
             return b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\ncut"
         return http_answer(404, b"gone")
@@ -256,6 +258,7 @@ async def test_what_this_process_asks_is_on_record_before_it_leaves_and_when_it_
             with pytest.raises(HttpFailure):
                 await look(client, gone.url)
         node = NodeProvider(f"{site.url}/rpc", timeout_s=5, max_bytes=99)
+        node.request_counter = itertools.count(10**12)  # of a process that has run for long
         assert await node.ask("eth_chainId", []) == "0x1"
         await node.disconnect()
         with pytest.raises(ValueError, match="broken"), on_record("GIT", "git.test", "fetch"):
@@ -266,7 +269,7 @@ async def test_what_this_process_asks_is_on_record_before_it_leaves_and_when_it_
         ["GET", "/[x]/[key]", "", 404, 0, 4],
         ["POST", "/cut", "cut", 200, 5, 9],
         ["GET", "/", "unreachable", 0, 0, 0],
-        ["RPC", "eth_chainId", "", 200, 66, 39],
+        ["RPC", "eth_chainId", "", 200, 78, 51],
         ["GIT", "fetch", "unreachable", 0, 0, 0],
     ]
     reasons = ["", "RemoteProtocolError", "ConnectError", "", "ValueError"]

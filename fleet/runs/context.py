@@ -317,6 +317,11 @@ async def until_stopped(
         watching = asyncio.ensure_future(watch(scope))
         try:
             return await work()
+        except (
+            asyncio.CancelledError
+        ):  # of a future that another run cancelled too, it is no longer the scope's
+            if not scope.cancel_called:
+                raise
         finally:
             watching.cancel()
     outcome, why = found[0]

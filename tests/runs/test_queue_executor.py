@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from socket import gethostname
 from types import SimpleNamespace
@@ -215,6 +217,21 @@ async def test_what_is_in_flight_ends_when_the_window_closes(tmp_path: Path) -> 
     with pytest.raises(RunOver) as over:
         await until_stopped(tmp_path, anyio.sleep_forever, lambda: next(looks, "closed at 06:00"))
     assert (over.value.outcome, over.value.detail) == ("window_closed", "closed at 06:00")
+
+
+async def test_stop_ends_a_run_in_order_whatever_is_cancelled_with_it(tmp_path: Path) -> None:
+    """A future that others wait for too says only that it was cancelled: that must not end the daemon."""
+
+    async def work() -> None:
+        stop(tmp_path, "test", "by hand", SystemClock())
+        shared = asyncio.get_running_loop().create_future()
+        with suppress(asyncio.CancelledError):
+            await anyio.sleep_forever()
+        shared.cancel()
+        await shared
+
+    with pytest.raises(RunOver, match="by hand"):
+        await until_stopped(tmp_path, work)
 
 
 async def test_a_run_is_cancelled_on_request_with_the_words_of_whoever_asked(shop: Shop) -> None:
