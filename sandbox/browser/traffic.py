@@ -9,6 +9,7 @@ same broker as the browser's proxy.
 from __future__ import annotations
 
 import base64
+import re
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -32,6 +33,7 @@ MAX_URL, MAX_BODY = 500, 2_000
 KEPT = 100
 """Most requests that are reported, of each kind."""
 
+_OPENED = re.compile(rb"\bwindow\.opener\.\w")
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _PASSED_ON = ("accept", "accept-language", "content-type", "cookie", "origin", "referer", "range")
 _NOT_PASSED_BACK = frozenset(
@@ -80,6 +82,13 @@ class Document:
     content_type: str = ""
     whole: bool = False
     """Whether its markup is a document, not a fragment that the browser completed."""
+
+
+def is_whole(body: bytes) -> bool:
+    """Whether a page is a document that stands by itself: neither a fragment, nor one whose script reads the
+    page that opens it, as that of a log-in at another site does."""
+    start = body[:65_536]
+    return b"<html" in start.lower() and not _OPENED.search(start)
 
 
 @dataclass(slots=True)
@@ -149,8 +158,7 @@ class Traffic:
         with self._lock:
             self.done.append(_with(seen, status=reply.status))
             if page and not 300 <= reply.status < 400:
-                start = reply.body[:65_536].lower()
-                self.document = Document(seen.url, reply.status, reply.content_type, b"<html" in start)
+                self.document = Document(seen.url, reply.status, reply.content_type, is_whole(reply.body))
         headers = [
             {"name": name, "value": one}
             for name, value in reply.headers.items()

@@ -50,7 +50,8 @@ class Result(ToolAnswer):
     title: str = ""
     """Its title."""
     fragment: bool = False
-    """Whether it is a part of a document: rules about whole documents mean nothing."""
+    """Whether it is a part of a document, or of what another page opens: rules about whole documents mean
+    nothing."""
     canary_ran: bool = False
     """Whether the canary ran as script."""
     canary_by: Annotated[str, OneOf(("", "binding", "dialog"))] = ""

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sandbox.browser.traffic import is_whole
 from sandbox.pages.html import read
 from sandbox.pages.links import MAX_LINK, SHARE, find, of_markup
 from sandbox.pages.markup import Form
@@ -191,3 +192,10 @@ def test_a_placeholder_of_several_words_is_part_of_its_route() -> None:
     said = "- `GET /data/records?text=<words>&count=<a number from 1 to 80>` lists them; GET /a <b> is other"
     found = find(said, "http://h/llms.txt", prose=True)
     assert found.routes == ("GET /data/records?text=<words>&count=<a number from 1 to 80>", "GET /a")
+
+
+def test_a_page_that_another_one_opens_is_no_whole_document() -> None:
+    page = b"<!doctype html><HTML><script>%s</script></HTML>"
+    assert not is_whole(page % b"var a = window.opener.granted;")
+    assert is_whole(page % b"if (window.opener) close()")
+    assert not is_whole(b"<p>only a piece</p>")
