@@ -317,11 +317,10 @@ async def until_stopped(
         watching = asyncio.ensure_future(watch(scope))
         try:
             return await work()
-        except (
-            asyncio.CancelledError
-        ):  # of a future that another run cancelled too, it is no longer the scope's
+        except asyncio.CancelledError:
             if not scope.cancel_called:
                 raise
+            # else it is STOP's, which a future that others wait for as well does not say any more
         finally:
             watching.cancel()
     outcome, why = found[0]
