@@ -28,7 +28,7 @@ _WEIGHTS = (0.3, 0.4, 0.3)
 FILE, ATTACK = "file", "attack"
 _FILES = re.compile(
     r"(?i)(?:^|[/\\])(?:\.(?!well-known(?:[/\\]|$))[a-z][\w.-]*|id_(?:rsa|dsa|ecdsa|ed25519)|wp-config[\w.-]*"
-    r"|web\.config|passwd|shadow|host\.conf|debug/vars|metrics|heapdump"
+    r"|web\.config|passwd|shadow|etc/group|host\.conf|debug/vars|metrics|heapdump"
     r"|actuator/(?:env|configprops|httptrace))(?:[/\\\x00]|$)"
     r"|\.(?:sql|sqlite3?|db|bak|backup|old|orig|save|swp|dump|log|pem|key|p12|pfx|kdbx|env|ini|conf|tfstate"
     r"|tar|tgz|gz|7z|rar|zip|mbox|pst)$|~$"
