@@ -95,7 +95,8 @@ async def run_once(root: Path, items: int) -> None:
     async with open_world(root / "state", personas={"qa-workers": one}, platform="devnet") as world:
         old = await recover(world)
         report = await fire(world, one)
-        entries = [row.data.get("index") for row in report.findings]
+        runs = [row.run_id for row in await world.journal.runs()]
+        posted = [row for run in runs for row in await world.journal.findings(run, ["posted"])]
         spent = await world.journal.spent(report.run)
         tries = json.loads((world.folder(report.run) / "state.json").read_text())["items"]
     print(
@@ -109,8 +110,7 @@ async def run_once(root: Path, items: int) -> None:
                 "tokens": spent.get("tokens", 0),
                 "tries": sorted({item["tries"] for item in tries}),
                 "looked": len(report.coverage["looked"]),
-                "findings": sorted(row.state for row in report.findings),
-                "entries": entries,
+                "posted": len(posted),
             }
         )
     )
@@ -147,8 +147,8 @@ def faults(found: dict[str, Any], thinking: Thinking) -> list[str]:
         wrong.append(f"tries {found['tries']}, looked at {found['looked']}")
     if found["tokens"] != thinking.charged:
         wrong.append(f"charged {found['tokens']} tokens, the answers were {thinking.charged}")
-    if found["findings"] != ["posted"] or len(set(found["entries"])) != 1:
-        wrong.append(f"findings {found['findings']}, entries {found['entries']}")
+    if found["posted"] != 1:
+        wrong.append(f"the finding was posted {found['posted']} times")
     return wrong
 
 
