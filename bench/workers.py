@@ -29,7 +29,7 @@ import anyio
 from fleet.app.wiring import open_world
 from fleet.gate.model import Rung
 from fleet.runs.run import fire, recover
-from tests.acceptance.conftest import House, _house, persona, probe, step
+from tests.acceptance.conftest import House, open_house, persona, probe, step
 from tests.doubles.model import Answer, Held, ModelPrompt, Say, ScriptedCall, ScriptedModel, serve_model
 from tests.e2e.modelled import KEY, LEAK
 
@@ -158,7 +158,7 @@ async def measure(options: argparse.Namespace) -> int:
     wrong: list[str] = []
     killed = Counter[str]()
     with tempfile.TemporaryDirectory() as folder:
-        async with _house(Path(folder)) as house, anyio.create_task_group() as tasks:
+        async with open_house(Path(folder)) as house, anyio.create_task_group() as tasks:
             thinking = Thinking(options.latency, options.items, tasks)
             async with serve_model(thinking) as model:
 

@@ -20,7 +20,7 @@ SHAPED = re.compile(r"\{(handle|email|phrase):(.{1,200})\}")
 """A word of an account in a form that a platform asks for: its name, and a pattern that it must fit."""
 SEED = "{seed}"
 """Stands for what a name in a platform's form is made from: it lasts as long as the account."""
-MARKS = ("{mark}", "{tag}")
+_MARKS = ("{mark}", "{tag}")
 """What accounts write, another one in each call."""
 USER, SECRET = "{user}", "{secret}"
 """Stand for an account that the operator names, and its passphrase or key."""
@@ -115,6 +115,11 @@ def words(known: Mapping[str, str] | None = None) -> dict[str, str]:
             SECRET: known["secret"],
         }
     return made
+
+
+def new_marks() -> dict[str, str]:
+    """What an account writes in another call."""
+    return {word: text for word, text in words().items() if word in _MARKS}
 
 
 def replaced(value: Any, known: Mapping[str, str]) -> Any:  # noqa: ANN401  any JSON

@@ -25,11 +25,11 @@ from sandbox.secrets.fields import private_fields
 from sandbox.sites import sessions
 from sandbox.sites.accounts import (
     ACCOUNTS,
-    MARKS,
     SECRET,
     SHAPED,
     AccountAnswer,
     innermost,
+    new_marks,
     quoted,
     renamed,
     replaced,
@@ -171,7 +171,7 @@ class ApiPlay:
         fresh = words()
         self._words |= {"stranger": fresh, "new": fresh}
         for label in ACCOUNTS:
-            self._words[label] |= {word: text for word, text in words().items() if word in MARKS}
+            self._words[label] |= new_marks()
 
     @property
     def start(self) -> dict[str, Any]:

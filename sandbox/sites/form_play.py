@@ -61,7 +61,6 @@ class FormPlay:
         self._fields, self._login_fields = dict(start.fields), dict(start.login_fields)
         self.held: dict[str, SiteVisitor] = {}
         """Accounts that have a session."""
-        self._visitors: dict[str, SiteVisitor] = {}
         self._landed: dict[str, list[str]] = {}
         """URLs of the first page of each account."""
         self._made: list[str] = []
@@ -76,7 +75,7 @@ class FormPlay:
         self._start, self._deadline = start, deadline
         self._made, self._read, self._shapes = [], {}, {}
         self._words.forget()
-        for visitor in self._visitors.values():
+        for visitor in self.held.values():
             visitor.deadline = deadline
 
     def remove(self) -> tuple[str, ...]:
@@ -90,7 +89,7 @@ class FormPlay:
         ways = [(first, start.url[len(self._origin) :], self._fields, start.page)]
         ways += [("log-in", start.login, self._login_fields, start.login_page)] if start.login else []
         for what, path, given, page in ways:
-            visitor = self._visitors[label] = self._visitor(label)
+            visitor = self._visitor(label)
             renamed(self._login_fields, self._fields)
             reply = self._submit(visitor, label, path, given, page)
             if what == "sign-up":
@@ -157,7 +156,7 @@ class FormPlay:
 
     def _named(self, given: Mapping[str, Any]) -> dict[str, str]:
         """What names the account `one` in hidden fields: it differs between the two."""
-        mine, theirs = (self._visitors[label].hidden for label in ACCOUNTS)
+        mine, theirs = (self.held[label].hidden for label in ACCOUNTS)
         fields = [name for name, value in given.items() if value == "{one-id}" and name in mine]
         return {name: mine[name] for name in fields if theirs.get(name, mine[name]) != mine[name]}
 
@@ -187,7 +186,7 @@ class FormPlay:
 
     def _hidden(self, text: str) -> str:
         """A text without what the accounts were given: words, cookies, hidden values."""
-        visitors = self._visitors.values()
+        visitors = self.held.values()
         cookies = [cookie.value for one in visitors for cookie in one.jar.held.values()]
         return self._words.hidden(
             text, [*cookies, *(value for one in visitors for value in one.hidden.values())]
@@ -199,8 +198,8 @@ class FormPlay:
     def _who(self, who: str) -> SiteVisitor | None:
         """The visitor of a step; None where it has no cookies of its kind."""
         if who in ACCOUNTS:
-            return self._visitors[who]
-        one, made = self._visitors["one"], self._visitor("other" if who == "foreign" else "one")
+            return self.held[who]
+        one, made = self.held["one"], self._visitor("other" if who == "foreign" else "one")
         match who:
             case "scripted":
                 made.jar = one.jar.copy(lambda cookie: not cookie.http_only)
@@ -217,7 +216,7 @@ class FormPlay:
     def _post(
         self, visitor: SiteVisitor, who: str, path: str, given: dict[str, Any], page: str
     ) -> AccountAnswer:
-        known = self._visitors["one"].known | self._visitors["other"].known
+        known = self.held["one"].known | self.held["other"].known
         reply = self._submit(visitor, who, path, given, page)
         url = self._words.url(path, visitor.label)
         last, where = (reply, url) if who == "foreign" else visitor.follow(reply, url)
@@ -267,8 +266,8 @@ class FormPlay:
     def _foreign_form(self, url: str, page: str) -> PageForm | None:
         """What another site knows of a form: no hidden value but what is equal in both accounts' forms."""
         path = urlsplit(url).path
-        mine = self._chosen(self._page(self._visitors["one"], page), path)
-        theirs = self._chosen(self._page(self._visitors["other"], page), path)
+        mine = self._chosen(self._page(self.held["one"], page), path)
+        theirs = self._chosen(self._page(self.held["other"], page), path)
         if mine is None:
             return None
         same = {(one.name, one.value) for one in theirs.controls} if theirs else set()

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 from sandbox import http
 from sandbox.pages.forms import ReadPage
 from sandbox.pages.handlers import kept_by_caches
-from sandbox.sites.accounts import ACCOUNTS, MARKS, PHRASE, AccountAnswer, quoted, replaced, words
+from sandbox.sites.accounts import ACCOUNTS, PHRASE, AccountAnswer, new_marks, quoted, replaced, words
 from sandbox.sites.site_visitor import Part, Spelling, differing, leads, led, own, parts
 from sandbox.spec import Mistake
 from sandbox.text import decode
@@ -47,7 +47,7 @@ class PlayWords:
         self.canary, self.ident = _canary(), ""
         self._met, self._confirmed, self._served = frozenset(), set(), {}
         for label in ACCOUNTS:
-            self._words[label] |= {word: text for word, text in words().items() if word in MARKS}
+            self._words[label] |= new_marks()
 
     def adopt(self, label: str, fields: Iterable[Any]) -> None:
         """Know an account by the name that it signed up with in the end."""

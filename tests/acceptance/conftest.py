@@ -149,7 +149,7 @@ CREATE = step("qa_create", name="{name}")
 
 
 @asynccontextmanager
-async def _house(folder: Path) -> AsyncIterator[House]:
+async def open_house(folder: Path) -> AsyncIterator[House]:
     async with (
         Devnet(folder / "devnet", keys=folder / "keys", defects=ALL_IDS) as devnet,
         Rpc(devnet.chain.url) as rpc,
@@ -159,5 +159,5 @@ async def _house(folder: Path) -> AsyncIterator[House]:
 
 @pytest.fixture(scope="module")
 async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[House]:
-    async with _house(tmp_path_factory.mktemp("house")) as opened:
+    async with open_house(tmp_path_factory.mktemp("house")) as opened:
         yield opened

@@ -66,7 +66,7 @@ async def test_three_think_at_a_time_and_a_fourth_waits() -> None:
     assert not desk.next_probe()
 
 
-async def test_what_ends_the_run_ends_every_worker_and_nothing_stays_reserved_as_unknown() -> None:
+async def test_what_ends_the_run_ends_every_worker_and_each_settles_what_it_reserved() -> None:
     def script(asked: ModelPrompt) -> Answer:
         if at_hand(asked) == ["second"]:
             desk.stop = "a STOP file"
@@ -83,7 +83,7 @@ async def test_workers_share_one_budget() -> None:
     desk = MemoryDesk(probes=PROBES, tokens=8_000)
     with pytest.raises(BudgetExceeded):
         await drive(desk, working, 5)
-    assert sum(desk.reserved) <= 8_000
+    assert 0 < len(desk.settled) == len(desk.reserved)
 
 
 async def test_a_silent_answer_is_a_turn_that_timed_out_and_the_others_go_on() -> None:

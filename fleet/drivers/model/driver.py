@@ -27,6 +27,8 @@ from fleet.personas.duration import parse_duration
 
 SETTLE_S = 5.0
 """Time limit of the shielded settle."""
+Answer = ModelResponse | LostAnswer | ProviderFailed
+"""What a model says, or why there is none."""
 
 
 class ModelDriver:
@@ -132,7 +134,7 @@ class _Worker:
     async def _beside_others(self) -> _Step:
         """The model is asked while others are; the turn is taken when its answer is there, and shows it."""
         desk, aside = self.conductor.desk, _Aside()
-        answer: ModelResponse | LostAnswer | ProviderFailed
+        answer: Answer
         try:
             with anyio.fail_after(desk.turn_s):
                 answer, shown = await self._answer(aside, 0)
@@ -147,7 +149,7 @@ class _Worker:
                 turn.used(aside.usage)
             return await self._act(turn, answer)
 
-    async def _act(self, turn: Turn, answer: ModelResponse | LostAnswer | ProviderFailed) -> _Step:
+    async def _act(self, turn: Turn, answer: Answer) -> _Step:
         """Make the calls of an answer; ProviderFailed as it came."""
         if isinstance(answer, ProviderFailed):
             turn.failed("provider_error", str(answer))
@@ -169,9 +171,7 @@ class _Worker:
             return _Step(stopped=True, detail="the model finished")
         return _Step(stopped=not asked)
 
-    async def _answer(
-        self, turn: Turn | _Aside, index: int
-    ) -> tuple[ModelResponse | LostAnswer | ProviderFailed, int]:
+    async def _answer(self, turn: Turn | _Aside, index: int) -> tuple[Answer, int]:
         """The model's answer, or why there is none; and the number of the next message after `index`."""
         desk, section = self.conductor.desk, self.conductor.section
         messages, offers = self.talk.messages(), desk.offers()
@@ -186,7 +186,7 @@ class _Worker:
             key=self.conductor.key,
             streamed=section.stream,
         )
-        answer: ModelResponse | LostAnswer | ProviderFailed
+        answer: Answer
         try:
             answer = await exchange.run(messages)
         except (LostAnswer, ProviderFailed) as why:

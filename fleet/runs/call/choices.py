@@ -70,7 +70,7 @@ def calling(tool: str, args: Mapping[str, Any], waiting: Sequence[str], driver: 
         action=f"call {tool} {args.get('url') or args.get('target') or ''}".rstrip(),
         why=f"the {driver} chose it; its words are the messages of this turn",
         instead=(planned, refuse),
-        fallback="the driver is told why it failed, and chooses anew",
+        fallback="the driver gets the reason, and chooses anew",
     )
 
 

@@ -1,7 +1,7 @@
 """The explorer of a web site behind its log-in: two accounts by its forms, and what each may do to the other.
 
 It looks for the forms that sign up and log in, sees the pages that an account gets, then asks of its session,
-of its log-in, and form by form of what an account writes. Every question makes two accounts, so a run asks a
+of its log-in, and form by form of what an account writes. Most questions make two accounts, so a run asks a
 few; the forms that were asked least come first.
 """
 
@@ -50,7 +50,7 @@ FORMS = 6
 FLOWS = 3
 """Forms without a text of one run, by which something is begun in several steps."""
 QUESTIONS = 32
-"""Questions of one run, each of which makes two accounts: they cannot be removed again."""
+"""Questions of one run, each of which may make two accounts: they cannot be removed again."""
 TOGETHER = 4
 """Questions of one batch, about different things: what is asked next of one rests on its answer. They share
 accounts where they leave them as they are."""

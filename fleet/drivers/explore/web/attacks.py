@@ -400,9 +400,8 @@ def _condition(point: Point, chance: Random) -> Iterator[Question]:
         forms.append((f"qa{value}", f"qa{value}' OR '{one}'='%s"))
     if _ORDERS.search(point.name):  # in an order of the column where the condition holds, else in none
         case = f"(CASE WHEN {one}=%s THEN {value} ELSE NULL END)"
-        bare = value.removeprefix(
-            "-"
-        )  # a name in quotes, and a dot, where only columns of a table are let by
+        # a name in quotes, and a dot, where only columns of a table are permitted
+        bare = value.removeprefix("-")
         row = '(SELECT 1 AS a) AS "x" WHERE "x".a=1'
         named = f"\"{bare}\"||(SELECT CASE WHEN {one}=%s THEN '' ELSE NULL END FROM {row})"
         forms[:0] = [

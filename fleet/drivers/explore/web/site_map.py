@@ -227,7 +227,7 @@ class SiteMap:
         if not followed and static(base) and not static(link):  # a script's requests are those of its page
             base = f"{base[: -len(path_of(base))]}/"
         if not followed and holes(link):  # a route without a method: a page may be there
-            relative = "./" * bool(_RELATIVE.match(link))  # its first word is no name of a base
+            relative = "./" * bool(_RELATIVE.match(link))  # its first word names no base
             for way in filled(relative + link, self.known, 1):
                 url = self.urls.spelled(way.link, base, faces=False)
                 self.frontier.found(url)
