@@ -27,6 +27,7 @@ ORACLES: Mapping[str, str] = {
     **dict.fromkeys(("replayed", "replayed-elsewhere", "race"), "payment-reused"),
     **dict.fromkeys(("settled-first", "settled-before-failure"), "payment-kept"),
     **dict.fromkeys(("price-differs", "body-differs", "payee-differs"), "payment-terms"),
+    **dict.fromkeys(("document-differs", "card-differs"), "payment-terms"),
     **dict.fromkeys(("receipt-invented", "receipt-denies"), "payment-receipt"),
     "name-ignored": "payment-named",
 }

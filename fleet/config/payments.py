@@ -24,6 +24,9 @@ class PaymentsSection(Section):
     token."""
     version: Annotated[str, StringConstraints(pattern=r"^[ -~]{0,16}$")] = ""
     """The token's version there."""
+    decimals: Annotated[int, Field(ge=0, le=18)] | None = None
+    """The token's decimals, where it is worth a dollar: prices that are stated in dollars are then compared;
+    without it, only those in units."""
     network: Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{0,40}$")] = ""
     """How terms of x402 version 1 name the chain, such as `base-sepolia`; without it, none of those is
     paid."""

@@ -48,9 +48,9 @@ class Exchange:
 class Facts:
     """What is known of the platform beside the answers: its profile's words, and its history.
 
-    `promised` is the profile's `[facts]`; `prices` what documents say that a URL costs, in units, and `payee`
-    who is paid; `history` the figures of earlier runs by metric, `past` what earlier runs measured, by
-    measure, oldest first.
+    `promised` is the profile's `[facts]`; `prices` what documents say that a URL costs, in units, `payee` who
+    is paid, and `decimals` the token's; `history` the figures of earlier runs by metric, `past` what earlier
+    runs measured, by measure, oldest first.
     """
 
     site: str = ""
@@ -62,6 +62,7 @@ class Facts:
     promised: Mapping[str, Any] = field(default_factory=dict)
     prices: Mapping[str, int] = field(default_factory=dict)
     payee: str = ""
+    decimals: int | None = None
     history: Mapping[str, float] = field(default_factory=dict)
     past: Mapping[str, Sequence[SampleRow]] = field(default_factory=dict)
 
@@ -84,6 +85,7 @@ class Facts:
             promised=platform.facts,
             prices={url: price for url, price in platform.paid_urls.items() if price is not None},
             payee=(platform.payments.payee or "").lower(),
+            decimals=platform.payments.decimals,
             history=history or {},
             past=past or {},
         )

@@ -34,7 +34,7 @@ from fleet.runs.call.guest_protocol import json_safe
 from fleet.runs.context import guest_context
 from sandbox.errors import Failure
 from sandbox.spec import Mistake, as_record
-from sandbox.tools import qa_pay
+from sandbox.tools import TOOLS
 from sandbox.validate import build
 from tests.chain.conftest import Purse
 from tests.doubles.chain_memory import MemoryJournal, MemoryKeys
@@ -81,7 +81,7 @@ def profile(site: str, mint: Mint, house: Tollhouse, **payments: object) -> Plat
     paths = [f"{{site}}{one.path}" for one in house.sold]
     prices = {f"{{site}}{one.path}": one.price for one in house.sold}
     limits: dict[str, object] = {"most": 2_000, "per_run": HOLDS, "holds": HOLDS, "payee": PAYEE}
-    token = {"network": NETWORK, "asset": mint.token, "name": "Devnet Dollar", "version": "1"}
+    token = {"network": NETWORK, "asset": mint.token, "name": "Devnet Dollar", "version": "1", "decimals": 6}
     return Platform.model_validate(
         {
             "name": "toll",
@@ -135,15 +135,16 @@ def way_out(platform: Platform, at: PurseDoor) -> Iterator[None]:
             os.environ.pop("QA_BROKER") if before is None else os.environ.update(QA_BROKER=before)
 
 
-def asked(platform: Platform, args: Mapping[str, Any]) -> dict[str, Any]:
-    """One call of the tool, as its guest answers it."""
-    context = guest_context(platform, RUN, {}, 25.0)
+def asked(platform: Platform, args: Mapping[str, Any], tool: str = "qa_pay") -> dict[str, Any]:
+    """One call of a tool, as its guest answers it."""
+    context, spec = guest_context(platform, RUN, {}, 25.0), TOOLS[tool]
+    assert spec.run
     try:
-        result = qa_pay.run(build(qa_pay.Args, dict(args), "/args"), context)
+        result = spec.run(build(spec.args, dict(args), "/args"), context)
     except Mistake as mistake:
-        result = qa_pay.Result(ok=False, error=str(mistake), error_class="bad_request")
+        result = spec.result(ok=False, error=str(mistake), error_class="bad_request")
     except Failure as failure:
-        result = qa_pay.Result(ok=False, error=str(failure), error_class=failure.error_class)
+        result = spec.result(ok=False, error=str(failure), error_class=failure.error_class)
     return dict(json_safe(as_record(result)))
 
 
@@ -151,15 +152,17 @@ def visited(
     platform: Platform, *, acts: bool = True, calls: int = 400, seed: int = 1
 ) -> tuple[list[Violation], Explorer, int]:
     """What the oracles say while an explorer asks; the explorer; how many calls it made."""
-    ground = ExplorerContext(platform=platform, tools=frozenset({"qa_pay"}), acts=acts)
+    ground = ExplorerContext(platform=platform, tools=frozenset({"qa_pay", "qa_fetch", "qa_mcp"}), acts=acts)
     explorer, urls, facts = make(ground, Random(seed), {}), OwnUrls(platform), Facts.of(platform)
     found, count = list[Violation](), 0
     while count < calls and (questions := explorer.ask(48)):
         for question in questions:
-            args = dict(question.steps[0].args)
-            actual = {key: urls.actual(str(args[key])) for key in ("url", "other") if key in args}
-            result = asked(platform, args | actual)
-            count += 1
-            found += judge([Exchange("qa_pay", args, result)], facts)
-            explorer.learn(question, [result])
+            seen = list[Exchange]()
+            for step in question.steps:
+                args = dict(step.args)
+                actual = {key: urls.actual(str(args[key])) for key in ("url", "other") if key in args}
+                seen.append(Exchange(step.tool, args, asked(platform, args | actual, step.tool)))
+                count += 1
+            found += judge(seen, facts)
+            explorer.learn(question, [one.result for one in seen])
     return found, explorer, count

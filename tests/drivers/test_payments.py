@@ -133,14 +133,15 @@ def test_a_right_payment_that_is_refused_is_said(mint: Mint) -> None:
 
 
 def test_each_defect_of_a_house_is_found_where_it_is(mint: Mint) -> None:
-    house = Tollhouse(mint.rpc.url, mint.token, PAYEE, seed=12, defects=MIXED)
+    house = Tollhouse(mint.rpc.url, mint.token, PAYEE, seed=12, defects=MIXED | {"card-differs": 0})
     paths = [f"{{site}}{one.path}" for one in house.sold]
     with served(house) as site:
         platform = profile(site, mint, house)
         with way_out(platform, door(platform, mint)):
             found, _, _ = visited(platform)
     seen = {(one.oracle, one.sighting.where["route"], one.sighting.where.get("claim", "")) for one in found}
-    assert {one for one in seen if one[1] == paths[0]} == {("unpaid-service", paths[0], "changed")}
+    card = ("payment-terms", paths[0], "the card")
+    assert {one for one in seen if one[1] == paths[0]} == {("unpaid-service", paths[0], "changed"), card}
     kept, terms = ("payment-kept", paths[1], "refused"), ("payment-terms", paths[1], "price")
     assert {one for one in seen if one[1] == paths[1]} == {kept, terms}
     assert {("payment-reused", paths[2], "again"), ("payment-reused", paths[2], "together")} <= seen

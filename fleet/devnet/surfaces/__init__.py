@@ -34,7 +34,7 @@ SEEDED: Mapping[str, tuple[str, ...]] = {
         *("draft-open", "letter-open"),
     ),
     "agent": ("sender-claimed", "task-read", "task-cancelled", "extended-open", "card-forged"),
-    "payments": ("underpaid", "receipt-invented", "body-differs"),
+    "payments": ("underpaid", "receipt-invented", "body-differs", "card-differs", "document-differs"),
     "registry": ("of-others", "host-of-others", "card-gone", "page-gone"),
     "posture": posture.DEFECTS,
 }
@@ -98,7 +98,7 @@ def opened(
             purse = keys / "purse"
             payer = address_of(load_key(purse)) if purse.exists() else create_key(purse)
             portal.call(node.invoke, rpc, DEPLOYER, token, "transfer", payer, HOLDS)
-            placed = {one: at for at, one in enumerate(sorted(bad["payments"]))}
+            placed = {one: at % 3 for at, one in enumerate(sorted(bad["payments"]))}
             house = Tollhouse(rpc_url, token, PAYEE, 36, placed, mixed=True)  # this seed has every form
             url = stack.enter_context(served(house))
             made.at(url, *(f"{url}{one.path}" for one in house.sold))
@@ -134,6 +134,7 @@ resources = {json.dumps(paths)}
 asset = "{house.token}"
 name = "Devnet Dollar"
 version = "1"
+decimals = 6
 network = "{NETWORK}"
 most = 2000
 per_run = {HOLDS}

@@ -28,6 +28,7 @@ from fleet.chain.node import codec
 from fleet.chain.node.digest import keccak256
 from fleet.chain.signing.payment import MOVES
 from fleet.devnet.anvil import CHAIN_ID
+from sandbox.agents.wires.a2a import CARD
 from sandbox.payment_offers import MPP, V1, V2
 
 FORMS = ((V2,), (V1,), (MPP,), (V1, V2), (V2, MPP), (MPP, V1), (MPP, V1, V2))
@@ -36,7 +37,10 @@ DEFECTS = (
     *("unsigned", "underpaid", "payee-unchecked", "terms-trusted", "time-unchecked", "header-enough"),
     *("replayed", "replayed-elsewhere", "race", "settled-first", "settled-before-failure"),
     *("price-differs", "body-differs", "payee-differs", "receipt-invented", "receipt-denies", "name-ignored"),
+    *("document-differs", "card-differs"),
 )
+X402 = "https://github.com/google-agentic-commerce/a2a-x402/blob/main/spec/v0.2"
+"""The extension by which an agent's card says that it takes payments."""
 FACILITATOR = "0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc"
 """Anvil's account 2."""
 MOVE = ["address", "address", "uint256", "uint256", "uint256", "bytes32", "uint8", "bytes32", "bytes32"]
@@ -180,6 +184,43 @@ class Tollhouse:
                 return tx
             time.sleep(0.01)
         raise PaymentRefused("the transfer is in no block")
+
+    # What is said of prices
+
+    def stated(self, one: Sold, defect: str) -> int:
+        at = self.sold.index(one)
+        return one.price + (3 + self.seed % 5 if self.defects.get(defect) == at else 0)
+
+    def guide(self) -> str:
+        """The document for readers of all kinds, each time in words of the seed."""
+        lines = ["# What is sold here", ""]
+        for at, one in enumerate(self.sold):
+            price = self.stated(one, "document-differs")
+            form = (self.seed + at) % 4
+            said = (
+                f"{price:,} units",
+                f"${price / 10**6:.6f}",
+                f"{price / 10**6:.6f} USDC",
+                f"{price} base units",
+            )
+            lines.append(
+                f"- `GET {one.path}` costs {said[form]} a request." if at else f"{one.path}: {said[form]}."
+            )
+        return "\n".join((*lines, "", "Up to 10 requests a second; keep 5,000 units in your wallet."))
+
+    def card(self) -> Json:
+        """The agent's card, which names what it sells in its skills and in its extension for payments."""
+        skills, prices = list[Json](), list[Json]()
+        for at, one in enumerate(self.sold):
+            price, name = self.stated(one, "card-differs"), one.path.rsplit("/", 1)[-1]
+            more = f" One request is {price} units." if (self.seed + at) % 2 else ""
+            skills.append(
+                {"id": name, "name": name, "description": f"Sells {one.path}.{more}", "tags": ["sold"]}
+            )
+            prices += [] if more else [{"resource": one.path, "amount": str(price), "asset": self.token}]
+        extension = {"uri": X402, "required": False, "params": {"prices": prices}}
+        said = {"name": "tolls", "description": "Sells what is measured.", "version": "1", "url": "/a2a"}
+        return said | {"skills": skills, "capabilities": {"extensions": [extension]}}
 
     # A request
 
@@ -398,8 +439,14 @@ def served(house: Tollhouse) -> Iterator[str]:
             parts = urlsplit(self.path)
             query = {key: values[0] for key, values in parse_qs(parts.query, keep_blank_values=True).items()}
             shown = {key.lower(): value for key, value in self.headers.items()}
-            status, body, headers = house.answer(parts.path, query, shown)
-            raw = json.dumps(body).encode()
+            if parts.path == "/llms.txt":
+                raw, status, headers = house.guide().encode(), 200, {"content-type": "text/plain"}
+            else:
+                card = parts.path == CARD
+                status, body, headers = (
+                    (200, house.card(), {}) if card else house.answer(parts.path, query, shown)
+                )
+                raw = json.dumps(body).encode()
             self.send_response(status)
             for name, value in {"content-type": "application/json", **headers}.items():
                 self.send_header(name, value)

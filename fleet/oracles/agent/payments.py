@@ -9,10 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
+from fleet.oracles.agent.mcp_servers import is_list
+from fleet.oracles.agent.stated_prices import stated
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
+from fleet.oracles.texts import is_html, parsed, visible
 from fleet.severity import Severity
 from fleet.text import counted, line
+from sandbox.agents.wires.a2a import CARD
 
 oracle = partial(Oracle, judges=("payment",), surface="security")
 _URL, _OTHER = "{site}/reports/daily", "{site}/reports/weekly"
@@ -151,6 +156,27 @@ def payment_terms(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observatio
         said.append(("payee", f"asks for a payment to {line(payee, 44)}, and not to {facts.payee}", "payee"))
     for what, words, name in said:
         yield observed(f"{_at(last)} {words}", f"payment-terms {what}", name, where={"claim": what})
+    path = urlsplit(facts.actual(str(last.args.get("url", "")))).path
+    for place, one in enumerate(seen[:-1]):
+        what, document = _document(one)
+        told = stated(path, document, facts.decimals)
+        if told not in (None, amount, price):  # what the profile repeats is judged by it
+            source = line(str(one.args.get("url", "")), 80)
+            title = f"{_at(last)} asks {counted(amount, 'unit')}; {what} at {source} says {told}"
+            yield observed(title, f"payment-terms {what}", "amount", led=(place,), where={"claim": what})
+
+
+def _document(one: Exchange) -> tuple[str, object]:
+    """What an answer is that may state prices, and what it says."""
+    if one.tool == "qa_mcp" and is_list(one):
+        return "the list of tools", one.result.get("tools")
+    if one.tool != "qa_fetch" or one.result.get("status") != 200:
+        return "", None
+    text = str(one.result.get("text", ""))
+    card = urlsplit(str(one.args.get("url", ""))).path.endswith(CARD)
+    return "the card" if card else "a document", parsed(text) or (
+        visible(text) if is_html(one.result) else text
+    )
 
 
 @oracle(

@@ -1,8 +1,9 @@
 """The explorer of what is paid for: its terms, a payment as they say, payments that are wrong, and one used
 twice.
 
-Terms are read at any rung; payments are made where acts are permitted. What a request lacks is asked with a
-whole payment too: a refusal must not be charged.
+Terms are read at any rung, beside documents, cards and lists of tools that name a resource; payments are
+made where acts are permitted. What a request lacks is asked with a whole payment too: a refusal must not be
+charged.
 """
 
 from __future__ import annotations
@@ -11,18 +12,23 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from fleet.drivers.desk import Left, Question, led_by
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.pages import short_hash
 from fleet.drivers.explore.port import ExplorerContext, Results
 from fleet.personas.model import Step
+from sandbox.agents.wires.a2a import CARD
 from sandbox.payment_offers import V1, V2
 from sandbox.tools.qa_pay import WRONG
 
 TOOL = "qa_pay"
+READER = "qa_fetch"
+LISTER = "qa_mcp"
 TOOLS = (TOOL,)
+STATING = ("/llms.txt", "/openapi.json", "/.well-known/x402", CARD)
+"""Documents of a host that may say what its resources cost."""
 REMEMBERED = 1_000
 NOTHING = "qa-none-such"
 """A value that nothing has."""
@@ -45,13 +51,37 @@ class PaymentExplorer:
         self._forms = dict[str, list[str]]()
         """Forms of terms by which each is; the first is asked for without its name."""
         self._next = [Question((self._step(url),)) for url in self._resources]
+        self._next += self._statements(context)
+
+    def _statements(self, context: ExplorerContext) -> Iterator[Question]:
+        """Where prices may be stated: documents of the resources' hosts, cards, and lists of tools."""
+        platform = context.platform
+        places: list[tuple[str, Sequence[str]]] = [(url, STATING) for url in platform.paid_urls]
+        places += [(url, (CARD,)) for url in platform.agent_urls.values()]
+        hosts = [("{0.scheme}://{0.netloc}".format(urlsplit(url)), paths) for url, paths in places]
+        pages = dict.fromkeys(host + path for host, paths in hosts for path in paths)
+        asked = [(READER, url) for url in pages] + [(LISTER, url) for url in platform.mcp_urls]
+        for tool, actual in asked:
+            url = self._urls.spelled(actual, faces=False)
+            if url and tool in context.tools:
+                yield Question((Step(tool=tool, args={"url": url}),))
 
     def ask(self, most: int) -> Sequence[Question]:
-        asked, self._next = self._next[:most], self._next[most:]
-        return [one for each in asked for one in led_by(f"what {each.steps[0].args['url']} quotes", each)]
+        asked = list[Question]()
+        while self._next and len(self._next[0].steps) <= most:
+            most -= len(self._next[0].steps)
+            one = self._next.pop(0)
+            asked += led_by(f"what {one.steps[-1].args['url']} quotes", one)
+        return asked
 
     def learn(self, question: Question, results: Results) -> None:
         step = question.steps[0]
+        if step.tool != TOOL:
+            said = str([results[0].get("text"), results[0].get("tools")]) if results else ""
+            for url in self._resources if len(question.steps) == 1 else ():
+                if urlsplit(self._urls.actual(url)).path in said:
+                    self._next.append(Question((step, self._step(url))))
+            return
         first = not self.asked[_key(question)] or not step.args.get("pay")
         self.asked[_key(question)] += bool(results)
         if results and step.args.get("pay") == "whole" and not step.args.get("then"):
