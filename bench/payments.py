@@ -18,7 +18,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from fleet.devnet.surfaces.tollhouse import DEFECTS, Tollhouse, served
+from fleet.devnet.surfaces.tollhouse import DEFECTS, MESSAGE, TOOL, Tollhouse, served
 from tests.drivers.pay_visits import PAYEE, Mint, door, minted, profile, visited, way_out
 
 PLACES = 3
@@ -27,7 +27,7 @@ ORACLES: Mapping[str, str] = {
     **dict.fromkeys(("replayed", "replayed-elsewhere", "race"), "payment-reused"),
     **dict.fromkeys(("settled-first", "settled-before-failure"), "payment-kept"),
     **dict.fromkeys(("price-differs", "body-differs", "payee-differs"), "payment-terms"),
-    **dict.fromkeys(("document-differs", "card-differs"), "payment-terms"),
+    **dict.fromkeys(("document-differs", "card-differs", "list-differs"), "payment-terms"),
     **dict.fromkeys(("receipt-invented", "receipt-denies"), "payment-receipt"),
     "name-ignored": "payment-named",
 }
@@ -36,7 +36,7 @@ ORACLES: Mapping[str, str] = {
 
 def look(mint: Mint, seed: int, defects: Mapping[str, int]) -> list[tuple[str, str]]:
     """Oracle and path of everything that one visit reports."""
-    house = Tollhouse(mint.rpc.url, mint.token, PAYEE, seed, defects, mixed=True)
+    house = Tollhouse(mint.rpc.url, mint.token, PAYEE, seed, defects, mixed=True, wired=True)
     with served(house) as site:
         platform = profile(site, mint, house)
         with way_out(platform, door(platform, mint)):
@@ -56,14 +56,18 @@ def main() -> None:
         for number, (defect, place) in enumerate((one, at) for one in named for at in range(PLACES)):
             seed = chosen.seed + number
             with minted(Path(folder) / str(number)) as mint:
-                house = Tollhouse(mint.rpc.url, mint.token, PAYEE, seed, {defect: place}, mixed=True)
+                house = Tollhouse(
+                    mint.rpc.url, mint.token, PAYEE, seed, {defect: place}, mixed=True, wired=True
+                )
                 found = look(mint, seed, {defect: place})
-            path = house.sold[place].path
+            one = house.sold[place]
+            name = one.path.rsplit("/", 1)[-1]
+            path = {TOOL: f"/mcp tool {name}", MESSAGE: "/a2a"}.get(one.wire, one.path)
             ok = (ORACLES[defect], path) in found
             hit += ok
             missed += [] if ok else [f"{defect} at {place}, seed {seed}"]
             false += [f"{defect} seed {seed}: {one}" for one in found if one[1] != path]
-            print("found " if ok else "MISSED", defect, place, seed, flush=True)
+            print("found " if ok else "MISSED", defect, place, one.wire, seed, flush=True)
         for number in range(chosen.clean):
             with minted(Path(folder) / f"clean{number}") as mint:
                 found = look(mint, chosen.seed + 500 + number, {})

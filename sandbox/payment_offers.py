@@ -10,10 +10,12 @@ import base64
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from sandbox import strict_json
+from sandbox.agents.sse import Decoder, StreamFault
 
 V2, MPP, V1 = "x402-2", "mpp", "x402-1"
 FORMS = (V2, MPP, V1)
@@ -24,6 +26,16 @@ MAX_OFFERS = 8
 MAX_HEADER = 16_000
 MAX_AMOUNT = 1 << 62
 PAYMENT_REQUIRED = 402
+X402 = "https://github.com/google-agentic-commerce/a2a-x402/blob/main/spec/v0.2"
+"""The extension by which an agent of A2A takes payments."""
+MCP_PAYMENT, MCP_RECEIPT = "x402/payment", "x402/payment-response"
+"""Where in `_meta` of a call of MCP, and of its result, payment and receipt are."""
+A2A_REQUIRED, A2A_RECEIPTS = "x402.payment.required", "x402.payment.receipts"
+"""Where in the metadata of a task's status message terms and receipts are."""
+_EACH_TIME = frozenset(
+    ("_meta", "metadata", "id", "taskId", "contextId", "messageId", "artifactId", "timestamp")
+)
+"""Members of a result that differ where nothing else does."""
 _PARAM = r'[A-Za-z_-]{1,32}[ \t]*=[ \t]*(?:"(?:[^"\\]|\\.)*"|[^\s,"]+)'
 _CHALLENGE = re.compile(rf"(?:^|[\s,])Payment[ \t]+({_PARAM}(?:[ \t]*,[ \t]*{_PARAM})*)", re.IGNORECASE)
 _PARAMS = re.compile(r'([A-Za-z_-]+)[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))')
@@ -47,8 +59,14 @@ class PaymentOffer:
     bound: str = ""
 
 
+def a2a_payment(payment: Mapping[str, Any]) -> Json:
+    """The metadata of a message that carries a payment."""
+    return {"x402.payment.status": "payment-submitted", "x402.payment.payload": payment}
+
+
 def offers(status: int, headers: Mapping[str, str], body: bytes) -> list[PaymentOffer]:
     """The offers of an answer; `headers` by lower-case names, repeated ones joined by a comma."""
+    status, headers, body = in_http(status, headers, body)
     if status != PAYMENT_REQUIRED:
         return []
     return [
@@ -120,3 +138,85 @@ def _challenges(header: str) -> Iterator[PaymentOffer]:
 
 def _word(value: object) -> str:
     return value if isinstance(value, str) and len(value) <= 100 else ""
+
+
+# Answers of JSON-RPC ----------------------------------------------------------------------------------
+
+
+def in_http(status: int, headers: Mapping[str, str], body: bytes) -> tuple[int, Mapping[str, str], bytes]:
+    """An answer of MCP or A2A in the words of HTTP: 402 with terms, 400 for an error, a header for a receipt,
+    and a body without what differs each time. Any other answer stays as it is.
+
+    Terms are in a tool's result (`structuredContent`, or its text), in an error's `data` (x402 version 1), or
+    in the metadata of a task's status message.
+    """
+    said = _rpc_answer(headers.get("content-type", ""), body) if status < PAYMENT_REQUIRED else {}
+    error, result = said.get("error"), said.get("result")
+    if not isinstance(error, dict) and not isinstance(result, dict):
+        return status, headers, body
+    result = result if isinstance(result, dict) else {}
+    task = result.get("task", result)
+    about = _inside(task, "status", "message", "metadata")
+    more = dict[str, str]()
+    if isinstance(ident := _inside(task, "id"), str) and "status" in task:
+        more["x-task"] = ident[:200]
+    receipts = about.get(A2A_RECEIPTS) if isinstance(about, dict) else None
+    receipt = (
+        receipts[-1] if isinstance(receipts, list) and receipts else _inside(result, "_meta", MCP_RECEIPT)
+    )
+    if isinstance(receipt, dict) and receipt:
+        more |= dict.fromkeys(("payment-response", "x-payment-response"), _encoded(receipt))
+    for terms in (
+        _inside(result, "structuredContent"),
+        *map(_object, _texts(result)),
+        _inside(error, "data"),
+        about.get(A2A_REQUIRED) if isinstance(about, dict) else None,
+    ):
+        if isinstance(terms, dict) and isinstance(terms.get("accepts"), list) and "x402Version" in terms:
+            header = {"payment-required": _encoded(terms)} if terms["x402Version"] == 2 else {}
+            return PAYMENT_REQUIRED, more | header, json.dumps(terms if not header else {}).encode()
+    state = str(_inside(task, "status", "state")).lower()
+    failed = (
+        result.get("isError") is True or isinstance(error, dict) or state.endswith(("failed", "rejected"))
+    )
+    shown = {"error": error.get("message")} if isinstance(error, dict) else _lasting(result)
+    return (400 if failed else status), more, json.dumps(shown, sort_keys=True).encode()
+
+
+def _rpc_answer(kind: str, body: bytes) -> Json:
+    """The last answer of JSON-RPC in a body, be it JSON or a stream of events; empty for none."""
+    found: list[object] = [_object(body)]
+    if "event-stream" in kind.lower():
+        decoder = Decoder(primed=True)
+        with suppress(StreamFault):
+            decoder.feed(body)
+        found = list(decoder.events)
+    answers = [
+        one for one in found if isinstance(one, dict) and one.get("jsonrpc") == "2.0" and "method" not in one
+    ]
+    return next(reversed(answers), {})
+
+
+def _inside(said: object, *path: str) -> Any:  # noqa: ANN401  any JSON
+    """The value at a path; an empty object for none."""
+    for key in path:
+        said = said.get(key) if isinstance(said, dict) else None
+    return {} if said is None else said
+
+
+def _texts(result: Json) -> Iterator[bytes]:
+    content = result.get("content")
+    for part in content[:1] if isinstance(content, list) and result.get("isError") is True else ():
+        if isinstance(part, dict) and isinstance(part.get("text"), str):
+            yield part["text"].encode("utf-8", "replace")
+
+
+def _lasting(value: object) -> object:
+    """A result without identifiers and times, which differ where nothing else does."""
+    if isinstance(value, dict):
+        return {key: _lasting(one) for key, one in value.items() if key not in _EACH_TIME}
+    return [_lasting(one) for one in value] if isinstance(value, list) else value
+
+
+def _encoded(said: Json) -> str:
+    return base64.b64encode(json.dumps(said, separators=(",", ":")).encode()).decode()

@@ -149,9 +149,8 @@ def never(action: Action, facts: GateFacts) -> Verdict | None:
     listed = {word.lower() for word in (*NEVER, *NEVER.values(), *facts.never)}
     if words & listed:
         return _no("never", f"{action.tool}: on the list that no rung lifts")
-    if Points.MCP in (facts.points_at or {}).values() and action.args.get("name") in list(
-        facts.scope.mcp_never
-    ):
+    at_tools = {Points.MCP, Points.PAID} & {*(facts.points_at or {}).values()}
+    if at_tools and action.args.get("name") in list(facts.scope.mcp_never):
         return _no("never", f"{action.tool}: this tool is on mcp.never, which no rung lifts")
     if entry := _meets(facts.scope.never, action, facts):
         return _no("never", f"{action.tool}: {entry} is on web.never, which no rung lifts")

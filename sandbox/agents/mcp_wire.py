@@ -165,7 +165,7 @@ class McpClient:
         self._count += 1
         sent = dict(params)
         if self.wire == STATELESS:
-            sent["_meta"] = {
+            sent["_meta"] = dict(params.get("_meta", {})) | {
                 f"{_META}protocolVersion": STATELESS,
                 f"{_META}clientCapabilities": {"elicitation": {"form": {}}} if method == CALL else {},
                 f"{_META}clientInfo": self._self,

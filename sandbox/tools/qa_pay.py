@@ -1,4 +1,4 @@
-"""What a resource asks for (x402, MPP), a payment for it, right or wrong, and what the chain says was paid.
+"""What a resource, a tool or an agent asks for (x402, MPP), a payment, right or wrong, and what was paid.
 
 The terms are those that the broker saw pass; the signature is the purse's, from outside. What is sent with it
 is made here, wrong on purpose where a payee should refuse.
@@ -6,9 +6,7 @@ is made here, wrong on purpose where a payee should refuse.
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import json
 import os
 import re
 import time
@@ -21,6 +19,7 @@ from sandbox import http, strict_json
 from sandbox.chain import rpc
 from sandbox.errors import Deadline, Failure, hint
 from sandbox.pages.page_request import page_request
+from sandbox.paid_calls import MessageCall, PageCall, PaidCall, ToolCall, encoded
 from sandbox.payment_offers import (
     FORMS,
     MAX_AMOUNT,
@@ -48,7 +47,6 @@ SETTLE_S, LATE_S, LOOK_S = 5.0, 1.0, 0.2
 """Longest wait for a payment on chain behind an answer, behind a refusal, and between two looks."""
 MAX_TEXT = 4_000
 MAX_INPUTS = 10
-SENT = {V2: "payment-signature", MPP: "authorization", V1: "x-payment"}
 RECEIPTS = {V2: "payment-response", MPP: "payment-receipt", V1: "x-payment-response"}
 ECHOED = (
     "id",
@@ -80,7 +78,11 @@ class Args:
     method: str = "GET"
     """GET or POST."""
     fields: dict[str, Any] = field(default_factory=dict)
-    """Sent as one JSON object."""
+    """Sent as one JSON object; the arguments of a tool."""
+    name: str = ""
+    """A tool of the MCP server that answers there."""
+    message: str = ""
+    """What the agent is asked that is called there by A2A."""
     pay: Annotated[str, OneOf(PAYS)] = ""
     """`whole`: what was quoted. Wrong on purpose: `less` by all but one unit, to the payer's `own` address,
     `ended` a minute ago, `forged` in one byte of its signature, `changed` with terms of one unit, `empty`."""
@@ -166,13 +168,20 @@ _NONE = PaymentOffer("", "", "", "", "", 0, {}, {})
 
 
 def effect_of(args: Mapping[str, Any]) -> Effect:
-    """Terms are only looked at; a payment is an act."""
-    return Effect.ACT if args.get("pay", "") else Effect.LOOK
+    """The terms of a page are only looked at; a payment is an act, and so is a call of a tool or an agent."""
+    return Effect.ACT if any(args.get(key, "") for key in ("pay", "name", "message")) else Effect.LOOK
 
 
 def run(args: Args, ctx: Context) -> Result:
-    ask = _checked(args)
     deadline = Deadline(ctx.deadline_s * 0.9)
+    ask = _call(args, ctx, deadline)
+    try:
+        return _run(args, ask, ctx, deadline)
+    finally:
+        ask.close()
+
+
+def _run(args: Args, ask: PaidCall, ctx: Context, deadline: Deadline) -> Result:
     first = _sent(ask, deadline)
     terms = _terms(first, args.form, ctx)
     result = _quoted(first, terms)
@@ -208,7 +217,7 @@ def run(args: Args, ctx: Context) -> Result:
     return result
 
 
-def _checked(args: Args) -> http.HttpRequest:
+def _call(args: Args, ctx: Context, deadline: Deadline) -> PaidCall:
     if args.pay not in PAYS or args.then not in THEN or args.method not in ("GET", "POST"):
         raise Mistake("/args: expected `pay`, `then` and `method` as documented")
     if args.then and args.pay != "whole":
@@ -216,18 +225,28 @@ def _checked(args: Args) -> http.HttpRequest:
     if bool(args.other) is not (args.then == "elsewhere"):
         raise Mistake("/args/other: expected for `elsewhere`, and only then")
     url = http.absolute(args.url)
-    return page_request(args.method, url, headers={}, fields=args.fields, body="", body_type="text/plain")
+    if (args.name and args.message) or len(args.name + args.message) > MAX_TEXT:
+        raise Mistake("/args: a tool's name, or a message, of bounded length")
+    if args.name:
+        return ToolCall(url, args.name, args.fields, deadline)
+    if args.message:
+        return MessageCall(url, args.message, ctx)
+    return PageCall(
+        page_request(args.method, url, headers={}, fields=args.fields, body="", body_type="text/plain")
+    )
 
 
-def _other(args: Args) -> http.HttpRequest | None:
-    return http.HttpRequest("GET", http.absolute(args.other, "/args/other")) if args.other else None
+def _other(args: Args) -> PaidCall | None:
+    return PageCall(http.HttpRequest("GET", http.absolute(args.other, "/args/other"))) if args.other else None
 
 
-def _sent(request: http.HttpRequest, deadline: Deadline) -> http.HttpReply:
-    reply = http.send(request, deadline)
+def _sent(
+    ask: PaidCall, deadline: Deadline, form: str = "", payment: Mapping[str, Any] | None = None
+) -> http.HttpReply:
+    reply = http.send(ask.request(form, payment), deadline)
     if reply.by_broker:
         raise rpc.denial(reply)
-    return reply
+    return ask.read(reply)
 
 
 # What is asked for ---------------------------------------------------------------------------------
@@ -306,9 +325,10 @@ def _inputs(one: PaymentOffer) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Payment:
-    """The header that a request carries; payer and nonce of the authorisation in it, "" without one."""
+    """What a request carries; payer and nonce of the authorisation in it, "" without one."""
 
-    headers: dict[str, str]
+    form: str
+    said: dict[str, Any]
     payer: str = ""
     nonce: str = ""
 
@@ -316,7 +336,7 @@ class _Payment:
     def made(cls, how: str, url: str, terms: _Terms, name: str, deadline: Deadline) -> _Payment:
         offer = terms.chosen
         if how == "empty":
-            return cls(_carried(offer.form, {}))
+            return cls(offer.form, {})
         more: dict[str, object] = {"value": 1} if how in ("less", "changed") else {}
         more |= {"own": True} if how == "own" else {"seconds": -60} if how == "ended" else {}
         signed = rpc.payment(url, terms.option, deadline, **more)
@@ -332,7 +352,7 @@ class _Payment:
                 IDENTIFIER: {**known, "info": {**(info if isinstance(info, dict) else {}), "id": name}}
             }
         payer, nonce = (str(one.get(key, "")).lower() for key in ("from", "nonce"))
-        return cls(_carried(offer.form, said), payer, nonce)
+        return cls(offer.form, said, payer, nonce)
 
 
 def _said(offer: PaymentOffer, one: dict[str, Any], signature: str, *, changed: bool) -> dict[str, Any]:
@@ -340,7 +360,7 @@ def _said(offer: PaymentOffer, one: dict[str, Any], signature: str, *, changed: 
     entry = offer.entry | ({"amount": "1"} if changed else {})
     if offer.form == MPP:
         challenge = {key: offer.terms[key] for key in ECHOED if offer.terms.get(key)}
-        challenge |= {"request": _encoded(entry, url=True)} if changed else {}
+        challenge |= {"request": encoded(entry, url=True)} if changed else {}
         payer = f"did:pkh:{offer.network}:{one.get('from', '')}"
         payload = {"type": "authorization", **one, "signature": signature}
         return {"challenge": challenge, "payload": payload, "source": payer}
@@ -351,26 +371,16 @@ def _said(offer: PaymentOffer, one: dict[str, Any], signature: str, *, changed: 
     return {"x402Version": 2, "payload": payload, "accepted": entry} | resource
 
 
-def _carried(form: str, said: Mapping[str, Any]) -> dict[str, str]:
-    """The header of a payment."""
-    return {SENT[form]: f"Payment {_encoded(said, url=True)}" if form == MPP else _encoded(said)}
-
-
-def _encoded(said: Mapping[str, Any], *, url: bool = False) -> str:
-    """Base64 of JSON, by the alphabet of URLs without padding for MPP."""
-    raw = json.dumps(said, separators=(",", ":")).encode()
-    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode() if url else base64.b64encode(raw).decode()
-
-
-def _answers(
-    ask: http.HttpRequest, payment: _Payment, times: int, deadline: Deadline
-) -> Sequence[http.HttpReply]:
+def _answers(ask: PaidCall, payment: _Payment, times: int, deadline: Deadline) -> Sequence[http.HttpReply]:
     """The replies to a request with this payment, several times at once; Failure for the broker's."""
-    paid = replace(ask, headers=ask.headers | payment.headers)
+
+    def sent(_: int) -> http.HttpReply:
+        return _sent(ask, deadline, payment.form, payment.said)
+
     if times == 1:
-        return [_sent(paid, deadline)]
+        return [sent(0)]
     with ThreadPoolExecutor(times) as pool:
-        return list(pool.map(lambda _: _sent(paid, deadline), range(times)))
+        return list(pool.map(sent, range(times)))
 
 
 def _good(replies: Sequence[http.HttpReply]) -> list[http.HttpReply]:
@@ -476,7 +486,7 @@ SPEC = ToolSpec(
     Result,
     Effect.LOOK,
     Cost(calls=1),
-    "ask what a resource costs (x402, MPP), pay for it, and look at what the chain says was paid",
+    "ask what a resource, a tool or an agent costs (x402, MPP), pay, and look what the chain says was paid",
     run,
     needs=("payments",),
     group="web",
@@ -488,13 +498,27 @@ SPEC = ToolSpec(
     },
     points_at={"url": Points.PAID, "other": Points.PAGE_OR_NONE},
     batches=True,
-    asks=("a payment ({pay}) for {url}", " and {then}"),
+    asks=("a payment ({pay}) for {url}", " {name}", " and {then}"),
     ends_in="status_paid",
     judged_as=("payment",),
     example={"url": "{site}/reports/daily"},
     expects="result.quoted && result.amount <= 1000",
     public=PUBLIC
-    | {"url", "method", "fields", "pay", "then", "other", "status", "quoted", "amount", "payee", "network"}
+    | {
+        "url",
+        "method",
+        "fields",
+        "name",
+        "message",
+        "pay",
+        "then",
+        "other",
+        "status",
+        "quoted",
+        "amount",
+        "payee",
+        "network",
+    }
     | {"form", "forms", "asset", "resource", "body_amount", "inputs", "named", "status_paid", "served"}
     | {"distinct", "text", "receipt", "receipt_tx", "receipt_holds", "taken", "settled", "status_other"}
     | {"status_then", "served_then", "same_then", "taken_then"},

@@ -24,7 +24,7 @@ from fleet.config import Platform
 from fleet.devnet import artifact, node
 from fleet.devnet.anvil import CHAIN_ID, Anvil
 from fleet.devnet.deploy import DEPLOYER
-from fleet.devnet.surfaces.tollhouse import NETWORK, Tollhouse
+from fleet.devnet.surfaces.tollhouse import MESSAGE, NETWORK, PAGE, TOOL, Tollhouse
 from fleet.drivers.explore.agent.payments import make
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import Explorer, ExplorerContext
@@ -78,8 +78,15 @@ def minted(folder: Path) -> Iterator[Mint]:
 
 
 def profile(site: str, mint: Mint, house: Tollhouse, **payments: object) -> Platform:
-    paths = [f"{{site}}{one.path}" for one in house.sold]
-    prices = {f"{{site}}{one.path}": one.price for one in house.sold}
+    wires = {one.wire for one in house.sold}
+    prices = {f"{{site}}{one.path}": one.price for one in house.sold if one.wire == PAGE}
+    paths = [
+        *prices,
+        *(["{site}/mcp"] if TOOL in wires else []),
+        *(["{site}/a2a"] if MESSAGE in wires else []),
+    ]
+    more: dict[str, object] = {"mcp": {"endpoints": ["{site}/mcp"]}} if TOOL in wires else {}
+    more |= {"agents": {"tolls": {"wire": "a2a-0.3", "url": "{site}/a2a"}}} if MESSAGE in wires else {}
     limits: dict[str, object] = {"most": 2_000, "per_run": HOLDS, "holds": HOLDS, "payee": PAYEE}
     token = {"network": NETWORK, "asset": mint.token, "name": "Devnet Dollar", "version": "1", "decimals": 6}
     return Platform.model_validate(
@@ -90,6 +97,7 @@ def profile(site: str, mint: Mint, house: Tollhouse, **payments: object) -> Plat
             "web": {"site": site, "act_paths": paths},
             "payments": {"resources": paths, "prices": prices} | token | limits | payments,
         }
+        | more
     )
 
 

@@ -116,6 +116,46 @@ def test_each_form_of_terms_is_paid_and_a_defect_of_one_is_found(mint: Mint) -> 
     assert served_by == dict.fromkeys(others, 0) | {last: 1}
 
 
+def test_a_tool_and_an_agent_are_paid_as_a_page_is(mint: Mint) -> None:
+    house = Tollhouse(
+        mint.rpc.url, mint.token, PAYEE, seed=13, defects={"replayed": 0}, mixed=True, wired=True
+    )
+    message, tool, _ = house.sold
+    assert [one.wire for one in house.sold] == ["message", "tool", "message"]
+    with served(house) as site:
+        platform = profile(site, mint, house)
+        calls: dict[str, dict[str, Any]] = {
+            "tool": {
+                "url": f"{site}/mcp",
+                "name": tool.path.rsplit("/", 1)[-1],
+                "fields": {"lot": tool.known[0]},
+            },
+            "message": {"url": f"{site}/a2a", "message": f"sell me {message.path.rsplit('/', 1)[-1]}"},
+        }
+        with way_out(platform, door(platform, mint)):
+            for one, args in zip((tool, message), calls.values(), strict=True):
+                paid = asked(platform, args | {"pay": "whole", "then": "again"})
+                told = [
+                    paid[key] for key in ("status", "amount", "served", "taken", "receipt", "receipt_holds")
+                ]
+                assert told == [402, one.price, 1, one.price, "paid", True]
+                assert paid["status_then"] == (200 if one is message else 402)
+                assert asked(platform, args | {"pay": "own"})["status_paid"] == 402
+            failed = asked(platform, calls["tool"] | {"pay": "whole", "fields": {}})
+            assert (failed["status_paid"], failed["taken"]) == (400, 0)
+            tools = asked(platform, {"url": f"{site}/mcp"}, "qa_mcp")["tools"]
+        made, words = door(platform, mint), "it takes the rung exercise"
+        made.word = "observe"
+        with way_out(platform, made):
+            found, explorer, _ = visited(platform, acts=False)
+            shut = asked(platform, calls["tool"])
+    assert isinstance(explorer, PaymentExplorer)
+    assert [one["name"] for one in tools] == [calls["tool"]["name"]]
+    assert (found, shut["ok"], shut["error_class"]) == ([], False, "refused")
+    left = {one.part: one.reason for one in explorer.left()}
+    assert all(words in left[f"payments at {{site}}{path}"] for path in ("/mcp", "/a2a"))
+
+
 def test_a_right_payment_that_is_refused_is_said(mint: Mint) -> None:
     class Shut(Tollhouse):
         def verify(self, one: Any, said: dict[str, Any]) -> None:

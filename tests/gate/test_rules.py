@@ -135,6 +135,7 @@ CASES: list[Case] = [
     (rules.prefix, "qa_fetch", {"effect": Effect.ACT}, {"effect": Effect.ACT}, False),
     (rules.prefix, "qa_mcp", {"effect": Effect.ACT}, {"effect": Effect.ACT, "acts_at": "url"}, False),
     (rules.never, "qa_mcp", {"args": {"url": f"{PAGE}mcp", "name": "clear"}}, {}, False),
+    (rules.never, "qa_pay", {"args": {"url": f"{PAGE}reports", "name": "clear"}}, {}, False),
     (rules.scope, "qa_mcp", {"args": {"url": PAGE}}, {}, False),
     (rules.scope, "qa_mcp", {"args": {}}, {}, False),
     (rules.scope, "qa_registry", {"args": {"agent": 22, "file": "http://169.254.169.254/"}}, {}, False),

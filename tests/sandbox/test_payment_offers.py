@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from fleet.broker.services import quotes_in
-from sandbox.payment_offers import MPP, V1, V2, offers
+from sandbox.agents.mcp_wire import STATELESS, McpClient
+from sandbox.errors import Deadline
+from sandbox.payment_offers import MPP, V1, V2, decoded, in_http, offers
 
 ASSET, PAYEE = "0x" + "70" * 20, "0x" + "be" * 20
 TERMS = {"scheme": "exact", "asset": ASSET, "payTo": PAYEE}
@@ -87,3 +89,73 @@ def test_an_amount_that_is_not_in_digits_is_none(amount: object) -> None:
     for form in ({"x402Version": 2, "accepts": [TERMS | {"amount": amount}]}, OLD | {"accepts": [[], 1]}):
         found = offers(402, {"payment-required": coded(form)}, json.dumps(form).encode())
         assert [one for one in found if one.amount] == []
+
+
+def rpc(result: object = None, **more: object) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1} | ({"result": result} if result is not None else {}) | more
+
+
+def tool(text: str = "pay", **more: object) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": text}], "isError": True} | more
+
+
+def task(state: str, metadata: dict[str, Any], *, wrapped: bool = False) -> dict[str, Any]:
+    said = {"id": "t1", "status": {"state": state, "message": {"parts": [], "metadata": metadata}}}
+    return {"task": said} if wrapped else said | {"kind": "task"}
+
+
+ASKED: dict[str, Any] = {"x402.payment.status": "payment-required"}
+
+
+@pytest.mark.parametrize(
+    ("said", "asks"),
+    [
+        (rpc(tool(structuredContent=NEW)), (V2, 9)),
+        (rpc(tool(text=json.dumps(NEW))), (V2, 9)),
+        (rpc(error={"code": 402, "message": "pay", "data": OLD}), (V1, 7)),
+        (rpc(task("input-required", ASKED | {"x402.payment.required": OLD})), (V1, 7)),
+        (rpc(task("TASK_STATE_INPUT_REQUIRED", {"x402.payment.required": NEW}, wrapped=True)), (V2, 9)),
+        (rpc({"content": [{"type": "text", "text": json.dumps(NEW)}]}), None),  # a document that shows terms
+        (rpc(tool()), None),
+        (rpc(error={"code": -32602, "message": "no"}), None),
+        (NEW, None),
+        ([rpc(tool(structuredContent=NEW))], None),
+    ],
+)
+def test_terms_of_a_tool_and_of_an_agent_are_read_as_those_of_a_page(
+    said: Any, asks: tuple[str, int] | None
+) -> None:
+    body, found = json.dumps(said).encode(), [asks] if asks else []
+    stream = b"id: 1\ndata: \n\ndata: " + body + b"\n\n"
+    for kind, sent in (("application/json", body), ("text/event-stream", stream)):
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {len(sent)}\r\n\r\n"
+        assert [(one.form, one.amount) for one in offers(200, {"content-type": kind}, sent)] == found
+        assert [one.amount for one in quotes_in(head.encode() + sent)] == [amount for _, amount in found]
+
+
+def test_an_answer_of_json_rpc_has_the_words_of_http() -> None:
+    def read(said: object) -> tuple[int, Any, Any]:
+        status, headers, body = in_http(200, {"content-type": "application/json"}, json.dumps(said).encode())
+        return status, decoded(headers.get("payment-response", "")), json.loads(body)
+
+    paid = {"success": True, "transaction": "0x1"}
+    done = {"content": [{"type": "text", "text": "4"}], "_meta": {"x402/payment-response": paid}}
+    assert read(rpc(done)) == (200, paid, {"content": [{"type": "text", "text": "4"}]})
+    assert read(rpc(tool()))[:2] == (400, None)
+    assert read(rpc(error={"code": 1, "message": "no"})) == (400, None, {"error": "no"})
+    assert read(rpc(task("failed", {"x402.payment.receipts": [{"success": False}]})))[:2] == (
+        400,
+        {"success": False},
+    )
+    first, second = (
+        rpc(task("completed", {}) | {"id": ident, "artifacts": [{"artifactId": ident}]}) for ident in "ab"
+    )
+    assert read(first) == read(second)
+    assert read({"x": 1}) == (200, None, {"x": 1})
+
+
+def test_a_payment_stands_beside_what_a_call_of_mcp_says_anyway() -> None:
+    client = McpClient("http://h/mcp", {}, Deadline(5.0), STATELESS)
+    body = json.loads(client.request("tools/call", {"name": "a", "_meta": {"x402/payment": {"x": 1}}}).body)
+    assert body["params"]["_meta"]["x402/payment"] == {"x": 1}
+    assert body["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] == STATELESS

@@ -29,7 +29,16 @@ from fleet.chain.node.digest import keccak256
 from fleet.chain.signing.payment import MOVES
 from fleet.devnet.anvil import CHAIN_ID
 from sandbox.agents.wires.a2a import CARD
-from sandbox.payment_offers import MPP, V1, V2
+from sandbox.payment_offers import (
+    A2A_RECEIPTS,
+    A2A_REQUIRED,
+    MCP_PAYMENT,
+    MCP_RECEIPT,
+    MPP,
+    V1,
+    V2,
+    X402,
+)
 
 FORMS = ((V2,), (V1,), (MPP,), (V1, V2), (V2, MPP), (MPP, V1), (MPP, V1, V2))
 """Forms of terms that a resource may have beside each other."""
@@ -37,10 +46,14 @@ DEFECTS = (
     *("unsigned", "underpaid", "payee-unchecked", "terms-trusted", "time-unchecked", "header-enough"),
     *("replayed", "replayed-elsewhere", "race", "settled-first", "settled-before-failure"),
     *("price-differs", "body-differs", "payee-differs", "receipt-invented", "receipt-denies", "name-ignored"),
-    *("document-differs", "card-differs"),
+    *("document-differs", "card-differs", "list-differs"),
 )
-X402 = "https://github.com/google-agentic-commerce/a2a-x402/blob/main/spec/v0.2"
-"""The extension by which an agent's card says that it takes payments."""
+PAGE, TOOL, MESSAGE = "page", "tool", "message"
+AT_WIRE = {
+    **dict.fromkeys(("body-differs", "replayed-elsewhere", "document-differs"), PAGE),
+    **{"list-differs": TOOL, "card-differs": MESSAGE},
+}
+"""Defects that one way of asking has alone; a page is in the card as well."""
 FACILITATOR = "0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc"
 """Anvil's account 2."""
 MOVE = ["address", "address", "uint256", "uint256", "uint256", "bytes32", "uint8", "bytes32", "bytes32"]
@@ -65,6 +78,8 @@ class Sold:
     in_body: bool = False
     forms: tuple[str, ...] = (V2,)
     """How its terms are stated; a defect is in the last of them alone."""
+    wire: str = PAGE
+    """Whether it is a page, a tool of the MCP server, or what the agent does for a message."""
     locks_late: bool = False
     """Whether it leaves two requests with one payment to the chain, which takes the first."""
 
@@ -95,6 +110,8 @@ class Tollhouse:
     """Each with the place of the resource that has it."""
     mixed: bool = False
     """Whether each resource has forms of its own, by the seed."""
+    wired: bool = False
+    """Whether each resource is asked for in a way of its own, by the seed."""
 
     def __post_init__(self) -> None:
         assert set(self.defects) <= set(DEFECTS), self.defects
@@ -145,12 +162,29 @@ class Tollhouse:
                 )
             if (shared := self.defects.get("replayed-elsewhere")) is not None:
                 self.sold[shared - 1] = replace(self.sold[shared - 1], forms=self.sold[shared].forms)
+        self.tasks: dict[str, Sold] = {}
+        """What was asked for by a task of the agent."""
+        if self.wired:
+            self._wire(Random(self.seed + 11))
         self.asked_by = threading.local()
         """The form of the request that is answered."""
         self.lock, self.used, self.names = threading.Lock(), set[tuple[str, ...]](), dict[str, Any]()
         self.challenges, self.secret = itertools.count(1), secrets.token_hex()
         self.count, self.pause = itertools.count(1), chance.choice((0.0, 0.02, 0.1))
         self.pause = 0.05 if "race" in self.defects else self.pause
+
+    def _wire(self, drawn: Random) -> None:
+        for at, one in enumerate(self.sold):
+            mine = {name for name, place in self.defects.items() if place == at}
+            needed = next((AT_WIRE[name] for name in AT_WIRE if name in mine), "")
+            shared = self.defects.get("replayed-elsewhere")
+            wire = PAGE if shared is not None and at == (shared - 1) % 3 else needed
+            wire = wire or drawn.choice((PAGE, TOOL, MESSAGE))
+            form = V1 if V1 in one.forms and V2 not in one.forms else V2
+            forms = one.forms if wire == PAGE else (form,)
+            plain: Json = {"parameter": "", "known": ()} if wire == MESSAGE and not mine else {}
+            wire = PAGE if wire == MESSAGE and one.parameter and mine else wire
+            self.sold[at] = replace(one, wire=wire, forms=one.forms if wire == PAGE else forms, **plain)
 
     def has(self, defect: str, one: Sold) -> bool:
         mine = defect in self.defects and self.sold[self.defects[defect]].path == one.path
@@ -195,6 +229,8 @@ class Tollhouse:
         """The document for readers of all kinds, each time in words of the seed."""
         lines = ["# What is sold here", ""]
         for at, one in enumerate(self.sold):
+            if one.wire != PAGE:
+                continue
             price = self.stated(one, "document-differs")
             form = (self.seed + at) % 4
             said = (
@@ -213,14 +249,119 @@ class Tollhouse:
         skills, prices = list[Json](), list[Json]()
         for at, one in enumerate(self.sold):
             price, name = self.stated(one, "card-differs"), one.path.rsplit("/", 1)[-1]
-            more = f" One request is {price} units." if (self.seed + at) % 2 else ""
-            skills.append(
-                {"id": name, "name": name, "description": f"Sells {one.path}.{more}", "tags": ["sold"]}
-            )
+            if one.wire == TOOL:
+                continue
+            more = f" One request is {price} units." if (self.seed + at) % 2 or one.wire == MESSAGE else ""
+            what = one.path if one.wire == PAGE else f"what there is of {name}"
+            examples = {"examples": [f"sell me {name}"]} if one.wire == MESSAGE else {}
+            about = {"description": f"Sells {what}.{more}", "tags": ["sold"]}
+            skills.append({"id": name, "name": name} | about | examples)
             prices += [] if more else [{"resource": one.path, "amount": str(price), "asset": self.token}]
         extension = {"uri": X402, "required": False, "params": {"prices": prices}}
         said = {"name": "tolls", "description": "Sells what is measured.", "version": "1", "url": "/a2a"}
         return said | {"skills": skills, "capabilities": {"extensions": [extension]}}
+
+    def tools(self) -> list[Json]:
+        """What the MCP server lists."""
+        listed = list[Json]()
+        for one in (one for one in self.sold if one.wire == TOOL):
+            price = self.stated(one, "list-differs")
+            known: Json = (
+                {one.parameter: {"type": "string", "enum": list(one.known)}} if one.parameter else {}
+            )
+            schema: Json = {"type": "object", "properties": known, "required": list(known)}
+            tool: Json = {"name": one.path.rsplit("/", 1)[-1], "inputSchema": schema}
+            if self.seed % 2:
+                tool |= {"description": f"Gives what was measured. Costs {price} units."}
+            else:
+                tool |= {
+                    "description": "Gives what was measured.",
+                    "_meta": {"x402/priceUSD": f"{price / 10**6:.6f}"},
+                }
+            listed.append(tool)
+        return listed
+
+    def mcp(self, asked: Json) -> Json | None:
+        """The answer of the MCP server, of the wire with sessions; None for a notification."""
+        method, params = asked.get("method"), asked.get("params") or {}
+        if "id" not in asked:
+            return None
+        envelope: Json = {"jsonrpc": "2.0", "id": asked["id"]}
+        if method == "initialize":
+            server = {"name": "tolls", "version": "1"}
+            said: Json = {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {"tools": {}},
+                "serverInfo": server,
+            }
+        elif method == "tools/list":
+            said = {"tools": self.tools()}
+        elif method == "tools/call":
+            named = [
+                one for one in self.sold if one.wire == TOOL and one.path.endswith(f"/{params.get('name')}")
+            ]
+            if not named:
+                return envelope | {"error": {"code": -32602, "message": "no such tool"}}
+            payment = (params.get("_meta") or {}).get(MCP_PAYMENT)
+            status, body, receipt = self.by_rpc(named[0], params.get("arguments") or {}, payment)
+            content = [{"type": "text", "text": json.dumps(body)}]
+            said = {"content": content, "isError": status != 200}
+            said |= {"structuredContent": body} if status == 402 else {}
+            said |= {"_meta": {MCP_RECEIPT: receipt}} if receipt else {}
+        else:
+            return envelope | {"error": {"code": -32601, "message": "no such method"}}
+        return envelope | {"result": said}
+
+    def a2a(self, asked: Json) -> Json:
+        """The answer of the agent, by A2A 0.3."""
+        message = (asked.get("params") or {}).get("message") or {}
+        envelope: Json = {"jsonrpc": "2.0", "id": asked.get("id")}
+        if asked.get("method") != "message/send":
+            return envelope | {"error": {"code": -32601, "message": "no such method"}}
+        text = "".join(str(part.get("text", "")) for part in message.get("parts", ()))
+        named = [
+            one
+            for one in self.sold
+            if one.wire == MESSAGE and text == f"sell me {one.path.rsplit('/', 1)[-1]}"
+        ]
+        if not named:
+            part = {"kind": "text", "text": "I sell what my card says."}
+            said: Json = {"kind": "message", "messageId": "m1", "role": "agent", "parts": [part]}
+            return envelope | {"result": said}
+        ident = str(message.get("taskId") or f"t{next(self.challenges)}")
+        one = self.tasks.setdefault(ident, named[0])
+        payment = (message.get("metadata") or {}).get("x402.payment.payload")
+        status, body, receipt = self.by_rpc(one, {}, payment)
+        state = {200: "completed", 402: "input-required"}.get(status, "failed")
+        word = {200: "payment-completed", 402: "payment-required"}.get(status, "payment-failed")
+        about: Json = {"x402.payment.status": word} | ({A2A_REQUIRED: body} if status == 402 else {})
+        about |= {A2A_RECEIPTS: [receipt]} if receipt else {}
+        spoken = {
+            "kind": "message",
+            "messageId": f"m{ident}",
+            "role": "agent",
+            "parts": [],
+            "metadata": about,
+        }
+        task: Json = {
+            "kind": "task",
+            "id": ident,
+            "contextId": "c1",
+            "status": {"state": state, "message": spoken},
+        }
+        parts = [{"kind": "text", "text": json.dumps(body)}]
+        task |= {"artifacts": [{"artifactId": "a1", "parts": parts}]} if status == 200 else {}
+        return envelope | {"result": task}
+
+    def by_rpc(self, one: Sold, given: Json, payment: object) -> tuple[int, Json, Json]:
+        """Status, body and receipt of what is asked for by JSON-RPC; the body of 402 is its terms."""
+        carried = {CARRIED[one.forms[-1]]: encoded(payment)} if isinstance(payment, dict) else {}
+        query = {key: str(value) for key, value in given.items()}
+        status, body, headers = self.answer(one.path, query, carried, one.wire)
+        receipt = headers.get(RECEIPTS[one.forms[-1]])
+        if status == 402 and "payment-required" in headers:
+            body = json.loads(decoded(headers["payment-required"]))
+        return status, body, json.loads(decoded(receipt)) if receipt else {}
 
     # A request
 
@@ -294,9 +435,9 @@ class Tollhouse:
         return hashlib.sha256(f"{self.secret} {fresh} {coded}".encode()).hexdigest()[:16]
 
     def answer(
-        self, path: str, query: Mapping[str, str], headers: Mapping[str, str]
+        self, path: str, query: Mapping[str, str], headers: Mapping[str, str], wire: str = PAGE
     ) -> tuple[int, Json, dict[str, str]]:
-        one = next((each for each in self.sold if each.path == path), None)
+        one = next((each for each in self.sold if (each.path, each.wire) == (path, wire)), None)
         if one is None:
             return 404, {"error": "nothing is there"}, {}
         form = next((each for each in one.forms if headers.get(CARRIED[each])), "")
@@ -450,6 +591,32 @@ def served(house: Tollhouse) -> Iterator[str]:
             self.send_response(status)
             for name, value in {"content-type": "application/json", **headers}.items():
                 self.send_header(name, value)
+            self.send_header("content-length", str(len(raw)))
+            self.end_headers()
+            self.wfile.write(raw)
+
+        def do_POST(self) -> None:
+            asked: Any = None
+            with contextlib.suppress(ValueError, RecursionError):
+                asked = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))))
+            answers = {"/mcp": house.mcp, "/a2a": house.a2a}
+            answer = answers.get(self.path)
+            if answer is None or not isinstance(asked, dict):
+                return self._reply(400 if answer else 404, b"{}")
+            if (
+                self.path == "/mcp"
+                and "mcp-protocol-version" not in self.headers
+                and asked.get("method") != "initialize"
+            ):
+                return self._reply(400, b"{}")
+            said = answer(asked)
+            self._reply(
+                200 if said is not None else 202, json.dumps(said).encode() if said is not None else b""
+            )
+
+        def _reply(self, status: int, raw: bytes) -> None:
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(raw)))
             self.end_headers()
             self.wfile.write(raw)

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from fleet.oracles.agent.mcp_servers import is_list
-from fleet.oracles.agent.stated_prices import stated
+from fleet.oracles.agent.stated_prices import listed, price, stated
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.oracles.texts import is_html, parsed, visible
 from fleet.severity import Severity
@@ -39,8 +39,22 @@ def _exchange(result: Mapping[str, Any], **args: object) -> Exchange:
 
 
 def _at(one: Exchange) -> str:
-    """The resource, without its query."""
-    return line(str(one.args.get("url", "")).partition("?")[0], 80)
+    """The resource, without its query; a tool of it; an agent."""
+    tool = f" tool {line(str(one.args['name']), 60)}" if one.args.get("name") else ""
+    return line(str(one.args.get("url", "")).partition("?")[0], 80) + tool
+
+
+def _seen(
+    one: Exchange,
+    title: str,
+    signature: str,
+    *fields: str,
+    led: tuple[int, ...] = (),
+    where: Mapping[str, str] | None = None,
+) -> Observation:
+    """An observation; a tool is a place of its own on its server."""
+    route = {"route": _at(one)} if one.args.get("name") else {}
+    return observed(title, signature, *fields, led=led, where=route | dict(where or {}))
 
 
 def _number(one: Exchange, key: str) -> int:
@@ -65,8 +79,8 @@ def unpaid_service(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
     small = how in ("less", "changed") and _number(last, "amount") <= 1  # one unit is all of it
     if how in _WRONG and _asked(last) and _number(last, "served") and not small:
         title = f"{_at(last)} is given for {_WRONG[how]}"
-        yield observed(
-            title, f"unpaid-service {how}", "status", "status_paid", "served", where={"claim": how}
+        yield _seen(
+            last, title, f"unpaid-service {how}", "status", "status_paid", "served", where={"claim": how}
         )
 
 
@@ -111,7 +125,7 @@ def payment_reused(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observat
     elif then == "together" and distinct > 1:
         title = f"{_at(last)} is given {counted(distinct, 'time')} for one payment, sent at once"
     if title:
-        yield observed(title, f"payment-reused {then}", "served", "served_then", "distinct", where=where)
+        yield _seen(last, title, f"payment-reused {then}", "served", "served_then", "distinct", where=where)
 
 
 @oracle(
@@ -125,9 +139,12 @@ def payment_kept(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observatio
     last = seen[-1]
     status, charged = _number(last, "status_paid"), _number(last, "taken")
     if status >= 400 and charged and not _number(last, "served"):
-        title = f"{_at(last)} answers {status} and keeps a payment of {counted(charged, 'unit')}"
+        answers = "fails" if last.args.get("name") or last.args.get("message") else f"answers {status}"
+        title = f"{_at(last)} {answers} and keeps a payment of {counted(charged, 'unit')}"
         signature = f"payment-kept {'refused' if status < 500 else 'failed'}"
-        yield observed(title, signature, "status_paid", "taken", where={"claim": signature.partition(" ")[2]})
+        yield _seen(
+            last, title, signature, "status_paid", "taken", where={"claim": signature.partition(" ")[2]}
+        )
 
 
 @oracle(
@@ -146,24 +163,40 @@ def payment_terms(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observatio
         last.result.get("body_amount"),
         str(last.result.get("payee")),
     )
-    price = facts.prices.get(facts.actual(str(last.args.get("url", "")).partition("?")[0]))
+    url = facts.actual(str(last.args.get("url", "")))
+    known = (
+        None if last.args.get("name") or last.args.get("message") else facts.prices.get(url.partition("?")[0])
+    )
     said = []
     if type(body) is int and body != amount:
         said.append(("body", f"asks {amount} units in its header, and {body} in its body", "body_amount"))
-    if price is not None and price != amount:
-        said.append(("price", f"asks {counted(amount, 'unit')}; documents say {price}", "amount"))
+    if known is not None and known != amount:
+        said.append(("price", f"asks {counted(amount, 'unit')}; documents say {known}", "amount"))
     if facts.payee and payee.lower() != facts.payee:
         said.append(("payee", f"asks for a payment to {line(payee, 44)}, and not to {facts.payee}", "payee"))
     for what, words, name in said:
-        yield observed(f"{_at(last)} {words}", f"payment-terms {what}", name, where={"claim": what})
-    path = urlsplit(facts.actual(str(last.args.get("url", "")))).path
+        yield _seen(last, f"{_at(last)} {words}", f"payment-terms {what}", name, where={"claim": what})
     for place, one in enumerate(seen[:-1]):
         what, document = _document(one)
-        told = stated(path, document, facts.decimals)
-        if told not in (None, amount, price):  # what the profile repeats is judged by it
+        told = _stated(last, urlsplit(url).path, document, facts)
+        if told not in (None, amount, known):  # what the profile repeats is judged by it
             source = line(str(one.args.get("url", "")), 80)
             title = f"{_at(last)} asks {counted(amount, 'unit')}; {what} at {source} says {told}"
-            yield observed(title, f"payment-terms {what}", "amount", led=(place,), where={"claim": what})
+            yield _seen(last, title, f"payment-terms {what}", "amount", led=(place,), where={"claim": what})
+
+
+def _stated(last: Exchange, path: str, document: object, facts: Facts) -> int | None:
+    """[units] What a document states for what is paid: a tool by its definition, a message by the skill that
+    has it as an example."""
+    if name := str(last.args.get("name") or ""):
+        return listed(document if isinstance(document, list | tuple) else (), name, facts.decimals)
+    if message := last.args.get("message"):
+        skills = document.get("skills") if isinstance(document, Mapping) else None
+        named = (
+            one for one in skills or () if isinstance(one, Mapping) and message in (one.get("examples") or ())
+        )
+        return price(next(named, None), facts.decimals)
+    return stated(path, document, facts.decimals)
 
 
 def _document(one: Exchange) -> tuple[str, object]:
@@ -202,7 +235,7 @@ def payment_receipt(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observa
     elif told == "failed" and settled and _number(last, "served"):
         title = f"{_at(last)} says failed, and it was taken"
     if title:
-        yield observed(title, f"payment-receipt {told}", "receipt", "receipt_holds", "settled")
+        yield _seen(last, title, f"payment-receipt {told}", "receipt", "receipt_holds", "settled")
 
 
 @oracle(
@@ -225,4 +258,4 @@ def payment_named(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
     both = _number(last, "taken") and _number(last, "taken_then")
     if last.args.get("then") == "named" and last.result.get("named") is True and both:
         title = f"{_at(last)} charges two payments under one identifier"
-        yield observed(title, "payment-named", "taken", "taken_then", "named")
+        yield _seen(last, title, "payment-named", "taken", "taken_then", "named")

@@ -133,7 +133,7 @@ class McpExplorer:
             return
         url, caller, result = question.url, question.caller, results[0]
         if result.get("ok"):
-            self._listed[url, caller] = {str(one["uri"]) for one in _named(result, "resources", "uri")}
+            self._listed[url, caller] = {str(one["uri"]) for one in named(result, "resources", "uri")}
             self._next[:0] = self._of_another(url)
         if not caller:
             self._next += self._as_strangers(url, protected=bool(result.get("protected")))
@@ -201,7 +201,7 @@ class McpExplorer:
                 yield Question((call(state="own"), call(state=state)))
         handed = [str(one).casefold() for one in result.get("handed") or ()]
         for taker, schema in tools.items() if caller and handed else ():
-            good, known = _arguments(schema), _properties(schema)
+            good, known = arguments(schema), _properties(schema)
             takes = [
                 one for one in known if NAMED.search(one) and known[one].get("type") in ("string", "integer")
             ]
@@ -230,7 +230,7 @@ class McpExplorer:
     def _of_lists(self, url: str, result: Mapping[str, Any]) -> Iterator[tuple[int, Question]]:
         """Resources and prompts: reads, whatever is sent."""
         caller = self._met[url]
-        uris = [str(one["uri"]) for one in _named(result, "resources", "uri")]
+        uris = [str(one["uri"]) for one in named(result, "resources", "uri")]
 
         def read(uri: str) -> Step:
             return self._step(url, caller, method="resources/read", name=uri)
@@ -239,15 +239,15 @@ class McpExplorer:
             yield 1, Question((read(uri),))
         for uri in uris[:1] if self._wire[url] == STATELESS else ():
             yield 2, Question((read(uri), self._contradicted(read(uri))))
-        for stem in (str(one["uriTemplate"]) for one in _named(result, "templates", "uriTemplate")):
+        for stem in (str(one["uriTemplate"]) for one in named(result, "templates", "uriTemplate")):
             before, brace, after = stem.partition("{")
             after = after.partition("}")[2] if brace else ""
             known = (uri for uri in uris if uri.startswith(before))
             control = read(next(known, _VARIABLE.sub("moss", stem)))
             for at, climb in enumerate(climbs("moss") if brace else ()):
                 yield 1 + at // 2, Question((control, read(before + climb + _VARIABLE.sub("moss", after))))
-        for prompt in _named(result, "prompts", "name"):
-            given = dict.fromkeys((str(one["name"]) for one in _named(prompt, "arguments", "name")), "moss")
+        for prompt in named(result, "prompts", "name"):
+            given = dict.fromkeys((str(one["name"]) for one in named(prompt, "arguments", "name")), "moss")
             got = partial(self._step, url, caller, method="prompts/get", name=str(prompt["name"]))
             yield 1, Question((got(arguments=given),))
             if given:
@@ -259,7 +259,7 @@ class McpExplorer:
     def _of_tools(self, url: str, result: Mapping[str, Any]) -> Iterator[tuple[int, Question]]:
         """Calls of each tool, where it may be called."""
         may = self._acts and self._urls.may_act(url)
-        for one in _named(result, "tools", "name"):
+        for one in named(result, "tools", "name"):
             name, hints = str(one["name"]), one.get("annotations")
             if name in self._never:
                 why = "mcp.never of the profile names them"
@@ -290,7 +290,7 @@ class McpExplorer:
         caller, name = self._met[url], str(tool["name"])
         schema = tool.get("inputSchema")
         schema = schema if isinstance(schema, Mapping) else {}
-        good = _arguments(schema)
+        good = arguments(schema)
 
         def call(arguments: Mapping[str, Any], who: str = caller, **more: object) -> Step:
             return self._step(url, who, method=CALL, name=name, arguments=dict(arguments), **more)
@@ -360,7 +360,7 @@ def _listing(tools: Mapping[str, Mapping[str, Any]], about: str) -> str:
     words = {one.rstrip("s") for one in re.split("[^a-z]+", about.casefold()) if len(one) > 3}
     for name, schema in tools.items():
         named = {one.rstrip("s") for one in re.split("[^a-z]+", name.casefold())}
-        if not _arguments(schema) and _LISTING.search(name) and named & words:
+        if not arguments(schema) and _LISTING.search(name) and named & words:
             return name
     return ""
 
@@ -370,7 +370,7 @@ def _task_only(tool: Mapping[str, Any]) -> bool:
     return isinstance(execution, Mapping) and execution.get("taskSupport") == "required"
 
 
-def _named(found: Mapping[str, Any], kind: str, key: str) -> list[Mapping[str, Any]]:
+def named(found: Mapping[str, Any], kind: str, key: str) -> list[Mapping[str, Any]]:
     """The members of a list that have a name."""
     listed = found.get(kind)
     members = listed[:MOST] if isinstance(listed, list | tuple) else ()
@@ -411,7 +411,7 @@ def _put(arguments: Mapping[str, Any], path: tuple[str, ...], value: object) -> 
     return {**arguments, key: _put(below, tuple(rest), value) if rest else value}
 
 
-def _arguments(schema: Mapping[str, Any]) -> dict[str, Any]:
+def arguments(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments that fit: those that are required."""
     needed = schema.get("required")
     names = [one for one in needed if isinstance(one, str)] if isinstance(needed, list) else []
