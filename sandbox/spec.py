@@ -84,6 +84,7 @@ class Context:
     network: str = ""  # the chain, as x402 version 1 names it
     asset: str = ""  # the token that payments are made in
     registry: str = ""  # the ERC-8004 Identity registry of `agent`
+    validation: str = ""  # its Validation registry; "" for none
     agent: int = 0
     kept: dict[str, Any] = field(default_factory=dict)
     """In the guest: what the calls of one batch leave to each other. It comes empty and never leaves."""

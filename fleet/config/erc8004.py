@@ -13,6 +13,9 @@ class Erc8004Section(Section):
 
     identity: Address
     """The Identity registry, on `chain.id`; a Reputation registry that refers to another one is refused."""
+    validation: Address | None = None
+    """The Validation registry, where the agent has one: it must be of this Identity registry, and list
+    validations of this agent alone. Where they are said to be is not asked."""
     agent: int = Field(ge=0)
     """Id of the platform's agent there. The fleet's identity may be neither its owner nor an operator of it:
     the registry takes no feedback about oneself."""

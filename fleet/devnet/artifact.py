@@ -35,6 +35,7 @@ CONTRACTS = (
     "FeedbackSeeder",
     "IdentityRegistry",
     "ReputationRegistry",
+    "ValidationRegistry",
     "Watched",
 )
 

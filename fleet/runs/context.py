@@ -105,6 +105,7 @@ def guest_context(
         network=platform.payments.network,
         asset=(platform.payments.asset or "").lower(),
         registry=platform.erc8004.identity.lower() if platform.erc8004 else "",
+        validation=(platform.erc8004.validation or "").lower() if platform.erc8004 else "",
         agent=platform.erc8004.agent if platform.erc8004 else 0,
     )
 

@@ -22,6 +22,8 @@ from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 MAX_FILE = 64 << 10
 """Bytes of a registration file that are read."""
 MAX_SERVICES, MAX_URI = 20, 400
+MAX_VALIDATIONS = 8
+"""The latest validations of which it is asked whose they are."""
 REGISTRATION_PAGE = "/.well-known/agent-registration.json"
 """Where a host says which agents it is of; some have the whole registration there."""
 TYPE = "eip-8004"
@@ -31,6 +33,11 @@ _READS = {
     "uri": abi.AbiFunction("0xc87b56dd", ("uint256",), ("string",)),
     "wallet": abi.AbiFunction("0x00339509", ("uint256",), ("address",)),
 }
+_VALIDATES = abi.AbiFunction("0xbc4d861b", (), ("address",))
+_VALIDATIONS = abi.AbiFunction("0x8d5d0c2d", ("uint256",), ("bytes32[]",))
+_STATUS = abi.AbiFunction(
+    "0xff2febfc", ("bytes32",), ("address", "uint256", "uint8", "bytes32", "string", "uint256")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,12 @@ class Result(ToolAnswer):
     """Who is paid for it, by the registry; "" for nobody."""
     uri: str = ""
     """Where the agent's file is, by the registry; a `data:` URI without its content."""
+    validates: Annotated[str, OneOf(("", "this", "others"))] = ""
+    """Of which Identity registry the Validation registry of the profile is; "" without one."""
+    validations: int | None = field(default=None, metadata=ABSENT)
+    """How many validations it lists for the agent; absent without one."""
+    misplaced: tuple[str, ...] = ()
+    """Requests among the latest of them that are of another agent."""
     file_read: bool = False
     """Whether the file was read; all fields after this one are about it."""
     fault: str = ""
@@ -73,14 +86,7 @@ def run(args: Args, ctx: Context) -> Result:
     if not ctx.registry or args.agent != ctx.agent:
         raise Mistake("/args/agent: not the agent that the profile names under [erc8004]")
     deadline = Deadline(ctx.deadline_s * 0.9)
-    said: dict[str, Any] = {}
-    for name, view in _READS.items():
-        asked = {"to": ctx.registry, "data": abi.encode_call(view, (args.agent,))}
-        answer = rpc.answered("eth_call", [asked, "latest"], deadline)
-        try:
-            said[name] = abi.decode(view.gives, answer)[0] if answer else ""
-        except abi.AbiError as error:
-            raise Failure("garbage", f"{name} of the agent: {error}") from None
+    said = {name: _read(ctx.registry, view, (args.agent,), deadline)[0] for name, view in _READS.items()}
     if not said["owner"]:
         return Result(ok=False, error="the registry does not know the agent", error_class="http")
     uri, name = str(said["uri"]), f"eip155:{ctx.chain_id}:{ctx.registry}"
@@ -92,6 +98,7 @@ def run(args: Args, ctx: Context) -> Result:
         wallet="" if said["wallet"] in ("", rpc.ZERO) else said["wallet"],
         uri=clean(mask(kept)[0], MAX_URI),
     )
+    result = _validated(result, args.agent, ctx, deadline)
     if not uri.strip():
         return replace(result, file_read=True, fault="its URI is empty")
     if uri.lower().startswith("data:"):
@@ -109,6 +116,33 @@ def run(args: Args, ctx: Context) -> Result:
     if reply.status >= 400:
         return replace(result, file_read=True, fault=f"its file answers {reply.status}")
     return _of_file(result, reply.body, args.agent)
+
+
+def _read(contract: str, view: abi.AbiFunction, args: tuple[Any, ...], deadline: Deadline) -> tuple[Any, ...]:
+    """What a view gives; ("",) for a contract that does not answer."""
+    answer = rpc.answered(
+        "eth_call", [{"to": contract, "data": abi.encode_call(view, args)}, "latest"], deadline
+    )
+    try:
+        return abi.decode(view.gives, answer) if answer else ("",)
+    except abi.AbiError as error:
+        raise Failure("garbage", f"{view.selector} of a registry: {error}") from None
+
+
+def _validated(result: Result, agent: int, ctx: Context, deadline: Deadline) -> Result:
+    """The result with what the Validation registry says; addresses and files in it are not asked for."""
+    if not ctx.validation:
+        return result
+    of = str(_read(ctx.validation, _VALIDATES, (), deadline)[0])
+    listed = _read(ctx.validation, _VALIDATIONS, (agent,), deadline)[0] or ()
+    latest = list(listed)[-MAX_VALIDATIONS:]
+    agents = {one: (*_read(ctx.validation, _STATUS, (one,), deadline), "")[1] for one in latest}
+    return replace(
+        result,
+        validates="" if not of else "this" if of.lower() == ctx.registry else "others",
+        validations=len(listed),
+        misplaced=tuple(f"0x{one.hex()}" for one, whose in agents.items() if whose not in ("", agent)),
+    )
 
 
 def _inline(uri: str) -> bytes:
@@ -179,7 +213,7 @@ SPEC = ToolSpec(
     expects="result.ok && result.names_back != 'others'",
     public=PUBLIC
     | {"agent", "file", "registry", "owner", "wallet", "uri", "file_read", "fault", "names_back"}
-    | {"services", "active", "x402"},
+    | {"services", "active", "x402", "validates", "validations", "misplaced"},
     on_chain=frozenset({"owner", "wallet"}),
     volatile=VOLATILE,
 )

@@ -39,6 +39,7 @@ REGISTERED = {
     ("payment-terms", "body"),  # which it asks for the wallet that is paid
     ("registration-names", "file"),
     ("registration-names", "host"),
+    ("registration-names", "validation"),
     ("registration-service", "A2A"),
     ("registration-service", "web"),
 }

@@ -44,6 +44,8 @@ SEEN = {
     "wallet-other": ("registration-wallet", ""),
     "wallet-none": ("registration-wallet", ""),
     "x402-denied": ("registration-x402", ""),
+    "validation-of-others": ("registration-names", "validation registry"),
+    "validation-misplaced": ("registration-names", "validation"),
 }
 """By defect: the oracle, and the part of the place that tells it from others of its kind."""
 
@@ -144,7 +146,7 @@ def test_a_registration_is_of_the_profiles_own_agent_and_its_file_is_what_the_re
     registry: Lodge,
 ) -> None:
     lodge = replace(registry)
-    with open_lodge(lodge):
+    with open_lodge(lodge) as requests:
         platform = lodge.profile()
         with way_out(platform, "observe"):
 
@@ -155,6 +157,14 @@ def test_a_registration_is_of_the_profiles_own_agent_and_its_file_is_what_the_re
             moved = call(agent=lodge.agent, file="{site}/about")
             assert (moved["ok"], moved["file_read"]) == (False, False)
             assert call(agent=lodge.agent, file=f"{{site}}{FILE}")["names_back"] == "this"
+        bare = lodge.profile(erc8004={"identity": lodge.identity, "agent": lodge.agent})
+        with way_out(bare, "observe"):
+            said = [
+                asked(one, Step(tool="qa_registry", args={"agent": lodge.agent})) for one in (platform, bare)
+            ]
+        told = [(one["validates"], one.get("validations"), one["misplaced"]) for one in said]
+        assert told == [("this", 1, []), ("", None, [])]
+        assert "/order.json" not in requests
         unknown = lodge.profile(erc8004={"identity": lodge.identity, "agent": 10_000})
         assert looked(unknown).left == {
             "the registration of agent 10000": "the registry does not know the agent"

@@ -35,7 +35,7 @@ SEEDED: Mapping[str, tuple[str, ...]] = {
     ),
     "agent": ("sender-claimed", "task-read", "task-cancelled", "extended-open", "card-forged"),
     "payments": ("underpaid", "receipt-invented", "body-differs", "card-differs", "document-differs"),
-    "registry": ("of-others", "host-of-others", "card-gone", "page-gone"),
+    "registry": ("of-others", "host-of-others", "card-gone", "page-gone", "validation-misplaced"),
     "posture": posture.DEFECTS,
 }
 """By surface, the defects that are distinguished where they stand together."""
@@ -108,7 +108,8 @@ def opened(
             lodge = Lodge(portal, rpc, identity, bad["registry"])
             stack.enter_context(open_lodge(lodge))
             made.at(lodge.url)
-            made.tables.append(f'[erc8004]\nidentity = "{identity}"\nagent = {lodge.agent}')
+            table = f'[erc8004]\nidentity = "{identity}"\nagent = {lodge.agent}'
+            made.tables.append(f'{table}\nvalidation = "{lodge.validation}"')
         if "posture" in names:
             contract = portal.call(node.create, rpc, DEPLOYER, artifact.load("Watched").code)
             stack.enter_context(posture.changing(portal, rpc, contract, DEPLOYER, bad["posture"], every_s))

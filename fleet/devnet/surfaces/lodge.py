@@ -11,6 +11,7 @@ import json
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -25,6 +26,7 @@ from fleet.devnet.anvil import CHAIN_ID
 DEFECTS = (
     *("no-uri", "file-gone", "file-broken", "of-others", "host-of-others", "card-gone", "card-broken"),
     *("mcp-gone", "page-gone", "inactive", "wallet-other", "wallet-none", "x402-denied"),
+    *("validation-of-others", "validation-misplaced"),
 )
 PAYEE = "0x90f79bf6eb2c4f870365e785982e1f101e93b906"
 """Anvil's account 3, who owns the agent."""
@@ -44,15 +46,33 @@ class Lodge:
     inline: bool = False
     url: str = ""
     agent: int = -1
+    validation: str = ""
 
     def send(self, sender: str, name: str, types: tuple[str, ...], *args: object) -> Json:
         selector = artifact.load("IdentityRegistry").selectors()[f"{name}({','.join(types)})"]
         data = selector + codec.encode(types, args)
         return self.portal.call(node.transact, self.rpc, sender, self.identity, data)
 
+    def validate(self, owner: str) -> None:
+        """A Validation registry that was asked for one validation of the agent, and of another one."""
+        slip = 1 if "validation-misplaced" in self.defects else 0
+        made = artifact.load("ValidationRegistry")
+        of = OTHER if "validation-of-others" in self.defects else self.identity
+        build = partial(self.portal.call, node.create, self.rpc, owner)
+        code = made.code + codec.encode(["address", "uint256"], [self.identity, slip])
+        self.validation = build(code)
+        asks = made.selectors()["validationRequest(address,uint256,string,bytes32)"]
+        types = ("address", "uint256", "string", "bytes32")
+        for agent in (self.agent - 1, self.agent):
+            asked = codec.encode(types, [OTHER, agent, f"{self.url}/order.json", agent.to_bytes(32, "big")])
+            self.portal.call(node.transact, self.rpc, owner, self.validation, asks + asked)
+        if of != self.identity:
+            self.validation = build(made.code + codec.encode(["address", "uint256"], [of, slip]))
+
     def register(self) -> None:
         """Put the agent into the registry, as its owner would."""
         owner = OTHER if "wallet-other" in self.defects else PAYEE
+        self.send(owner, "register", ("string",), "")  # another one, right before it
         receipt = self.send(owner, "register", ("string",), "")
         self.agent = int(receipt["logs"][0]["topics"][1], 16)
         uri = f"{self.url}{FILE}"
@@ -64,6 +84,7 @@ class Lodge:
             self.send(owner, "setAgentURI", ("uint256", "string"), self.agent, uri)
         if "wallet-none" in self.defects:
             self.send(owner, "unsetAgentWallet", ("uint256",), self.agent)
+        self.validate(owner)
 
     def names(self, defect: str) -> list[Json]:
         """The list `registrations` of a document."""
@@ -116,7 +137,7 @@ class Lodge:
             "web": {"site": self.url},
             "mcp": {"endpoints": ["{site}/mcp"]},
             "payments": {"resources": ["{site}/reports"], "most": 9, "per_run": 9, "holds": 9} | token,
-            "erc8004": {"identity": self.identity, "agent": self.agent},
+            "erc8004": {"identity": self.identity, "agent": self.agent, "validation": self.validation},
         }
         return Platform.model_validate(said | more)
 

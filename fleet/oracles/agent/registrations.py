@@ -13,7 +13,7 @@ from typing import Any
 
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle, observed
 from fleet.severity import Severity
-from fleet.text import line
+from fleet.text import counted, line
 from sandbox.tools.qa_registry import REGISTRATION_PAGE, names_back
 
 oracle = partial(Oracle, judges=("registration",), surface="on-chain")
@@ -121,6 +121,12 @@ def registration_names(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Obse
     if len(seen) == 1 and last.result.get("names_back") == "others":
         title = ": its file names other agents alone"
         yield _seen(seen, title, "registration-names", "names_back", claim="file")
+    if len(seen) == 1 and last.result.get("validates") == "others":
+        title = ": the Validation registry is of another Identity registry"
+        yield _seen(seen, title, "registration-names", "validates", claim="validation registry")
+    if len(seen) == 1 and (others := last.result.get("misplaced")):
+        title = f": {counted(len(others), 'validation')} listed for it of another agent"
+        yield _seen(seen, title, "registration-names", "misplaced", claim="validation")
     if len(seen) < 2 or seen[-2].tool != "qa_fetch" or type(agent) is not int:
         return
     url, status = str(seen[-2].args.get("url", "")), seen[-2].result.get("status")
