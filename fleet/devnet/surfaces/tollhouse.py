@@ -57,6 +57,8 @@ AT_WIRE = {
 FACILITATOR = "0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc"
 """Anvil's account 2."""
 MOVE = ["address", "address", "uint256", "uint256", "uint256", "bytes32", "uint8", "bytes32", "bytes32"]
+VERSION = "2025-06-18"
+"""Of MCP, that its server speaks."""
 NETWORK = "devnet"
 """The chain, as terms of x402 version 1 name it here."""
 CARRIED = {V2: "payment-signature", MPP: "authorization", V1: "x-payment"}
@@ -112,6 +114,9 @@ class Tollhouse:
     """Whether each resource has forms of its own, by the seed."""
     wired: bool = False
     """Whether each resource is asked for in a way of its own, by the seed."""
+    wires: tuple[str, ...] = ()
+    """The way of each, where it is not left to the seed."""
+    url: str = ""
 
     def __post_init__(self) -> None:
         assert set(self.defects) <= set(DEFECTS), self.defects
@@ -164,7 +169,7 @@ class Tollhouse:
                 self.sold[shared - 1] = replace(self.sold[shared - 1], forms=self.sold[shared].forms)
         self.tasks: dict[str, Sold] = {}
         """What was asked for by a task of the agent."""
-        if self.wired:
+        if self.wired or self.wires:
             self._wire(Random(self.seed + 11))
         self.asked_by = threading.local()
         """The form of the request that is answered."""
@@ -179,11 +184,13 @@ class Tollhouse:
             needed = next((AT_WIRE[name] for name in AT_WIRE if name in mine), "")
             shared = self.defects.get("replayed-elsewhere")
             wire = PAGE if shared is not None and at == (shared - 1) % 3 else needed
+            wire = self.wires[at] if self.wires else wire
             wire = wire or drawn.choice((PAGE, TOOL, MESSAGE))
             form = V1 if V1 in one.forms and V2 not in one.forms else V2
             forms = one.forms if wire == PAGE else (form,)
-            plain: Json = {"parameter": "", "known": ()} if wire == MESSAGE and not mine else {}
-            wire = PAGE if wire == MESSAGE and one.parameter and mine else wire
+            fails = mine & {"settled-first", "settled-before-failure"}  # which take a parameter
+            wire = PAGE if wire == MESSAGE and fails else wire
+            plain: Json = {"parameter": "", "known": ()} if wire == MESSAGE else {}
             self.sold[at] = replace(one, wire=wire, forms=one.forms if wire == PAGE else forms, **plain)
 
     def has(self, defect: str, one: Sold) -> bool:
@@ -258,7 +265,8 @@ class Tollhouse:
             skills.append({"id": name, "name": name} | about | examples)
             prices += [] if more else [{"resource": one.path, "amount": str(price), "asset": self.token}]
         extension = {"uri": X402, "required": False, "params": {"prices": prices}}
-        said = {"name": "tolls", "description": "Sells what is measured.", "version": "1", "url": "/a2a"}
+        said: Json = {"name": "tolls", "description": "Sells what is measured.", "version": "1"}
+        said |= {"url": f"{self.url}/a2a", "preferredTransport": "JSONRPC", "protocolVersion": "0.3.0"}
         return said | {"skills": skills, "capabilities": {"extensions": [extension]}}
 
     def tools(self) -> list[Json]:
@@ -290,7 +298,7 @@ class Tollhouse:
         if method == "initialize":
             server = {"name": "tolls", "version": "1"}
             said: Json = {
-                "protocolVersion": "2025-06-18",
+                "protocolVersion": VERSION,
                 "capabilities": {"tools": {}},
                 "serverInfo": server,
             }
@@ -603,11 +611,10 @@ def served(house: Tollhouse) -> Iterator[str]:
             answer = answers.get(self.path)
             if answer is None or not isinstance(asked, dict):
                 return self._reply(400 if answer else 404, b"{}")
-            if (
-                self.path == "/mcp"
-                and "mcp-protocol-version" not in self.headers
-                and asked.get("method") != "initialize"
-            ):
+            version = self.headers.get("mcp-protocol-version", "")
+            if self.path == "/mcp" and self.headers.get("origin", house.url) != house.url:
+                return self._reply(403, b"{}")
+            if self.path == "/mcp" and version != VERSION and asked.get("method") != "initialize":
                 return self._reply(400, b"{}")
             said = answer(asked)
             self._reply(
@@ -627,8 +634,9 @@ def served(house: Tollhouse) -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
+    house.url = f"http://127.0.0.1:{server.server_address[1]}"
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
+        yield house.url
     finally:
         server.shutdown()
         server.server_close()
