@@ -150,6 +150,13 @@ def in_http(status: int, headers: Mapping[str, str], body: bytes) -> tuple[int, 
     Terms are in a tool's result (`structuredContent`, or its text), in an error's `data` (x402 version 1), or
     in the metadata of a task's status message.
     """
+    try:
+        return _translated(status, headers, body)
+    except RecursionError:  # nested too deeply to be walked
+        return status, headers, body
+
+
+def _translated(status: int, headers: Mapping[str, str], body: bytes) -> tuple[int, Mapping[str, str], bytes]:
     said = _rpc_answer(headers.get("content-type", ""), body) if status < PAYMENT_REQUIRED else {}
     error, result = said.get("error"), said.get("result")
     if not isinstance(error, dict) and not isinstance(result, dict):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from fleet.oracles.agent.stated_prices import listed, stated
+from fleet.oracles.model import Exchange, Facts
+from fleet.oracles.table import judge
+from sandbox.agents.wires.a2a import CARD
 
 API = {"paths": {"/r": {"get": {"x-payment-info": {"price": {"amount": "0.0009", "currency": "USD"}}}}}}
 
@@ -47,5 +51,23 @@ def test_without_decimals_only_units_are_a_price() -> None:
 def test_a_tool_is_priced_by_what_is_said_of_it_and_not_of_its_arguments() -> None:
     wide = {"properties": {"n": {"description": "Up to 5 units."}}}
     tools: list[dict[str, Any]] = [{"name": "a", "description": "Costs 9 units.", "inputSchema": wide}]
-    tools += [{"name": "b"}]
+    tools += [{"name": "b", "annotations": 5, "_meta": [7]}]
     assert [listed(tools, name, None) for name in ("a", "b", "c")] == [9, None, None]
+
+
+NO_CARDS: tuple[object, ...] = ({"skills": 5}, {"skills": [5, {"examples": 7}]}, [], "x", {"skills": "buy"})
+
+
+@pytest.mark.parametrize("card", NO_CARDS)
+def test_a_card_that_is_none_states_no_price(card: object) -> None:
+    sells = {"skills": [{"examples": ["buy"], "description": "Costs 8 units."}]}
+    terms = {"status": 402, "quoted": True, "amount": 9}
+    quote = Exchange("qa_pay", {"url": "{site}/a2a", "message": "buy"}, terms)
+
+    def seen(said: object) -> list[str]:
+        page = Exchange("qa_fetch", {"url": f"{{site}}{CARD}"}, {"status": 200, "text": json.dumps(said)})
+        found = judge([page, quote], Facts(site="http://h"))
+        return [one.sighting.title for one in found if one.oracle == "payment-terms"]
+
+    assert seen(card) == []
+    assert seen(sells) == [f"{{site}}/a2a asks 9 units; the card at {{site}}{CARD} says 8"]

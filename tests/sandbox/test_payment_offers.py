@@ -152,6 +152,9 @@ def test_an_answer_of_json_rpc_has_the_words_of_http() -> None:
     )
     assert read(first) == read(second)
     assert read({"x": 1}) == (200, None, {"x": 1})
+    for nested in (900, 5_000):
+        deep = b'{"jsonrpc":"2.0","id":1,"result":{"x":' + b"[" * nested + b"]" * nested + b"}}"
+        assert in_http(200, {}, deep) == (200, {}, deep)
 
 
 def test_a_payment_stands_beside_what_a_call_of_mcp_says_anyway() -> None:

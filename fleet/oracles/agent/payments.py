@@ -192,10 +192,11 @@ def _stated(last: Exchange, path: str, document: object, facts: Facts) -> int | 
         return listed(document if isinstance(document, list | tuple) else (), name, facts.decimals)
     if message := last.args.get("message"):
         skills = document.get("skills") if isinstance(document, Mapping) else None
-        named = (
-            one for one in skills or () if isinstance(one, Mapping) and message in (one.get("examples") or ())
-        )
-        return price(next(named, None), facts.decimals)
+        for one in skills if isinstance(skills, list) else ():
+            examples = one.get("examples") if isinstance(one, Mapping) else None
+            if isinstance(examples, list) and message in examples:
+                return price(one, facts.decimals)
+        return None
     return stated(path, document, facts.decimals)
 
 

@@ -119,9 +119,10 @@ def _in_units(text: str, decimals: int | None) -> int | None:
     return int(units) if units == units.to_integral_value() else None
 
 
-def listed(definitions: Sequence[Mapping[str, Any]], name: str, decimals: int | None) -> int | None:
+def listed(definitions: Sequence[object], name: str, decimals: int | None) -> int | None:
     """[units] What a list of tools states for the one of this name."""
-    return next((price(_told(one), decimals) for one in definitions if one.get("name") == name), None)
+    tools = (one for one in definitions if isinstance(one, Mapping) and one.get("name") == name)
+    return next((price(_told(one), decimals) for one in tools), None)
 
 
 def _told(one: Mapping[str, Any]) -> Mapping[str, Any]:

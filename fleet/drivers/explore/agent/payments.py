@@ -168,10 +168,9 @@ class PaymentExplorer:
                 continue
             if place == url:
                 tools = [one for one in named(result, "tools", "name") if self._may(one)]
-                found = [
-                    Priced(place, str(one["name"]), inputs=arguments(one.get("inputSchema") or {}))
-                    for one in tools
-                ][:TOOLS_OF_ONE]
+                found = [Priced(place, str(one["name"]), inputs=_fitting(one)) for one in tools][
+                    :TOOLS_OF_ONE
+                ]
             else:
                 found = [Priced(place, message=one) for one in _examples(result)[:MESSAGES_OF_ONE]]
             yield from (self._quote(one, step) for one in found)
@@ -239,6 +238,12 @@ make = PaymentExplorer
 def _card(url: str) -> str:
     """Where the card of an agent is, in the form of its URL."""
     return (url[: url.index("/", url.index("://") + 3)] if "://" in url else url.partition("/")[0]) + CARD
+
+
+def _fitting(tool: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments that a tool's schema takes."""
+    schema = tool.get("inputSchema")
+    return arguments(schema) if isinstance(schema, Mapping) else {}
 
 
 def _examples(result: Mapping[str, Any]) -> list[str]:
