@@ -30,12 +30,13 @@ API = {"paths": {"/r": {"get": {"x-payment-info": {"price": {"amount": "0.0009",
         ("/r and /s cost 900 units.", None),  # of two things
         ("/r costs 900 units, with a key 5 units.", None),
         ("/r was 5 units.", None),
-        ("/r costs 900 units.\nGET /r is 5 units.", None),  # it disagrees with itself
+        ("/r costs 900 units.\nGET /r costs 5 units.", None),  # it disagrees with itself
         ("/reports costs 900 units.", None),
         ("/x/r costs 900 units.", None),
         ({"url": "/r", "price": 900}, None),  # of what?
         ({"url": "/r", "amount": True}, None),
         ("/r holds 900 rows.", None),
+        ("/r weighs 900 units of wheat.", None),
         (None, None),
     ],
 )
@@ -44,7 +45,7 @@ def test_a_price_is_one_amount_for_one_thing(said: Any, units: int | None) -> No
 
 
 def test_without_decimals_only_units_are_a_price() -> None:
-    assert (stated("/r", "/r is $0.0009", None), stated("/r", "/r is 9 units", None)) == (None, 9)
+    assert (stated("/r", "/r is $0.0009", None), stated("/r", "/r costs 9 units", None)) == (None, 9)
     assert stated("/r", "/r is $0.00000009", 6) is None  # less than a unit
 
 
@@ -70,4 +71,4 @@ def test_a_card_that_is_none_states_no_price(card: object) -> None:
         return [one.sighting.title for one in found if one.oracle == "payment-terms"]
 
     assert seen(card) == []
-    assert seen(sells) == [f"{{site}}/a2a asks 9 units; the card at {{site}}{CARD} says 8"]
+    assert seen(sells) == [f"{{site}}/a2a asks 9 units, and the card at {{site}}{CARD} says 8"]

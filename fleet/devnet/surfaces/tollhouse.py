@@ -247,7 +247,9 @@ class Tollhouse:
                 f"{price} base units",
             )
             lines.append(
-                f"- `GET {one.path}` costs {said[form]} a request." if at else f"{one.path}: {said[form]}."
+                f"- `GET {one.path}` costs {said[form]} a request."
+                if at
+                else f"{one.path}: {said[form]} a request."
             )
         return "\n".join((*lines, "", "Up to 10 requests a second; keep 5,000 units in your wallet."))
 

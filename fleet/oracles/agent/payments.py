@@ -171,7 +171,7 @@ def payment_terms(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observatio
     if type(body) is int and body != amount:
         said.append(("body", f"asks {amount} units in its header, and {body} in its body", "body_amount"))
     if known is not None and known != amount:
-        said.append(("price", f"asks {counted(amount, 'unit')}; documents say {known}", "amount"))
+        said.append(("price", f"asks {counted(amount, 'unit')}, and documents say {known}", "amount"))
     if facts.payee and payee.lower() != facts.payee:
         said.append(("payee", f"asks for a payment to {line(payee, 44)}, and not to {facts.payee}", "payee"))
     for what, words, name in said:
@@ -181,7 +181,7 @@ def payment_terms(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observatio
         told = _stated(last, urlsplit(url).path, document, facts)
         if told not in (None, amount, known):  # what the profile repeats is judged by it
             source = line(str(one.args.get("url", "")), 80)
-            title = f"{_at(last)} asks {counted(amount, 'unit')}; {what} at {source} says {told}"
+            title = f"{_at(last)} asks {counted(amount, 'unit')}, and {what} at {source} says {told}"
             yield _seen(last, title, f"payment-terms {what}", "amount", led=(place,), where={"claim": what})
 
 

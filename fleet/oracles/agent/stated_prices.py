@@ -15,8 +15,10 @@ from fleet.oracles.texts import leaves
 
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
 _UNITS = re.compile(
-    r"(?i)(?<![\d.,$])(\d{1,3}(?:,\d{3})+|\d{1,18}) (?:atomic |base |smallest |token )?units?\b"
+    r"(?i)(?<![\d.,$])(\d{1,3}(?:,\d{3})+|\d{1,18}) (atomic |base |smallest |token )?units?\b"
 )
+_SOLD = re.compile(r"(?i)\b(?:cost|price|pay|charge|fee|request|call|quer)")
+"""What a sentence speaks of in which mere units are units of money."""
 _MONEY = re.compile(
     r"(?i)(?:\$ ?|\bUSD ?)(\d{1,9}(?:\.\d{1,18})?)(?![\d.]*\d)"
     r"|(?<![\d.,$])(\d{1,9}(?:\.\d{1,18})?) ?(?:USDC?|dollars?)\b"
@@ -88,7 +90,9 @@ def _paths(text: str) -> set[str]:
 
 
 def _amounts(sentence: str, decimals: int | None) -> Iterator[int]:
-    yield from (int(found.replace(",", "")) for found in _UNITS.findall(sentence))
+    for digits, money in _UNITS.findall(sentence):
+        if money or _SOLD.search(sentence):
+            yield int(digits.replace(",", ""))
     for first, second in _MONEY.findall(sentence):
         units = _in_units(first or second, decimals)
         if units is not None:
