@@ -117,6 +117,14 @@ ASKED: dict[str, Any] = {"x402.payment.status": "payment-required"}
         (rpc(task("TASK_STATE_INPUT_REQUIRED", {"x402.payment.required": NEW}, wrapped=True)), (V2, 9)),
         (rpc({"content": [{"type": "text", "text": json.dumps(NEW)}]}), None),  # a document that shows terms
         (rpc(tool()), None),
+        (
+            rpc(
+                tool(
+                    structuredContent={"x402Version": [2], "accepts": [5, {"payTo": {}}]}, content=7, status=5
+                )
+            ),
+            None,
+        ),
         (rpc(error={"code": -32602, "message": "no"}), None),
         (NEW, None),
         ([rpc(tool(structuredContent=NEW))], None),
