@@ -65,6 +65,8 @@ WAITS = re.compile(
 """What stands for a thing that may not have been made, or seen."""
 CLOSED_PORT = 47_107
 """Of the platform's own machine: nothing listens there."""
+PART = 10
+"""Letters of a mark by which a search finds it, and whose echo is not the mark."""
 HEADER = "header "
 """Before the name of a field that is sent as a header."""
 
@@ -433,7 +435,7 @@ class ApiPlay:
             last |= {"{refresh}": self.held[label].refresh}
         one, other = (self._words[one] for one in ACCOUNTS)
         both = {"{one}": one["{handle}"], "{other}": other["{handle}"], "{one-tag}": one["{tag}"]}
-        both |= {"{one-mail}": one["{email}"]}
+        both |= {"{one-mail}": one["{email}"], "{one-part}": one["{mark}"][:PART]}
         return self._words[label] | both | last | ids
 
     def _placed(self, path: object, label: str = ACCOUNTS[0]) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from fleet.oracles.account.inputs import at_input, sent_fields
+from fleet.oracles.account.inputs import at_input, sent_fields, varied
 from fleet.oracles.account.rows import NONE, PlayedStep, described, description, on, oracle, played, row
+from fleet.oracles.documents.json_schema import resolved
 from fleet.oracles.documents.openapi import Operation
 from fleet.oracles.model import Exchange, Facts, Observation, observed
 from fleet.severity import Severity
@@ -224,16 +225,78 @@ def account_fails(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observati
         if names and f"{step.plain} {names[0]}" not in told:
             told.add(f"{step.plain} {names[0]}")
             value = dict(sent_fields(step.given))[names[0]]
-            kind = "a number" if value == ODD_NUMBER else "a text without its form"
+            kind = {ODD_NUMBER: "a number", None: "null"}.get(value, "a text without its form")
             yield at_input(seen, step, names[0], f"{kind} answers 500", "account-fails")
+
+
+def bounds(said: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
+    """The bounds of a whole number by its schema, each with the value beside it that is permitted too."""
+    if {"exclusiveMinimum", "exclusiveMaximum", "multipleOf", "enum", "const"} & said.keys():
+        return
+    least, most = said.get("minimum"), said.get("maximum")
+    if type(most) is int and not (type(least) is int and most - least < 2):
+        yield most, most - 1
+    if type(least) is int and not (type(most) is int and most - least < 2):
+        yield least, least + 1
+
+
+def _at_bound(status: int) -> tuple[Exchange, ...]:
+    schema = {"type": "object", "properties": {"grams": {"type": "integer", "maximum": 30_000}}}
+    body = {"content": {"application/json": {"schema": schema}}}
+    lead = description(more={"/api/quotes": {"post": {"requestBody": body}}})
+    sent = ((30_000, status), (29_999, 201), (30_000, status))
+    made = (("one", "POST", "/api/quotes", {"grams": grams}, NONE | {"status": got}) for grams, got in sent)
+    return (lead, *row(*made))
+
+
+@oracle(
+    id="account-bound",
+    says="a number at the bound that a description states is accepted",
+    severity=Severity.LOW,
+    example=_at_bound(422),
+    control=_at_bound(201),
+)
+def account_bound(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """[the description, a row]: a number at its bound is refused twice, as not valid, and the number beside
+    it is accepted in between."""
+    steps, told = played(seen[-1]), set[str]()
+    for first, inner, again in zip(steps, steps[1:], steps[2:], strict=False):
+        found = varied(first, inner)
+        refused = first.same(again) and first.status == again.status and first.status in (400, 422)
+        if not found or not refused or not inner.good:
+            continue
+        name, *sent = found[0], *(_whole(one) for one in found[1:])
+        for at, one in described(seen, first.path, first.method):
+            schemas = {str(said.get("name")): said.get("schema") for said in one.parameters} | dict(
+                one.fields
+            )
+            if (
+                tuple(sent) in list(bounds(resolved(schemas.get(name), one.document)))
+                and one.where not in told
+            ):
+                told.add(one.where)
+                title = f"{first.called} refuses {name} = {sent[0]}, which its description permits"
+                where = on(seen[-1], first.plain, first.method) | {"field": name}
+                key = f"account-bound {first.plain} {name}"
+                yield observed(title, key, "answers", led=(at,), where=where)
+
+
+def _whole(value: object) -> int | None:
+    """A whole number, as a query has it too."""
+    text = str(value)
+    return int(text) if re.fullmatch(r"-?\d{1,15}", text) else None
 
 
 def _odd_one(plain: PlayedStep, step: PlayedStep) -> str:
     """The one value in which a request differs, where that is one of ours; "" for none."""
     before, after = dict(sent_fields(plain.given)), dict(sent_fields(step.given))
     differ = [name for name, value in after.items() if name not in before or before[name] != value]
-    odd = len(differ) == 1 and after[differ[0]] in (ODD_TEXT, ODD_NUMBER) and before.keys() <= after.keys()
-    return differ[0] if odd else ""
+    if len(differ) != 1:
+        return ""
+    value, gone = after[differ[0]], before.keys() - after.keys()
+    inner = value is None and all(name.startswith(f"{differ[0]}.") for name in gone)
+    odd = value in (ODD_TEXT, ODD_NUMBER) and not gone
+    return differ[0] if odd or inner else ""
 
 
 def _answering(status: int) -> tuple[Exchange, ...]:

@@ -477,6 +477,56 @@ def _record_of_one(steps: Sequence[PlayedStep], step: PlayedStep) -> bool:
     return step.facts in mine and bool(theirs) and step.facts not in theirs
 
 
+def _searched(found: dict[str, Any]) -> tuple[Exchange, ...]:
+    return row(
+        ("one", "GET", LIST, {}, MINE),
+        ("other", "GET", LIST, {}, NONE),
+        ("one", "GET", "/api/things/{id-1}", {}, MINE),
+        ("other", "GET", "/api/things/{id-1}", {}, NO | {"status": 404}),
+        ("other", "GET", f"{LIST}?q={{one-part}}", {}, found),
+    )
+
+
+@oracle(
+    id="account-searched",
+    says="a search shows no account what its lists do not",
+    severity=Severity.HIGH,
+    example=_searched(MINE),
+    control=_searched(NONE),
+)
+def account_searched(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
+    """The other's list is without the thing, and the thing is refused to it by its id, which one reads; a
+    search for a part of its text shows the other all of it."""
+    steps, told = played(seen[-1]), set[str]()
+    for step in steps:
+        if (
+            step.who != "other"
+            or "{one-part}" not in step.path
+            or not step.shows("one")
+            or step.plain in told
+        ):
+            continue
+        listed = [one for one in steps if one.reads(step.plain)]
+        mine = any(one.who == "one" and one.shows("one") for one in listed)
+        theirs = [one for one in listed if one.who == "other" and one.good]
+        refused = [
+            one
+            for one in steps
+            if one.who == "other" and one.refers and one.status in (403, 404)
+            if one.plain.startswith(f"{step.plain}/") and _served(steps, one)
+        ]
+        if mine and theirs and not any(one.shows("one") for one in theirs) and refused:
+            told.add(step.plain)
+            title = f"{step.called} shows another account's to who searches"
+            where = on(seen[-1], step.plain)
+            yield observed(title, f"account-searched {step.plain}", "answers", where=where)
+
+
+def _served(steps: Sequence[PlayedStep], refused: PlayedStep) -> bool:
+    """Whether one is shown its mark by the same request."""
+    return any(one.who == "one" and one.same(refused) and one.shows("one") for one in steps)
+
+
 def _endless(after: dict[str, Any]) -> tuple[Exchange, ...]:
     played_row = row(
         ("one", "GET", ME, {}, MINE),

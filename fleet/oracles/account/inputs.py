@@ -6,12 +6,14 @@ import json
 import math
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from fleet.oracles.account.rights import rights
 from fleet.oracles.account.rows import NONE, PlayedStep, described, description, on, oracle, played, row
+from fleet.oracles.documents.json_schema import resolved
 from fleet.oracles.documents.openapi import Operation
 from fleet.oracles.model import Exchange, Facts, Observation, observed
 from fleet.oracles.place import host_of
@@ -651,16 +653,33 @@ def _listing(many: int) -> tuple[Exchange, ...]:
     control=_listing(100),
 )
 def account_page_size(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observation]:
-    """A parameter that sets how many entries an answer has gives a great many."""
+    """A parameter that sets how many entries an answer has gives a great many; or the answer says that it was
+    taken as it was sent, beyond the bound that a description states."""
     steps = played(seen[-1])
     for small, large in pairwise(steps):
         found = varied(small, large)
-        if (
-            found
-            and small.good
-            and large.good
-            and small.got.get("many", 0) <= 5
-            and large.got.get("many", 0) > MOST_ENTRIES
-        ):
-            what = f"{found[2]} gives {large.got['many']} entries"
-            yield at_input(seen, large, found[0], what, "account-page-size")
+        if not found or not small.good or not large.good or small.got.get("many", 0) > 5:
+            continue
+        name, few, many = found
+        if large.got.get("many", 0) > MOST_ENTRIES:
+            what = f"{many} gives {large.got['many']} entries"
+            yield at_input(seen, large, name, what, "account-page-size")
+        elif [one.facts.get(name) for one in (small, large)] == [few, many]:
+            for at, bound in _stated(seen, large, name):
+                if bound < int(many):
+                    what = f"it takes {many}, and its description {bound} at most"
+                    yield replace(
+                        at_input(seen, large, name, what, "account-page-size"),
+                        severity=Severity.LOW,
+                        led=(at,),
+                    )
+                    break
+
+
+def _stated(seen: Sequence[Exchange], step: PlayedStep, name: str) -> Iterator[tuple[int, int]]:
+    """The greatest value of a parameter by each description, with the position of the description."""
+    for at, one in described(seen, step.path, step.method):
+        for said in one.parameters:
+            most = resolved(said.get("schema"), one.document).get("maximum")
+            if said.get("name") == name and type(most) is int:
+                yield at, most

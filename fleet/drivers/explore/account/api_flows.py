@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Any
 
 from fleet.drivers.desk import Question
@@ -22,12 +22,14 @@ from fleet.drivers.explore.account.api_groups import (
 from fleet.drivers.explore.account.api_inputs import MARK, OperationInputs, Planted, Row
 from fleet.drivers.explore.account.api_rows import AccountRows
 from fleet.drivers.explore.account.bodies import PHRASE, filled, plain
-from fleet.oracles.account.agreements import ODD_NUMBER, ODD_TEXT, QUANTITY, repeat_key
+from fleet.oracles.account.agreements import ODD_NUMBER, ODD_TEXT, QUANTITY, bounds, repeat_key
 from fleet.oracles.documents.openapi import fields_of
 
 Group = tuple[list[Row], OperationInputs]
-MISFITS, FIELDS = 24, 5
-"""Of one run: operations that are sent values of another type, and fields of each."""
+MISFITS, FIELDS = 24, 6
+"""Of one run: operations that are sent values of another type, and such values of each."""
+BOUNDED = 12
+"""Of one run: bounds of numbers."""
 AGAIN = 3
 """Of one run: operations with a key for repeats."""
 
@@ -38,8 +40,9 @@ def agreeing(rows: AccountRows) -> Iterator[Question]:
 
 
 def misfitting(rows: AccountRows) -> Iterator[Question]:
-    """Values of another type, and texts without the form that a name asks for."""
-    yield from packed(rows, islice(_misfits(rows), MISFITS))
+    """Values of another type, texts without the form that a name asks for, and numbers at the bounds that a
+    description states."""
+    yield from packed(rows, (*islice(_misfits(rows), MISFITS), *islice(_bounded(rows), BOUNDED)))
 
 
 def _summed(rows: AccountRows) -> Iterator[Group]:
@@ -82,22 +85,37 @@ def _misfits(rows: AccountRows) -> Iterator[Group]:
         if waits(one, things) or any(PHRASE.match(name) for name in one.all):
             continue
         row = one.row("one", things)
-        odd = [
-            made
+        by_field = [
+            [(name, value) for value in _misfit(name, said, one)]
             for name, (where, said) in one.all.items()
             if where == "body" and name not in things
-            for value in _misfit(name, said, one)
-            if (made := one.row("one", {**things, name: value}))
         ]
+        turns = (pair for each in zip_longest(*by_field) for pair in each if pair)  # each field has its turn
+        odd = [made for name, value in turns if (made := one.row("one", {**things, name: value}))]
         if row and odd:
             yield [*steps, row, *odd[:FIELDS], row], one
 
 
+def _bounded(rows: AccountRows) -> Iterator[Group]:
+    """Each whole number of a request at a bound, beside it, and at the bound again."""
+    makers = making(rows)
+    for one in askable(rows, "POST"):
+        steps, things = prepared(one, makers, listing(rows))
+        names = [name for name in one.of_kind("integer") if one.all[name][0] in ("body", "query")]
+        names = [name for name in names if name not in things]
+        for name in names if not waits(one, things) else ():
+            for bound, inner in bounds(one.all[name][1]):
+                sent = [one.row("one", {**things, name: value}) for value in (bound, inner, bound)]
+                yield [*steps, *filter(None, sent)], one
+
+
 def _misfit(name: str, said: Mapping[str, Any], one: OperationInputs) -> Iterator[Any]:
-    """A number in place of a text, a text in place of anything else; of an object, each of its fields so."""
+    """A number in place of a text, a text in place of anything else, and null in that of a list or an object;
+    of an object, each of its fields so."""
     document = one.operation.document
     kind = said.get("type")
     if kind == "object":
+        yield None
         fields = fields_of(said, document)[0]
         whole = filled(name, said, document, entering=False)
         for inner, schema in fields.items() if isinstance(whole, dict) else ():
@@ -109,5 +127,7 @@ def _misfit(name: str, said: Mapping[str, Any], one: OperationInputs) -> Iterato
 def _simple(said: Mapping[str, Any]) -> Iterator[Any]:
     if said.get("type") == "string":
         yield from (ODD_NUMBER, ODD_TEXT)
-    elif said.get("type") in ("integer", "number", "boolean", "array"):
+    elif said.get("type") in ("integer", "number", "boolean"):
         yield ODD_TEXT
+    elif said.get("type") == "array":
+        yield from (ODD_TEXT, None)

@@ -17,6 +17,7 @@ from fleet.drivers.explore.account.api_inputs import (
     refers,
     stem,
 )
+from fleet.drivers.explore.account.api_methods import addresses
 from fleet.drivers.explore.account.api_rows import AccountRows, bare_request
 from fleet.drivers.explore.account.bodies import filled
 from fleet.drivers.explore.state_changes import names_act
@@ -121,6 +122,7 @@ def making(rows: AccountRows) -> list[OperationInputs]:
         one
         for one in found
         if one.texts()
+        or addresses(one)
         or any(map(refers, _names(one)))
         or (one.operation.states(201) and one.at in read)
         or deposit(one, "one")

@@ -102,7 +102,7 @@ class OperationInputs:
                 query.append(f"{quote(name)}={_quoted(value)}")
             elif where == "header":
                 given[f"header {name}"] = value
-            elif value is not None:
+            elif value is not None or name in values:
                 body[name] = value
         whole = SentBody.of(self.operation)
         if body or whole.layers:

@@ -5,19 +5,15 @@ Nothing of others is changed: a thing that an account did not make is sent the v
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from random import Random
 from typing import Any
 
 from fleet.drivers.explore.account.api_inputs import OperationInputs, Planted, Row, list_of
+from fleet.drivers.explore.account.bodies import names_address
 from fleet.drivers.explore.listened import heard
 from fleet.drivers.explore.state_changes import ends_or_spends
 
-ADDRESS = re.compile(
-    r"(?i)(?:^|[a-z]_?)(?:ur[il]|href|callback|webhook|hook|endpoint|feed|link)$|^(?:host|target|remote)_?url"
-)
-"""An input that names an address."""
 _BESIDE = {"PUT": "PATCH", "PATCH": "PUT"}
 
 
@@ -52,22 +48,27 @@ def beside(every: list[OperationInputs]) -> Iterator[tuple[OperationInputs, list
             yield one, [*row, ["other", other, *row[-1][2:]]]
 
 
-def fetched(one: OperationInputs, values: Mapping[str, Any], *, listens: bool) -> list[Row]:
+def fetched(
+    one: OperationInputs, values: Mapping[str, Any], uses: list[OperationInputs], made: int, *, listens: bool
+) -> list[Row]:
     """Inputs that name an address: of the platform's own machine an open port and a closed one, in turn;
-    then the fleet's listener, if there is one."""
-    tries = [
-        {**values, name: address}
-        for name in addresses(one)
-        for address in (*("{loopback}", "{closed}") * 2, *(heard(Random(f"{one.at} {name}")),) * listens)
-    ]
-    return [row for each in tries if (row := one.row("one", each))]
+    then the fleet's listener, if there is one, and what may ask for the address that a thing has. `uses` are
+    the requests below the thing that need nothing but its id; `made` things come before in the row."""
+    found = list[Row]()
+    for name in addresses(one):
+        told = [heard(Random(f"{one.at} {name}"))] * listens
+        for address in (*("{loopback}", "{closed}") * 2, *told):
+            found += [row for row in [one.row("one", {**values, name: address})] if row]
+        thing = f"{{id-{made + sum(row[1] == 'POST' for row in found)}}}"
+        for use in uses if told and found else ():
+            row = use.row(
+                "one", dict.fromkeys((name for name, (at, _) in use.all.items() if at == "path"), thing)
+            )
+            found += [row] if row else []
+    return found
 
 
 def addresses(one: OperationInputs) -> list[str]:
     """The names of its inputs that name one."""
     texts = ((name, *one.all[name]) for name in one.of_kind("string"))
-    return [
-        name
-        for name, where, said in texts
-        if where in ("query", "body") and (said.get("format") in ("uri", "url") or ADDRESS.search(name))
-    ]
+    return [name for name, where, said in texts if where in ("query", "body") and names_address(name, said)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.account.api_groups import (
@@ -40,6 +40,8 @@ from fleet.oracles.account.inputs import ENDING
 from sandbox.sites.accounts import ACCOUNTS
 from sandbox.tools.qa_account import MAX_STEPS
 
+SEARCH = re.compile(r"(?i)^(?:q|query|search|search_?(?:term|text)|terms?|text|keywords?|find)$")
+"""A parameter of a list that looks for a text in it."""
 MADE, LISTS, ENDS = 8, 4, 4
 """Of one run: things made at once, lists looked at, reads whose path ends something."""
 
@@ -85,7 +87,7 @@ def planted_rows(rows: AccountRows) -> Iterator[Question]:
     record: list[Row] = [["other", "GET", one.at, {}] for one in lists if ME.search(one.at)]
     steps += [[who, *look[1:]] for look in looks for who in ("one", "other", "anonymous")] if steps else []
     steps += [look for look in record[:1] if steps and look not in steps]
-    refers, changes = _referring(every, planted, used)
+    refers, changes = _referring(every, planted, used, _searches(lists))
     if not steps:
         return
     waiting = list(refers)
@@ -132,11 +134,24 @@ def _own_names(one: OperationInputs, every: list[OperationInputs]) -> dict[str, 
     return dict.fromkeys(names[: len(one.texts()) - 1], "{tag}")
 
 
+def _searches(lists: list[OperationInputs]) -> dict[str, Row]:
+    """Searches of the other for what one made, by the path of the list that is searched."""
+    found = dict[str, Row]()
+    for one in lists:
+        name = next((name for name in one.texts() if SEARCH.match(name) and one.all[name][0] == "query"), "")
+        if name and (row := one.row("other", {name: "{one-part}"}, marked=False)):
+            found[one.at] = row
+    return found
+
+
 def _referring(
-    every: list[OperationInputs], planted: Planted, used: list[OperationInputs]
+    every: list[OperationInputs],
+    planted: Planted,
+    used: list[OperationInputs],
+    searches: Mapping[str, Row],
 ) -> tuple[list[list[Row]], list[Row]]:
-    """The requests that can name what was made, or its account: as one, a visitor and the other, together;
-    and those that change or remove it. They are added to `used`."""
+    """The requests that can name what was made, or its account: as one, a visitor and the other, together,
+    with a search of the list that has it; and those that change or remove it. They are added to `used`."""
     refers, changes = list[list[Row]](), list[Row]()
     for one in every:
         values = planted.values(one)
@@ -156,6 +171,8 @@ def _referring(
             group = [row, ["anonymous", *row[1:]], ["other", *row[1:]]]
             if ONE in str(row[3]) and (bare := one.row("one", {})) and bare[2] == row[2]:
                 group += [bare, ["other", *bare[1:]]]
+            if one.operation.method == "GET" and one.at.endswith("}") and list_of(one.at) in searches:
+                group.append(searches[list_of(one.at)])
             refers.append(group)
     return refers, changes
 

@@ -54,9 +54,9 @@ from fleet.oracles.documents.openapi import Operation
 from sandbox.sites.idents import snake
 from sandbox.sites.likeness import like
 
-READS, FIELDS, ASKED, VARIED = 18, 4, 24, 3
+READS, FIELDS, ASKED, VARIED, USES = 18, 4, 24, 3, 2
 """Of one run: pages read as another role, fields tried of one request, operations whose inputs are asked,
-texts of each."""
+texts of each, uses of a thing with an address."""
 STORED, SHOWN = 4, 8
 """Of one run: operations and their texts that are looked for on pages, and pages for each."""
 _SIZE = re.compile(r"(?i)^(?:page_?)?(?:limit|size|count|first|last|take|top|rows|per_?page|max_?results)$")
@@ -371,7 +371,8 @@ def _varied(
     values: dict[str, Any] = dict.fromkeys((name for name in names if one.all[name][0] == "path"), MARK)
     values |= {name: f"{MARK}{at}" for at, name in enumerate(one.texts())}  # names may have to differ
     values |= things
-    if found := fetched(one, things, listens=listens):
+    made = sum(step[1] == "POST" for step in steps)
+    if found := fetched(one, things, _uses(rows, one), made, listens=listens):
         yield [*steps, *found]
     for name in orders(one)[:1]:
         said = one.all[name][1]
@@ -396,6 +397,13 @@ def _varied(
         tries += [{"$ne": plain}] * (one.all[name][0] == "body")
         tries += ["/etc/passwd", "../" * 8 + "etc/passwd"] * bool(_FILE.search(name))
         yield [*steps, *filter(None, (one.row("one", {**values, name: value}) for value in tries))]
+
+
+def _uses(rows: AccountRows, one: OperationInputs) -> list[OperationInputs]:
+    """What may be done with a thing that one request makes, and needs nothing but its id."""
+    below_it = re.compile(re.escape(one.at) + r"/\{[^{}/]+\}/[\w-]+")
+    found = [each for each in askable(rows, "POST") if below_it.fullmatch(each.at)]
+    return [each for each in found if all(each.all[name][0] == "path" for name in each.required)][:USES]
 
 
 def numbers(one: OperationInputs) -> list[str]:

@@ -41,6 +41,10 @@ _NESTED = re.compile(r"\[\[|--|&&|~~|\|\|")
 _WORDLY = string.ascii_lowercase + string.digits
 WORD = 15
 """Characters of a mark."""
+ADDRESS = re.compile(
+    r"(?i)(?:^|[a-z]_?)(?:ur[il]|href|callback|webhook|hook|endpoint|feed|link)$|^(?:host|target|remote)_?url"
+)
+"""An input that names an address."""
 _PERSON = re.compile(r"(?i)(?:full|first|last|given|family|display|sur|real|middle|company)_?-?name")
 _WORDS = frozenset(
     {"date-time", "date", "email", "uuid", "uri", "url", "byte", "binary", "time", "ipv4", "ipv6"}
@@ -57,6 +61,8 @@ _FORMS = {
     "ipv6": "2001:db8::1",
     "password": "{phrase}",
 }
+MARKED_ADDRESS = "https://example.com/{mark}"
+"""An address in a thing that an account makes."""
 Start = dict[str, Any]
 
 
@@ -172,10 +178,17 @@ def _text(name: str, said: Mapping[str, Any], *, entering: bool) -> Any:  # noqa
     listed = said.get("examples")
     examples = [said.get("example"), said.get("default"), *(listed if isinstance(listed, list) else ())]
     shown = next((one for one in examples if isinstance(one, str) and one), "")
+    if names_address(name, said) and not entering:
+        return MARKED_ADDRESS
     if shown or form in _FORMS or pattern:
         return shown or _FORMS.get(form) or f"{{handle:{pattern}}}"
     usual = guessed(name) if entering else _moment(snake(name)) or "{handle}"
     return _sized(usual if isinstance(usual, str) and "{phrase" not in usual else "{handle}", said)
+
+
+def names_address(name: str, said: Mapping[str, Any]) -> bool:
+    """Whether a text is an address, by its schema or its name."""
+    return said.get("format") in ("uri", "url") or bool(ADDRESS.search(name))
 
 
 def _moment(name: str) -> str:
@@ -239,5 +252,5 @@ def free(schema: Mapping[str, Any], name: str = "") -> bool:
     longest, pattern = schema.get("maxLength"), schema.get("pattern")
     bound = any(one in schema for one in ("enum", "const")) or schema.get("format") in _WORDS
     bound |= pattern is not None and not any_word(str(pattern))
-    bound |= bool(PHRASE.match(name) or _WHEN.search(snake(name)))
+    bound |= bool(PHRASE.match(name) or _WHEN.search(snake(name)) or ADDRESS.search(name))
     return schema.get("type") == "string" and not bound and not (isinstance(longest, int) and longest < 15)

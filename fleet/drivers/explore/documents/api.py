@@ -32,6 +32,7 @@ from fleet.drivers.explore.documents.learned import graphql_places, learned
 from fleet.drivers.explore.documents.lengths import lengthened
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import ExplorerContext, Results
+from fleet.drivers.explore.web.attacks import origins
 from fleet.oracles.account.tokens import attempts
 from fleet.oracles.documents.api_document import api_document, is_description
 from fleet.oracles.documents.graphql import PROBES, as_openapi, names_type, speaks_graphql
@@ -318,6 +319,9 @@ class ApiExplorer:
         self.found[url] = (read, below)
         actual = self._urls.actual(below).rstrip("/") if below else ""
         self._later += lengthened(read.whole, lambda asked: self._spelled(asked, actual) if below else "")
+        reads = (one.path for one in operations(read.whole) if one.method == "GET" and "{" not in one.path)
+        if below and (page := self._spelled(f"GET {next(reads, '')}", actual)):
+            self._next += islice(origins(page, self._urls.origins, self._chance), 1)
         if self._accounts and below:
             places = ApiPlaces(
                 lambda path: self._urls.spelled(actual + path, faces=False),

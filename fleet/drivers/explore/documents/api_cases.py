@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 from urllib.parse import quote, urlencode
 
 from sandbox.pages.page_request import MAX_SENT, OURS
@@ -81,6 +82,7 @@ def requests(document: Mapping[str, Any], operation: str, seed: int) -> list[Api
 def _cases(document: Mapping[str, Any], operation: str, seed: int, folder: str) -> Iterator[Case[Any]]:
     import schemathesis
     from hypothesis import configuration
+    from hypothesis.internal.conjecture import providers
     from schemathesis import GenerationMode
 
     configuration.set_hypothesis_home_dir(folder)  # else it writes into the working directory
@@ -88,7 +90,9 @@ def _cases(document: Mapping[str, Any], operation: str, seed: int, folder: str) 
         method, _, template = operation.partition(" ")
         chosen = schemathesis.openapi.from_dict(dict(document))[template][method]
         for mode, count in ((GenerationMode.POSITIVE, VALID), (GenerationMode.NEGATIVE, INVALID)):
-            yield from _drawn(chosen.as_strategy(generation_mode=mode), count, seed)
+            # Else it parses every module of ours and takes its constants: seconds, and our words in requests.
+            with patch.object(providers, "is_local_module_file", return_value=False):
+                yield from _drawn(chosen.as_strategy(generation_mode=mode), count, seed)
     finally:
         configuration.set_hypothesis_home_dir(None)
 
