@@ -8,6 +8,7 @@ from pathlib import Path
 from fleet.chain.log.choice import log_of
 from fleet.chain.names import Names
 from fleet.chain.node.abi import REGISTERED
+from fleet.chain.node.codec import Entry
 from fleet.chain.node.rpc import Rpc
 from fleet.chain.signing.sponsor import is_tempo
 from fleet.config import Platform, parse
@@ -48,7 +49,10 @@ async def check(homes: Sequence[Home], where: str) -> None:
             assert effect.state in ("released", "failed"), (where, effect.state)
             assert not effect.data.get("key"), where
         log = log_of(profile, state, rpc)
-        mine = [entry for entry in await log.range(0, 10_000) if entry.sender == homes[0].identity]
+        entries = list[Entry]()
+        while page := await log.range(len(entries), 1_000):  # a page has as many as a node can return
+            entries += page
+        mine = [entry for entry in entries if entry.sender == homes[0].identity]
         findings = await journal.findings()
         assert [row.state for row in findings if row.state not in ("posted", "repeated")] == [], where
         assert len(mine) == len({row.fingerprint for row in findings}), (where, mine)

@@ -52,6 +52,8 @@ PATHS: dict[str, Any] = {
     "/groups/{groupId}/messages": {"get": {}, "post": body(text=TEXT)},
     "/groups/{groupId}/members": {"post": body(accountId=ID)},
     "/hooks": {"post": body(callbackUrl={"type": "string", "format": "uri"}) | {"security": [{"x": []}]}},
+    "/feeds": {"get": {}, "post": body(url=TEXT)},
+    "/feeds/{feedId}/test": {"post": {}},
     "/points": {"post": body(accountId=ID, points={"type": "integer"})},
 }
 
@@ -320,3 +322,19 @@ def test_the_id_of_an_account_stands_for_nothing_that_is_changed(
 )
 def test_a_pattern_that_any_word_fits(pattern: str, fits: bool) -> None:
     assert free(TEXT | {"pattern": pattern}) is fits
+
+
+def test_what_a_thing_with_an_address_does_is_asked_after_its_address_is_that_of_the_listener() -> None:
+    """The address of a field that is called so fits, and no other payload is sent there."""
+    document = {"openapi": "3.1.0", "paths": PATHS}
+    places = ApiPlaces(
+        lambda path: "{site}" + path, lambda url: url.removeprefix("{site}"), lambda _: True, True
+    )
+    made = AccountRows.of(document, Step(tool="qa_fetch", args={"url": "{site}/openapi.json"}), places)
+    assert isinstance(made, AccountRows)
+    sent = [step for row in steps(further(made)) for step in row if step[2].startswith("/feeds")]
+    urls = [str(step[3]["url"]) for step in sent if step[:3] == ["one", "POST", "/feeds"]]
+    assert [one for one in urls if one.startswith("https://example.com/{mark}")]
+    assert "{mark}" not in urls
+    at = next(number for number, step in enumerate(sent) if "{listener}" in str(step[3]))
+    assert re.fullmatch(r"/feeds/\{id-\d+\}/test", sent[at + 1][2])

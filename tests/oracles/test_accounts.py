@@ -228,6 +228,62 @@ def test_an_expression_in_place_of_a_name_to_sort_by(whole: int, cut: int, found
 
 
 @pytest.mark.parametrize(
+    ("most", "taken", "found"),
+    [
+        (100, "100000", ["account-page-size"]),
+        (100, "100", []),  # it is cut to its bound
+        (100_000, "100000", []),  # it is within its bound
+    ],
+)
+def test_a_page_size_beyond_its_stated_bound(most: int, taken: str, found: list[str]) -> None:
+    size = {"name": "limit", "in": "query", "schema": {"type": "integer", "maximum": most}}
+    text = json.dumps({"openapi": "3.1.0", "paths": {LIST: {"get": {"parameters": [size]}}}})
+    lead = Exchange("qa_fetch", {"url": "{site}/openapi.json"}, {"status": 200, "text": text})
+    asked = (
+        ("other", "GET", f"{LIST}?limit={sent}", dict[str, Any](), NONE | {"facts": {"limit": got}})
+        for sent, got in (("5", "5"), ("100000", taken))
+    )
+    assert told(row(*asked), lead) == found
+
+
+@pytest.mark.parametrize(
+    ("status", "sent", "found"),
+    [
+        (500, {"text": "{mark}", "to": None}, ["account-fails"]),
+        (422, {"text": "{mark}", "to": None}, []),
+        (500, {"text": "{mark}"}, []),  # the object was left out: what is missing is no value
+    ],
+)
+def test_null_in_place_of_an_object(status: int, sent: dict[str, Any], found: list[str]) -> None:
+    whole: dict[str, Any] = {"text": "{mark}", "to": {"name": "Ida", "city": "Bern"}}
+    made = (
+        ("one", "POST", LIST, given, NONE | {"status": got})
+        for given, got in ((whole, 201), (sent, status), (whole, 201))
+    )
+    assert told(row(*made)) == found
+
+
+@pytest.mark.parametrize(
+    ("refused", "public", "found"),
+    [
+        (404, False, ["account-searched"]),
+        (200, False, []),  # the thing is not refused to the other
+        (404, True, []),  # its list shows it as well
+    ],
+)
+def test_a_search_that_shows_what_lists_do_not(refused: int, public: bool, found: list[str]) -> None:
+    thing = f"{LIST}/{{id-1}}"
+    steps = row(
+        ("one", "GET", LIST, {}, MINE),
+        ("other", "GET", LIST, {}, NONE | {"one": public}),
+        ("one", "GET", thing, {}, MINE),
+        ("other", "GET", thing, {}, NONE | {"status": refused}),
+        ("other", "GET", f"{LIST}?q={{one-part}}", {}, MINE),
+    )
+    assert told(steps) == found
+
+
+@pytest.mark.parametrize(
     ("method", "path", "login", "ends"),
     [
         ("POST", "/v1/logout", "", True),

@@ -58,6 +58,10 @@ DEFECTS = {
     "page-size": "GET /v1/medicines has no bound of pageSize",
     "slow-address": "POST /v1/newsletter takes a time that grows with the square of the length",
     "cached": "GET /v1/me may be kept by any cache",
+    "search-all": "GET /v1/visits with a text shows visits of all households",
+    "any-page": "GET /v1/visits takes any pageSize, which its description bounds",
+    "bound": "POST /v1/bowls refuses the most that its description permits",
+    "null": "POST /v1/bowls fails at null in place of its pet",
 }
 
 GUIDE = """Appointments of a veterinary clinic. Make an account, then get a token at /v1/token with your
@@ -355,11 +359,27 @@ def visits(api: Api, at: Clinic) -> None:
     one_visit: dict[str, Any] = {"places": {"visitId": ID}}
     new = record({"petId": ID, "day": DAY, "reason": text()})
 
-    @api.add("GET", "/v1/visits", "Visits of your pets", envelope(listed(VISIT)))
+    loose = {"x-loose": "any-page" in bad}
+    pages = {"q": text(default=""), "pageSize": {**whole(maximum=50, default=20), **loose}}
+
+    @api.add("GET", "/v1/visits", "Visits of your pets", envelope(listed(VISIT)), query=pages)
     async def every(asked: Asked) -> Any:
-        caller = at.caller(asked)["accountId"]
+        caller, said, many = at.caller(asked)["accountId"], asked.query["q"], asked.query["pageSize"]
         pets = {pet["petId"] for pet in at.pets.values() if caller in at.households[pet["householdId"]]}
-        return {"data": [visit for visit in at.visits.values() if visit["petId"] in pets]}
+        found = [one for one in at.visits.values() if said in one["reason"]]
+        if not (said and "search-all" in bad):
+            found = [visit for visit in found if visit["petId"] in pets]
+        return {"data": found[:many], "pageSize": many}
+
+    eater = {**record({"name": text()}), "x-loose": "null" in bad}
+    bowl = record({"grams": whole(minimum=10, maximum=500), "eater": eater, "note": text()})
+
+    @api.add("POST", "/v1/bowls", "What a bowl costs", envelope(record({"cents": whole()})), body=bowl)
+    async def bowls(asked: Asked) -> Any:
+        at.caller(asked)
+        if asked.body["grams"] == 500 and "bound" in bad:
+            raise Refused(422, "That is too much")
+        return {"data": {"cents": 2 * asked.body["grams"], "eater": asked.body["eater"]["name"]}}
 
     @api.add("POST", "/v1/visits", "Make an appointment", envelope(VISIT), body=new, status=201)
     async def make(asked: Asked) -> Any:

@@ -59,7 +59,8 @@ BY_GRAPHQL = {"graphql-aliases", "graphql-batch", "graphql-depth", "graphql-sche
             frozenset(clinic.DEFECTS),
             COMMON
             | {"account-get", "account-fetch", "account-admitted", "account-unconfirmed", "account-refreshed"}
-            | {"account-attempts", "account-cached", "account-climb"},
+            | {"account-attempts", "account-cached", "account-climb"}
+            | {"account-searched", "account-bound", "account-fails"},
         ),
     ],
 )

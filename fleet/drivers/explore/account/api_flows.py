@@ -114,7 +114,7 @@ def _misfit(name: str, said: Mapping[str, Any], one: OperationInputs) -> Iterato
     of an object, each of its fields so."""
     document = one.operation.document
     kind = said.get("type")
-    if kind == "object":
+    if kind == "object" or "properties" in said:
         yield None
         fields = fields_of(said, document)[0]
         whole = filled(name, said, document, entering=False)

@@ -96,7 +96,7 @@ def planted_rows(rows: AccountRows) -> Iterator[Question]:
         while waiting and len(row) + len(waiting[0]) <= MAX_STEPS:
             row += waiting.pop(0)
         yield from question(rows, row, *used)
-    private = [group[-1] for group in refers if group[0][1] == "GET" and "{" in group[0][2]]
+    private = [group[2] for group in refers if group[0][1] == "GET" and "{" in group[0][2]]
     for join in _admissions(every, planted)[:ENDS]:
         yield from question(rows, [*steps, *private[:ENDS], join, *private[:ENDS]], *used)
     ends = by_get(

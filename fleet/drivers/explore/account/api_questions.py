@@ -44,7 +44,7 @@ from fleet.drivers.explore.account.api_methods import addresses, beside, fetched
 from fleet.drivers.explore.account.api_planted import planted_rows
 from fleet.drivers.explore.account.api_races import raced
 from fleet.drivers.explore.account.api_rows import AccountRows
-from fleet.drivers.explore.account.bodies import PHRASE, SentBody
+from fleet.drivers.explore.account.bodies import MARKED_ADDRESS, PHRASE, SentBody
 from fleet.drivers.explore.listened import asking
 from fleet.oracles.account.functions import RECOVERS, for_role
 from fleet.oracles.account.inputs import ENDING, NARROW, ORDERED, SMALL, WIDE, folded, once, servers_own
@@ -390,6 +390,7 @@ def _varied(
         two, runs = f"{left}*{right}", f"expr {left} \\* {right}"
         pattern = str(one.all[name][1].get("pattern", ""))
         plain = like(pattern, name) if pattern and name not in one.texts() else MARK
+        plain = MARKED_ADDRESS if name in addresses(one) else plain
         tries: list[object] = [plain, f"{{{{{two}}}}}", f"${{{two}}}"]
         tries += [f"$(({two}))", f"{plain};{runs};", f"{plain}|{runs}", f'{plain}";{runs};"']
         tries += [f"{plain}{way}" for way in asking(chance)[:2]] * listens
