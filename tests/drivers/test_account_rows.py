@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 from urllib.parse import unquote
 
@@ -13,6 +14,7 @@ import pytest
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.account.api_groups import apart, making, packed, prepared
 from fleet.drivers.explore.account.api_inputs import OperationInputs, Planted, stem
+from fleet.drivers.explore.account.api_planted import planted_rows
 from fleet.drivers.explore.account.api_questions import further
 from fleet.drivers.explore.account.api_rows import AccountRows, bare_request
 from fleet.drivers.explore.account.bodies import filled, free
@@ -338,3 +340,17 @@ def test_what_a_thing_with_an_address_does_is_asked_after_its_address_is_that_of
     assert "{mark}" not in urls
     at = next(number for number, step in enumerate(sent) if "{listener}" in str(step[3]))
     assert re.fullmatch(r"/feeds/\{id-\d+\}/test", sent[at + 1][2])
+
+
+def test_a_row_that_makes_and_lists_much_leaves_room_for_what_is_asked() -> None:
+    """Else the same row without it is asked without an end."""
+    many = {path: PATHS[path] for path in ("/accounts", "/login", "/me")}
+    names = ("tide", "reef", "mast")
+    for name in names:
+        many[f"/{name}s"] = {"get": {}, "post": body(text=TEXT)}
+        many[f"/{name}s/{{{name}Id}}"] = {"get": {}, "patch": body(text=TEXT), "delete": {}}
+        many[f"/{name}s/{{{name}Id}}/notes"] = {"get": {}, "post": body(text=TEXT)}
+    asked = steps(islice(planted_rows(rows(many)), 30))
+    assert len(asked) < 30
+    sent = [(step[1], re.sub(r"\d", "N", step[2])) for row in asked for step in row if step[0] == "other"]
+    assert {(how, f"/{name}s/{{id-N}}") for how in ("PATCH", "DELETE") for name in names} <= {*sent}

@@ -84,18 +84,22 @@ def planted_rows(rows: AccountRows) -> Iterator[Question]:
             number += 1
     lists.sort(key=lambda one: stem(one.at) not in planted.made)
     looks: list[Row] = [*(["one", "GET", one.at, {}] for one in lists[:LISTS]), *near[:LISTS]]
+    looks.sort(key=lambda look: stem(look[2]) not in planted.made)
+    # by three each, then once before and once after what is asked
+    del looks[max(1, (MAX_STEPS - len(steps) - 2) // 5) :]
     record: list[Row] = [["other", "GET", one.at, {}] for one in lists if ME.search(one.at)]
     steps += [[who, *look[1:]] for look in looks for who in ("one", "other", "anonymous")] if steps else []
     steps += [look for look in record[:1] if steps and look not in steps]
     refers, changes = _referring(every, planted, used, _searches(lists))
     if not steps:
         return
-    waiting = list(refers)
-    while waiting:
-        row = list(steps)
-        while waiting and len(row) + len(waiting[0]) <= MAX_STEPS:
-            row += waiting.pop(0)
-        yield from question(rows, row, *used)
+    row = list(steps)
+    for group in refers:
+        if len(row) > len(steps) and len(row) + len(group) > MAX_STEPS:
+            yield from question(rows, row, *used)
+            row = list(steps)
+        row += group
+    yield from question(rows, row, *used)
     private = [group[2] for group in refers if group[0][1] == "GET" and "{" in group[0][2]]
     for join in _admissions(every, planted)[:ENDS]:
         yield from question(rows, [*steps, *private[:ENDS], join, *private[:ENDS]], *used)
@@ -202,9 +206,9 @@ def _changed(
     named = [row for row in changes if any(word in str(row[2:]) for word in ("{id-", TAG, "/{one"))]
     while named:
         together, things = [*steps, *see], set[str]()
-        for row in list(named):
+        for at, row in enumerate(list(named)):
             its = set(THING.findall(str(row[2:])))
-            if not its & things and len(together) + len(see) < MAX_STEPS:
+            if not at or (not its & things and len(together) + len(see) < MAX_STEPS):
                 together += [["other", *row[1:]], *see]
                 things |= its or {row[2]}
                 named.remove(row)
