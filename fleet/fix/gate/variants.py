@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from fleet.config.platform import Platform
+from fleet.drivers.explore.origins import origins
 from fleet.drivers.explore.web import attacks
 from fleet.drivers.explore.web.points import Point
 from fleet.findings.repro import ReproCall, spell
@@ -177,7 +178,7 @@ def _of_page(task: FixTask, platform: Platform, chance: Random) -> Iterator[Neig
         yield _every(task, lambda args: dict(json.loads(json.dumps(args).replace(canary, word))))
     yield from _other_values(task, chance)
     url = _benign(_spelled(platform, last))
-    asked = [attacks.origins(url, (SITE,), chance)] if last.args.get("origin") else []
+    asked = [origins(url, (SITE,), chance)] if last.args.get("origin") else []
     points = _points(url, str(last.args.get("method", "GET")))
     for questions in (*asked, *(attacks.questions(point, chance) for point in points)):
         for question in islice(questions, QUESTIONS):

@@ -30,9 +30,9 @@ from fleet.drivers.explore.documents.api_cases import ApiRequest, lacking, reque
 from fleet.drivers.explore.documents.api_description import ApiDescription, read_description
 from fleet.drivers.explore.documents.learned import graphql_places, learned
 from fleet.drivers.explore.documents.lengths import lengthened
+from fleet.drivers.explore.origins import origins
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import ExplorerContext, Results
-from fleet.drivers.explore.web.attacks import origins
 from fleet.oracles.account.tokens import attempts
 from fleet.oracles.documents.api_document import api_document, is_description
 from fleet.oracles.documents.graphql import PROBES, as_openapi, names_type, speaks_graphql

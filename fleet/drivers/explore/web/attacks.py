@@ -8,14 +8,15 @@ system lets everybody read. Canaries and factors come from `chance`, so that a r
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from random import Random
 from typing import Any
-from urllib.parse import quote, unquote, urlencode, urlsplit
+from urllib.parse import quote, unquote, urlencode
 
 from fleet.drivers.desk import Question, led_by
 from fleet.drivers.explore.listened import asking, heard
+from fleet.drivers.explore.origins import FOREIGN, unheard
 from fleet.drivers.explore.web.points import Point
 from fleet.oracles.web.access import (
     BY_A_PROXY,
@@ -30,8 +31,6 @@ from fleet.oracles.web.access import (
 from fleet.oracles.web.variations import FORM, NONE
 from fleet.personas.model import Step
 
-FOREIGN = "evil.test"
-"""A host that belongs to no platform (RFC 6761): where an attacker's page would be."""
 READ = frozenset({"GET", "HEAD"})
 ODD_HEADERS = (
     ("range", "bytes=-"),
@@ -126,7 +125,7 @@ def below(folder: Point, chance: Random, *, root: bool) -> Iterator[Question]:
     )
     yield _beside(folder, *ways)
     if root:
-        host = f"{_word(chance)}.{FOREIGN}"
+        host = f"{unheard(chance)}.{FOREIGN}"
         yield _beside(folder, f"/{host}/", f"/{host}/%2f..", f"/{host}/..%2f", f"%5c{host}/%2f..")
         yield _beside(folder, f"/{host}//{host}/%2e%2e%2f%2e%2e", f"/{host}")
         for own in ("package.json", "node_modules/.package-lock.json"):  # beside the folder that is served
@@ -183,14 +182,14 @@ def as_the_framework(url: str, first: str) -> Question:
 def passwords(url: str, chance: Random) -> Question:
     """Default passwords of a page that asks for one, each name with a wrong password before."""
     users = dict.fromkeys(user for user, _ in PASSWORDS)
-    pairs = [*((user, _word(chance)) for user in users), *PASSWORDS]
+    pairs = [*((user, unheard(chance)) for user in users), *PASSWORDS]
     headers = ({}, *({"headers": basic(*pair)} for pair in pairs))
     return Question(tuple(Step(tool="qa_fetch", args={"url": url, **more}) for more in headers))
 
 
 def log_ins(url: str, user: str, password: str, others: Mapping[str, str], chance: Random) -> Question:
     """The same by a form; `user` and `password` are the names of its fields."""
-    pairs = [("admin", _word(chance)), *(one for one in PASSWORDS if one[0] == "admin")]
+    pairs = [("admin", unheard(chance)), *(one for one in PASSWORDS if one[0] == "admin")]
     bodies = [urlencode({**others, user: one[0], password: one[1]}) for one in pairs]
     sent = {"url": url, "method": "POST", "body_type": FORM}
     return Question(tuple(Step(tool="qa_fetch", args={**sent, "body": body}) for body in bodies))
@@ -224,7 +223,7 @@ def upgrades(url: str) -> Question:
 def hosts(url: str, chance: Random) -> Iterator[Question]:
     """Names by which nobody calls a host: what a page repeats of them never runs, and none ends the server.
     A name that may be another server's is not sent (fleet/broker/forward.py)."""
-    canary, point = _word(chance), Point(url, "header", "host", "")
+    canary, point = unheard(chance), Point(url, "header", "host", "")
     markup = (canary, f"<script>{canary}</script>", f"\"'><svg onload={canary}>")
     yield Question(tuple(point.step(text, canary=canary) for text in markup))
     odd = ({}, *({"headers": {"host": name}} for name in ("a b:x", "[", "%", "^|")))
@@ -256,40 +255,9 @@ def bodies(point: Point) -> Iterator[Question]:
     yield Question(tuple(Step(tool="qa_fetch", args=args) for args in documents))
 
 
-def origins(url: str, own: Sequence[str], chance: Random) -> Iterator[Question]:
-    """The foreign origins that a page may take for its own, by rule; `own` are the platform's origins, such
-    as `https://example.org`.
-
-    A question is [no origin, a stranger's origin, foreign origins that resemble one of `own` ...]: each is
-    judged against the first two.
-    """
-    likes = list(dict.fromkeys(["null", *_lookalikes(own)]))
-    controls: list[dict[str, str]] = [{}, {"origin": f"https://{_word(chance)}.{FOREIGN}"}]
-    for at in range(0, len(likes), 8):
-        sent: list[dict[str, str]] = [*controls, *({"origin": like} for like in likes[at : at + 8])]
-        yield Question(tuple(Step(tool="qa_fetch", args={"url": url, **more}) for more in sent))
-
-
-def _lookalikes(own: Sequence[str]) -> Iterator[str]:
-    """Foreign origins that pass a check by prefix, suffix, substring or pattern; then by scheme and port."""
-    hosts = dict.fromkeys((*own, "http://localhost"))
-    split = [(one.partition("://")[0], urlsplit(one).hostname or "") for one in hosts]
-    for scheme, host in split:
-        yield f"{scheme}://{host}.{FOREIGN}"
-    for scheme, host in split:
-        if host != "localhost":
-            yield f"{scheme}://evil{host}"
-        if any(letter.isalpha() for letter in host) and "." in host:
-            yield f"{scheme}://{host.replace('.', 'x', 1)}"
-        yield f"{scheme}://evil.{host.replace('.', '-')}.{FOREIGN}"
-    for scheme, host in split:
-        if scheme == "https":
-            yield from (f"http://{host}", f"https://{host}:8443")
-
-
 def _script(point: Point, chance: Random) -> Iterator[Question]:
     """A canary as a program, by context: element, any open element or attribute, attribute; URL, script."""
-    canary = _word(chance)
+    canary = unheard(chance)
     elements = (
         f"<script>{canary}</script>",
         f"\"'--></title></textarea></style></script><svg onload={canary}>",
@@ -373,7 +341,7 @@ def _climb(point: Point, _chance: Random) -> Iterator[Question]:
 
 def _redirect(point: Point, chance: Random) -> Iterator[Question]:
     """A foreign host as the place to go on to, in the spellings that a browser reads as one."""
-    host = f"{_word(chance)}.{FOREIGN}"
+    host = f"{unheard(chance)}.{FOREIGN}"
     yield _beside(point, f"https://{host}/", f"//{host}/", f"/\\{host}/", f"https:{host}/", f"/\t/{host}/")
     yield _beside(point, f"{{site}}@{host}/", f"{{site}}.{host}/", f"https://{host}/{{site}}")
 
@@ -381,13 +349,13 @@ def _redirect(point: Point, chance: Random) -> Iterator[Question]:
 def _split(point: Point, chance: Random) -> Iterator[Question]:
     """A line break and a header of ours."""
     if point.kind != "header":  # an HTTP client sends none within a header
-        header = f"x-{_word(chance)}: {_word(chance)}"
+        header = f"x-{unheard(chance)}: {unheard(chance)}"
         yield _beside(point, f"{point.value}\r\n{header}", f"{point.value}\n{header}")
 
 
 def _json(point: Point, chance: Random) -> Iterator[Question]:
     """A quoted text that becomes a field, where an answer is put together by hand."""
-    yield _beside(point, f'{point.value}","{_word(chance)}":"1')
+    yield _beside(point, f'{point.value}","{unheard(chance)}":"1')
 
 
 def _condition(point: Point, chance: Random) -> Iterator[Question]:
@@ -418,11 +386,6 @@ def _condition(point: Point, chance: Random) -> Iterator[Question]:
 def _beside(point: Point, *payloads: str) -> Question:
     """The benign call, and one of each payload: each is judged against the first."""
     return Question(tuple(point.step(text) for text in (point.value, *payloads)))
-
-
-def _word(chance: Random) -> str:
-    """A word that no page contains."""
-    return f"qa{chance.getrandbits(40):010x}"
 
 
 ATTACKS: tuple[Attack, ...] = (

@@ -11,6 +11,7 @@ from urllib.parse import quote, unquote_plus
 
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.documents.routes import Examples
+from fleet.drivers.explore.origins import origins as foreign_origins
 from fleet.drivers.explore.web import attacks
 from fleet.drivers.explore.web.points import Kind, Point, encoded
 from fleet.oracles.web.access import path_of
@@ -268,7 +269,7 @@ def _of_page(url: str, origins: tuple[str, ...], chance: Random) -> Iterator[Que
         odd = path + "/" * path.endswith("}") + tail + ("?" + query if query else "")
         yield Question((Step(tool=TOOL, args={"url": odd}),))
     yield attacks.options(url, chance)
-    yield from attacks.origins(url, origins, chance)
+    yield from foreign_origins(url, origins, chance)
     if path_of(url) == "/":  # what reads headers is mostly before all pages
         yield from attacks.headers(url)
         yield from attacks.hosts(url, chance)
