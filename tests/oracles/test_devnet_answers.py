@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from fleet.drivers.desk import Question
-from fleet.drivers.explore.web.attacks import origins, questions
+from fleet.drivers.explore.origins import origins
+from fleet.drivers.explore.web.attacks import questions
 from fleet.drivers.explore.web.points import Point
 from fleet.oracles import table
 from fleet.oracles.model import Exchange, Facts

@@ -18,8 +18,9 @@ import pytest
 
 from fleet.broker.forward import NO_ONES
 from fleet.drivers.desk import Question
+from fleet.drivers.explore.origins import origins
 from fleet.drivers.explore.web import attacks
-from fleet.drivers.explore.web.attacks import origins, questions
+from fleet.drivers.explore.web.attacks import questions
 from fleet.drivers.explore.web.points import Point
 from fleet.oracles import table
 from fleet.oracles.model import Exchange, Facts
