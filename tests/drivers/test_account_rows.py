@@ -354,3 +354,13 @@ def test_a_row_that_makes_and_lists_much_leaves_room_for_what_is_asked() -> None
     assert len(asked) < 30
     sent = [(step[1], re.sub(r"\d", "N", step[2])) for row in asked for step in row if step[0] == "other"]
     assert {(how, f"/{name}s/{{id-N}}") for how in ("PATCH", "DELETE") for name in names} <= {*sent}
+
+
+def test_a_file_below_a_thing_is_sent_as_the_description_says() -> None:
+    """By the path of the step, whose words are not those of the description."""
+    schema = {"properties": {"file": {"type": "string", "format": "binary"}}, "required": ["file"]}
+    upload = {"requestBody": {"content": {"multipart/form-data": {"schema": schema}}}}
+    files = {"/pets/{petId}/files": {"get": {}, "post": upload}}
+    asked = [question.steps[-1].args for question in planted_rows(rows(PATHS | files))]
+    kinds = {at: kind for args in asked for at, kind in args.get("bodies", {}).items()}
+    assert {re.sub(r"\d", "N", at): kind for at, kind in kinds.items()} == {"/pets/{id-N}/files": "multipart"}

@@ -59,11 +59,10 @@ def askable(rows: AccountRows, *methods: str, lent: bool = False) -> Iterator[Op
         yield from askable(rows.lender, *methods)
 
 
-def question(rows: AccountRows, steps: list[Row], *inputs: OperationInputs) -> Iterator[Question]:
+def question(rows: AccountRows, steps: list[Row]) -> Iterator[Question]:
     """One call for as many steps as one may have."""
-    kinds = {one.at: one.operation.sent[0] for one in inputs}
     if steps:
-        asked = rows.asked(steps[:MAX_STEPS], kinds)
+        asked = rows.asked(steps[:MAX_STEPS])
         yield Question((rows.source, *asked.steps), minimal=True, apart=apart(steps[:MAX_STEPS]))
 
 
@@ -77,19 +76,18 @@ def apart(steps: list[Row]) -> tuple[tuple[int, ...], ...]:
 def packed(rows: AccountRows, groups: Iterable[tuple[list[Row], OperationInputs]]) -> Iterator[Question]:
     """Groups of steps that do not depend on each other, as few calls as may be: each makes accounts. What was
     asked as accounts of another role, and served, is not asked again."""
-    row, used, made = list[Row](), list[OperationInputs](), 0
+    row, made = list[Row](), 0
     for steps, one in groups:
         if settled(rows, one):
             continue
         making_first = next((step for step in steps if step[1] == "POST"), None)
         # a thing of the same name may be refused the second time
         if row and (len(row) + len(steps) > MAX_STEPS or making_first in row):
-            yield from question(rows, row, *used)
-            row, used, made = [], [], 0
+            yield from question(rows, row)
+            row, made = [], 0
         row += shifted(steps, made)
         made += sum(step[0] in ("one", "other") and step[1] == "POST" for step in steps)
-        used.append(one)
-    yield from question(rows, row, *used)
+    yield from question(rows, row)
 
 
 def settled(rows: AccountRows, one: OperationInputs) -> bool:

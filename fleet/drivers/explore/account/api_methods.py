@@ -5,6 +5,7 @@ Nothing of others is changed: a thing that an account did not make is sent the v
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from random import Random
 from typing import Any
@@ -61,10 +62,8 @@ def fetched(
             found += [row for row in [one.row("one", {**values, name: address})] if row]
         thing = f"{{id-{made + sum(row[1] == 'POST' for row in found)}}}"
         for use in uses if told and found else ():
-            row = use.row(
-                "one", dict.fromkeys((name for name, (at, _) in use.all.items() if at == "path"), thing)
-            )
-            found += [row] if row else []
+            ident = re.findall(r"\{([^{}]+)\}", use.at)[-1]
+            found += [row for row in [use.row("one", {**values, ident: thing})] if row]
     return found
 
 

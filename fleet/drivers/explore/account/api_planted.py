@@ -96,19 +96,19 @@ def planted_rows(rows: AccountRows) -> Iterator[Question]:
     row = list(steps)
     for group in refers:
         if len(row) > len(steps) and len(row) + len(group) > MAX_STEPS:
-            yield from question(rows, row, *used)
+            yield from question(rows, row)
             row = list(steps)
         row += group
-    yield from question(rows, row, *used)
+    yield from question(rows, row)
     private = [group[2] for group in refers if group[0][1] == "GET" and "{" in group[0][2]]
     for join in _admissions(every, planted)[:ENDS]:
-        yield from question(rows, [*steps, *private[:ENDS], join, *private[:ENDS]], *used)
+        yield from question(rows, [*steps, *private[:ENDS], join, *private[:ENDS]])
     ends = by_get(
         [OperationInputs.of(one, rows.placed(one.path)) for one in rows.operations.values()], planted
     )
     for end in ends[:ENDS]:
-        yield from question(rows, [*steps, *looks, end, *looks], *used)
-    yield from _changed(rows, steps, changes, looks, used)
+        yield from question(rows, [*steps, *looks, end, *looks])
+    yield from _changed(rows, steps, changes, looks)
 
 
 def _makers(
@@ -194,13 +194,7 @@ def _admissions(every: list[OperationInputs], planted: Planted) -> list[Row]:
     return found
 
 
-def _changed(
-    rows: AccountRows,
-    steps: list[Row],
-    changes: list[Row],
-    see: list[Row],
-    used: list[OperationInputs],
-) -> Iterator[Question]:
+def _changed(rows: AccountRows, steps: list[Row], changes: list[Row], see: list[Row]) -> Iterator[Question]:
     """What one made, changed or removed by the other, and removed by a visitor where no description has it:
     seen in the lists."""
     named = [row for row in changes if any(word in str(row[2:]) for word in ("{id-", TAG, "/{one"))]
@@ -212,7 +206,7 @@ def _changed(
                 together += [["other", *row[1:]], *see]
                 things |= its or {row[2]}
                 named.remove(row)
-        yield from question(rows, together, *used)
+        yield from question(rows, together)
     yield from packed(rows, _removed_by_visitors(rows, {row[2] for row in changes if row[1] == "DELETE"}))
 
 

@@ -66,8 +66,8 @@ _MANY = re.compile(
 )
 """Names of numbers of things or of money, as `snake` has them."""
 _BALANCE = re.compile(r"(?i)[/#](?:(?:my[-_]?)?wallet|balance|credits?|points)$")
-_ORDERS = re.compile(r"(?i)^(?:sort|order|sort_?(?:by|field|column|key)|order_?by|ordering)$")
-"""An input that names what a list is ordered by."""
+_ORDERS = re.compile(r"(?i)^(?:sort|order|(?:sort|order|group)_?by|sort_?(?:field|column|key)|ordering)$")
+"""An input that names what a list is ordered or grouped by."""
 _FILE = re.compile(
     r"(?i)file|path|name|doc|page|template|photo|image|report|chart|leaflet|brochure|attachment|print|download"
 )
@@ -111,14 +111,14 @@ def _entrances(rows: AccountRows) -> Iterator[Question]:
             name: "{email}" if "mail" in name.lower() else "{handle}" for name in one.all if USER.match(name)
         }
         steps += filter(None, [one.row(who, named) for who in ("anonymous", "stranger") * 2])
-    yield from question(rows, steps, *recovers)
+    yield from question(rows, steps)
     if login and "{user}" not in str(rows.start):
         for one in askable(rows, "PUT", "PATCH", "POST"):
             phrase = next((name for name in one.all if PHRASE.match(name)), "")
             whom = next((name for name in one.all if USER.match(name)), "")
             if phrase and whom and (asked := one.row("other", {whom: ONE, phrase: "{phrase}"})):
                 first: Row = ["one", "POST", login, rows.start["login_fields"]]
-                yield from question(rows, [first, asked, first], one)
+                yield from question(rows, [first, asked, first])
         yield from _proven(rows, login)
 
 
@@ -130,7 +130,7 @@ def _proven(rows: AccountRows, login: str) -> Iterator[Question]:
         current = [name for name in phrases if _CURRENT.search(name)]
         new = dict.fromkeys((name for name in phrases if name not in current), "{phrase}2")
         if current and new and (change := one.row("one", {**new, current[0]: MARK})):
-            yield from question(rows, [first, change, first], one)
+            yield from question(rows, [first, change, first])
     every = [OperationInputs.of(one, rows.placed(one.path)) for one in rows.operations.values()]
     ends = next((one for one in every if leaves(one.operation.method, one.at, login)), None)
     for one in every:
@@ -142,7 +142,7 @@ def _proven(rows: AccountRows, login: str) -> Iterator[Question]:
             and (end := ends.row("one", {}))
             and rows.places.may_act(rows.places.url(one.operation.path))
         ):
-            yield from question(rows, [end, again], one, ends)
+            yield from question(rows, [end, again])
 
 
 def _served(rows: AccountRows) -> Iterator[Question]:
@@ -295,7 +295,7 @@ def _set(rows: AccountRows) -> Iterator[Question]:
             if login := rows.start.get("login"):
                 steps.append(["new", "POST", login, rows.start["login_fields"]])
             steps += [["new", "GET", own.at, {}]] if own else []
-        yield from question(rows, steps, OperationInputs.of(join, rows.places.at(join.path)))
+        yield from question(rows, steps)
     yield from packed(rows, _fields_set(rows, own))
 
 

@@ -41,19 +41,19 @@ def raced(rows: AccountRows) -> Iterator[Question]:
     makers = making(rows)
     every = [one for one in askable(rows, "POST", "PUT", "PATCH") if not ME.search(one.at)]
     every = [one for one in every if not RECOVERS.search(one.at) and not settled(rows, one)]
-    for steps, begin, one in (
+    for steps, begin in (
         *islice(_counters(rows, every, makers), COUNTERS),
         *islice(_additions(rows, every, makers), LISTS),
         *islice(_once(rows, every, makers), ONCE),
     ):
-        for asked in question(rows, steps, one):
+        for asked in question(rows, steps):
             last, alone = asked.steps[-1], steps[begin][0] == "one"  # the last one then is by itself
             args = {**last.args, "shared": False, "together": [begin, len(steps) - alone]}
             yield replace(asked, steps=(*asked.steps[:-1], last.model_copy(update={"args": args})))
 
 
-Moment = tuple[list[Row], int, OperationInputs]
-"""The steps of a row, the position of the first that is sent together, and the operation."""
+Moment = tuple[list[Row], int]
+"""The steps of a row, and the position of the first that is sent together."""
 
 
 def _counters(
@@ -65,7 +65,7 @@ def _counters(
         steps, things = prepared(one, makers, listing(rows))
         for name in [name for name in named if _MOVES.search(name)][: 0 if waits(one, things) else 1]:
             if row := one.row("one", {**things, name: STEP}):
-                yield [*steps, *[row] * (3 + AT_ONCE + 1)], len(steps) + 3, one
+                yield [*steps, *[row] * (3 + AT_ONCE + 1)], len(steps) + 3
 
 
 def _additions(
@@ -84,7 +84,7 @@ def _additions(
             continue
         added = [one.row("one", {**things, texts[0]: f"qa{at}"}) for at in range(1, 8)]
         if asked := [row for row in added if row]:
-            yield [*steps, *asked], len(steps) + 2, one
+            yield [*steps, *asked], len(steps) + 2
 
 
 def _once(rows: AccountRows, every: list[OperationInputs], makers: list[OperationInputs]) -> Iterator[Moment]:
@@ -104,4 +104,4 @@ def _once(rows: AccountRows, every: list[OperationInputs], makers: list[Operatio
         mine: list[Row] = [*steps, row, row]
         made = sum(step[1] == "POST" for step in mine)
         theirs = shifted([["other", *step[1:]] for step in (*steps, *[row] * 4)], made)
-        yield [*mine, *theirs], len(mine) + len(steps), one
+        yield [*mine, *theirs], len(mine) + len(steps)

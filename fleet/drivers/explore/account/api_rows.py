@@ -244,16 +244,33 @@ class AccountRows:
             name: filled(name, one.fields[name], one.document) for name in one.required if name in one.fields
         }
 
-    def asked(self, steps: list[Row], bodies: Mapping[str, str] | None = None, ident: str = "") -> Question:
+    def asked(self, steps: list[Row], ident: str = "") -> Question:
         args = {**self.start, "steps": steps} | ({"ident": ident} if ident else {})
         removes = self._removes({row[2] for row in steps if row[1] == "POST"})
         args |= {"removes": removes} if removes else {}
         documents = self._documents(steps)
         args |= {"documents": documents} if documents else {}
         args |= {"shared": True} if self._spares(steps) else {}
-        if other := {at: kind for at, kind in (bodies or {}).items() if kind not in ("", "json")}:
+        if other := self._sent(steps):
             args["bodies"] = {**self.start.get("bodies", {}), **other}
         return Question((Step(tool=TOOL, args=args),), minimal=True)
+
+    def _sent(self, steps: list[Row]) -> dict[str, str]:
+        """How the bodies of steps are sent that are no plain JSON, by the paths of these steps."""
+        every = [self, *([self.lender] if self.lender else [])]
+        kinds = [
+            (how, re.compile(re.sub(r"\\\{[^{}]+\\\}", "[^/]+", re.escape(rows.placed(path)))), one.sent[0])
+            for rows in every
+            for (path, how), one in rows.operations.items()
+            if how not in SAFE and one.sent[0] not in ("", "json")
+        ]
+        paths = {(step[1], step[2].partition("?")[0]): step[2] for step in steps if step[1] not in SAFE}
+        return {
+            whole: kind
+            for (how, path), whole in paths.items()
+            for method, form, kind in kinds
+            if how == method and form.fullmatch(path)
+        }
 
     def _spares(self, steps: list[Row]) -> bool:
         """Whether these steps leave the accounts as they are, so that others may be asked as them."""
@@ -348,15 +365,13 @@ class AccountRows:
             row: list[Row] = [["one", "POST", self._at(path), body], ["one", *read]]
             row += [["one", *listed], ["other", *listed]] if lists else []
             row += [["anonymous", *read], ["other", *read]]
-            kinds = {self._at(path): self.operations[path, "POST"].sent[0]}
             for how in ("PATCH", "PUT"):
                 if (change := self._filled(item, how)) and "{mark}" in json.dumps(change):
                     row += [["other", how, one, change], ["one", *read], ["other", *read]]
-                    kinds[one] = self.operations[item, how].sent[0]
             if (item, "DELETE") in self.operations:
                 row += [["other", "DELETE", one, {}], ["one", *read], ["one", "DELETE", one, {}]]
             named = re.search(r"\{([^{}/]+)\}", item)
-            yield self.asked(row, kinds, named[1] if named and named[1] != "id" else "")
+            yield self.asked(row, named[1] if named and named[1] != "id" else "")
 
     def _filled(self, path: str, method: str) -> dict[str, Any]:
         """A body that fits: what is required, and the texts; the first free text is the mark."""
