@@ -19,6 +19,8 @@ WHAT = (
     "what a person changes while runs go on",
     "what stands on the page of activity",
     "what an offer to be paid says",
+    "how a tool or an agent is paid",
+    "what a text says that something costs",
     "who pays for a transaction",
     "how a finding is proven",
     "how sure a run is of what it does next",

@@ -30,9 +30,12 @@ PLATFORM = parse(
     file="p.toml",
 )
 END = LogEnd(42, int(datetime.fromisoformat(AT).timestamp()))
-_NOW = datetime.now(UTC)
-AGO = max(_NOW - timedelta(hours=1), _NOW.replace(hour=0, minute=0, second=0, microsecond=0))
-"""Earlier today."""
+
+
+def earlier() -> datetime:
+    """Earlier today, when it is asked: a suite may begin yesterday."""
+    now = datetime.now(UTC)
+    return max(now - timedelta(hours=1), now.replace(hour=0, minute=0, second=0, microsecond=0))
 
 
 @pytest.fixture
@@ -43,7 +46,8 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def written(state: Path, header: WorklistHeader = HEADER, at: datetime = AGO) -> None:
+def written(state: Path, header: WorklistHeader = HEADER, at: datetime | None = None) -> None:
+    at = at or earlier()
     save(state, ITEMS, header)
     os.utime(state / "worklist.json", (at.timestamp(), at.timestamp()))
 
@@ -73,7 +77,7 @@ async def test_a_list_that_ends_with_the_log_is_current(state: Path, monkeypatch
 async def test_a_decision_or_a_look_after_it_counts(
     state: Path, monkeypatch: pytest.MonkeyPatch, after: int, expected: bool
 ) -> None:
-    at = iso(AGO + timedelta(seconds=after))
+    at = iso(earlier() + timedelta(seconds=after))
     async with await Journal.open(state / "fleet.db") as journal:
         decision = DecisionRow(
             item="a" * 12, kind="fixed", reason="r", who="ann", at=at, platform="devnet", name="c" * 12
@@ -83,15 +87,17 @@ async def test_a_decision_or_a_look_after_it_counts(
     (state / "fleet.db").unlink()
     async with await Journal.open(state / "fleet.db") as journal:
         await journal.put(key_of("devnet", "a" * 12), Recurrence().clean(at, "r").model_dump_json())
-        await journal.put(key_of("elsewhere", "a" * 12), Recurrence().clean(iso(AGO), "r").model_dump_json())
+        await journal.put(
+            key_of("elsewhere", "a" * 12), Recurrence().clean(iso(earlier()), "r").model_dump_json()
+        )
     assert await current(state, monkeypatch) == (expected, 1)
 
 
 async def test_the_end_of_a_snooze_makes_it_old(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for until, expected in ((iso(AGO), False), ("2999-01-01T00:00:00Z", True)):
+    for until, expected in ((iso(earlier()), False), ("2999-01-01T00:00:00Z", True)):
         snoozed = own(0, "later", fingerprint="e" * 12, state="snoozed", until=until)
         save(state, (*ITEMS, snoozed), HEADER)
-        os.utime(state / "worklist.json", (AGO.timestamp(), AGO.timestamp()))
+        os.utime(state / "worklist.json", (earlier().timestamp(),) * 2)
         assert await current(state, monkeypatch) == (expected, 1)
 
 
