@@ -1,7 +1,7 @@
 """How something that is paid for is asked for: a page, a tool of an MCP server, an agent by A2A.
 
 One class for each wire behind one port. What comes back by JSON-RPC is read in the words of HTTP
-(`payment_offers.in_http`), so that whoever pays and judges knows one form of answer.
+(`payment_offers.in_http`), so that who pays and who judges know one form of answer.
 """
 
 from __future__ import annotations

@@ -364,3 +364,15 @@ def test_a_file_below_a_thing_is_sent_as_the_description_says() -> None:
     asked = [question.steps[-1].args for question in planted_rows(rows(PATHS | files))]
     kinds = {at: kind for args in asked for at, kind in args.get("bodies", {}).items()}
     assert {re.sub(r"\d", "N", at): kind for at, kind in kinds.items()} == {"/pets/{id-N}/files": "multipart"}
+
+
+@pytest.mark.parametrize(
+    ("more", "sent"),
+    [
+        ({}, "https://example.com/{mark}"),
+        ({"format": "uri", "example": "https://feeds.example/a"}, "https://feeds.example/a"),
+        ({"pattern": "^https://"}, "{handle:^https://}"),
+    ],
+)
+def test_an_address_is_an_example_where_a_description_has_one(more: dict[str, str], sent: str) -> None:
+    assert filled("feedUrl", TEXT | more, {}, entering=False) == sent

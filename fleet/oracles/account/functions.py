@@ -513,18 +513,14 @@ def account_searched(seen: Sequence[Exchange], _facts: Facts) -> Iterator[Observ
             one
             for one in steps
             if one.who == "other" and one.refers and one.status in (403, 404)
-            if one.plain.startswith(f"{step.plain}/") and _served(steps, one)
+            if one.plain.startswith(f"{step.plain}/")
+            if any(two.who == "one" and two.same(one) and two.shows("one") for two in steps)
         ]
         if mine and theirs and not any(one.shows("one") for one in theirs) and refused:
             told.add(step.plain)
             title = f"{step.called} shows another account's to who searches"
             where = on(seen[-1], step.plain)
             yield observed(title, f"account-searched {step.plain}", "answers", where=where)
-
-
-def _served(steps: Sequence[PlayedStep], refused: PlayedStep) -> bool:
-    """Whether one is shown its mark by the same request."""
-    return any(one.who == "one" and one.same(refused) and one.shows("one") for one in steps)
 
 
 def _endless(after: dict[str, Any]) -> tuple[Exchange, ...]:

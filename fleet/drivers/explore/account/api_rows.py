@@ -256,7 +256,7 @@ class AccountRows:
         return Question((Step(tool=TOOL, args=args),), minimal=True)
 
     def _sent(self, steps: list[Row]) -> dict[str, str]:
-        """How the bodies of steps are sent that are no plain JSON, by the paths of these steps."""
+        """How the bodies of steps are sent that are not plain JSON, by the paths of these steps."""
         every = [self, *([self.lender] if self.lender else [])]
         kinds = [
             (how, re.compile(re.sub(r"\\\{[^{}]+\\\}", "[^/]+", re.escape(rows.placed(path)))), one.sent[0])

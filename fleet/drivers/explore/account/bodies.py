@@ -178,7 +178,7 @@ def _text(name: str, said: Mapping[str, Any], *, entering: bool) -> Any:  # noqa
     listed = said.get("examples")
     examples = [said.get("example"), said.get("default"), *(listed if isinstance(listed, list) else ())]
     shown = next((one for one in examples if isinstance(one, str) and one), "")
-    if names_address(name, said) and not entering:
+    if names_address(name, said) and not (entering or shown or pattern):
         return MARKED_ADDRESS
     if shown or form in _FORMS or pattern:
         return shown or _FORMS.get(form) or f"{{handle:{pattern}}}"
